@@ -1,0 +1,43 @@
+# Two commands are enough: `make report` and `make test`. Both set up .venv first, from requirements.lock.
+
+PROFILE ?= quick
+BIN := .venv/bin
+PYTHON := $(shell command -v python3.11 || command -v python3)
+INSTALLED := .venv/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help report test lab lint lock
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' Makefile
+
+report: $(INSTALLED) ## Measure what is missing, write outputs/PROFILE/report.html (PROFILE=quick, or PROFILE=full)
+	$(BIN)/python -m benchlib run --profile $(PROFILE)
+
+test: $(INSTALLED) ## Run the fast tests (.venv/bin/pytest -m slow runs the others)
+	$(BIN)/python -m pytest
+
+lab: $(INSTALLED) ## Open the notebooks in JupyterLab
+	$(BIN)/jupyter-lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks
+
+lint: $(INSTALLED) ## Check style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# Where pip finds torch's build with CUDA, the lock takes in CUDA's packages too: lock where it finds the CPU build.
+# The suffix of that build (+cpu) is cut off, because no package index has a version of that name.
+lock: $(INSTALLED) ## Pin the versions that pyproject.toml asks for; pins that still fit stay
+	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile --quiet --extra dev --allow-unsafe --strip-extras \
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
+	sed -i.old -e 's/^\([^ ]*==[^ ]*\)+cpu$$/\1/' requirements.lock
+	rm requirements.lock.old
+
+$(INSTALLED): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "There is no python3.11 and no python3 here: install Python 3.11 and its venv module." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; v = sys.version_info; v[:2] == (3, 11) or sys.exit( \
+		f"{sys.executable} is Python {v[0]}.{v[1]}, but benchlib needs 3.11 (MindSpore and torch are pinned for it): " \
+		"install python3.11, with its venv module, or use: conda env create -f environment.yml")'
+	"$(PYTHON)" -m venv .venv
+	$(BIN)/python -m pip install -r requirements.lock
+	$(BIN)/python -m pip install --no-deps --no-build-isolation -e .
+	@touch $@

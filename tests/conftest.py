@@ -1,0 +1,31 @@
+"""Fixtures that several tests use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cifar10_from_shared
+import pytest
+
+from benchlib.data import cifar10
+
+
+@pytest.fixture(autouse=True)
+def no_data_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests find no data but what they put there."""
+    monkeypatch.delenv(cifar10.VARIABLE, raising=False)
+
+
+@pytest.fixture
+def real_cifar10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """2,000 training and 400 test images of CIFAR-10 in the original's layout, found through ``BENCHLIB_DATA``.
+
+    Returns the folder of the batches; the loader is told that a batch has 400 images. Skips where there are no images.
+    """
+    if not cifar10_from_shared.SHARED.is_dir():
+        pytest.skip(
+            f"NO REAL CIFAR-10 IMAGES: {cifar10_from_shared.SHARED} is absent, so the loader is not tested on them"
+        )
+    monkeypatch.setenv(cifar10.VARIABLE, str(tmp_path / "data"))
+    monkeypatch.setattr(cifar10, "PER_BATCH", 400)
+    return cifar10_from_shared.write_subset(tmp_path / "data")

@@ -1,0 +1,116 @@
+"""The set-up: pyproject.toml, requirements.lock, environment.yml and what is installed say the same."""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+PINS = {canonicalize_name(name): version for name, version in re.findall(r"^([\w.-]+)==(\S+)$", LOCK, re.MULTILINE)}
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+DIRECT = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["dev"]
+
+
+@pytest.mark.parametrize("requirement", DIRECT)
+def test_the_lock_pins_every_direct_dependency_within_its_bounds(requirement: str):
+    wanted = Requirement(requirement)
+    assert wanted.specifier.contains(PINS[canonicalize_name(wanted.name)])
+
+
+def test_every_package_that_is_imported_is_declared():
+    declared = {canonicalize_name(Requirement(each).name) for each in DIRECT}
+    distributions = importlib.metadata.packages_distributions()
+    # Frameworks may have environments of their own, so their files are left out.
+    rooms = [path for name in ("frameworks", "workloads") for path in (ROOT / "benchlib" / name).rglob("*.py")]
+    files = {*ROOT.glob("benchlib/**/*.py"), *ROOT.glob("tests/**/*.py")} - set(rooms)
+    own = {"benchlib", *sys.stdlib_module_names, *(path.stem for path in files if path.is_relative_to(ROOT / "tests"))}
+    undeclared = {
+        f"{path.relative_to(ROOT)}: {module}"
+        for path in files
+        for module in _imported(path) - own
+        if not {canonicalize_name(name) for name in distributions.get(module, ())} & declared
+    }
+    assert undeclared == set()
+
+
+def test_the_lock_holds_pins_and_comments_only():
+    lines = [line.strip() for line in LOCK.splitlines()]
+    assert len(PINS) == len([line for line in lines if line and not line.startswith("#")]) > 100
+
+
+def test_the_lock_can_be_installed_anywhere():
+    assert not [name for name, version in PINS.items() if Version(version).local], "no index has +cpu"
+    assert not re.search(r"://|--(extra-)?index|--find-links|--trusted-host|^-|file:/| @ ", LOCK, re.MULTILINE)
+
+
+def test_torch_npu_is_not_in_the_default_environment_but_fits_its_torch():
+    assert "torch-npu" not in PINS
+    ascend = [Requirement(line) for line in _lines(ROOT / "environments" / "ascend.txt")]
+    pinned = {str(one.name): str(one.specifier) for one in ascend if one.specifier}
+    assert pinned == {"torch": f"=={PINS['torch']}", "torch_npu": f"=={PINS['torch']}", "numpy": f"=={PINS['numpy']}"}
+
+
+def test_what_is_installed_is_what_the_lock_pins():
+    installed = {
+        canonicalize_name(each.name): each.version.partition("+")[0] for each in importlib.metadata.distributions()
+    }
+    assert {name: installed.get(name) for name in PINS} == PINS
+
+
+def test_conda_users_get_the_lock_and_the_package_and_nothing_else():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    assert environment["name"] == PROJECT["name"]
+    assert environment["dependencies"] == ["python=3.11", "pip", {"pip": ["-r requirements.lock", "-e ."]}]
+    assert Requirement(f"python{PROJECT['requires-python']}").specifier.contains("3.11.7")
+
+
+def test_the_citation_names_the_version():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == PROJECT["version"] == importlib.metadata.version("benchlib")
+    assert citation["license"] == PROJECT["license"]
+
+
+def test_make_help_names_every_target():
+    text = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"^make (\w+)", text, re.MULTILINE) == ["help", "report", "test", "lab", "lint", "lock"]
+
+
+def test_make_refuses_another_python_with_a_clear_message(tmp_path: Path):
+    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    python = tmp_path / "python3.11"
+    python.write_text(
+        f"""#!/bin/sh
+[ "$1" = -c ] || exit 99
+exec {shutil.which("python3")} -c "import sys; sys.version_info = (3, 9, 2); $2"
+"""
+    )
+    python.chmod(0o755)
+    result = subprocess.run(["make", "test", f"PYTHON={python}"], cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode != 0
+    assert re.search(r"is Python 3\.9, but benchlib needs 3\.11 .*: install python3\.11", result.stderr)
+    assert not (tmp_path / ".venv").exists()
+
+
+def _imported(path: Path) -> set[str]:
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    modules = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    modules += [node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 0]
+    return {module.partition(".")[0] for module in modules}
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
