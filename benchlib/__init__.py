@@ -1,0 +1,1 @@
+"""Fair, traceable comparisons of deep-learning frameworks."""

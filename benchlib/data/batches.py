@@ -1,0 +1,98 @@
+"""Batches of prepared data, in a seeded order that is the same for every framework.
+
+Workers import this module, so it needs numpy and the standard library only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchlib.data import files
+from benchlib.errors import BenchlibError
+
+
+class Batches:
+    """The batches of the prepared data in ``folder`` (see ``benchlib.data.prepare``).
+
+    Epoch n of seed s has the order ``np.random.default_rng([s, n]).permutation(N)`` over the N training samples. The
+    last incomplete batch of an epoch is dropped, so every step has ``batch_size`` samples. Arrays that are handed out
+    are copies, C-contiguous, and own their memory.
+    """
+
+    def __init__(self, folder: Path, batch_size: int, seed: int) -> None:
+        self._arrays = files.arrays(folder)
+        self._folder = folder
+        self._seed = seed
+        self._epoch, self._order = -1, np.empty(0, dtype=np.int64)
+        self.batch_size = batch_size
+
+    @property
+    def samples(self) -> int:
+        """Number of training samples."""
+        return len(self._array("train_labels"))
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Full batches in an epoch, at least 1."""
+        if self.batch_size > self.samples:
+            raise BenchlibError(
+                f"batch_size {self.batch_size} is larger than the {self.samples} training samples in {self._folder}: "
+                "take a smaller batch"
+            )
+        return self.samples // self.batch_size
+
+    def batch(self, epoch: int, position: int) -> tuple[np.ndarray, np.ndarray]:
+        """Batch ``position`` (from 0) of ``epoch``.
+
+        Returns inputs float32 (batch_size, channels, height, width) and labels int32 (batch_size,).
+        """
+        if not 0 <= position < self.steps_per_epoch:
+            raise IndexError(f"batch {position} of epoch {epoch}: there are {self.steps_per_epoch}")
+        chosen = self.order(epoch)[position * self.batch_size : (position + 1) * self.batch_size]
+        return self._array("train_inputs")[chosen], self._array("train_labels")[chosen]
+
+    def epoch(self, epoch: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The batches of ``epoch``, in order."""
+        for position in range(self.steps_per_epoch):
+            yield self.batch(epoch, position)
+
+    def order(self, epoch: int) -> np.ndarray:
+        """The training samples' indices in the order of ``epoch``, those of the dropped last batch included."""
+        if epoch != self._epoch:
+            self._epoch, self._order = epoch, np.random.default_rng([self._seed, epoch]).permutation(self.samples)
+        return self._order
+
+    def order_digest(self, epochs: int = 1) -> str:
+        """A hash of the order of epochs 1 to ``epochs``."""
+        hashed = hashlib.sha256()
+        for epoch in range(1, epochs + 1):
+            hashed.update(self.order(epoch).astype("<i8").tobytes())
+        return hashed.hexdigest()[:16]
+
+    def test(self, batch_size: int) -> Iterator[tuple[np.ndarray, int]]:
+        """The test inputs in order, as (inputs of exactly ``batch_size``, how many of them are real).
+
+        The last batch is filled up by repeating its last sample: graph modes compile for one shape. Labels:
+        ``test_labels``.
+        """
+        inputs = self._array("test_inputs")
+        for start in range(0, len(inputs), batch_size):
+            real = min(batch_size, len(inputs) - start)
+            yield inputs[np.minimum(np.arange(start, start + batch_size), len(inputs) - 1)], real
+
+    def operator_batches(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The batches of an operator: (input, gradient of the output) each, float32."""
+        inputs, gradients = self._array("inputs"), self._array("gradients")
+        return [(np.array(one), np.array(other)) for one, other in zip(inputs, gradients, strict=True)]
+
+    def _array(self, name: str) -> np.ndarray:
+        if name not in self._arrays:
+            raise BenchlibError(
+                f"{self._folder} has no {name}, only {', '.join(self._arrays)}: "
+                "it was prepared for another kind of workload"
+            )
+        return self._arrays[name]

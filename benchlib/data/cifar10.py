@@ -1,0 +1,255 @@
+"""CIFAR-10 in its original form, the python archive: found in the folder that ``BENCHLIB_DATA`` names, or downloaded.
+
+The archive must be the original one (its md5 is known). Files that someone unpacked or made in the original's layout
+are read too: where their bytes are not the original's, that is said beside every accuracy.
+"""
+
+from __future__ import annotations
+
+import codecs
+import functools
+import hashlib
+import io
+import os
+import pickle
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchlib.data.images import Images
+from benchlib.errors import BenchlibError
+from benchlib.progress import Progress
+
+URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
+ARCHIVE = "cifar-10-python.tar.gz"
+ARCHIVE_MD5 = "c58f30108f718f92721af3b95e74349a"
+FOLDER = "cifar-10-batches-py"
+BATCHES_MD5 = {
+    "data_batch_1": "c99cafc152244af753f735de768cd75f",
+    "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",
+    "data_batch_3": "54ebc095f3ab1f0389bbae665268c751",
+    "data_batch_4": "634d18415352ddfa80567beed471001a",
+    "data_batch_5": "482c414d41f54cd18b22e5b47cb7c3cb",
+    "test_batch": "40351d587109b95175f43aff81a1287e",
+}
+PER_BATCH = 10_000
+VARIABLE = "BENCHLIB_DATA"
+
+
+@dataclass(frozen=True)
+class _Found:
+    path: Path  # the archive, or the folder of unpacked batches
+    identity: str  # the same for the same images, wherever they lie
+    note: str
+
+
+def require() -> None:
+    """Raise a BenchlibError if ``BENCHLIB_DATA`` names a folder without CIFAR-10. Reads no file."""
+    _place()
+
+
+def identity() -> str:
+    """What the images are: a hash of the files' bytes, the same for the archive and what was unpacked from it."""
+    place = _place()
+    return "original" if place is None else _found(place).identity
+
+
+def load() -> Images:
+    """CIFAR-10 as images (n, 32, 32, 3) of 0 to 255, red, green and blue, and labels 0 to 9.
+
+    Raises a BenchlibError that names the file, what was expected and what to do, for a file that is missing, cut or
+    altered.
+    """
+    found = _found(_place() or _download())
+    batches = {}
+    for name, content in _contents(found.path):
+        batches[name] = _batch(content, f"{found.path}{os.sep}{name}")
+    train = [batches[name] for name in BATCHES_MD5 if name != "test_batch"]
+    images = Images(
+        np.concatenate([pixels for pixels, _ in train]),
+        np.concatenate([labels for _, labels in train]),
+        *batches["test_batch"],
+        source=str(found.path),
+        note=found.note,
+    )
+    for split, labels in (("training", images.train_labels), ("test", images.test_labels)):
+        counts, expected = np.bincount(labels, minlength=10), len(labels) // 10
+        if (counts != expected).any():
+            raise BenchlibError(
+                f"{found.path}: its {split} labels name classes 0 to 9 {counts.tolist()} times, "
+                f"expected {expected} times each: the files do not belong together or were altered; {_remedy()}"
+            )
+    return images
+
+
+def _place() -> Path | None:
+    """The archive or else the folder of batches that ``BENCHLIB_DATA`` offers; None if it names no folder."""
+    named = os.environ.get(VARIABLE)
+    if not named:
+        return None
+    for place in (Path(named) / ARCHIVE, Path(named) / FOLDER):
+        if place.exists():
+            return place
+    raise BenchlibError(
+        f"{VARIABLE}={named}: there is neither {ARCHIVE} nor a folder {FOLDER} in it, one of which was expected; "
+        f"put one there (from {URL}), or unset {VARIABLE} to have it downloaded, or use data: digits, which needs no "
+        "download"
+    )
+
+
+def _download() -> Path:
+    """The archive from its home, kept in the user's cache."""
+    import pooch
+
+    cache = Path(pooch.os_cache("benchlib"))
+    downloader = pooch.HTTPDownloader(progressbar=_Steps(), chunk_size=2**16)
+    try:
+        return Path(pooch.retrieve(URL, f"md5:{ARCHIVE_MD5}", fname=ARCHIVE, path=cache, downloader=downloader))
+    except (OSError, ValueError) as error:  # no network, no space; what arrived is not the archive
+        raise BenchlibError(
+            f"{URL}: CIFAR-10 could not be downloaded to {cache}: {error}; download it in another way, put "
+            f"it into a folder and let {VARIABLE} name that folder, or use data: digits, which needs no download"
+        ) from error
+
+
+class _Steps:
+    """A download as pooch tells of it, shown as 20 steps; a file that is there already shows none."""
+
+    total = 0  # bytes; pooch sets it
+
+    def __init__(self) -> None:
+        self._bytes = 0
+        self._progress: Progress | None = None
+
+    def update(self, count: int) -> None:
+        if self._progress is None:
+            self._progress = Progress(20, f"downloading {ARCHIVE}").__enter__()
+        self._bytes += count
+        while self._progress.done < min(20, 20 * self._bytes // max(self.total, 1)):
+            self._progress.step()
+
+    def reset(self) -> None:
+        self._bytes = 0
+
+    def close(self) -> None:
+        self._progress.__exit__(None)
+
+
+def _found(place: Path) -> _Found:
+    """Make sure of the bytes at ``place``."""
+    if place.name == ARCHIVE:
+        md5 = _md5(place)
+        if md5 != ARCHIVE_MD5:
+            raise BenchlibError(
+                f"{place}: not the original archive of CIFAR-10: its md5 is {md5} ({place.stat().st_size:,} bytes), "
+                f"expected {ARCHIVE_MD5} (170,498,071 bytes), so it is cut or altered; {_remedy()}"
+            )
+        return _Found(place, "original", "")
+    for name in BATCHES_MD5:
+        if not (place / name).is_file():
+            expected = ", ".join(BATCHES_MD5)
+            raise BenchlibError(f"{place / name}: this file of CIFAR-10 is missing; expected: {expected}; {_remedy()}")
+    found = {name: _md5(place / name) for name in BATCHES_MD5}
+    other = [name for name in BATCHES_MD5 if found[name] != BATCHES_MD5[name]]
+    if not other:
+        return _Found(place, "original", "")
+    if len(other) < len(BATCHES_MD5):
+        raise BenchlibError(
+            f"{place / other[0]}: this file is cut or altered: its md5 is {found[other[0]]}, expected "
+            f"{BATCHES_MD5[other[0]]}, while others beside it are the original's; {_remedy()}"
+        )
+    return _Found(
+        place,
+        hashlib.sha256("".join(found.values()).encode()).hexdigest(),
+        "Not the original bytes: no file of this CIFAR-10 has the md5 of the original archive's, so its pixels may "
+        "differ. Do not compare these accuracies with published ones to the tenth of a point.",
+    )
+
+
+def _contents(place: Path) -> Iterator[tuple[str, io.BufferedIOBase]]:
+    """The batches as (name, open file). Of an archive only the members of these names are read; nothing is written."""
+    if place.is_dir():
+        for name in BATCHES_MD5:
+            with (place / name).open("rb") as file:
+                yield name, file
+        return
+    names = {f"{FOLDER}/{name}": name for name in BATCHES_MD5}
+    with tarfile.open(place, "r|gz") as archive:
+        for member in archive:
+            if member.isfile() and member.name in names:
+                yield names[member.name], archive.extractfile(member)
+
+
+def _batch(file: io.BufferedIOBase, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """One batch: images (n, 32, 32, 3) and labels (n,)."""
+    try:
+        content = _Unpickler(file, encoding="bytes").load()
+        pixels, labels = content[b"data"], np.array(content[b"labels"])
+    except BenchlibError as error:
+        raise BenchlibError(f"{where}: {error}; {_remedy()}") from None
+    except Exception as error:  # what a damaged pickle raises is not limited to a few types
+        raise BenchlibError(
+            f"{where}: a Python pickle with 'data' and 'labels' was expected, but it cannot be read as one "
+            f"({type(error).__name__}: {error}), so it is cut or altered; {_remedy()}"
+        ) from error
+    shape, kind = getattr(pixels, "shape", None), getattr(pixels, "dtype", type(pixels).__name__)
+    if shape != (PER_BATCH, 3072) or kind != np.uint8:
+        raise BenchlibError(
+            f"{where}: its data is {kind} of shape {shape}, expected uint8 of shape ({PER_BATCH}, 3072); {_remedy()}"
+        )
+    if labels.shape != (PER_BATCH,) or labels.dtype.kind not in "iu":
+        raise BenchlibError(
+            f"{where}: its labels are {labels.dtype} of shape {labels.shape}, expected {PER_BATCH} whole numbers; "
+            f"{_remedy()}"
+        )
+    wrong = np.flatnonzero((labels < 0) | (labels > 9))
+    if len(wrong):
+        raise BenchlibError(f"{where}: label {labels[wrong[0]]} of image {wrong[0]} is not one of 0 to 9; {_remedy()}")
+    return pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), labels.astype(np.int32)
+
+
+def _remedy() -> str:
+    return f"get the original again from {URL} (md5 {ARCHIVE_MD5}) and replace what is there"
+
+
+def _latin1(text: str, encoding: str) -> bytes:
+    if encoding != "latin1":
+        raise BenchlibError(
+            f"its pickle asks for the encoding {encoding!r}, which no file of CIFAR-10 needs: it was refused"
+        )
+    return codecs.encode(text, "latin1")
+
+
+_ADMITTED = {
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "dtype"): np.dtype,
+    ("numpy.core.multiarray", "_reconstruct"): np.core.multiarray._reconstruct,
+    ("numpy._core.multiarray", "_reconstruct"): np.core.multiarray._reconstruct,  # written by numpy 2
+    ("_codecs", "encode"): _latin1,  # how Python 3 writes bytes in the original's pickle protocol
+}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads arrays, lists, numbers and bytes, and refuses all else: a pickle can ask for any code to be run."""
+
+    def find_class(self, module: str, name: str) -> object:
+        if (module, name) not in _ADMITTED:
+            raise BenchlibError(
+                f"its pickle asks for {module}.{name}, which no file of CIFAR-10 needs: it was refused, not run"
+            )
+        return _ADMITTED[module, name]
+
+
+def _md5(path: Path) -> str:
+    status = path.stat()
+    return _hashed(str(path), status.st_size, status.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=32)
+def _hashed(path: str, size: int, modified_ns: int) -> str:
+    """The md5 of a file, read again only when size or time of change differ."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "md5").hexdigest()

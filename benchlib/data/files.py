@@ -1,0 +1,116 @@
+"""Folders of numpy arrays that the parent writes once and workers map: there whole or not at all, checked when read.
+
+A folder holds ``NAME.npy`` files and ``data.json``, which has the sha256 of each and says what they are. Workers import
+this module, so it needs numpy and the standard library only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchlib.errors import BenchlibError
+
+INDEX = "data.json"
+
+
+def write(folder: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
+    """Write ``arrays`` and what they are ``about`` (JSON) as ``folder``, in one rename; one that is there stays."""
+    folder = Path(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = folder.with_name(f".partial-{folder.name}")
+    # The lock ends with its process, so a killed writer leaves nothing but a partial folder, which the next one
+    # removes.
+    with open(folder.with_name(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.exists():
+            return
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        for name, array in arrays.items():
+            np.save(partial / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
+        index = {
+            "about": dict(about),
+            "arrays": {
+                name: {
+                    "sha256": _sha256(partial / f"{name}.npy"),
+                    "shape": list(array.shape),
+                    "dtype": str(array.dtype),
+                }
+                for name, array in arrays.items()
+            },
+        }
+        (partial / INDEX).write_text(json.dumps(index, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        os.rename(partial, folder)
+
+
+def arrays(folder: Path) -> dict[str, np.ndarray]:
+    """The arrays of ``folder`` by name, mapped read-only, after their hashes were checked.
+
+    A file that is missing, cut or altered is a BenchlibError that names it.
+    """
+    check(folder)
+    paths = {name: Path(folder) / f"{name}.npy" for name in _index(folder)["arrays"]}
+    # As plain arrays: what is picked from a np.memmap does not own its memory.
+    return {name: np.asarray(np.load(path, mmap_mode="r", allow_pickle=False)) for name, path in paths.items()}
+
+
+def check(folder: Path) -> None:
+    """Compare every file of ``folder`` with its hash; a BenchlibError names the first that does not fit."""
+    for name, expected in _index(folder)["arrays"].items():
+        path = Path(folder) / f"{name}.npy"
+        if not path.is_file():
+            raise BenchlibError(f"{path}: this file of prepared data is missing; {_remedy(folder)}")
+        found = _sha256(path)
+        if found != expected["sha256"]:
+            raise BenchlibError(
+                f"{path}: this file of prepared data is cut or altered: its sha256 is {found}, "
+                f"expected {expected['sha256']}; {_remedy(folder)}"
+            )
+
+
+def about(folder: Path) -> dict[str, Any]:
+    """What the arrays of ``folder`` are, as their writer said."""
+    return _index(folder)["about"]
+
+
+def digest(folder: Path) -> str:
+    """One hash of all arrays of ``folder``, their names included: equal digests mean equal data."""
+    hashes = {name: entry["sha256"] for name, entry in _index(folder)["arrays"].items()}
+    return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _index(folder: Path) -> dict[str, Any]:
+    path = Path(folder) / INDEX
+    try:
+        index = json.loads(path.read_text(encoding="utf-8"))
+        return {"about": index["about"], "arrays": index["arrays"]}
+    except FileNotFoundError:
+        raise BenchlibError(f"{path}: there is no prepared data here; {_remedy(folder)}") from None
+    except (ValueError, KeyError, TypeError):
+        raise BenchlibError(f"{path}: this list of prepared data cannot be read; {_remedy(folder)}") from None
+
+
+def _remedy(folder: Path) -> str:
+    return f"delete the folder {folder} and run again: it is made anew"
+
+
+def _sha256(path: Path) -> str:
+    status = path.stat()
+    return _hashed(str(path), status.st_size, status.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=256)
+def _hashed(path: str, size: int, modified_ns: int) -> str:
+    """The hash of a file, read again only when size or time of change differ: CIFAR-10 prepared is 0.7 GB."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,77 @@
+"""What is done to images before a framework sees them: size, channels, standardisation, and balanced subsets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchlib.errors import BenchlibError
+
+
+@dataclass(frozen=True)
+class Images:
+    """A data set as its loader gives it: images uint8 (n, height, width, channels) and labels int32 (n,) from 0."""
+
+    train_images: np.ndarray
+    train_labels: np.ndarray
+    test_images: np.ndarray
+    test_labels: np.ndarray
+    source: str  # where the images were read
+    note: str  # what has to be said beside every accuracy; "" where there is nothing to say
+
+
+def resize(images: np.ndarray, size: int) -> np.ndarray:
+    """Square images (n, h, h, channels) as (n, size, size, channels), each pixel repeated, or areas averaged (float32).
+
+    >>> resize(np.array([[[[1], [2]], [[3], [4]]]], dtype=np.uint8), 4)[0, :, :, 0].tolist()
+    [[1, 1, 2, 2], [1, 1, 2, 2], [3, 3, 4, 4], [3, 3, 4, 4]]
+    >>> resize(np.array([[[[1], [2]], [[3], [4]]]], dtype=np.uint8), 1).tolist()
+    [[[[2.5]]]]
+    """
+    count, height, _, channels = images.shape
+    if size % height == 0:
+        return images.repeat(size // height, axis=1).repeat(size // height, axis=2)
+    if height % size == 0:
+        area = height // size
+        return images.reshape(count, size, area, size, area, channels).mean(axis=(2, 4), dtype=np.float32)
+    raise BenchlibError(
+        f"image_size {size}: images of {height}x{height} pixels can only be enlarged or reduced by a whole number"
+    )
+
+
+def standardised(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[float], list[float]]:
+    """Both splits as float32 (n, 3, height, width), each channel with mean 0 and standard deviation 1 over ``train``.
+
+    Takes images (n, height, width, 1 or 3); one channel becomes three equal ones. Also returns the means and standard
+    deviations.
+    """
+    means, deviations = [], []
+    outputs = [np.empty((len(split), 3, *split.shape[1:3]), dtype=np.float32) for split in (train, test)]
+    for channel in range(3):
+        of = min(channel, train.shape[-1] - 1)
+        plane = train[..., of].astype(np.float32)
+        mean = float(plane.mean(dtype=np.float64))
+        plane -= mean
+        deviation = float(np.sqrt(np.square(plane).mean(dtype=np.float64)))
+        outputs[0][:, channel] = plane / deviation
+        outputs[1][:, channel] = (test[..., of].astype(np.float32) - mean) / deviation
+        means.append(mean)
+        deviations.append(deviation)
+    return *outputs, means, deviations
+
+
+def balanced_order(labels: np.ndarray, seed: int) -> np.ndarray:
+    """A seeded permutation whose every prefix has the classes in the proportions of the whole, as nearly as can be.
+
+    >>> labels = np.array([0, 0, 0, 0, 1, 1])
+    >>> labels[balanced_order(labels, seed=0)].tolist()
+    [0, 1, 0, 0, 1, 0]
+    """
+    order = np.random.default_rng(seed).permutation(len(labels))
+    shuffled = labels[order]
+    place = np.empty(len(labels))
+    for label in np.unique(labels):
+        of_class = np.flatnonzero(shuffled == label)
+        place[of_class] = (np.arange(len(of_class)) + 0.5) / len(of_class)
+    return order[np.argsort(place, kind="stable")]

@@ -1,0 +1,57 @@
+"""The initial state of a model: drawn once in numpy, so that every framework starts from the same numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+
+from benchlib import workloads
+from benchlib.condition import Condition
+from benchlib.data import files
+from benchlib.errors import BenchlibError
+from benchlib.workloads import Values, Weight, Workload
+
+
+def draw(workload: Workload, values: Values, seed: int) -> dict[str, np.ndarray]:
+    """The initial state by the workload's names, float32, drawn in the order of ``workload.weights(values)``.
+
+    glorot_uniform: uniform within ±sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010); normal: mean 0, standard
+    deviation 1.
+    """
+    rng = np.random.default_rng(seed)
+    return {name: _draw(name, weight, rng) for name, weight in workload.weights(values).items()}
+
+
+def prepare_weights(condition: Condition, seed: int, inputs: Path) -> Path:
+    """The folder under ``inputs`` with the initial state for ``condition`` and ``seed`` (``files.arrays`` reads it)."""
+    workload = workloads.load(condition.workload)
+    shapes = {
+        name: [weight.shape, weight.init, weight.fan]
+        for name, weight in workload.weights(condition.hyperparameters).items()
+    }
+    depends = json.dumps([shapes, Path(__file__).read_text(encoding="utf-8"), np.__version__])
+    folder = Path(inputs) / f"weights-{workload.name}-seed{seed}-{hashlib.sha256(depends.encode()).hexdigest()[:12]}"
+    if not folder.exists():
+        files.write(
+            folder,
+            draw(workload, condition.hyperparameters, seed),
+            {"workload": workload.name, "seed": seed, "note": ""},
+        )
+    files.check(folder)
+    return folder
+
+
+def _draw(name: str, weight: Weight, rng: np.random.Generator) -> np.ndarray:
+    if weight.init == "glorot_uniform":
+        limit = np.sqrt(6 / sum(weight.fan))
+        return rng.uniform(-limit, limit, weight.shape).astype(np.float32)
+    if weight.init == "normal":
+        return rng.standard_normal(weight.shape, dtype=np.float32)
+    if weight.init in ("zeros", "ones"):
+        return np.full(weight.shape, float(weight.init == "ones"), dtype=np.float32)
+    raise BenchlibError(
+        f"weight {name!r}: no rule draws {weight.init!r}; there are glorot_uniform, normal, zeros and ones"
+    )

@@ -1,0 +1,26 @@
+"""Errors that a user can act on: what was wrong, where, and what to do.
+
+Everything that a user's input can cause is raised as a :class:`BenchlibError` before anything is measured. This module
+needs only the standard library, because workers import it too.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class BenchlibError(Exception):
+    """Wrong input, or something missing, told in a way that a user can act on."""
+
+
+def unknown(what: str, name: object, known: Iterable[str]) -> str:
+    """A sentence that refuses ``name`` and offers the nearest name that exists.
+
+    >>> unknown("workload", "cnm", ["cnn", "conv2d"])
+    "unknown workload 'cnm': did you mean 'cnn'? (there are: cnn, conv2d)"
+    """
+    known = sorted(known)
+    near = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
+    hint = f" did you mean {near[0]!r}?" if near else ""
+    return f"unknown {what} {name!r}:{hint} (there are: {', '.join(known)})"

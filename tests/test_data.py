@@ -1,0 +1,704 @@
+"""The data: what the frameworks get, that it is the same for all of them, and what is said about damaged files."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import io
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import tarfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import cifar10_from_shared
+import numpy as np
+import pytest
+import sklearn.datasets
+
+from benchlib import data, workloads
+from benchlib.condition import Condition
+from benchlib.data import cifar10, digits, files, images, weights
+from benchlib.data.batches import Batches
+from benchlib.data.prepare import OPERATOR_BATCHES, prepare, require
+from benchlib.data.weights import draw, prepare_weights
+from benchlib.errors import BenchlibError
+from benchlib.workloads import Weight
+
+DIGITS = Condition(workload="cnn", data="digits", hyperparameters={"image_size": 8})
+PER_BATCH = 20  # of the made-up batches; the original has 10,000
+
+
+# The data sets there are
+
+
+def test_every_data_set_says_what_it_is():
+    assert data.names() == ["cifar10", "digits", "random"]
+    assert [data.train_size(name) for name in data.names()] == [50_000, 1_437, None]
+    for name in data.names():
+        assert data.title(name).lower().replace("-", "")[:6] == name[:6]
+        assert len(data.note(name)) > 40
+
+
+@pytest.mark.parametrize("ask", [data.train_size, data.title, data.note])
+def test_an_unknown_data_set_is_refused_with_the_nearest_name(ask):
+    with pytest.raises(BenchlibError, match="'cifar100': did you mean 'cifar10'"):
+        ask("cifar100")
+
+
+def test_what_a_worker_imports_needs_numpy_only():
+    code = (
+        "import sys, benchlib.data, benchlib.data.batches, benchlib.data.files\n"
+        "not_theirs = {'pydantic', 'pandas', 'pyarrow', 'sklearn', 'scipy', 'pooch', 'torch', 'mindspore'}\n"
+        "print(*sorted(not_theirs & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == ""
+
+
+# Files
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "inputs" / "numbers"
+    files.write(folder, {"a": np.arange(1000.0), "b": np.eye(3, dtype=np.float32)}, {"note": "of a test"})
+    return folder
+
+
+def test_arrays_come_back_as_they_were_written(folder: Path):
+    arrays = files.arrays(folder)
+    assert list(arrays) == ["a", "b"]
+    np.testing.assert_array_equal(arrays["a"], np.arange(1000.0))
+    assert arrays["b"].dtype == np.float32
+    assert not arrays["a"].flags.writeable
+    assert files.about(folder) == {"note": "of a test"}
+
+
+def test_arrays_are_mapped_not_read(folder: Path):
+    base = files.arrays(folder)["a"]
+    while base.base is not None and not isinstance(base, np.memmap):
+        base = base.base
+    assert isinstance(base, np.memmap)
+
+
+def test_digests_are_equal_for_equal_arrays_only(folder: Path):
+    same, other, renamed = (folder.with_name(name) for name in ("same", "other", "renamed"))
+    b = np.eye(3, dtype=np.float32)
+    files.write(same, {"b": b, "a": np.arange(1000.0)}, {"note": "another"})
+    files.write(other, {"a": np.arange(1000.0) + 1e-9, "b": b}, {})
+    files.write(renamed, {"a": np.arange(1000.0), "c": b}, {})
+    assert files.digest(same) == files.digest(folder)
+    assert len({files.digest(path) for path in (folder, other, renamed)}) == 3
+
+
+def _flip_a_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(content)
+
+
+def _cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size - 1)
+
+
+@pytest.mark.parametrize(("damage", "said"), [(_flip_a_bit, "altered"), (_cut, "cut"), (Path.unlink, "missing")])
+def test_a_damaged_file_is_an_error_that_names_it_and_the_remedy(folder: Path, damage, said: str):
+    files.check(folder)
+    damage(folder / "a.npy")
+    with pytest.raises(BenchlibError) as error:
+        files.arrays(folder)
+    assert str(error.value).startswith(f"{folder / 'a.npy'}: ")
+    assert said in str(error.value)
+    assert f"delete the folder {folder}" in str(error.value)
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "[]", '{"about": {}}'])
+def test_a_damaged_list_of_files_is_an_error_that_names_it(folder: Path, content: str | None):
+    index = folder / files.INDEX
+    index.unlink() if content is None else index.write_text(content)
+    with pytest.raises(BenchlibError) as error:
+        files.arrays(folder)
+    assert str(error.value).startswith(f"{index}: ")
+    assert "delete the folder" in str(error.value)
+
+
+def test_what_is_there_stays(folder: Path):
+    files.write(folder, {"a": np.zeros(3)}, {})
+    assert len(files.arrays(folder)["a"]) == 1000
+
+
+def test_a_writer_that_is_stopped_leaves_nothing_that_looks_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    target = tmp_path / "target"
+    arrays = {"a": np.zeros(3), "b": np.ones(3)}
+    save, saved = np.save, []
+
+    def stopped(path, *args, **kwargs):
+        if saved:
+            raise KeyboardInterrupt
+        saved.append(path)
+        save(path, *args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "save", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            files.write(target, arrays, {})
+    assert saved
+    assert not target.exists()
+    files.write(target, arrays, {})
+    np.testing.assert_array_equal(files.arrays(target)["b"], np.ones(3))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock", "target"]
+
+
+# Batches
+
+
+@pytest.fixture
+def numbered(tmp_path: Path) -> Path:
+    """23 training images whose every pixel is their number, and 7 test images."""
+    train, test = (
+        np.arange(n, dtype=np.float32)[:, None, None, None] * np.ones((1, 3, 8, 8), np.float32) for n in (23, 7)
+    )
+    arrays = {
+        "train_inputs": train,
+        "train_labels": np.arange(23, dtype=np.int32),
+        "test_inputs": test,
+        "test_labels": np.arange(7, dtype=np.int32),
+    }
+    files.write(tmp_path / "numbered", arrays, {})
+    return tmp_path / "numbered"
+
+
+def test_an_epoch_has_every_sample_once_but_those_of_the_incomplete_batch(numbered: Path):
+    batches = Batches(numbered, 5, seed=3)
+    epoch = list(batches.epoch(2))
+    assert len(epoch) == batches.steps_per_epoch == 4
+    order = np.random.default_rng([3, 2]).permutation(23)
+    assert np.concatenate([labels for _, labels in epoch]).tolist() == order[:20].tolist()
+    for inputs, labels in epoch:
+        assert (inputs[:, 1, 2, 3] == labels).all(), "an image goes with its label"
+
+
+def test_batches_are_what_the_frameworks_want(numbered: Path):
+    inputs, labels = Batches(numbered, 5, seed=0).batch(1, 0)
+    assert (inputs.dtype, inputs.shape) == (np.float32, (5, 3, 8, 8))
+    assert (labels.dtype, labels.shape) == (np.int32, (5,))
+    assert inputs.flags.c_contiguous
+    assert inputs.flags.owndata
+    assert inputs.flags.writeable
+
+
+def test_the_order_is_the_same_each_time_and_another_for_each_seed_and_epoch(numbered: Path):
+    one, again, other = Batches(numbered, 5, seed=0), Batches(numbered, 7, seed=0), Batches(numbered, 5, seed=1)
+    np.testing.assert_array_equal(one.order(1), again.order(1))
+    assert one.order(1).tolist() != one.order(2).tolist()
+    assert one.order(1).tolist() != other.order(1).tolist()
+    assert one.order_digest(3) == again.order_digest(3)
+    assert len({one.order_digest(1), one.order_digest(2), other.order_digest(1)}) == 3
+
+
+def test_batches_can_be_had_in_any_order(numbered: Path):
+    batches = Batches(numbered, 5, seed=0)
+    wanted = [(1, 3), (2, 0), (1, 0), (2, 3)]
+    out_of_order = {place: batches.batch(*place)[1].tolist() for place in wanted}
+    assert out_of_order == {(e, p): [labels.tolist() for _, labels in batches.epoch(e)][p] for e, p in wanted}
+    with pytest.raises(IndexError):
+        batches.batch(1, 4)
+
+
+def test_the_last_test_batch_is_filled_up_and_says_how_many_are_real(numbered: Path):
+    batches = list(Batches(numbered, 5, seed=0).test(3))
+    assert [(inputs[:, 0, 0, 0].tolist(), real) for inputs, real in batches] == [
+        ([0, 1, 2], 3),
+        ([3, 4, 5], 3),
+        ([6, 6, 6], 1),
+    ]
+
+
+def test_a_batch_larger_than_the_data_is_refused(numbered: Path):
+    with pytest.raises(BenchlibError, match=r"batch_size 24 is larger than the 23 training samples in .*numbered"):
+        Batches(numbered, 24, seed=0).batch(1, 0)
+
+
+def test_an_operator_finds_no_batches_in_images(numbered: Path):
+    with pytest.raises(BenchlibError, match="numbered has no inputs, only train_inputs"):
+        Batches(numbered, 5, seed=0).operator_batches()
+
+
+# Digits, prepared
+
+
+@pytest.mark.parametrize("size", [8, 16, 32])
+def test_digits_are_standardised_images_with_labels(tmp_path: Path, size: int):
+    folder = prepare(DIGITS.but(hyperparameters={"image_size": size}), 0, tmp_path)
+    arrays = files.arrays(folder)
+    assert {name: (array.shape, str(array.dtype)) for name, array in arrays.items()} == {
+        "train_inputs": ((1437, 3, size, size), "float32"),
+        "train_labels": ((1437,), "int32"),
+        "test_inputs": ((360, 3, size, size), "float32"),
+        "test_labels": ((360,), "int32"),
+    }
+    train = arrays["train_inputs"].astype(np.float64)
+    np.testing.assert_allclose(train.mean(axis=(0, 2, 3)), 0, atol=1e-6)
+    np.testing.assert_allclose(train.std(axis=(0, 2, 3)), 1, atol=1e-6)
+    about = files.about(folder)
+    assert (about["data"], about["image_size"], about["train_samples"], about["note"]) == ("digits", size, 1437, "")
+    assert folder.name.startswith(f"digits-{size}px-")
+
+
+def test_digits_are_scikit_learns_digits_each_once(tmp_path: Path):
+    folder = prepare(DIGITS.but(hyperparameters={"image_size": 16}), 0, tmp_path)
+    arrays, about = files.arrays(folder), files.about(folder)
+    prepared = np.concatenate([arrays["train_inputs"], arrays["test_inputs"]])
+    assert (prepared == prepared[:, :1]).all(), "three equal channels"
+    assert (prepared == prepared[:, :, ::2, ::2].repeat(2, axis=2).repeat(2, axis=3)).all(), "pixels repeated"
+    pixels = np.rint(prepared[:, 0, ::2, ::2] * about["standard_deviation"][0] + about["mean"][0]).astype(int)
+    labels = np.concatenate([arrays["train_labels"], arrays["test_labels"]])
+    original = sklearn.datasets.load_digits()
+    assert sorted(zip(pixels.reshape(len(pixels), -1).tolist(), labels.tolist(), strict=True)) == sorted(
+        zip(original.data.astype(int).tolist(), original.target.tolist(), strict=True)
+    )
+
+
+def test_the_digits_of_the_test_have_the_proportions_of_all():
+    loaded = digits.load()
+    every = np.bincount(np.concatenate([loaded.train_labels, loaded.test_labels]))
+    share = every * digits.TEST / every.sum()
+    assert np.abs(np.bincount(loaded.test_labels) - share).max() < 1
+
+
+def test_other_digits_than_expected_are_refused(monkeypatch: pytest.MonkeyPatch):
+    altered = sklearn.datasets.load_digits()
+    altered.images[17, 3, 3] += 1
+    monkeypatch.setattr(sklearn.datasets, "load_digits", lambda: altered)
+    with pytest.raises(BenchlibError, match=r"scikit-learn .* has other images than expected .* install"):
+        digits.load()
+
+
+def test_a_subset_is_balanced_the_same_for_all_seeds_and_standardised_as_the_whole(tmp_path: Path):
+    subset = prepare(DIGITS.but(train_samples=200), 0, tmp_path)
+    assert prepare(DIGITS.but(train_samples=200), 1, tmp_path) == subset
+    small, whole = files.arrays(subset), files.arrays(prepare(DIGITS, 0, tmp_path))
+    assert np.abs(np.bincount(small["train_labels"]) - 20).max() <= 1
+    images_of_whole = {image.tobytes() for image in whole["train_inputs"]}
+    assert all(image.tobytes() in images_of_whole for image in small["train_inputs"])
+    smaller = files.arrays(prepare(DIGITS.but(train_samples=100), 0, tmp_path))
+    np.testing.assert_array_equal(smaller["train_inputs"], small["train_inputs"][:100])
+    np.testing.assert_array_equal(small["test_inputs"], whole["test_inputs"])
+
+
+def test_every_prefix_of_a_balanced_order_is_balanced():
+    labels = np.repeat([0, 1, 2], [300, 100, 200])
+    order = images.balanced_order(labels, seed=1)
+    assert sorted(order) == list(range(600))
+    for n in range(1, 601):
+        assert np.abs(np.bincount(labels[order[:n]], minlength=3) - n * np.array([3, 1, 2]) / 6).max() <= 1.5
+    assert order.tolist() != images.balanced_order(labels, seed=2).tolist()
+
+
+def test_areas_are_averaged():
+    image = np.arange(16, dtype=np.uint8).reshape(1, 4, 4, 1)
+    assert images.resize(image, 2)[0, :, :, 0].tolist() == [[2.5, 4.5], [10.5, 12.5]]
+    with pytest.raises(BenchlibError, match="image_size 3: images of 4x4 pixels"):
+        images.resize(image, 3)
+
+
+def test_prepared_data_is_made_once_and_checked_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = prepare(DIGITS, 0, tmp_path)
+    monkeypatch.setattr(digits, "load", lambda: pytest.fail("loaded again"))
+    assert prepare(DIGITS, 5, tmp_path) == folder
+    _flip_a_bit(folder / "train_inputs.npy")
+    with pytest.raises(BenchlibError, match=r"train_inputs\.npy: .*altered"):
+        prepare(DIGITS, 0, tmp_path)
+    shutil.rmtree(folder)
+    monkeypatch.undo()
+    assert prepare(DIGITS, 0, tmp_path) == folder
+
+
+# Operators and weights, drawn
+
+
+OPERATOR = Condition(
+    workload="conv2d", batch_size=4, hyperparameters={"in_channels": 3, "out_channels": 5, "image_size": 8}
+)
+
+
+def test_an_operator_gets_seeded_inputs_and_gradients(tmp_path: Path):
+    batches = Batches(prepare(OPERATOR, 7, tmp_path), 4, seed=7).operator_batches()
+    assert [(given.shape, gradient.shape) for given, gradient in batches] == [
+        ((4, 3, 8, 8), (4, 5, 8, 8))
+    ] * OPERATOR_BATCHES
+    rng = np.random.default_rng(7)
+    for given, gradient in batches:
+        expected = workloads.load("conv2d").inputs(OPERATOR.hyperparameters, 4, rng)
+        np.testing.assert_array_equal(given, expected[0])
+        np.testing.assert_array_equal(gradient, expected[1])
+        assert given.dtype == gradient.dtype == np.float32
+        assert given.flags.owndata
+    larger = OPERATOR.but(hyperparameters={**OPERATOR.hyperparameters, "image_size": 9})
+    others = {prepare(OPERATOR, 7, tmp_path), prepare(OPERATOR, 8, tmp_path), prepare(larger, 7, tmp_path)}
+    assert len(others) == 3
+
+
+def test_weights_have_the_declared_shapes_and_distributions():
+    workload = workloads.load("cnn")
+    drawn = draw(workload, workload.values({}), seed=0)
+    declared = workload.weights(workload.values({}))
+    assert list(drawn) == list(declared)
+    uniform = 0
+    for name, weight in declared.items():
+        assert drawn[name].shape == weight.shape
+        assert drawn[name].dtype == np.float32
+        if weight.init == "glorot_uniform":
+            limit = np.sqrt(6 / sum(weight.fan))
+            assert 0.95 * limit < np.abs(drawn[name]).max() <= np.float32(limit)
+            assert drawn[name].std() == pytest.approx(limit / np.sqrt(3), rel=0.05)
+            uniform += 1
+    assert uniform == 6
+
+
+def test_normal_ones_and_zeros_are_drawn_and_nothing_else():
+    rng = np.random.default_rng(0)
+    normal = weights._draw("w", Weight((200, 200), "normal"), rng)
+    assert (normal.mean(), normal.std()) == pytest.approx((0, 1), abs=0.02)
+    assert weights._draw("w", Weight((2,), "ones"), rng).tolist() == [1, 1]
+    assert weights._draw("w", Weight((2,), "zeros"), rng).tolist() == [0, 0]
+    with pytest.raises(BenchlibError, match="weight 'w': no rule draws 'orthogonal'"):
+        weights._draw("w", Weight((2,), "orthogonal"), rng)
+
+
+def test_weights_depend_on_the_seed_and_not_on_what_is_not_theirs(tmp_path: Path):
+    without_dropout = DIGITS.but(hyperparameters={"image_size": 8, "conv_dropout": 0.0}, learning_rate=0.5)
+    folder = prepare_weights(DIGITS, 0, tmp_path)
+    assert prepare_weights(without_dropout, 0, tmp_path) == folder
+    other = prepare_weights(DIGITS, 1, tmp_path)
+    larger = prepare_weights(DIGITS.but(hyperparameters={"image_size": 16}), 0, tmp_path)
+    assert len({folder, other, larger}) == 3
+    workload = workloads.load("cnn")
+    for name, array in draw(workload, DIGITS.hyperparameters, 0).items():
+        np.testing.assert_array_equal(files.arrays(folder)[name], array)
+        assert (array == files.arrays(other)[name]).all() == (
+            workload.weights(DIGITS.hyperparameters)[name].init == "zeros"
+        )
+
+
+# CIFAR-10: made-up images in the original's layout, so that these tests need nothing from outside
+
+
+@pytest.fixture
+def batches_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder cifar-10-batches-py with random images, in the folder that ``BENCHLIB_DATA`` names."""
+    monkeypatch.setattr(cifar10, "PER_BATCH", PER_BATCH)
+    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path / "data"))
+    rng = np.random.default_rng(0)
+    train, test = (rng.integers(0, 256, (n * PER_BATCH, 32, 32, 3), dtype=np.uint8) for n in (5, 1))
+    return cifar10_from_shared.write(
+        tmp_path / "data", train, np.arange(5 * PER_BATCH) // 10, test, np.arange(PER_BATCH)[::-1] % 10
+    )
+
+
+@pytest.fixture
+def originals(batches_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same, taken for the original files."""
+    md5 = {name: cifar10._md5(batches_folder / name) for name in cifar10.BATCHES_MD5}
+    monkeypatch.setattr(cifar10, "BATCHES_MD5", md5)
+    return batches_folder
+
+
+@pytest.fixture
+def archive(originals: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An archive of them in place of the folder, taken for the original archive."""
+    path = originals.with_name(cifar10.ARCHIVE)
+    with tarfile.open(path, "w:gz") as tar:
+        tar.add(originals, arcname=cifar10.FOLDER)
+    shutil.move(originals, originals.parent.parent / "elsewhere")
+    monkeypatch.setattr(cifar10, "ARCHIVE_MD5", cifar10._md5(path))
+    return path
+
+
+def test_the_md5s_are_those_of_the_original():
+    assert cifar10.ARCHIVE_MD5 == "c58f30108f718f92721af3b95e74349a"
+    assert data.train_size("cifar10") == cifar10.PER_BATCH * 5
+
+
+def _load_error(*said: object) -> str:
+    """Load, and return the message, which says all this and where the original is to be had."""
+    with pytest.raises(BenchlibError) as error:
+        cifar10.load()
+    for text in (*said, cifar10.URL):
+        assert str(text) in str(error.value)
+    return str(error.value)
+
+
+def test_unpacked_batches_are_read(batches_folder: Path):
+    loaded = cifar10.load()
+    rng = np.random.default_rng(0)
+    np.testing.assert_array_equal(loaded.train_images, rng.integers(0, 256, (5 * PER_BATCH, 32, 32, 3), dtype=np.uint8))
+    np.testing.assert_array_equal(loaded.test_images, rng.integers(0, 256, (PER_BATCH, 32, 32, 3), dtype=np.uint8))
+    np.testing.assert_array_equal(loaded.train_labels, np.arange(5 * PER_BATCH) // 10)
+    np.testing.assert_array_equal(loaded.test_labels, np.arange(PER_BATCH)[::-1] % 10)
+
+
+def test_batches_that_are_not_the_originals_say_so_beside_every_accuracy(batches_folder: Path, tmp_path: Path):
+    condition = Condition(workload="cnn", data="cifar10", batch_size=8, hyperparameters={"image_size": 8})
+    about = files.about(prepare(condition, 0, tmp_path / "inputs"))
+    assert about["note"].startswith("Not the original bytes")
+    assert "Do not compare" in about["note"]
+    assert about["source"] == str(batches_folder)
+
+
+def test_the_archive_and_what_was_unpacked_from_it_are_the_same_data(archive: Path):
+    packed, identity = cifar10.load(), cifar10.identity()
+    archive.unlink()
+    shutil.move(archive.parent.parent / "elsewhere", archive.with_name(cifar10.FOLDER))
+    unpacked = cifar10.load()
+    np.testing.assert_array_equal(packed.train_images, unpacked.train_images)
+    np.testing.assert_array_equal(packed.test_labels, unpacked.test_labels)
+    assert packed.note == unpacked.note == ""
+    assert identity == cifar10.identity() == "original"
+
+
+def test_prepared_originals_need_no_file_of_the_original(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    condition = Condition(workload="cnn", data="cifar10", batch_size=8, hyperparameters={"image_size": 8})
+    folder = prepare(condition, 0, tmp_path / "inputs")
+    monkeypatch.delenv("BENCHLIB_DATA")
+    monkeypatch.setattr(cifar10, "_download", lambda: pytest.fail("downloaded"))
+    assert prepare(condition, 0, tmp_path / "inputs") == folder
+
+
+def test_a_subset_of_sorted_images_is_balanced(batches_folder: Path, tmp_path: Path):
+    condition = Condition(workload="cnn", data="cifar10", batch_size=8, train_samples=30)
+    labels = files.arrays(prepare(condition, 0, tmp_path / "inputs"))["train_labels"]
+    assert np.bincount(labels).tolist() == [3] * 10
+    assert labels.tolist() != sorted(labels)
+
+
+def test_other_bytes_are_other_data(batches_folder: Path, tmp_path: Path):
+    condition = Condition(workload="cnn", data="cifar10", batch_size=8, hyperparameters={"image_size": 8})
+    folder = prepare(condition, 0, tmp_path / "inputs")
+    before = files.digest(folder)
+    _flip_a_bit_of_the_pixels(batches_folder / "data_batch_2")
+    other = prepare(condition, 0, tmp_path / "inputs")
+    assert other != folder
+    assert files.digest(other) != before
+
+
+def _flip_a_bit_of_the_pixels(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[5000] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_folder_without_cifar10_is_an_error_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
+    with pytest.raises(
+        BenchlibError, match=r"neither cifar-10-python\.tar\.gz nor a folder cifar-10-batches-py"
+    ) as error:
+        require(Condition(workload="cnn", data="cifar10"))
+    assert str(tmp_path) in str(error.value)
+    assert "unset BENCHLIB_DATA" in str(error.value)
+    require(DIGITS)
+
+
+def test_a_missing_batch_is_named(batches_folder: Path):
+    (batches_folder / "data_batch_4").unlink()
+    _load_error(batches_folder / "data_batch_4", "missing", "data_batch_5, test_batch")
+
+
+@pytest.mark.parametrize("length", [0, 1, 1000, 60_000])
+def test_a_cut_batch_is_named(batches_folder: Path, length: int):
+    os.truncate(batches_folder / "data_batch_4", length)
+    _load_error(batches_folder / "data_batch_4", "cut or altered", "expected")
+
+
+def test_an_altered_batch_among_originals_is_named(originals: Path):
+    md5 = cifar10.BATCHES_MD5["data_batch_3"]
+    _flip_a_bit_of_the_pixels(originals / "data_batch_3")
+    _load_error(originals / "data_batch_3", "cut or altered", f"expected {md5}")
+
+
+def _rewrite(path: Path, **changes: object) -> None:
+    content = {key.encode(): value for key, value in changes.items()}
+    path.write_bytes(pickle.dumps({**pickle.loads(path.read_bytes(), encoding="bytes"), **content}, protocol=2))
+
+
+def test_batches_that_python_3_pickled_are_read(batches_folder: Path):
+    before = cifar10.load().train_images
+    for name in cifar10.BATCHES_MD5:
+        _rewrite(batches_folder / name)
+    np.testing.assert_array_equal(cifar10.load().train_images, before)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"data": np.zeros((PER_BATCH - 1, 3072), np.uint8)}, "expected uint8 of shape (20, 3072)"),
+        ({"data": np.zeros((PER_BATCH, 1024), np.uint8)}, "uint8 of shape (20, 1024)"),
+        ({"data": np.zeros((PER_BATCH, 3072), np.float32)}, "its data is float32"),
+        ({"data": [1, 2, 3]}, "its data is list"),
+        ({"labels": [0] * (PER_BATCH - 1)}, "its labels are int64 of shape (19,)"),
+        ({"labels": [0.5] * PER_BATCH}, "expected 20 whole numbers"),
+        ({"labels": [*range(PER_BATCH - 1), 10]}, "label 10 of image 10 is not one of 0 to 9"),
+        ({"labels": [0, -1] + [3] * (PER_BATCH - 2)}, "label -1 of image 1 is not one of 0 to 9"),
+    ],
+)
+def test_a_batch_with_other_content_is_named(batches_folder: Path, changes: dict, said: str):
+    _rewrite(batches_folder / "data_batch_2", **changes)
+    _load_error(batches_folder / "data_batch_2", said)
+
+
+def test_a_batch_that_lacks_its_labels_is_named(batches_folder: Path):
+    (batches_folder / "data_batch_2").write_bytes(
+        pickle.dumps({b"data": np.zeros((PER_BATCH, 3072), np.uint8)}, protocol=2)
+    )
+    _load_error(batches_folder / "data_batch_2", "'data' and 'labels'", "KeyError")
+
+
+def test_a_batch_there_twice_is_found_by_its_labels(batches_folder: Path):
+    _rewrite(batches_folder / "test_batch", labels=[1] + [label % 10 for label in range(1, PER_BATCH)])
+    _load_error(batches_folder, "test labels", "[1, 3, 2", "expected 2 times each")
+
+
+class _Payload:
+    """What runs a function when it is unpickled."""
+
+    def __init__(self, function, *arguments: object) -> None:
+        self.call = function, arguments
+
+    def __reduce__(self):
+        return self.call
+
+
+@pytest.mark.parametrize(
+    ("function", "asked"),
+    [(os.system, f"{os.system.__module__}.system"), (eval, "__builtin__.eval"), (subprocess.getoutput, "getoutput")],
+)
+def test_a_pickle_that_would_run_code_is_refused(batches_folder: Path, tmp_path: Path, function, asked: str):
+    mark = tmp_path / "ran"
+    payload = _Payload(function, f"open({str(mark)!r}, 'w')" if function is eval else f"touch {mark}")
+    (batches_folder / "data_batch_1").write_bytes(pickle.dumps({b"data": payload}, protocol=2))
+    pickle.loads((batches_folder / "data_batch_1").read_bytes())
+    assert mark.exists(), "Python's own loader runs it"
+    mark.unlink()
+    _load_error(batches_folder / "data_batch_1", asked, "refused")
+    assert not mark.exists()
+
+
+def test_a_pickle_that_asks_for_another_encoding_is_refused(batches_folder: Path):
+    import _codecs
+
+    (batches_folder / "data_batch_1").write_bytes(pickle.dumps(_Payload(_codecs.encode, "a", "idna"), protocol=2))
+    _load_error(batches_folder / "data_batch_1", "'idna'", "refused")
+
+
+@pytest.mark.parametrize(("damage", "said"), [(_flip_a_bit, "altered"), (_cut, "cut")])
+def test_a_damaged_archive_is_named_with_both_md5s(archive: Path, damage, said: str):
+    damage(archive)
+    message = _load_error(archive, said, cifar10.ARCHIVE_MD5, cifar10._md5(archive))
+    assert "replace what is there" in message
+
+
+def test_an_archive_that_climbs_out_writes_nothing(archive: Path, monkeypatch: pytest.MonkeyPatch):
+    expected = cifar10.load().train_images
+    unpacked = archive.parent.parent / "elsewhere"
+    with tarfile.open(archive, "w:gz") as tar:
+        for name in ("../climbed", "/tmp/benchlib-climbed", f"{cifar10.FOLDER}/../../climbed"):
+            member = tarfile.TarInfo(name)
+            member.size = 4
+            tar.addfile(member, io.BytesIO(b"evil"))
+        for name in (f"../{cifar10.FOLDER}/data_batch_1", f"./x/{cifar10.FOLDER}/test_batch"):
+            tar.add(unpacked / "data_batch_2", arcname=name)
+        tar.add(unpacked, arcname=cifar10.FOLDER)
+    monkeypatch.setattr(cifar10, "ARCHIVE_MD5", cifar10._md5(archive))
+    before = sorted(archive.parent.parent.rglob("*"))
+    np.testing.assert_array_equal(cifar10.load().train_images, expected)
+    assert sorted(archive.parent.parent.rglob("*")) == before
+    assert not Path("/tmp/benchlib-climbed").exists()
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder that a server on this machine serves as the archive's home; the user's cache is empty."""
+    (tmp_path / "served").mkdir()
+    handler = functools.partial(_Quiet, directory=tmp_path / "served")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("BENCHLIB_DATA", raising=False)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as home:
+        monkeypatch.setattr(cifar10, "URL", f"http://127.0.0.1:{home.server_port}/{cifar10.ARCHIVE}")
+        threading.Thread(target=home.serve_forever, daemon=True).start()
+        yield tmp_path / "served"
+        home.shutdown()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_the_archive_is_downloaded_once_with_progress(
+    archive: Path, server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    shutil.move(archive, server)
+    monkeypatch.setenv("BENCHLIB_PROGRESS", str(tmp_path / "progress"))
+    assert cifar10.load().train_images.shape == (5 * PER_BATCH, 32, 32, 3)
+    lines = (tmp_path / "progress").read_text().splitlines()
+    assert len(lines) == 22
+    assert f"downloading {cifar10.ARCHIVE}: 20/20" in lines[-1]
+    (server / cifar10.ARCHIVE).unlink()
+    assert cifar10.load().note == ""
+    assert (tmp_path / "progress").read_text().splitlines() == lines
+
+
+def test_a_download_of_something_else_is_refused(archive: Path, server: Path):
+    (server / cifar10.ARCHIVE).write_bytes(b"<html>please log in</html>")
+    message = _load_error(cifar10.ARCHIVE_MD5, "could not be downloaded", "BENCHLIB_DATA", "data: digits")
+    assert message.startswith(cifar10.URL)
+
+
+def test_no_network_is_an_error_that_says_what_to_do(archive: Path, server: Path):
+    _load_error("404", "could not be downloaded", "BENCHLIB_DATA", "data: digits")
+
+
+# CIFAR-10: real images (JPEG copies), where they lie beside the repository
+
+
+def test_real_images_are_read_by_the_products_own_loader(real_cifar10: Path):
+    loaded = cifar10.load()
+    with np.load(cifar10_from_shared.SHARED / "cifar10_pixels_2000_500.npz") as arrays:
+        np.testing.assert_array_equal(loaded.train_images, arrays["train"])
+        np.testing.assert_array_equal(loaded.train_labels, arrays["train_label"])
+        np.testing.assert_array_equal(loaded.test_images, arrays["test"][:400])
+    assert loaded.note.startswith("Not the original bytes")
+
+
+def test_real_images_are_prepared_in_colour(real_cifar10: Path, tmp_path: Path):
+    condition = Condition(workload="cnn", data="cifar10", hyperparameters={"image_size": 16})
+    folder = prepare(condition, 0, tmp_path / "inputs")
+    arrays, about = files.arrays(folder), files.about(folder)
+    loaded = cifar10.load()
+    expected = loaded.test_images[7, 4:6, 10:12].reshape(4, 3).mean(axis=0)
+    found = arrays["test_inputs"][7, :, 2, 5] * about["standard_deviation"] + about["mean"]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    np.testing.assert_allclose(np.array(about["mean"]) / 255, (0.4913, 0.4821, 0.4465), atol=0.015)
+
+
+@pytest.mark.slow
+def test_all_real_images_have_the_figures_of_cifar10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    if not cifar10_from_shared.SHARED.is_dir():
+        pytest.skip(f"NO REAL CIFAR-10 IMAGES: {cifar10_from_shared.SHARED} is absent")
+    cifar10_from_shared.write_all(tmp_path)
+    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
+    loaded = cifar10.load()
+    assert (loaded.train_images.shape, loaded.test_images.shape) == ((50_000, 32, 32, 3), (10_000, 32, 32, 3))
+    assert np.bincount(loaded.train_labels).tolist() == [5_000] * 10
+    train = loaded.train_images / np.float32(255)
+    # Red, green, blue: the figures of the original are known, and JPEG keeps them to two digits.
+    np.testing.assert_allclose(train.mean(axis=(0, 1, 2), dtype=np.float64), (0.4914, 0.4822, 0.4465), atol=0.001)
+    np.testing.assert_allclose(train.std(axis=(0, 1, 2), dtype=np.float64), (0.2470, 0.2435, 0.2616), atol=0.003)
