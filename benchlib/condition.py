@@ -1,0 +1,133 @@
+"""What to measure: one choice of workload, framework, mode, precision, device, lane, batch size and learning rate.
+
+A condition is checked when it is made, cannot change, prints short, and has a key that depends on all of it. Whether
+this machine has the framework and the device is not asked here but by ``benchlib.measure.machine.require``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from benchlib import data, frameworks, workloads
+from benchlib.errors import BenchlibError, unknown
+from benchlib.validation import Strict
+
+MODES = ("eager", "graph")
+PRECISIONS = ("fp32",)
+DEVICES = ("cpu", "cuda", "npu")
+LANES = ("default", "tuned")
+
+
+def _one_of(what: str, known: tuple[str, ...] | Any):
+    def check(name: object) -> object:
+        choices = known() if callable(known) else known
+        if name not in choices:
+            raise ValueError(unknown(what, name, choices))
+        return name
+
+    return BeforeValidator(check)
+
+
+WorkloadName = Annotated[str, _one_of("workload", workloads.names)]
+FrameworkName = Annotated[str, _one_of("framework", frameworks.names)]
+ModeName = Annotated[str, _one_of("mode", MODES)]
+PrecisionName = Annotated[str, _one_of("precision", PRECISIONS)]
+DeviceName = Annotated[str, _one_of("device", DEVICES)]
+LaneName = Annotated[str, _one_of("lane", LANES)]
+
+
+class Condition(Strict):
+    """One row of a table: everything that was chosen before it was measured."""
+
+    workload: WorkloadName
+    framework: FrameworkName = "pytorch"
+    mode: ModeName = "eager"
+    precision: PrecisionName = "fp32"
+    device: DeviceName = "cpu"
+    lane: LaneName = "default"
+    batch_size: int = Field(default=None, ge=1, validate_default=False)
+    learning_rate: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    data: str = Field(default=None, validate_default=False)
+    train_samples: int | None = Field(default=None, ge=1)  # None: all training samples
+    hyperparameters: dict[str, Any] = Field(default_factory=dict)
+    threads: int | None = Field(default=None, ge=1)  # None: as many as the framework takes by itself
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, given: Any) -> Any:
+        """Fill what was not given from the workload, so that a condition always says all of it."""
+        if not isinstance(given, dict) or given.get("workload") not in workloads.names():
+            return given
+        workload = workloads.load(given["workload"])
+        filled = {
+            "batch_size": workload.batch_size,
+            "data": workload.data[0],
+            "learning_rate": workload.learning_rate,
+            **given,
+        }
+        for name in ("data", "batch_size", "learning_rate"):
+            if filled[name] is None:
+                filled[name] = {"data": workload.data[0], "batch_size": workload.batch_size}.get(
+                    name, workload.learning_rate
+                )
+        try:
+            filled["hyperparameters"] = workload.values(given.get("hyperparameters") or {})
+        except BenchlibError as error:
+            raise ValueError(str(error)) from None
+        return filled
+
+    @model_validator(mode="after")
+    def _fits_workload(self) -> Condition:
+        workload = workloads.load(self.workload)
+        if self.framework not in workload.frameworks():
+            raise ValueError(unknown(f"framework of workload {self.workload!r}", self.framework, workload.frameworks()))
+        if self.data not in workload.data:
+            raise ValueError(unknown(f"data of workload {self.workload!r}", self.data, workload.data))
+        if self.learning_rate is not None and workload.learning_rate is None:
+            raise ValueError(f"learning_rate {self.learning_rate!r}: {self.workload} trains nothing; leave it out")
+        available = data.train_size(self.data)
+        if available is not None:
+            if self.train_samples is not None and self.train_samples > available:
+                raise ValueError(f"train_samples {self.train_samples}: {self.data} has {available} training samples")
+            if self.batch_size > (self.train_samples or available):
+                raise ValueError(
+                    f"batch_size {self.batch_size} is larger than the {self.train_samples or available} "
+                    f"training samples of {self.data}"
+                )
+        return self
+
+    @property
+    def key(self) -> str:
+        """A hash of all of the condition; equal conditions have equal keys, here and on any machine."""
+        text = json.dumps(self.model_dump(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def but(self, **changes: Any) -> Condition:
+        """This condition with some choices changed."""
+        return Condition(**{**self.model_dump(), **changes})
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __str__(self) -> str:
+        defaults = workloads.load(self.workload).values({})
+        parts = [
+            self.workload,
+            self.framework,
+            self.mode,
+            self.precision,
+            self.device,
+            self.lane,
+            f"batch {self.batch_size}",
+        ]
+        if self.learning_rate is not None:
+            parts.append(f"lr {self.learning_rate:g}")
+        parts.append(self.data if self.train_samples is None else f"{self.data}[:{self.train_samples}]")
+        if self.threads is not None:
+            parts.append(f"{self.threads} thread" + "s" * (self.threads > 1))
+        parts += [f"{name}={value}" for name, value in self.hyperparameters.items() if value != defaults[name]]
+        return " ".join(parts)

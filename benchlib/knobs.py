@@ -1,0 +1,130 @@
+"""The knobs: settings outside the code that change speed. Every one is declared here, with its value, reason and
+source; none is silent.
+
+Lane ``default`` sets none (the framework as installed); lane ``tuned`` sets those below. Variables that could act as
+knobs are removed from a worker's environment first, so that a user's shell cannot change a lane. ``threads`` of a
+condition is a knob too, in either lane.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from benchlib.condition import Condition
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Knob:
+    """An environment variable of a worker: where it applies, its value, why, and who says so."""
+
+    name: str
+    value: str
+    frameworks: tuple[str, ...]  # empty: all
+    devices: tuple[str, ...]
+    reason: str
+    source: str
+
+    def applies(self, condition: Condition) -> bool:
+        return (not self.frameworks or condition.framework in self.frameworks) and condition.device in self.devices
+
+
+_MALLOC = "glibc manual, 'Memory Allocation Tunables'; effect measured by comparing the lanes"
+
+TUNED = (
+    Knob(
+        "MALLOC_MMAP_THRESHOLD_",
+        "4294967296",
+        (),
+        ("cpu",),
+        "large buffers stay in the heap instead of being mapped anew at every step; processes then differ far less",
+        _MALLOC,
+    ),
+    Knob(
+        "MALLOC_TRIM_THRESHOLD_",
+        "68719476736",
+        (),
+        ("cpu",),
+        "freed memory is kept for the next step instead of going back to the system",
+        _MALLOC,
+    ),
+    Knob(
+        "GLIBC_TUNABLES",
+        "glibc.malloc.hugetlb=1",
+        (),
+        ("cpu",),
+        "the heap asks for transparent huge pages: fewer page faults, and less luck in where buffers lie",
+        _MALLOC,
+    ),
+    Knob(
+        "ONEDNN_MAX_CPU_ISA",
+        "AVX2",
+        ("mindspore",),
+        ("cpu",),
+        "on AVX-512 machines MindSpore 2.9 and 2.10 get oneDNN's reference convolution; this selects gemm:jit",
+        "ONEDNN_VERBOSE=1 output; oneDNN manual, 'CPU dispatcher control'",
+    ),
+)
+
+THREADS_REASON = "the condition asks for this many threads; the worker is also bound to as many cores"
+
+SCRUBBED_PREFIXES = (
+    "MALLOC_",
+    "GLIBC_TUNABLES",
+    "ONEDNN_",
+    "DNNL_",
+    "OMP_",
+    "GOMP_",
+    "KMP_",
+    "MKL_",
+    "OPENBLAS_",
+    "TORCH",
+    "PYTORCH_",
+    "MS_",
+    "CUDA_LAUNCH",
+    "CUBLAS_",
+    "CUDNN_",
+    "NVIDIA_TF32",
+    "LD_PRELOAD",
+)
+"""Variables with these beginnings are taken out of a worker's environment: they could change speed without being
+declared.
+"""
+
+
+def of(condition: Condition) -> dict[str, str]:
+    """The knobs set for a condition: environment variables by name."""
+    knobs = {knob.name: knob.value for knob in TUNED if condition.lane == "tuned" and knob.applies(condition)}
+    if condition.threads is not None:
+        knobs["OMP_NUM_THREADS"] = str(condition.threads)
+    return knobs
+
+
+def environment(condition: Condition, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """A worker's environment: what is inherited, less what could act as a knob, plus the condition's knobs."""
+    clean = {name: value for name, value in inherited.items() if not name.startswith(SCRUBBED_PREFIXES)}
+    return {**clean, **of(condition)}
+
+
+def ledger(conditions: Iterable[Condition]) -> pd.DataFrame:
+    """Every knob that is set for any of the conditions, a row per knob, framework, device and lane."""
+    import pandas as pd
+
+    declared = {knob.name: knob for knob in TUNED}
+    rows = {}
+    for condition in conditions:
+        for name, value in of(condition).items():
+            knob = (
+                asdict(declared[name])
+                if name in declared
+                else {"reason": THREADS_REASON, "source": "OpenMP specification"}
+            )
+            row = (name, value, condition.framework, condition.device, condition.lane, knob["reason"], knob["source"])
+            rows[row] = None
+    columns = ["name", "value", "framework", "device", "lane", "reason", "source"]
+    return pd.DataFrame(sorted(rows), columns=columns)

@@ -1,0 +1,221 @@
+"""The place where measurements are made and kept: one outputs folder, and the three things to ask of it.
+
+>>> lab = Lab(profile="quick")  # doctest: +SKIP
+>>> conditions = [Condition(workload="cnn"), Condition(workload="cnn", framework="mindspore")]  # doctest: +SKIP
+>>> lab.compare(conditions, repetitions=5, rounds=8, block_s=0.25)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from benchlib import equivalence
+from benchlib.condition import Condition
+from benchlib.equivalence import Certificate
+from benchlib.data.prepare import require as require_data
+from benchlib.errors import BenchlibError
+from benchlib.measure import epochs as epochs_procedure
+from benchlib.measure import gate, machine, record
+from benchlib.measure import rounds as rounds_procedure
+from benchlib.measure.comparison import Comparison
+from benchlib.measure.jobs import INITIAL_SEED, key, prepare_job
+from benchlib.measure.processes import PATIENCE_S, remove_stale_scratch
+from benchlib.measure.training import TrainingRuns
+from benchlib.metrics import RANGES
+from benchlib.progress import Progress
+from benchlib.results import Measurement, Store
+from benchlib.workloads import load
+
+ROOT = machine.PACKAGE.parent
+
+
+class Lab:
+    """Measures into ``outputs/<profile>`` (or ``outputs``, a folder), and measures nothing that is already there.
+
+    What failed is tried again the next time it is asked for; ``patience_s`` is how long a worker may be silent before
+    it counts as hung.
+    """
+
+    def __init__(
+        self, profile: str = "quick", outputs: Path | str | None = None, patience_s: float = PATIENCE_S
+    ) -> None:
+        self.folder = Path(outputs) if outputs is not None else ROOT / "outputs" / profile
+        self.inputs = self.folder / "inputs"
+        self.store = Store(self.folder / "measurements")
+        self.patience_s = patience_s
+        remove_stale_scratch()
+
+    def compare(self, conditions: list[Condition], *, repetitions: int, rounds: int, block_s: float) -> Comparison:
+        """Measure ``conditions`` together; the first is the baseline, which is also measured against itself.
+
+        Each of ``repetitions`` takes a fresh process per condition and ``rounds`` blocks of about ``block_s`` seconds
+        each.
+        """
+        _require_distinct(conditions)
+        settings = rounds_procedure.Settings(repetitions=repetitions, rounds=rounds, block_s=block_s)
+        require(conditions)
+        certificates = self.certify(conditions)
+        jobs = [prepare_job(condition, INITIAL_SEED, self.inputs) for condition in [conditions[0], *conditions]]
+        roles = ["baseline", "control", *["condition"] * (len(conditions) - 1)]
+        group = key(
+            kind="comparison",
+            settings=settings.model_dump(exclude={"repetitions"}),
+            members=[job.depends_on("rounds") for job in jobs],
+        )
+        measured: list[Measurement] = []
+        missing = []
+        for repetition in range(repetitions):
+            stored = self._stored(key(group=group, repetition=repetition))
+            if stored is None:
+                missing.append(repetition)
+            else:
+                measured += stored
+        if missing:
+            with Progress(
+                len(missing),
+                f"comparing {len(conditions)} at {conditions[0].workload} batch {conditions[0].batch_size}",
+            ) as progress:
+                for repetition in missing:
+                    file = key(group=group, repetition=repetition)
+                    empty = [
+                        record.begin("comparison", "rounds", group, file, repetition, role, job, repetition)
+                        for role, job in zip(roles, jobs, strict=True)
+                    ]
+                    measured += self._kept(rounds_procedure.measure_repetition(empty, jobs, settings, self.patience_s))
+                    progress.step(_told(measured[-len(jobs) :]))
+        return Comparison(conditions, measured, certificates)
+
+    def train(
+        self,
+        conditions: list[Condition],
+        *,
+        seeds: list[int],
+        epochs: int,
+        threshold: float | None = None,
+        most_epochs: int | None = None,
+    ) -> TrainingRuns:
+        """Train each condition from each seed (of weights, order and dropout) for ``epochs``, and on to ``threshold``
+        or ``most_epochs``.
+        """
+        _require_distinct(conditions)
+        for condition in conditions:
+            _require_reachable(condition, threshold)
+        settings = epochs_procedure.Settings(
+            epochs=epochs, threshold=threshold, most_epochs=max(epochs, most_epochs or epochs)
+        )
+        require(conditions)
+        certificates = self.certify(conditions)
+        jobs = [prepare_job(condition, seed, self.inputs) for condition in conditions for seed in seeds]
+        groups = [key(kind="training", settings=settings.model_dump(), job=job.depends_on("epochs")) for job in jobs]
+        measured = {group: stored[0] for group in groups if (stored := self._stored(group))}
+        missing = [(group, job) for group, job in zip(groups, jobs, strict=True) if group not in measured]
+        random.Random(0).shuffle(missing)  # so that the machine's drift does not favour whoever comes first
+        if missing:
+            with Progress(len(missing) * settings.most_epochs, f"training {conditions[0].workload}") as progress:
+                for group, job in missing:
+                    empty = record.begin("training", "epochs", group, group, 0, "condition", job, job.seed)
+                    run = epochs_procedure.measure_run(empty, job, settings, self.patience_s, progress.step)
+                    progress.total -= settings.most_epochs - len(run.epochs)
+                    measured[group] = self._kept([run])[0]
+        return TrainingRuns(conditions, [measured[group] for group in groups], certificates, epochs, threshold)
+
+    def certify(self, conditions: Iterable[Condition]) -> dict[str, Certificate]:
+        """Certificates by condition key: is each condition's model the reference's? Made once, for all that the
+        outcome depends on.
+        """
+        gated = {condition.key: gate.gated(condition) for condition in conditions}
+        known = {condition.key: self._known_certificate(condition) for condition in gated.values()}
+        missing = [condition for condition in set(gated.values()) if known[condition.key] is None]
+        if missing:
+            with Progress(len(missing), "checking that the models are the same") as progress:
+                for certificate in self._certify(missing):
+                    known[certificate.condition.key] = certificate
+                    progress.step(f"{certificate.condition}: {certificate.verdict}")
+        return {name: known[condition.key] for name, condition in gated.items()}
+
+    def certificates(self) -> list[Certificate]:
+        """Every certificate in this outputs folder."""
+        paths = sorted((self.folder / "certificates").glob("*.json"))
+        found = [Certificate.model_validate_json(path.read_text(encoding="utf-8")) for path in paths]
+        return sorted(found, key=lambda certificate: str(certificate.condition))
+
+    def measurements(self) -> pd.DataFrame:
+        """Every measurement in this outputs folder, a row a process, with what it takes to do it again."""
+        return self.store.frame()
+
+    def _stored(self, file: str) -> list[Measurement] | None:
+        stored = self.store.load(file)
+        return stored if stored is not None and all(m.ok for m in stored) else None
+
+    def _kept(self, measurements: list[Measurement]) -> list[Measurement]:
+        self.store.save(measurements)
+        return measurements
+
+    def _known_certificate(self, condition: Condition) -> Certificate | None:
+        path = self._certificate_path(condition)
+        return Certificate.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else None
+
+    def _certify(self, conditions: list[Condition]) -> Iterator[Certificate]:
+        """Certify gated conditions; what could not be checked is not kept, so that it is tried again."""
+        everything = {c.key: c for condition in conditions for c in (condition, gate.reference(condition))}
+        found = gate.run(everything.values(), self.inputs, self.patience_s)
+        for condition in conditions:
+            reference = gate.reference(condition)
+            certificate = equivalence.certify(condition, reference, found[condition.key], found[reference.key])
+            if certificate.checks:
+                path = self._certificate_path(condition)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                partial = path.with_suffix(".partial")
+                partial.write_text(certificate.model_dump_json(indent=2), encoding="utf-8")
+                partial.replace(path)
+            yield certificate
+
+    def _certificate_path(self, condition: Condition) -> Path:
+        """Where the certificate of a gated condition lies: under a key of all that it depends on."""
+        depends_on = [
+            prepare_job(one, INITIAL_SEED, self.inputs).depends_on("gate")
+            for one in (condition, gate.reference(condition))
+        ]
+        return self.folder / "certificates" / f"{key(gate=depends_on, tolerances=equivalence.TOLERANCES)}.json"
+
+
+def require(conditions: Iterable[Condition]) -> None:
+    """Raise a BenchlibError if a condition asks for a framework, device, number of threads or data that is not there."""
+    conditions = list(conditions)
+    machine.require(conditions)
+    for condition in conditions:
+        require_data(condition)
+
+
+def _told(measured: list[Measurement]) -> str:
+    """A repetition in a line: the first few conditions' step times, or that they failed."""
+    parts = []
+    for m in measured:
+        name = "A/A" if m.role == "control" else f"{m.condition.framework} {m.condition.mode} {m.condition.lane}"
+        if m.ok:
+            block = min(m.blocks, key=lambda block: block.wall_s / block.steps)
+            parts.append(f"{name} {1000 * block.wall_s / block.steps:.3g} ms")
+        else:
+            parts.append(f"{name} failed")
+    return ", ".join(parts)
+
+
+def _require_distinct(conditions: list[Condition]) -> None:
+    if not conditions:
+        raise BenchlibError("no condition to measure: the grid is empty; give at least one value for every key")
+    if len(set(conditions)) < len(conditions):
+        twice = next(condition for condition in conditions if conditions.count(condition) > 1)
+        raise BenchlibError(f"the same condition twice: {twice}; the baseline is measured against itself anyway")
+
+
+def _require_reachable(condition: Condition, threshold: float | None) -> None:
+    metric = load(condition.workload).metric
+    if metric is None:
+        raise BenchlibError(f"workload {condition.workload!r} has no metric: it can be compared, but not trained")
+    low, high = RANGES[metric]
+    if threshold is not None and not low <= threshold <= high:
+        raise BenchlibError(f"threshold {threshold!r}: {metric} is between {low:g} and {high:g}, no run can reach it")

@@ -1,0 +1,168 @@
+"""A comparison: conditions measured together against a baseline, with the baseline against itself as a control (A/A).
+
+Everything here is derived from measurements on disk; nothing is measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchlib.condition import Condition
+from benchlib.equivalence import Certificate
+from benchlib.measure.statistics import Interval, geometric_interval, within_rounds
+from benchlib.measure.steady import STEADY
+from benchlib.results import Measurement, identity
+
+FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
+MODELS_DIFFER, NOT_MEASURED = "models differ", "not measured"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Measurements of ``conditions``, the first of which is the baseline, and the certificates that their models are
+    the same.
+    """
+
+    conditions: list[Condition]
+    measurements: list[Measurement]
+    certificates: dict[str, Certificate]  # by condition key
+
+    @property
+    def baseline(self) -> Condition:
+        return self.conditions[0]
+
+    @property
+    def control(self) -> Interval:
+        """The baseline's second process against its first (A/A): 1 but for noise. Its interval is the resolution of
+        this comparison.
+        """
+        return self.ratio(self.baseline, "control")
+
+    def ratio(self, condition: Condition, role: str = "condition") -> Interval:
+        """Throughput of ``condition`` over that of the baseline, with its 95 % interval over processes. Says nothing
+        of equivalence.
+        """
+        by_repetition = {m.repetition: _seconds_by_round(m) for m in self._of(self.baseline, "baseline")}
+        logs = [
+            within_rounds(by_repetition[m.repetition], _seconds_by_round(m))
+            for m in self._of(condition, role)
+            if m.repetition in by_repetition
+        ]
+        return geometric_interval([value for value in logs if math.isfinite(value)])
+
+    def ratios(self) -> pd.DataFrame:
+        """A row per condition but the baseline, and the control's: ratio to the baseline, low, high, processes,
+        verdict.
+
+        A condition whose model is not the baseline's gets no ratio. An interval that includes 1 is "no difference
+        shown".
+        """
+        rows = [(self.baseline, "control"), *((condition, "condition") for condition in self.conditions[1:])]
+        return pd.DataFrame([self._ratio_row(condition, role) for condition, role in rows])
+
+    def throughput(self) -> pd.DataFrame:
+        """A row per condition: samples per second and step time with intervals over processes, CPU, memory, first
+        step, warm-up.
+
+        ``cpu_percent`` is the worker's share of the machine, ``cores_used`` its CPU seconds per second; memory in MiB
+        (2**20 bytes): ``memory_mib`` the process's peak resident set, ``memory_import_mib`` that after importing the
+        framework; GPU figures are nan where there is none.
+        """
+        return pd.DataFrame([self._throughput_row(condition) for condition in self.conditions])
+
+    def failures(self) -> pd.DataFrame:
+        """A row per process that failed: label, repetition, failure."""
+        return failures(self.measurements)
+
+    def files(self) -> list[str]:
+        """Keys of the files that the measurements lie in."""
+        return sorted({m.file for m in self.measurements})
+
+    def _repr_html_(self) -> str:
+        columns = ["label", "role", "ratio", "low", "high", "processes", "verdict"]
+        return self.ratios()[columns].to_html(index=False, float_format="{:.3g}".format)
+
+    def _of(self, condition: Condition, role: str) -> list[Measurement]:
+        return [m for m in self.measurements if m.ok and m.role == role and m.condition == condition]
+
+    def _ratio_row(self, condition: Condition, role: str) -> dict[str, Any]:
+        interval = self.ratio(condition, role)
+        certificate = self.certificates.get(condition.key)
+        if certificate is not None and not certificate.same:
+            interval, verdict = Interval(math.nan, math.nan, math.nan, interval.processes), MODELS_DIFFER
+        elif interval.processes == 0:
+            verdict = NOT_MEASURED
+        elif interval.excludes(1):
+            verdict = FASTER if interval.estimate > 1 else SLOWER
+        else:
+            verdict = NO_DIFFERENCE
+        numbers = {
+            "ratio": interval.estimate,
+            "low": interval.low,
+            "high": interval.high,
+            "processes": interval.processes,
+        }
+        return {**identity(condition), "role": role, **numbers, "verdict": verdict}
+
+    def _throughput_row(self, condition: Condition) -> dict[str, Any]:
+        role = "baseline" if condition == self.baseline else "condition"
+        good = self._of(condition, role)
+        seconds = geometric_interval([float(np.mean(np.log(list(_seconds_by_round(m).values())))) for m in good])
+        every = [m for m in self.measurements if m.role == role and m.condition == condition]
+        step_ms = 1000 * condition.batch_size
+        return {
+            **identity(condition),
+            "samples_per_second": 1 / seconds.estimate,
+            "low": 1 / seconds.high,
+            "high": 1 / seconds.low,
+            "step_ms": step_ms * seconds.estimate,
+            "step_ms_low": step_ms * seconds.low,
+            "step_ms_high": step_ms * seconds.high,
+            "cores_used": _mean(good, _cores_used),
+            "cpu_percent": _mean(good, lambda m: 100 * _cores_used(m) / m.machine["cores"]),
+            "memory_mib": _mean(good, lambda m: m.memory["peak"]),
+            "memory_import_mib": _mean(good, lambda m: m.memory["after_import"]),
+            "gpu_percent": _mean_traced(good, "gpu_percent"),
+            "gpu_memory_mib": _mean_traced(good, "gpu_memory_mib"),
+            "first_step_s": _mean(good, lambda m: m.first_step_s),
+            "warm_up_s": _mean(good, lambda m: m.warm_up_s),
+            "steady": _mean(good, lambda m: float(m.steady == STEADY)),
+            "processes": len(good),
+            "failed": len(every) - len(good),
+        }
+
+
+def failures(measurements: Iterable[Measurement]) -> pd.DataFrame:
+    """A row per process that failed: label, role, repetition, seed, failure (what it was, and the end of what the
+    worker said).
+    """
+    rows = [
+        {"label": str(m.condition), "role": m.role, "repetition": m.repetition, "seed": m.seed, "failure": m.failure}
+        for m in measurements
+        if not m.ok
+    ]
+    return pd.DataFrame(rows, columns=["label", "role", "repetition", "seed", "failure"])
+
+
+def _seconds_by_round(m: Measurement) -> dict[int, float]:
+    """Seconds per sample of each block, by round."""
+    return {block.round: block.wall_s / block.samples for block in m.blocks}
+
+
+def _cores_used(m: Measurement) -> float:
+    return sum(block.cpu_s for block in m.blocks) / sum(block.wall_s for block in m.blocks)
+
+
+def _mean(measurements: list[Measurement], of: Callable[[Measurement], float]) -> float:
+    return float(np.mean([of(m) for m in measurements])) if measurements else math.nan
+
+
+def _mean_traced(measurements: list[Measurement], name: str) -> float:
+    values = [getattr(sample, name) for m in measurements for sample in m.trace if getattr(sample, name) is not None]
+    return float(np.mean(values)) if values else math.nan

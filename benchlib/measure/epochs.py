@@ -1,0 +1,86 @@
+"""One training run: a fresh process trains a condition epoch by epoch, with an evaluation off the clock after each.
+
+The first step, with compilation, is timed apart, and then undone: the run starts again from the initial weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from benchlib.data import files
+from benchlib.measure import record
+from benchlib.measure.jobs import Job
+from benchlib.measure.processes import WorkerFailed, WorkerProcess
+from benchlib.measure.sampler import Sampler
+from benchlib.metrics import METRICS
+from benchlib.results import Block, Epoch, Measurement
+from benchlib.validation import Strict
+from benchlib.workloads import load
+
+BLOCK_STEPS = 16
+"""Steps of a block in training: their batches are put on the device together, off the clock."""
+
+
+class Settings(Strict):
+    """How long a run trains; a part of its key."""
+
+    epochs: int  # at least
+    threshold: float | None  # of the metric; None: none to reach
+    most_epochs: int  # a run that has not reached the threshold after ``epochs`` goes on until this one
+
+
+def measure_run(
+    measurement: Measurement, job: Job, settings: Settings, patience_s: float, progress: Callable[[str], None]
+) -> Measurement:
+    """Fill ``measurement`` with a training run and return it; a failure is recorded, with the epochs before it kept."""
+    worker = None
+    try:
+        worker = WorkerProcess(job.condition, job.seed, patience_s)
+        record.opened(measurement, worker)
+        record.built(measurement, worker, job)
+        measurement.first_step_s = worker.ask("first_step")["wall_s"]
+        worker.ask("reset")
+        sampler = Sampler(worker)
+        for number in range(1, settings.most_epochs + 1):
+            epoch = _epoch(measurement, worker, job, sampler, number)
+            measurement.epochs.append(epoch)
+            progress(
+                f"{job.condition}, seed {job.seed}, epoch {number}: loss {epoch.loss:.3f}, metric {epoch.metric:.3f}"
+            )
+            if number >= settings.epochs and _is_settled(measurement.epochs, settings.threshold):
+                break
+        record.memory(measurement, worker)
+    except WorkerFailed as failure:
+        measurement.failure = str(failure)
+    finally:
+        if worker is not None:
+            worker.end()
+    return measurement
+
+
+def _is_settled(epochs: list[Epoch], threshold: float | None) -> bool:
+    return threshold is None or max(epoch.metric for epoch in epochs) >= threshold
+
+
+def _epoch(measurement: Measurement, worker: WorkerProcess, job: Job, sampler: Sampler, number: int) -> Epoch:
+    blocks: list[Block] = []
+
+    def add(block: dict) -> None:
+        blocks.append(record.checked(Block(round=-1, position=len(blocks), epoch=number, **block)))
+
+    sampler.start()
+    loss = worker.ask("epoch", tick=sampler.tick, each=add, number=number, block_steps=BLOCK_STEPS)["loss"]
+    sampler.tick()
+    measurement.blocks += blocks
+    measurement.trace = sampler.trace
+    predictions = worker.scratch / "predictions.npy"
+    worker.ask("predict", file=str(predictions))
+    metric = METRICS[load(job.condition.workload).metric](np.load(predictions), _labels(job.data))
+    return Epoch(epoch=number, wall_s=sum(block.wall_s for block in blocks), loss=loss, metric=metric)
+
+
+def _labels(data: Path) -> np.ndarray:
+    return files.arrays(data)["test_labels"]

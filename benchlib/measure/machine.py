@@ -1,0 +1,224 @@
+"""What it ran on: the machine, its devices, the frameworks installed, the code. Asked without importing any
+framework.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchlib import frameworks, workloads
+from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
+
+PACKAGE = Path(__file__).resolve().parents[1]  # of benchlib itself
+
+_VERSIONS_OF = """
+import importlib.metadata as m, json, platform, sys
+names = sys.argv[1:]
+found = {}
+for name in names:
+    try:
+        found[name] = m.version(name)
+    except m.PackageNotFoundError:
+        pass
+print(json.dumps({"python": platform.python_version(), **found}))
+"""
+
+
+@functools.cache
+def gpus() -> tuple[dict[str, Any], ...]:
+    """NVIDIA GPUs as the driver knows them: name, memory in MiB, driver. Empty where there is no driver or no GPU."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return ()
+    found = []
+    for index in range(pynvml.nvmlDeviceGetCount()):
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle).total / 2**20
+        found.append(
+            {
+                "name": pynvml.nvmlDeviceGetName(handle),
+                "memory_mib": memory,
+                "driver": pynvml.nvmlSystemGetDriverVersion(),
+            }
+        )
+    return tuple(found)
+
+
+@functools.cache
+def interpreter(framework: str) -> str | None:
+    """The Python that has ``framework``: this one, or that of the kernelspec ``benchlib-<framework>``; None if
+    neither.
+    """
+    if importlib.util.find_spec(frameworks.package(framework)):
+        return sys.executable
+    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+
+    try:
+        return KernelSpecManager().get_kernel_spec(f"benchlib-{framework}").argv[0]
+    except NoSuchKernel:
+        return None
+
+
+@functools.cache
+def versions(framework: str) -> dict[str, str]:
+    """Versions in the framework's interpreter: Python, the framework, numpy, by package metadata."""
+    python = interpreter(framework)
+    command = [python, "-c", _VERSIONS_OF, frameworks.package(framework), "numpy"]
+    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return {**found, "glibc": platform.libc_ver()[1]}
+
+
+def available(framework: str, device: str) -> str | None:
+    """None if ``framework`` can use ``device`` here; else a sentence that says what is missing and what to do."""
+    package = frameworks.package(framework)
+    if interpreter(framework) is None:
+        return (
+            f"framework {framework!r} is not installed: pip install {package} into this environment, or make an "
+            f"environment of its own and register it: python -m ipykernel install --user --name benchlib-{framework}"
+        )
+    if device not in frameworks.devices(framework):
+        return (
+            f"device {device!r}: {framework} has no path to it; it runs on {', '.join(frameworks.devices(framework))}"
+        )
+    if device == "cuda":
+        if not gpus():
+            return "device 'cuda': the NVIDIA driver shows no GPU (nvidia-smi tells why); use device 'cpu'"
+        if framework == "pytorch" and not _torch_cuda():
+            return "device 'cuda': the installed torch is a CPU build; install one for CUDA (see pytorch.org)"
+    if device == "npu" and not list(Path("/dev").glob("davinci[0-9]*")):
+        return "device 'npu': no Ascend device (/dev/davinci*); with one, see environments/ascend.txt; else use 'cpu'"
+    return None
+
+
+def devices() -> list[str]:
+    """The devices that at least one framework can use here, ``cpu`` first."""
+    every = {
+        device for name in frameworks.names() for device in frameworks.devices(name) if available(name, device) is None
+    }
+    return sorted(every, key=["cpu", "cuda", "npu"].index)
+
+
+def require(conditions: Iterable[Condition]) -> None:
+    """Raise a BenchlibError if a condition asks for a framework, a device or a number of threads that this machine
+    does not have.
+    """
+    for condition in conditions:
+        missing = available(condition.framework, condition.device)
+        if missing:
+            raise BenchlibError(f"{condition}: {missing}")
+        cores = len(os.sched_getaffinity(0))
+        if condition.threads is not None and condition.threads > cores:
+            raise BenchlibError(f"{condition}: threads {condition.threads}, but this machine has {cores} cores")
+
+
+@functools.cache
+def describe() -> dict[str, Any]:
+    """The machine in words and numbers, for a report: cpu, cores, memory in GiB, GPUs, system, benchlib's version and
+    commit.
+    """
+    return {
+        "cpu": _cpu_name(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        "gpus": [f"{gpu['name']}, {gpu['memory_mib']:.0f} MiB, driver {gpu['driver']}" for gpu in gpus()],
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "virtual": "hypervisor" in _cpuinfo(),
+        "governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "huge_pages": _first_line("/sys/kernel/mm/transparent_hugepage/enabled"),
+    }
+
+
+def identity(device: str) -> dict[str, Any]:
+    """What of the machine a measurement on ``device`` depends on: a part of its key."""
+    told = describe()
+    return {name: told[name] for name in ("cpu", "cores", "memory_gib", *(() if device == "cpu" else ("gpus",)))}
+
+
+def code_files(condition: Condition, procedure: str) -> list[Path]:
+    """The files whose text makes a condition's numbers: the worker's and the measuring core's, the framework's, the
+    workload's.
+
+    ``procedure`` is the module of ``benchlib.measure`` that says what is done: ``rounds``, ``epochs`` or ``gate``.
+    What only analyses is left out.
+    """
+    workload = workloads.folder(condition.workload)
+    return [
+        *(PACKAGE / "measure" / f"{name}.py" for name in ("channel", "processes", "steady", "worker", procedure)),
+        PACKAGE / "data" / "batches.py",
+        frameworks.file(condition.framework),
+        workload / "workload.py",
+        workload / f"{condition.framework}.py",
+    ]
+
+
+def code(condition: Condition, procedure: str) -> str:
+    """A hash of :func:`code_files`: a number made by other code has another key."""
+    digest = hashlib.sha256()
+    for path in code_files(condition, procedure):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def commit() -> str:
+    """benchlib's version, and git's commit where this is a checkout (with ``+`` if files differ from it)."""
+    version = f"benchlib {importlib.metadata.version('benchlib')}"
+    git = ["git", "-C", str(PACKAGE.parent)]
+    try:
+        head = subprocess.run(
+            [*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        changed = subprocess.run(
+            [*git, "status", "--porcelain", "--", "benchlib"], capture_output=True, text=True, check=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return version
+    return f"{version} {head}{'+' if changed.strip() else ''}"
+
+
+def _torch_cuda() -> bool:
+    """Was the installed torch built for CUDA? Read from its version file, since importing torch in the parent is not
+    allowed.
+    """
+    python = interpreter("pytorch")
+    if python != sys.executable:
+        return True  # another environment's torch: its worker will tell
+    origin = Path(importlib.util.find_spec("torch").origin).parent / "version.py"
+    return re.search(r"^cuda(: [^=]*)? = '[\d.]+'", origin.read_text(encoding="utf-8"), re.MULTILINE) is not None
+
+
+def _cpuinfo() -> str:
+    try:
+        return Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def _cpu_name() -> str:
+    match = re.search(r"^model name\s*:\s*(.+)$", _cpuinfo(), re.MULTILINE)
+    return match.group(1) if match else platform.processor()
+
+
+def _first_line(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()[0]
+    except (OSError, IndexError):
+        return "unknown"

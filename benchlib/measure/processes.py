@@ -1,0 +1,166 @@
+"""Workers seen from the parent: started fresh, asked, watched, ended. The parent sleeps while it waits.
+
+A worker that dies, falls silent or talks rubbish raises :class:`WorkerFailed` with the end of what it said; it costs
+its own measurement, and nothing else. Its scratch directory goes with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchlib import knobs
+from benchlib.condition import Condition
+from benchlib.measure import machine
+from benchlib.measure.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
+
+PATIENCE_S = 900.0
+"""Silence after which a worker counts as hung: longer than the slowest step or compilation seen (MindSpore's
+reference convolution, batch 1024).
+"""
+
+TAIL_CHARACTERS = 2000
+
+
+class WorkerFailed(Exception):
+    """A worker died, hung, failed or talked rubbish; the text says which, and ends with what it printed last."""
+
+
+class WorkerProcess:
+    """One fresh process for one condition. Construction returns at once; :meth:`opened` waits until it has imported
+    its framework.
+    """
+
+    def __init__(self, condition: Condition, seed: int, patience_s: float = PATIENCE_S) -> None:
+        self.condition = condition
+        self.patience_s = patience_s
+        self.scratch = Path(tempfile.mkdtemp(prefix="benchlib-worker-"))
+        self.log = self.scratch / "printed.txt"
+        ours, theirs = socket.socketpair()
+        package_root = str(machine.PACKAGE.parent)
+        environment = {
+            **knobs.environment(condition),
+            "PYTHONPATH": os.pathsep.join([package_root, *filter(None, [os.environ.get("PYTHONPATH")])]),
+            "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",  # torch_npu without CANN would break the import of torch
+            "TORCHINDUCTOR_CACHE_DIR": str(
+                self.scratch / "inductor"
+            ),  # every process compiles anew: its first step is comparable
+        }
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [
+                    machine.interpreter(condition.framework),
+                    "-m",
+                    "benchlib.measure.worker",
+                    str(theirs.fileno()),
+                    str(os.getpid()),
+                ],
+                cwd=self.scratch,
+                env=environment,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C reaches the parent only, which can end the worker's children too
+            )
+        theirs.close()
+        self.channel = Channel(ours)
+        self.cpu = psutil.Process(self.process.pid)
+        self._request(
+            {
+                "do": "open",
+                "framework": condition.framework,
+                "device": condition.device,
+                "mode": condition.mode,
+                "precision": condition.precision,
+                "seed": seed,
+                "cpus": condition.threads,
+            }
+        )
+
+    def opened(self) -> dict[str, Any]:
+        """Wait for the import; versions, settings, memory after import."""
+        return self._answer("open")
+
+    def ask(
+        self,
+        do: str,
+        tick: Callable[[], None] | None = None,
+        each: Callable[[dict], None] | None = None,
+        **details: Any,
+    ) -> dict:
+        """Send a request and return its answer. ``tick`` is called while waiting; ``each`` gets the blocks that come
+        before the answer.
+        """
+        self._request({"do": do, **details})
+        while "block" in (answer := self._answer(do, tick)):
+            if each:
+                each(answer["block"])
+        return answer
+
+    def end(self) -> None:
+        """End the process and its children, whatever it is doing, and remove its scratch directory."""
+        with contextlib.suppress(ChannelClosed, subprocess.TimeoutExpired):
+            self.channel.send({"do": "end"})
+            self.process.wait(timeout=2)
+        self._kill()
+        self.channel.close()
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def _request(self, message: dict[str, Any]) -> None:
+        try:
+            self.channel.send(message)
+        except ChannelClosed:
+            raise self._failed(f"died before {message['do']!r}") from None
+
+    def _answer(self, do: str, tick: Callable[[], None] | None = None) -> dict[str, Any]:
+        try:
+            answer = self.channel.receive(self.patience_s, tick)
+        except ChannelClosed:
+            raise self._failed(f"died in {do!r}") from None
+        except ChannelSilent:
+            raise self._failed(f"hung in {do!r}: silent for {self.patience_s:g} s") from None
+        except ChannelGarbage as error:
+            raise self._failed(f"talked rubbish in {do!r}: {error}") from None
+        if "error" in answer:
+            raise self._failed(f"failed in {do!r}: {answer['error']}", answer["traceback"])
+        return answer
+
+    def _failed(self, what: str, said: str = "") -> WorkerFailed:
+        self._kill()
+        code = self.process.returncode
+        how = f" (signal {signal.Signals(-code).name})" if code is not None and code < 0 and "died" in what else ""
+        printed = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+        tail = (printed + said)[-TAIL_CHARACTERS:].strip()
+        return WorkerFailed(f"worker {what}{how}. The end of what it said:\n{tail or '(nothing)'}")
+
+    def _kill(self) -> None:
+        if self.process.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=0.2)  # one that died by itself: keep its own exit code
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def remove_stale_scratch() -> None:
+    """Remove what workers left whose parent was killed: scratch directories that no process works in."""
+    used = set()
+    for process in psutil.process_iter():
+        try:
+            used.add(process.cwd())
+        except psutil.Error:
+            continue
+    for folder in Path(tempfile.gettempdir()).glob("benchlib-worker-*"):
+        if str(folder.resolve()) not in used and folder.stat().st_uid == os.getuid():
+            shutil.rmtree(folder, ignore_errors=True)

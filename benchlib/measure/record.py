@@ -1,0 +1,72 @@
+"""What every measurement records of its process, whatever is measured: versions, settings, hashes, memory; and that
+its times can be true.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+from benchlib import knobs
+from benchlib.measure import machine
+from benchlib.measure.jobs import Job
+from benchlib.measure.processes import WorkerFailed, WorkerProcess
+from benchlib.results import Block, Measurement
+
+
+def begin(
+    kind: str, procedure: str, group: str, file: str, repetition: int, role: str, job: Job, seed: int
+) -> Measurement:
+    """An empty measurement that says what is going to be measured, and on what."""
+    return Measurement(
+        kind=kind,
+        group=group,
+        file=file,
+        repetition=repetition,
+        role=role,
+        condition=job.condition,
+        seed=seed,
+        started_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        knobs=knobs.of(job.condition),
+        machine=machine.describe(),
+        code=machine.code(job.condition, procedure),
+        commit=machine.commit(),
+    )
+
+
+def opened(measurement: Measurement, worker: WorkerProcess) -> None:
+    """Wait for the import of the framework; versions and memory after it."""
+    answer = worker.opened()
+    measurement.versions = {**machine.versions(worker.condition.framework), **answer["versions"]}
+    measurement.memory = {"after_import": answer["rss_mib"]}
+
+
+def built(measurement: Measurement, worker: WorkerProcess, job: Job) -> None:
+    """Have the worker build the job; the weights that the framework now holds must be those of the file."""
+    answer = worker.ask("build", **job.document())
+    measurement.settings = answer.pop("settings")
+    measurement.built = answer
+    if answer["weights_sha256"] != answer["weights_file_sha256"]:
+        raise WorkerFailed(
+            f"the model's weights are not those of {job.weights}: the framework changed them while loading"
+        )
+
+
+def memory(measurement: Measurement, worker: WorkerProcess) -> None:
+    """Peak and present memory of the worker, and of the device as the framework counts it."""
+    measurement.memory |= worker.ask("memory")
+
+
+def checked(block: Block) -> Block:
+    """The block, if its times can be true; a worker that reports impossible ones has failed."""
+    if not (
+        math.isfinite(block.wall_s)
+        and block.wall_s > 0
+        and math.isfinite(block.cpu_s)
+        and block.cpu_s >= 0
+        and block.steps > 0
+    ):
+        raise WorkerFailed(
+            f"reported impossible times: {block.wall_s!r} s wall, {block.cpu_s!r} s CPU, {block.steps!r} steps"
+        )
+    return block

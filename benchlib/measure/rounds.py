@@ -1,0 +1,109 @@
+"""One repetition of a comparison: a fresh process for each condition and a second one for the baseline, measured
+together in rounds.
+
+A round is one block of every condition in random order. One worker is busy at a time; the others sleep, and what CPU
+they use all the same is recorded with the block.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchlib.measure import record
+from benchlib.measure.jobs import Job
+from benchlib.measure.processes import WorkerFailed, WorkerProcess
+from benchlib.measure.sampler import Sampler, cpu_seconds
+from benchlib.results import Block, Measurement
+from benchlib.validation import Strict
+
+WARM_UP_LIMIT_S = 20.0
+"""Most time for the warm-up of one process; a slow condition still gets a first step and one more."""
+
+
+class Settings(Strict):
+    """How a comparison is measured; a part of its key."""
+
+    repetitions: int  # fresh processes per condition
+    rounds: int  # blocks per process
+    block_s: float  # about how long a block lasts; at least one step
+
+
+@dataclass
+class _Entry:
+    """One process of the repetition while it is measured."""
+
+    measurement: Measurement
+    job: Job
+    worker: WorkerProcess | None = None
+    sampler: Sampler | None = None
+    steps: int = 1
+
+
+def measure_repetition(
+    measurements: list[Measurement], jobs: list[Job], settings: Settings, patience_s: float
+) -> list[Measurement]:
+    """Fill ``measurements`` (one a job, in order: baseline, control, the other conditions) and return them.
+
+    A worker that fails gets its failure recorded and leaves the repetition; the others go on. Workers end here,
+    whatever happens.
+    """
+    entries = [_Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
+    chance = random.Random(measurements[0].file)  # seeded by the key: the same order if it has to be done again
+    try:
+        for entry in entries:
+            _guarded(entry, lambda e: _start(e, patience_s))
+        for entry in entries:
+            _guarded(entry, lambda e: record.opened(e.measurement, e.worker))
+        for entry in chance.sample(entries, len(entries)):
+            _guarded(entry, lambda e: _prepare(e, settings))
+        for number in range(settings.rounds):
+            for position, entry in enumerate(chance.sample(entries, len(entries))):
+                others = [e.worker for e in entries if e is not entry and e.worker is not None]
+                _guarded(entry, lambda e, p=position, o=others, n=number: _block(e, n, p, o))
+        for entry in entries:
+            _guarded(entry, lambda e: record.memory(e.measurement, e.worker))
+    finally:
+        for entry in entries:
+            if entry.worker is not None:
+                entry.worker.end()
+    return measurements
+
+
+def _guarded(entry: _Entry, action: Callable[[_Entry], None]) -> None:
+    """Do something with a worker that has not failed yet; if it fails now, record it."""
+    if entry.measurement.failure is not None:
+        return
+    try:
+        action(entry)
+    except WorkerFailed as failure:
+        entry.measurement.failure = str(failure)
+
+
+def _start(entry: _Entry, patience_s: float) -> None:
+    entry.worker = WorkerProcess(entry.job.condition, entry.measurement.seed, patience_s)
+    entry.sampler = Sampler(entry.worker)
+
+
+def _prepare(entry: _Entry, settings: Settings) -> None:
+    """Build, first step, warm-up; and from the last steps' times the number of steps in a block."""
+    record.built(entry.measurement, entry.worker, entry.job)
+    entry.measurement.first_step_s = entry.worker.ask("first_step")["wall_s"]
+    warm = entry.worker.ask("warm_up", limit_s=WARM_UP_LIMIT_S)
+    entry.measurement.warm_up_steps = len(warm["times"])
+    entry.measurement.warm_up_s = sum(warm["times"])
+    entry.measurement.steady = warm["verdict"]
+    step_s = min(warm["times"][-3:])
+    entry.steps = max(1, math.ceil(settings.block_s / step_s))
+
+
+def _block(entry: _Entry, number: int, position: int, others: list[WorkerProcess]) -> None:
+    idle_before = cpu_seconds(others)
+    entry.sampler.start()
+    block = entry.worker.ask("block", tick=entry.sampler.tick, steps=entry.steps)
+    entry.sampler.tick()
+    entry.measurement.trace = entry.sampler.trace
+    idle = cpu_seconds(others) - idle_before
+    entry.measurement.blocks.append(record.checked(Block(round=number, position=position, idle_cpu_s=idle, **block)))

@@ -1,0 +1,67 @@
+"""Ratios and intervals, over processes. The process is the unit of inference: steps and blocks of one process are not
+independent samples.
+
+A ratio is the exponential of a mean difference of logarithms, taken within rounds, averaged per process (pair), with
+Student's interval over processes (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013, for why
+the highest level carries the inference).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its 95 % interval over ``processes`` independent processes; nan where there are too few for
+    one.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    processes: int
+
+    def excludes(self, value: float) -> bool:
+        """Is ``value`` outside the interval? False where there is no interval: nothing has been shown."""
+        return math.isfinite(self.low) and math.isfinite(self.high) and not self.low <= value <= self.high
+
+    @property
+    def half_width(self) -> float:
+        """Half the interval's width relative to the estimate."""
+        return (self.high - self.low) / 2 / self.estimate
+
+    def __str__(self) -> str:
+        if not math.isfinite(self.low):
+            return f"{self.estimate:.3g} (no interval: {self.processes} process{'es' * (self.processes != 1)})"
+        return f"{self.estimate:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+
+def geometric_interval(logs: Sequence[float]) -> Interval:
+    """exp of the mean of ``logs`` (one value a process), with Student's interval on the logarithm's scale."""
+    values = np.asarray(logs, dtype=float)
+    n = len(values)
+    if n == 0:
+        return Interval(math.nan, math.nan, math.nan, 0)
+    mean = float(values.mean())
+    if n == 1:
+        return Interval(math.exp(mean), math.nan, math.nan, 1)
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * values.std(ddof=1) / math.sqrt(n))
+    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n)
+
+
+def within_rounds(baseline: dict[int, float], other: dict[int, float]) -> float:
+    """Mean over the rounds that both have of log(baseline) - log(other), for seconds per sample by round: the log of
+    how many times the other's throughput is the baseline's. nan if they share no round.
+    """
+    rounds = sorted(baseline.keys() & other.keys())
+    if not rounds:
+        return math.nan
+    return float(np.mean([math.log(baseline[r]) - math.log(other[r]) for r in rounds]))

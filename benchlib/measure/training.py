@@ -1,0 +1,92 @@
+"""Training runs: how far and how fast a condition gets, over several seeds.
+
+A run that does not reach the threshold is censored, not dropped: it stays in every table, with how long it was
+watched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchlib.condition import Condition
+from benchlib.equivalence import Certificate
+from benchlib.measure.comparison import failures
+from benchlib.results import Measurement, identity
+
+
+@dataclass(frozen=True)
+class TrainingRuns:
+    """The runs of ``conditions``, one measurement a condition and seed; each trained ``epochs`` at least."""
+
+    conditions: list[Condition]
+    measurements: list[Measurement]
+    certificates: dict[str, Certificate]  # by condition key
+    epochs: int
+    threshold: float | None
+
+    def runs(self) -> pd.DataFrame:
+        """A row per run: seed, epochs, reached, epochs and seconds to the threshold (nan: not reached, censored),
+        metrics, epoch_s, failure.
+
+        ``metric`` is that after ``self.epochs`` epochs (nan if the run failed before), ``best_metric`` the best of
+        all its epochs; ``epoch_s`` the mean seconds of an epoch; ``first_step_s``, with compilation, is in none of
+        the times.
+        """
+        return pd.DataFrame([self._run(m) for m in self.measurements])
+
+    def curves(self) -> pd.DataFrame:
+        """A row per epoch of a run: seconds (training time so far, evaluation off the clock), loss (mean of the
+        epoch), metric (after it).
+        """
+        return pd.DataFrame([row for m in self.measurements for row in _curve(m)])
+
+    def failures(self) -> pd.DataFrame:
+        """A row per run that failed."""
+        return failures(self.measurements)
+
+    def files(self) -> list[str]:
+        """Keys of the files that the measurements lie in."""
+        return sorted({m.file for m in self.measurements})
+
+    def _run(self, m: Measurement) -> dict[str, Any]:
+        seconds = np.cumsum([epoch.wall_s for epoch in m.epochs])
+        hits = [i for i, epoch in enumerate(m.epochs) if self.threshold is not None and epoch.metric >= self.threshold]
+        certificate = self.certificates.get(m.condition.key)
+        return {
+            **identity(m.condition),
+            "seed": m.seed,
+            "epochs": len(m.epochs),
+            "reached": bool(hits),
+            "epochs_to_threshold": hits[0] + 1 if hits else np.nan,
+            "seconds_to_threshold": float(seconds[hits[0]]) if hits else np.nan,
+            "seconds": float(seconds[-1]) if m.epochs else np.nan,
+            "metric": m.epochs[self.epochs - 1].metric if len(m.epochs) >= self.epochs else np.nan,
+            "best_metric": max((epoch.metric for epoch in m.epochs), default=np.nan),
+            "epoch_s": float(np.mean([epoch.wall_s for epoch in m.epochs])) if m.epochs else np.nan,
+            "first_step_s": np.nan if m.first_step_s is None else m.first_step_s,
+            "peak_memory_mib": m.memory.get("peak", np.nan),
+            "models": certificate.verdict if certificate else "not checked",
+            "failure": m.failure,
+        }
+
+
+def _curve(m: Measurement) -> list[dict[str, Any]]:
+    seconds = 0.0
+    rows = []
+    for epoch in m.epochs:
+        seconds += epoch.wall_s
+        rows.append(
+            {
+                **identity(m.condition),
+                "seed": m.seed,
+                "epoch": epoch.epoch,
+                "seconds": seconds,
+                "loss": epoch.loss,
+                "metric": epoch.metric,
+            }
+        )
+    return rows

@@ -1,0 +1,222 @@
+"""The process that runs a condition: ``python -m benchlib.measure.worker CHANNEL_FD PARENT_PID``.
+
+It gets JSON documents over its channel, does what each says, and answers each; between them it sleeps in a read. What
+it imports is numpy, one framework and the standard library, so that any framework's environment will do. Whatever
+happens to the parent, it does not outlive it.
+
+Requests (``do``) and answers:
+
+========== ======================================== ============================================================
+open       framework, device, mode, precision, seed, versions, settings, rss_mib after import
+           cpus (bind to so many cores)
+build      workload, values, batch_size, data, ...  parameters, hashes of weights (read back), data and order
+first_step                                          wall_s of the first step, compilation included
+warm_up    limit_s                                  times of the steps, verdict (see ``steady``)
+block      steps                                    a timed block
+reset                                               the initial weights again, and a fresh optimizer
+epoch      number, block_steps                      a message a block, then the mean loss
+predict    file                                     predictions of the test data, written to ``file``
+check      steps, file                              outputs, gradients, losses, final state, written to ``file``
+memory                                              peak and present resident memory, device memory
+========== ======================================== ============================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import importlib
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+import traceback
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchlib import frameworks, workloads
+from benchlib.data import files
+from benchlib.data.batches import Batches
+from benchlib.measure import steady
+from benchlib.measure.channel import Channel, ChannelClosed
+
+DISTINCT_BATCHES = 8  # cycled through in blocks: enough that no step sees what the step before left in the cache
+
+
+class Worker:
+    """Answers requests; one per process."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+
+    def serve(self) -> None:
+        """Answer requests until the parent closes the channel or says ``end``."""
+        while (request := self.channel.receive())["do"] != "end":
+            try:
+                answer = getattr(self, f"do_{request.pop('do')}")(**request)
+            except Exception as error:  # whatever it is, the parent records it; this process then ends
+                self.channel.send({"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()})
+                return
+            self.channel.send(answer)
+
+    def do_open(
+        self, framework: str, device: str, mode: str, precision: str, seed: int, cpus: int | None
+    ) -> dict[str, Any]:
+        if cpus is not None:
+            os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cpus])
+        self.framework = framework
+        session_class = frameworks.session_class(framework)
+        self.session = session_class(device, mode, precision, seed)
+        return {
+            "versions": session_class.versions(),
+            "settings": self.session.settings(),
+            "rss_mib": _status_mib("VmRSS"),
+        }
+
+    def do_build(
+        self,
+        workload: str,
+        values: dict[str, Any],
+        batch_size: int,
+        learning_rate: float | None,
+        data: str,
+        weights: str,
+        seed: int,
+    ) -> dict[str, Any]:
+        self.workload = workloads.load(workload)
+        module = importlib.import_module(f"benchlib.workloads.{workload}.{self.framework}")
+        self.batches = Batches(Path(data), batch_size, seed)
+        self.batch_size = batch_size
+        self.initial = {name: np.array(array) for name, array in files.arrays(Path(weights)).items()}
+        self.session.build(self.workload, module, values, learning_rate)
+        self.session.load(self.initial)
+        if self.workload.kind == "operator":
+            self.ready = [self.session.put(arrays) for arrays in self.batches.operator_batches()]
+        else:
+            self.ready = [self.session.put(arrays) for arrays in islice(self.batches.epoch(1), DISTINCT_BATCHES)]
+        loaded = self.session.weights()
+        trained = [name for name, weight in self.workload.weights(values).items() if weight.trained]
+        return {
+            "parameters": int(sum(loaded[name].size for name in trained)),
+            "weights_sha256": digest(loaded),
+            "weights_file_sha256": digest(self.initial),
+            "data_sha256": files.digest(Path(data)),
+            "order_sha256": self.batches.order_digest() if self.workload.kind != "operator" else "",
+            "settings": self.session.settings(),
+        }
+
+    def do_first_step(self) -> dict[str, Any]:
+        return {"wall_s": self._timed(1)["wall_s"]}
+
+    def do_warm_up(self, limit_s: float) -> dict[str, Any]:
+        times, verdict = steady.warm_up(lambda: self._timed(1)["wall_s"], limit_s)
+        return {"times": times, "verdict": verdict}
+
+    def do_block(self, steps: int) -> dict[str, Any]:
+        return self._timed(steps)
+
+    def do_reset(self) -> dict[str, Any]:
+        self.session.load(self.initial)
+        return {}
+
+    def do_epoch(self, number: int, block_steps: int) -> dict[str, Any]:
+        """Train one epoch. Batches of a block are put on the device before its clock starts."""
+        losses: list[float] = []
+        batches = self.batches.epoch(number)
+        while ready := [self.session.put(arrays) for arrays in islice(batches, block_steps)]:
+            block, results = self._run(ready)
+            losses += [float(self.session.to_numpy(loss)) for loss in results]
+            self.channel.send({"block": block})
+        return {"loss": float(np.mean(losses))}
+
+    def do_predict(self, file: str) -> dict[str, Any]:
+        """The class that the model predicts for every test input, in order."""
+        predicted = []
+        for inputs, real in self.batches.test(self.batch_size):
+            batch = self.session.put((inputs, np.zeros(len(inputs), np.int32)))
+            predicted.append(self.session.outputs(batch, training=False)[:real].argmax(axis=1))
+        np.save(file, np.concatenate(predicted).astype(np.int32))
+        return {}
+
+    def do_check(self, steps: int, file: str) -> dict[str, Any]:
+        """What the equivalence gate compares, for this session's model: see ``benchlib.equivalence``."""
+        first = self.ready[0]
+        found = {"outputs": self.session.outputs(first, training=True)}
+        self.session.load(self.initial)  # the forward pass may have moved running statistics
+        found |= {f"gradient:{name}": array for name, array in self.session.gradients(first).items()}
+        self.session.load(self.initial)
+        results = [self.session.step(self.ready[i % len(self.ready)]) for i in range(steps)]
+        self.session.synchronize()
+        if self.workload.kind != "operator":
+            found["losses"] = np.array([float(self.session.to_numpy(loss)) for loss in results])
+        found |= {f"state:{name}": array for name, array in self.session.weights().items()}
+        found["evaluation outputs"] = self.session.outputs(first, training=False)
+        np.savez(file, **found)
+        return {}
+
+    def do_memory(self) -> dict[str, Any]:
+        device = {f"device_{name}": value for name, value in self.session.device_memory().items()}
+        return {"peak": _status_mib("VmHWM"), "present": _status_mib("VmRSS"), **device}
+
+    def _timed(self, steps: int) -> dict[str, Any]:
+        return self._run([self.ready[i % len(self.ready)] for i in range(steps)])[0]
+
+    def _run(self, batches: list[Any]) -> tuple[dict[str, Any], list[Any]]:
+        """Time one step per batch as a block; the clock stops when the device has done all of it."""
+        step = self.session.step
+        self.session.synchronize()
+        cpu = _cpu_s()
+        started = time.perf_counter()
+        results = [step(batch) for batch in batches]
+        self.session.synchronize()
+        wall = time.perf_counter() - started
+        block = {"started_s": started, "wall_s": wall, "cpu_s": _cpu_s() - cpu, "steps": len(batches)}
+        return {**block, "samples": len(batches) * self.batch_size}, results
+
+
+def digest(arrays: dict[str, np.ndarray]) -> str:
+    """A hash of named arrays, of names, shapes and bytes as float32."""
+    found = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name], dtype=np.float32)
+        found.update(f"{name}{array.shape}".encode() + array.tobytes())
+    return found.hexdigest()
+
+
+def main() -> None:
+    """Serve on the channel that the parent handed down; die with the parent."""
+    fd, parent = int(sys.argv[1]), int(sys.argv[2])
+    ctypes.CDLL(None).prctl(
+        1, signal.SIGKILL
+    )  # PR_SET_PDEATHSIG: even a parent that was killed -9 leaves no worker behind
+    if os.getppid() != parent:
+        sys.exit("the parent died before this worker started")
+    os.set_inheritable(fd, False)
+    channel = Channel(socket.socket(fileno=fd))
+    with contextlib.suppress(ChannelClosed):
+        Worker(channel).serve()
+    channel.close()
+    os._exit(0)  # some frameworks hang or crash in their exit handlers; everything is already with the parent
+
+
+def _cpu_s() -> float:
+    """CPU seconds of this process so far, all threads, user and system."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _status_mib(field: str) -> float:
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Progress of long work: a bar in JupyterLab, one line at a time where nobody watches a browser.
+
+The lines go to the file that ``BENCHLIB_PROGRESS`` names, which the suite follows to the terminal, so that they do not
+end up in executed notebooks; without it, to standard error.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import sys
+import time
+from typing import Any, Self
+
+FILE_VARIABLE = "BENCHLIB_PROGRESS"
+
+
+class Progress:
+    """Counts ``total`` steps of one piece of work.
+
+    >>> with Progress(30, "learning_rate: training runs") as progress:  # doctest: +SKIP
+    ...     progress.step("pytorch lr 0.01 seed 0: 61.2 %")
+    learning_rate: training runs: 0/30
+    learning_rate: training runs: 1/30, 29 min left: pytorch lr 0.01 seed 0: 61.2 %
+    """
+
+    def __init__(self, total: int, title: str) -> None:
+        self.total = total
+        self.title = title
+        self.done = 0
+        self._started = 0.0
+        self._bar: Any = None
+
+    def __enter__(self) -> Self:
+        self._started = time.monotonic()
+        if _in_jupyterlab():
+            # Plain HTML, not a widget: it needs no extension, and a saved notebook shows its last state.
+            from IPython.display import display
+
+            self._bar = display(display_id=True)
+        self._show("")
+        return self
+
+    def step(self, text: str = "") -> None:
+        """One step is done; ``text`` says what it gave, in a few words."""
+        self.done += 1
+        left = ""
+        if self.done < self.total:
+            seconds = (time.monotonic() - self._started) / self.done * (self.total - self.done)
+            left = f", {duration(seconds)} left"
+        self._show(left + (f": {text}" if text else ""))
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        taken = duration(time.monotonic() - self._started)
+        self._show(f", done in {taken}" if kind is None else f", stopped after {taken} by {kind.__name__}")
+
+    def _show(self, text: str) -> None:
+        line = f"{self.title}: {self.done}/{self.total}{text}"
+        if self._bar is None:
+            say(line)
+            return
+        from IPython.display import HTML
+
+        self._bar.update(HTML(f'<progress value="{self.done}" max="{self.total}"></progress> {html.escape(line)}'))
+
+
+def say(line: str) -> None:
+    """Write one line to the progress file or, without one, to standard error."""
+    line = " ".join(line.split())
+    path = os.environ.get(FILE_VARIABLE)
+    if path:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+    else:
+        print(line, file=sys.stderr, flush=True)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as one would say them: ``8 s``, ``3 min``, ``1 h 20 min``."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _in_jupyterlab() -> bool:
+    """JupyterLab's server names a kernel's session in its environment; a headless execution has no such name."""
+    return FILE_VARIABLE not in os.environ and "JPY_SESSION_NAME" in os.environ

@@ -1,0 +1,245 @@
+"""Measurements, and how they get to disk and back.
+
+A measurement is what one process gave. The processes that were measured together (one repetition of a comparison) or
+alone (one training run) are written as one parquet file, a row a process, in one atomic rename: a file is there whole
+or not at all. Its name is the key of all that the measurement depends on, so that nothing is measured twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, Field
+
+from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
+
+FORMAT = 1
+"""Of the files; a reader refuses a newer one by name."""
+
+
+class Record(BaseModel):
+    """A part of a measurement; unknown keys are refused, so that what is read is what was written."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Block(Record):
+    """Some steps timed together, between two synchronisations."""
+
+    round: int  # -1 in a training run
+    position: int  # its place in the random order of the round; in a training run its place in the epoch
+    epoch: int = -1  # of a training run, from 1; -1 in a comparison
+    steps: int
+    samples: int
+    started_s: float  # on the machine's monotonic clock
+    wall_s: float
+    cpu_s: float  # of the worker, all threads
+    idle_cpu_s: float = 0.0  # that the other workers of the comparison used meanwhile: they should sleep
+
+    @property
+    def cores_used(self) -> float:
+        return self.cpu_s / self.wall_s
+
+
+class Sample(Record):
+    """What the sampler read once, beside a block. MiB are 2**20 bytes."""
+
+    at_s: float  # on the machine's monotonic clock
+    machine_cpu_percent: float  # all cores, all processes
+    worker_cores: float  # cores that the worker used since its sample before
+    rss_mib: float
+    gpu_percent: float | None = None
+    gpu_memory_mib: float | None = None  # of the whole device, from the driver
+
+
+class Epoch(Record):
+    """One pass over the training data, and the evaluation after it, which is off the clock."""
+
+    epoch: int  # from 1
+    wall_s: float  # the sum of its blocks
+    loss: float  # mean over its steps
+    metric: float  # on the test data, after the epoch
+
+
+class Measurement(Record):
+    """What one process gave, with all that is needed to do it again."""
+
+    kind: str  # "comparison" or "training"
+    group: str  # key of the comparison or of the training run
+    file: str  # key of the file: those measured together
+    repetition: int
+    role: str  # "baseline", "control" (the baseline again, for A/A), "condition"
+    condition: Condition
+    seed: int
+    started_utc: str
+    failure: str | None = None  # what went wrong, with the end of what the worker said; None: nothing
+    knobs: dict[str, str] = Field(default_factory=dict)  # set in the worker's environment
+    settings: dict[str, Any] = Field(default_factory=dict)  # read back from the framework
+    versions: dict[str, str] = Field(default_factory=dict)
+    machine: dict[str, Any] = Field(default_factory=dict)
+    code: str = ""  # hash of the files that made the number
+    commit: str = ""
+    built: dict[str, Any] = Field(default_factory=dict)  # parameters, hashes of weights and data
+    start_s: float | None = None  # process start to ready: interpreter and imports
+    first_step_s: float | None = None  # with compilation
+    warm_up_steps: int | None = None
+    warm_up_s: float | None = None
+    steady: str | None = None  # the rule's verdict
+    memory: dict[str, float] = Field(default_factory=dict)  # MiB: after_import, peak, device_allocated, device_peak
+    blocks: list[Block] = Field(default_factory=list)
+    trace: list[Sample] = Field(default_factory=list)
+    epochs: list[Epoch] = Field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return self.failure is None
+
+
+_TABLES = {"blocks": Block, "trace": Sample, "epochs": Epoch}
+_TYPES = {int: pa.int64(), float: pa.float64(), float | None: pa.float64()}
+_SCHEMA = pa.schema(
+    [
+        ("format", pa.int32()),
+        ("kind", pa.string()),
+        ("group", pa.string()),
+        ("role", pa.string()),
+        ("repetition", pa.int32()),
+        ("label", pa.string()),
+        ("seed", pa.int64()),
+        ("started_utc", pa.string()),
+        ("failure", pa.string()),
+        ("measurement", pa.string()),  # the whole measurement as JSON, less the three tables
+        *(
+            (
+                name,
+                pa.list_(pa.struct([(field, _TYPES[info.annotation]) for field, info in record.model_fields.items()])),
+            )
+            for name, record in _TABLES.items()
+        ),
+        ("sha256", pa.string()),  # of the measurement as JSON, the tables included: an edit by hand shows
+    ]
+)
+
+
+class Store:
+    """The measurements of one outputs folder: ``<folder>/<file key>.parquet``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder)
+
+    def path(self, file: str) -> Path:
+        """Where the measurements with file key ``file`` lie, or will."""
+        return self.folder / f"{file}.parquet"
+
+    def save(self, measurements: list[Measurement]) -> None:
+        """Write those measured together, atomically; a disk that is full leaves the older files as they were."""
+        file = measurements[0].file
+        self.folder.mkdir(parents=True, exist_ok=True)
+        partial = self.folder / f".partial-{file}-{os.getpid()}"
+        try:
+            pq.write_table(pa.Table.from_pylist([_row(m) for m in measurements], _SCHEMA), partial)
+            with partial.open("rb") as written:
+                os.fsync(written.fileno())
+            partial.replace(self.path(file))
+        except OSError as error:
+            raise BenchlibError(
+                f"{self.path(file)}: could not be written: {error.strerror}; free space there and run again"
+            ) from error
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def load(self, file: str) -> list[Measurement] | None:
+        """The measurements with file key ``file``, or None if they are not there; a damaged file is a BenchlibError
+        that names it.
+        """
+        path = self.path(file)
+        if not path.exists():
+            return None
+        try:
+            rows = pq.read_table(path).to_pylist()
+        except (OSError, pa.ArrowInvalid) as error:
+            raise BenchlibError(f"{path}: not a whole parquet file ({error}); delete it to measure again") from None
+        return [_measurement(row, path) for row in rows]
+
+    def all(self) -> list[Measurement]:
+        """Every measurement in the folder, oldest first."""
+        found = [m for path in sorted(self.folder.glob("*.parquet")) for m in self.load(path.stem)]
+        return sorted(found, key=lambda m: (m.started_utc, m.file, m.repetition))
+
+    def frame(self) -> pd.DataFrame:
+        """Every measurement, a row a process, with what it takes to do it again; seconds and MiB."""
+        return pd.DataFrame([_flat(m) for m in self.all()])
+
+
+def _row(measurement: Measurement) -> dict[str, Any]:
+    document = measurement.model_dump(mode="json")
+    tables = {name: document.pop(name) for name in _TABLES}
+    text = json.dumps(document, sort_keys=True)
+    return {
+        "format": FORMAT,
+        **{name: document[name] for name in ("kind", "group", "role", "repetition", "seed", "started_utc", "failure")},
+        "label": str(measurement.condition),
+        "measurement": text,
+        **tables,
+        "sha256": _digest(text, tables),
+    }
+
+
+def _measurement(row: dict[str, Any], path: Path) -> Measurement:
+    if row.get("format", 0) > FORMAT:
+        raise BenchlibError(
+            f"{path}: written by a newer benchlib (format {row['format']}, this one reads {FORMAT}); update benchlib"
+        )
+    tables = {name: row[name] for name in _TABLES}
+    if row["sha256"] != _digest(row["measurement"], tables):
+        raise BenchlibError(
+            f"{path}: its content does not match its hash, it was changed after it was measured; "
+            "delete it to measure again"
+        )
+    return Measurement.model_validate({**json.loads(row["measurement"]), **tables})
+
+
+def _digest(text: str, tables: dict[str, Any]) -> str:
+    return hashlib.sha256((text + json.dumps(tables, sort_keys=True)).encode()).hexdigest()
+
+
+def _flat(m: Measurement) -> dict[str, Any]:
+    return {
+        "file": m.file,
+        "kind": m.kind,
+        "group": m.group,
+        "role": m.role,
+        "repetition": m.repetition,
+        **identity(m.condition),
+        "seed": m.seed,
+        "started_utc": m.started_utc,
+        "failure": m.failure,
+        "first_step_s": m.first_step_s,
+        "steady": m.steady,
+        "blocks": len(m.blocks),
+        "steps": sum(block.steps for block in m.blocks),
+        "wall_s": sum(block.wall_s for block in m.blocks),
+        "peak_memory_mib": m.memory.get("peak"),
+        "knobs": " ".join(f"{name}={value}" for name, value in m.knobs.items()),
+        "versions": " ".join(f"{name} {value}" for name, value in m.versions.items()),
+        "cpu": m.machine.get("cpu"),
+        "cores": m.machine.get("cores"),
+        "gpus": "; ".join(m.machine.get("gpus", [])),
+        "code": m.code,
+        "commit": m.commit,
+    }
+
+
+def identity(condition: Condition) -> dict[str, Any]:
+    """What a condition is, a column each: its label, its choices, its hyperparameters."""
+    chosen = condition.model_dump()
+    hyperparameters = chosen.pop("hyperparameters")
+    return {"label": str(condition), **chosen, **hyperparameters}

@@ -1,0 +1,118 @@
+"""The workloads: what each model is, free of any framework, and where each framework's file for it lies.
+
+A workload is a folder here. Its ``workload.py`` defines ``WORKLOAD``; ``pytorch.py``, ``mindspore.py`` ... say how
+each framework builds it and are meant to be read side by side. Adding a workload is adding a folder; nothing else
+changes.
+
+Workers import this module, so it needs numpy and the standard library only.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchlib.errors import BenchlibError, unknown
+
+Values = Mapping[str, Any]
+"""A workload's hyperparameters by name, all of them, checked."""
+
+
+@dataclass(frozen=True)
+class Hyperparameter:
+    """One declared hyperparameter: its default, what it may be, and what it means."""
+
+    default: Any
+    help: str
+    choices: tuple[Any, ...] = ()  # empty: any value of the default's type
+    minimum: float | None = None
+
+    def check(self, where: str, value: Any) -> Any:
+        """Return ``value`` if it fits, or raise a BenchlibError that names ``where``."""
+        kind = type(self.default)
+        if kind is float and type(value) is int:
+            value = float(value)
+        if type(value) is not kind:
+            raise BenchlibError(
+                f"{where}: {value!r} is a {type(value).__name__}, expected a {kind.__name__} ({self.help})"
+            )
+        if self.choices and value not in self.choices:
+            raise BenchlibError(f"{where}: {unknown('choice', value, map(str, self.choices))}")
+        if self.minimum is not None and value < self.minimum:
+            raise BenchlibError(f"{where}: {value!r} is too small, the least is {self.minimum:g} ({self.help})")
+        return value
+
+
+@dataclass(frozen=True)
+class Weight:
+    """One array of a model's initial state: its shape, and how it is drawn (see ``benchlib.data.weights``)."""
+
+    shape: tuple[int, ...]
+    init: str  # "glorot_uniform", "zeros", "ones", "normal"
+    fan: tuple[int, int] | None = None  # (fan_in, fan_out), for glorot_uniform
+    trained: bool = True  # False: state that is not trained, such as a running mean
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Model + data + hyperparameters + metric + threshold, free of any framework.
+
+    ``kind`` is ``"training"`` (a step is forward, loss, backward, update) or ``"operator"`` (a step is the operator's
+    forward, or forward and backward from a given gradient of its output). ``weights(values)`` gives the model's
+    initial state by PyTorch's names, in order. ``inputs(values, batch_size, rng)`` draws one batch of an operator:
+    (input, gradient of the output). ``gate`` is what has to be neutralised before two frameworks can agree to the
+    last digits, with the reason in ``gate_reason``.
+    """
+
+    name: str
+    title: str
+    kind: str
+    source: str  # where the model is from; what it stands in for
+    data: tuple[str, ...]  # names of data sets it can use; the first is the default
+    weights: Callable[[Values], dict[str, Weight]]
+    hyperparameters: Mapping[str, Hyperparameter]
+    batch_size: int
+    learning_rate: float | None = None  # None: nothing is trained
+    metric: str | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)  # by data set
+    gate: Mapping[str, Any] = field(default_factory=dict)
+    gate_reason: str = ""
+    unit: str = "images"  # what a sample is
+    inputs: Callable[[Values, int, np.random.Generator], tuple[np.ndarray, ...]] | None = None
+
+    def values(self, given: Values, where: str = "hyperparameters") -> dict[str, Any]:
+        """All hyperparameters: those given, checked, and the defaults of the rest."""
+        for name in given:
+            if name not in self.hyperparameters:
+                raise BenchlibError(f"{where}: {unknown(f'hyperparameter of {self.name}', name, self.hyperparameters)}")
+        return {
+            name: declared.check(f"{where}.{name}", given[name]) if name in given else declared.default
+            for name, declared in self.hyperparameters.items()
+        }
+
+    def frameworks(self) -> list[str]:
+        """The frameworks that this workload has a file for."""
+        return sorted(path.stem for path in folder(self.name).glob("*.py") if path.stem not in {"__init__", "workload"})
+
+
+def names() -> list[str]:
+    """The workloads there are."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
+
+
+def folder(name: str) -> Path:
+    """The folder of workload ``name``."""
+    return next(path for parent in __path__ if (path := Path(parent) / name).is_dir())
+
+
+def load(name: str) -> Workload:
+    """The workload called ``name``; a BenchlibError names the nearest one if there is none."""
+    if name not in names():
+        raise BenchlibError(unknown("workload", name, names()))
+    return importlib.import_module(f"benchlib.workloads.{name}.workload").WORKLOAD

@@ -1,0 +1,86 @@
+"""A framework in numpy, for tests of everything that is not about a framework. It can be told to misbehave."""
+
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+
+PACKAGE = "numpy"
+DEVICES = ("cpu",)
+
+
+class Session:
+    SCALE = 1.0
+
+    def __init__(self, device, mode, precision, seed):
+        print("toy framework: a line on standard output")
+
+    def build(self, workload, module, values, learning_rate):
+        self.values, self.rate = values, learning_rate
+
+    def load(self, weights):
+        self.state = {name: array.copy() for name, array in weights.items()}
+
+    def weights(self):
+        return {name: array.copy() for name, array in self.state.items()}
+
+    def put(self, arrays):
+        return arrays[0].reshape(len(arrays[0]), -1), arrays[1]
+
+    def outputs(self, batch, training):
+        return self.SCALE * batch[0] @ self.state["weight"] + self.state["bias"]
+
+    def _probabilities(self, batch):
+        z = np.exp(self.outputs(batch, True) - self.outputs(batch, True).max(axis=1, keepdims=True))
+        return z / z.sum(axis=1, keepdims=True)
+
+    def gradients(self, batch):
+        d = self._probabilities(batch)
+        d[np.arange(len(d)), batch[1]] -= 1
+        return {"weight": batch[0].T @ d / len(d), "bias": d.mean(axis=0)}
+
+    def step(self, batch):
+        self._misbehave()
+        end = time.process_time() + self.values["burn_ms"] / 1000
+        while time.process_time() < end:
+            pass
+        loss = -np.log(self._probabilities(batch)[np.arange(len(batch[1])), batch[1]]).mean()
+        for name, gradient in self.gradients(batch).items():
+            self.state[name] -= self.rate * gradient
+        return loss
+
+    def _misbehave(self):
+        how = self.values["misbehave"]
+        if how == "die":
+            print("last words", file=sys.stderr, flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif how == "hang":
+            time.sleep(3600)
+        elif how == "raise":
+            raise RuntimeError("out of toys")
+        elif how == "rubbish":
+            for fd in os.listdir("/proc/self/fd"):  # whatever socket this process has
+                link = f"/proc/self/fd/{fd}"
+                if os.path.islink(link) and "socket" in os.readlink(link):
+                    os.write(int(fd), b"\x00 not a message \n")
+        elif how == "negative":
+            real = time.perf_counter
+            time.perf_counter = lambda: -2 * real()
+
+    def synchronize(self):
+        pass
+
+    def to_numpy(self, value):
+        return np.asarray(value)
+
+    def settings(self):
+        return {"threads": 1}
+
+    def device_memory(self):
+        return {}
+
+    @staticmethod
+    def versions():
+        return {"toy": "1.0"}

@@ -1,0 +1,13 @@
+"""Puts the tests' own framework and workload beside benchlib's, in every Python that has this folder on PYTHONPATH."""
+
+from pathlib import Path
+
+try:
+    import benchlib.frameworks
+    import benchlib.workloads
+except ImportError:  # a Python without numpy has no use for them
+    pass
+else:
+    here = str(Path(__file__).parent)
+    benchlib.frameworks.__path__.append(f"{here}/frameworks")
+    benchlib.workloads.__path__.append(f"{here}/workloads")

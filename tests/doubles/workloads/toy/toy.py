@@ -1,0 +1,1 @@
+"""The toy framework builds the workload by itself."""

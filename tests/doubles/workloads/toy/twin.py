@@ -1,0 +1,1 @@
+"""The twin framework builds the workload by itself."""

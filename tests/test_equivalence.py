@@ -1,0 +1,69 @@
+"""The gate finds what differs, and lets rounding pass."""
+
+import numpy as np
+import pytest
+
+from benchlib import equivalence
+from benchlib.condition import Condition
+
+CONDITION = Condition(workload="cnn", framework="mindspore")
+REFERENCE = Condition(workload="cnn")
+
+
+@pytest.fixture
+def arrays():
+    random = np.random.default_rng(0)
+    return {
+        "outputs": random.normal(size=(16, 10)).astype(np.float32),
+        "gradient:conv1.weight": random.normal(size=(50, 3, 3, 3)).astype(np.float32),
+        "gradient:conv1.bias": (1e-9 * random.normal(size=50)).astype(np.float32),
+        "losses": np.array([2.3, 2.2, 2.1]),
+        "state:conv1.weight": random.normal(size=(50, 3, 3, 3)).astype(np.float32),
+        "evaluation outputs": random.normal(size=(16, 10)).astype(np.float32),
+    }
+
+
+def verdict(found, expected):
+    return equivalence.certify(CONDITION, REFERENCE, found, expected)
+
+
+def test_rounding_passes(arrays):
+    noisy = {name: (array * (1 + 1e-7)).astype(array.dtype) for name, array in arrays.items()}
+    noisy["gradient:conv1.bias"] = -arrays[
+        "gradient:conv1.bias"
+    ]  # rounding noise: negligible beside the weights' gradient
+    certificate = verdict(noisy, arrays)
+    assert certificate.same
+    assert {check.name for check in certificate.checks} == set(equivalence.TOLERANCES)
+
+
+@pytest.mark.parametrize(
+    "name", ["outputs", "gradient:conv1.weight", "losses", "state:conv1.weight", "evaluation outputs"]
+)
+def test_a_difference_of_a_thousandth_anywhere_is_found(arrays, name):
+    certificate = verdict({**arrays, name: arrays[name] * 1.001}, arrays)
+    assert certificate.verdict == "different"
+    wrong = [check for check in certificate.checks if not check.ok]
+    assert [check.at for check in wrong] == [name]
+    assert wrong[0].difference == pytest.approx(0.001, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"outputs": np.full((16, 10), np.nan, np.float32)},
+        {"outputs": np.zeros((16, 9), np.float32)},
+        {"gradient:another": np.zeros(3, np.float32)},
+    ],
+)
+def test_what_is_missing_misshapen_or_not_finite_differs(arrays, broken):
+    certificate = verdict({**arrays, **broken}, arrays)
+    assert certificate.verdict == "different"
+    assert equivalence.Certificate.model_validate_json(certificate.model_dump_json()) == certificate
+
+
+def test_a_worker_that_failed_proves_nothing(arrays):
+    certificate = verdict("it died", arrays)
+    assert certificate.verdict == "not checked"
+    assert not certificate.same
+    assert "the condition failed: it died" in certificate.reason

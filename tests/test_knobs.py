@@ -1,0 +1,38 @@
+"""No knob is silent: what a worker's environment holds is what the lane declares."""
+
+from benchlib import knobs
+from benchlib.condition import Condition
+
+TORCH = Condition(workload="cnn")
+MINDSPORE = Condition(workload="cnn", framework="mindspore", mode="graph")
+
+
+def test_the_default_lane_sets_nothing_and_the_tuned_lane_what_is_declared():
+    assert knobs.of(TORCH) == {}
+    assert knobs.of(MINDSPORE) == {}
+    malloc = {"MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"}
+    assert knobs.of(TORCH.but(lane="tuned")).keys() == malloc
+    assert knobs.of(MINDSPORE.but(lane="tuned")).keys() == malloc | {"ONEDNN_MAX_CPU_ISA"}
+    assert knobs.of(TORCH.but(lane="tuned", device="cuda")) == {}
+
+
+def test_a_users_shell_cannot_change_a_lane():
+    shell = {
+        "PATH": "/bin",
+        "OMP_NUM_THREADS": "7",
+        "MALLOC_ARENA_MAX": "1",
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "MKL_NUM_THREADS": "3",
+    }
+    assert knobs.environment(TORCH, shell) == {"PATH": "/bin"}
+    assert knobs.environment(MINDSPORE.but(lane="tuned"), shell)["ONEDNN_MAX_CPU_ISA"] == "AVX2"
+    assert knobs.environment(TORCH.but(threads=1), shell)["OMP_NUM_THREADS"] == "1"
+
+
+def test_the_ledger_lists_every_knob_that_is_set_with_its_reason():
+    conditions = [TORCH.but(lane="tuned", threads=1), MINDSPORE.but(lane="tuned"), MINDSPORE]
+    ledger = knobs.ledger(conditions)
+    listed = {(row.framework, row.lane, row.name, row.value) for row in ledger.itertuples()}
+    assert listed == {(c.framework, c.lane, *knob) for c in conditions for knob in knobs.of(c).items()}
+    assert ledger["reason"].str.len().min() > 20
+    assert ledger["source"].str.len().min() > 5

@@ -1,0 +1,226 @@
+"""Measuring end to end, with a framework in numpy that misbehaves when told to: that costs its own measurement only."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+import benchlib.frameworks
+import benchlib.workloads
+from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
+from benchlib.lab import Lab
+from benchlib.measure import machine
+from benchlib.measure.comparison import MODELS_DIFFER, NO_DIFFERENCE, NOT_MEASURED, SLOWER
+
+DOUBLES = Path(__file__).parent / "doubles"
+QUICK = {"repetitions": 2, "rounds": 3, "block_s": 0.02}
+
+
+@pytest.fixture(autouse=True)
+def toy_framework(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(DOUBLES))
+    monkeypatch.setattr(benchlib.frameworks, "__path__", [*benchlib.frameworks.__path__, str(DOUBLES / "frameworks")])
+    monkeypatch.setattr(benchlib.workloads, "__path__", [*benchlib.workloads.__path__, str(DOUBLES / "workloads")])
+
+
+@pytest.fixture
+def lab(tmp_path):
+    return Lab(outputs=tmp_path / "outputs", patience_s=5)
+
+
+def toy(**hyperparameters):
+    return Condition(workload="toy", framework="toy", hyperparameters=hyperparameters)
+
+
+def workers_alive():
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if "benchlib.measure.worker" in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_a_slower_condition_is_seen_and_the_control_shows_no_winner(lab):
+    comparison = lab.compare([toy(), toy(burn_ms=6.0)], repetitions=4, rounds=4, block_s=0.03)
+    ratios = comparison.ratios().set_index("role")
+    assert ratios.loc["condition", "verdict"] == SLOWER
+    assert 0.25 < ratios.loc["condition", "ratio"] < 0.45  # 2 ms against 6 ms
+    assert ratios.loc["control", "processes"] == 4
+    assert 0.8 < ratios.loc["control", "ratio"] < 1.25
+    assert not workers_alive()
+
+
+def test_a_comparison_records_what_it_takes_to_do_it_again(lab):
+    lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
+    frame = lab.measurements()
+    assert len(frame) == 2 * 3  # two repetitions of baseline, control, condition
+    for column in ("label", "seed", "versions", "device", "lane", "cpu", "code", "commit", "started_utc"):
+        assert frame[column].notna().all(), column
+    measurement = lab.store.all()[0]
+    assert measurement.versions["toy"] == "1.0"
+    assert measurement.built["weights_sha256"] == measurement.built["weights_file_sha256"]
+    assert len(measurement.blocks) == 3
+    assert measurement.trace, "every block is followed by a sample"
+    assert measurement.first_step_s > 0.0015
+    assert measurement.warm_up_steps >= 8
+    assert measurement.memory["peak"] >= measurement.memory["after_import"] > 10
+
+
+def test_conditions_are_measured_one_at_a_time(lab):
+    comparison = lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
+    for repetition in (0, 1):
+        blocks = sorted(
+            (block.started_s, block.started_s + block.wall_s)
+            for m in comparison.measurements
+            if m.repetition == repetition
+            for block in m.blocks
+        )
+        assert all(end <= start for (_, end), (start, _) in itertools.pairwise(blocks))
+        orders = [
+            tuple(m.role for m in sorted(measured, key=lambda m: m.blocks[r].position))
+            for r in range(3)
+            for measured in [[m for m in comparison.measurements if m.repetition == repetition]]
+        ]
+        assert all(sorted(order) == sorted(orders[0]) for order in orders)
+    assert all(block.idle_cpu_s <= 0.02 for m in comparison.measurements for block in m.blocks), "the others sleep"
+
+
+def test_what_is_measured_is_not_measured_again(lab):
+    first = lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
+    files = {path: path.stat().st_mtime_ns for path in lab.store.folder.iterdir()}
+    again = Lab(outputs=lab.folder).compare([toy(), toy(burn_ms=3.0)], **QUICK)
+    assert {path: path.stat().st_mtime_ns for path in lab.store.folder.iterdir()} == files
+    assert again.ratios().equals(first.ratios())
+    more = lab.compare([toy(), toy(burn_ms=3.0)], **{**QUICK, "repetitions": 3})
+    assert len(set(lab.store.folder.iterdir()) - set(files)) == 1, "a third repetition is all that was missing"
+    assert len(more.measurements) == 9
+
+
+def test_other_code_is_measured_again(lab, monkeypatch):
+    lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
+    before = len(list(lab.store.folder.iterdir()))
+    monkeypatch.setattr(machine, "code", lambda condition, procedure: "changed")
+    lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
+    assert len(list(lab.store.folder.iterdir())) == 2 * before
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("die", ["died in 'first_step' (signal SIGKILL)", "last words"]),
+        ("hang", ["hung in 'first_step': silent for 5 s"]),
+        ("rubbish", ["talked rubbish in 'first_step'", "not a message"]),
+        ("raise", ["failed in 'first_step': RuntimeError: out of toys", "toy framework: a line on standard output"]),
+        ("negative", ["impossible times"]),
+    ],
+)
+def test_a_worker_that_misbehaves_costs_its_own_measurement(lab, monkeypatch, how, told):
+    monkeypatch.setattr(lab, "certify", lambda conditions: {})  # the gate would refuse it before
+    comparison = lab.compare([toy(), toy(misbehave=how), toy(burn_ms=3.0)], repetitions=1, rounds=2, block_s=0.01)
+    failures = comparison.failures()
+    assert list(failures["label"]) == [str(toy(misbehave=how))]
+    for words in told:
+        assert words in failures["failure"].iloc[0]
+    verdicts = comparison.ratios().set_index("label")["verdict"]
+    assert verdicts[str(toy(misbehave=how))] == NOT_MEASURED
+    assert comparison.ratio(toy(burn_ms=3.0)).processes == 1
+    assert not workers_alive()
+    assert lab.store.all()[0].ok, "what went well is on disk"
+
+
+def test_a_failed_measurement_is_tried_again(lab, monkeypatch):
+    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    lab.compare([toy(), toy(misbehave="raise")], repetitions=1, rounds=2, block_s=0.01)
+    path = next(lab.store.folder.iterdir())
+    before = path.stat().st_mtime_ns
+    lab.compare([toy(), toy(misbehave="raise")], repetitions=1, rounds=2, block_s=0.01)
+    assert path.stat().st_mtime_ns > before
+
+
+def test_a_model_that_differs_is_shown_as_such_and_gets_no_ratio(lab):
+    twin = toy().but(framework="twin")
+    comparison = lab.compare([toy(), twin], **QUICK)
+    certificate = comparison.certificates[twin.key]
+    assert certificate.verdict == "different"
+    outputs = next(check for check in certificate.checks if check.name == "outputs")
+    assert 0.005 < outputs.difference < 0.02  # the twin's outputs are 1 % larger
+    row = comparison.ratios().set_index("role").loc["condition"]
+    assert row["verdict"] == MODELS_DIFFER
+    assert row[["ratio", "low", "high"]].isna().all()
+    assert comparison.throughput()["samples_per_second"].notna().all()
+    assert sorted(c.verdict for c in Lab(outputs=lab.folder).certificates()) == ["different", "same"]
+
+
+def test_training_learns_and_a_run_that_misses_the_threshold_is_censored(lab):
+    runs = lab.train([toy()], seeds=[0, 1], epochs=2, threshold=0.8, most_epochs=5).runs()
+    assert runs["reached"].all()
+    assert (runs["metric"] > 0.8).all()
+    assert runs["metric"].nunique() == 2, "another seed is another run"
+    missed = lab.train([toy()], seeds=[0], epochs=2, threshold=1.0, most_epochs=3).runs().iloc[0]
+    assert not missed["reached"]
+    assert missed["epochs"] == 3
+    assert missed[["epochs_to_threshold", "seconds_to_threshold"]].isna().all()
+
+
+def test_training_that_fails_is_reported_and_the_rest_goes_on(lab, monkeypatch):
+    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    runs = lab.train([toy(misbehave="raise"), toy()], seeds=[0], epochs=1)
+    assert list(runs.runs()["epochs"]) == [0, 1]
+    assert "out of toys" in runs.failures()["failure"].iloc[0]
+
+
+KILLED = """
+from benchlib.condition import Condition
+from benchlib.lab import Lab
+toy = Condition(workload="toy", framework="toy")
+slower = toy.but(hyperparameters={{"burn_ms": 3.0}})
+Lab(outputs={outputs!r}).compare([toy, slower], repetitions=4, rounds=3, block_s=0.2)
+"""
+
+
+def test_after_kill_9_no_worker_is_left_and_it_goes_on_where_it_stopped(lab):
+    script = [sys.executable, "-c", KILLED.format(outputs=str(lab.folder))]
+    parent = subprocess.Popen(script, stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(DOUBLES)})
+    deadline = time.monotonic() + 30
+    while len(list(lab.store.folder.glob("*.parquet"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.3)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    time.sleep(0.5)
+    assert not workers_alive()
+    kept = {path.name: path.stat().st_mtime_ns for path in lab.store.folder.glob("*.parquet")}
+    assert 2 <= len(kept) < 4
+    subprocess.run(script, check=True, stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(DOUBLES)})
+    after = {path.name: path.stat().st_mtime_ns for path in lab.store.folder.glob("*.parquet")}
+    assert len(after) == 4
+    assert kept.items() <= after.items(), "what was measured before the kill is as it was"
+
+
+def test_what_cannot_be_measured_is_refused_before_anything_starts(lab):
+    with pytest.raises(BenchlibError, match="threshold 60: accuracy is between 0 and 1"):
+        lab.train([toy()], seeds=[0], epochs=1, threshold=60)
+    with pytest.raises(BenchlibError, match="the grid is empty"):
+        lab.compare([], **QUICK)
+    with pytest.raises(BenchlibError, match="the same condition twice"):
+        lab.compare([toy(), toy()], **QUICK)
+    with pytest.raises(BenchlibError, match="device 'cuda'"):
+        lab.compare([toy().but(device="cuda")], **QUICK)
+    with pytest.raises(BenchlibError, match="threads 4096, but this machine has"):
+        lab.compare([toy().but(threads=4096)], **QUICK)
+    assert not lab.folder.exists(), "nothing was started, prepared or written"
+
+
+def test_one_repetition_shows_no_difference(lab):
+    comparison = lab.compare([toy(), toy(burn_ms=30.0)], repetitions=1, rounds=2, block_s=0.01)
+    assert comparison.ratios().set_index("role").loc["condition", "verdict"] == NO_DIFFERENCE

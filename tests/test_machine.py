@@ -1,0 +1,75 @@
+"""What is there is found without importing a framework; what is not there is told with what to do."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from benchlib import frameworks
+from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
+from benchlib.measure import machine
+
+
+def test_devices_and_versions_are_found_without_importing_a_framework():
+    script = """
+import json, sys
+from benchlib.lab import Lab
+from benchlib.measure import machine
+found = {"devices": machine.devices(), "torch": machine.versions("pytorch"), "mindspore": machine.versions("mindspore")}
+found["imported"] = [name for name in ("torch", "mindspore", "tensorflow", "jax") if name in sys.modules]
+print(json.dumps(found))
+"""
+    found = json.loads(
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    )
+    assert found["devices"][0] == "cpu"
+    assert found["torch"]["torch"].startswith("2.13.0")
+    assert found["mindspore"]["mindspore"] == "2.10.0"
+    assert found["imported"] == []
+
+
+def test_the_machine_is_described():
+    told = machine.describe()
+    assert told["cores"] >= 1
+    assert told["memory_gib"] > 0.5
+    assert told["cpu"]
+    assert "gpus" not in machine.identity("cpu"), "a CPU measurement does not depend on the GPU"
+    assert "gpus" in machine.identity("cuda")
+
+
+def test_a_framework_that_is_not_there_is_told_with_what_to_install(monkeypatch):
+    monkeypatch.setattr(machine, "interpreter", lambda framework: None)
+    with pytest.raises(
+        BenchlibError,
+        match=r"framework 'mindspore' is not installed: pip install mindspore .* --name benchlib-mindspore",
+    ):
+        machine.require([Condition(workload="cnn", framework="mindspore")])
+
+
+def test_a_device_that_is_not_there_is_told_with_what_to_do(monkeypatch):
+    monkeypatch.setattr(machine, "gpus", tuple)
+    with pytest.raises(BenchlibError, match=r"device 'cuda': the NVIDIA driver shows no GPU"):
+        machine.require([Condition(workload="cnn", device="cuda")])
+    monkeypatch.setattr(machine, "gpus", lambda: ({"name": "a GPU"},))
+    monkeypatch.setattr(machine, "_torch_cuda", lambda: False)
+    with pytest.raises(BenchlibError, match=r"device 'cuda': the installed torch is a CPU build; install one for CUDA"):
+        machine.require([Condition(workload="cnn", device="cuda")])
+    with pytest.raises(BenchlibError, match=r"device 'npu': no Ascend device .* environments/ascend.txt"):
+        machine.require([Condition(workload="cnn", framework="mindspore", device="npu")])
+    assert "cuda" not in frameworks.devices("mindspore")
+    with pytest.raises(BenchlibError, match=r"mindspore has no path to it"):
+        machine.require([Condition(workload="cnn", framework="mindspore", device="cuda")])
+
+
+def test_a_number_depends_on_the_code_that_made_it(tmp_path, monkeypatch):
+    condition = Condition(workload="cnn")
+    before = machine.code(condition, "rounds")
+    assert before == machine.code(condition.but(batch_size=8), "rounds")
+    assert before != machine.code(condition.but(framework="mindspore"), "rounds")
+    assert before != machine.code(condition, "epochs")
+    changed = tmp_path / "pytorch.py"
+    changed.write_bytes(frameworks.file("pytorch").read_bytes() + b"\n# slower\n")
+    monkeypatch.setattr(frameworks, "file", lambda name: changed)
+    assert machine.code(condition, "rounds") != before

@@ -1,0 +1,103 @@
+"""Measurements come back from disk as they were, or not at all."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
+from benchlib.results import FORMAT, Block, Epoch, Measurement, Sample, Store
+
+
+def measurement(**changes):
+    told = {
+        "kind": "comparison",
+        "group": "g",
+        "file": "f",
+        "repetition": 0,
+        "role": "baseline",
+        "condition": Condition(workload="cnn"),
+        "seed": 3,
+        "started_utc": "2026-01-01T00:00:00+00:00",
+        "versions": {"torch": "2"},
+        "machine": {"cores": 2, "gpus": []},
+        "blocks": [Block(round=0, position=1, steps=2, samples=128, started_s=1.5, wall_s=0.25, cpu_s=0.5)],
+        "trace": [Sample(at_s=1.6, machine_cpu_percent=99.0, worker_cores=1.9, rss_mib=300.5)],
+        "epochs": [Epoch(epoch=1, wall_s=0.25, loss=float("inf"), metric=0.5)],
+    }
+    return Measurement(**{**told, **changes})
+
+
+def test_what_is_read_is_what_was_written(tmp_path):
+    store = Store(tmp_path / "measurements")
+    written = [measurement(), measurement(role="control", failure="it died", blocks=[], trace=[], epochs=[])]
+    store.save(written)
+    assert store.load("f") == written
+    assert store.load("other") is None
+    assert [path.name for path in store.folder.iterdir()] == ["f.parquet"]
+    frame = store.frame()
+    assert list(frame["role"]) == ["baseline", "control"]
+    assert frame["failure"].tolist() == [None, "it died"] or frame["failure"].isna().tolist() == [True, False]
+    assert frame.loc[0, "steps"] == 2
+
+
+def test_blocks_can_be_read_without_benchlib(tmp_path):
+    Store(tmp_path).save([measurement()])
+    row = pq.read_table(tmp_path / "f.parquet").to_pylist()[0]
+    assert row["blocks"][0]["wall_s"] == 0.25
+    assert row["label"].startswith("cnn pytorch eager")
+
+
+def test_a_cut_file_is_named(tmp_path):
+    store = Store(tmp_path)
+    store.save([measurement()])
+    whole = store.path("f").read_bytes()
+    store.path("f").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(BenchlibError, match=r"f\.parquet: not a whole parquet file"):
+        store.load("f")
+
+
+def _rewrite(path, change):
+    table = pq.read_table(path)
+    rows = table.to_pylist()
+    change(rows[0])
+    pq.write_table(pa.Table.from_pylist(rows, table.schema), path)
+
+
+def test_a_number_changed_by_hand_is_found(tmp_path):
+    store = Store(tmp_path)
+    store.save([measurement()])
+    _rewrite(store.path("f"), lambda row: row["blocks"][0].update(wall_s=0.1))
+    with pytest.raises(BenchlibError, match=r"f\.parquet: .*changed after it was measured"):
+        store.load("f")
+    store.save([measurement()])
+    _rewrite(
+        store.path("f"), lambda row: row.update(measurement=json.dumps({**json.loads(row["measurement"]), "seed": 4}))
+    )
+    with pytest.raises(BenchlibError, match="changed after it was measured"):
+        store.load("f")
+
+
+def test_a_file_of_a_newer_version_is_named(tmp_path):
+    store = Store(tmp_path)
+    store.save([measurement()])
+    _rewrite(store.path("f"), lambda row: row.update(format=FORMAT + 1))
+    with pytest.raises(BenchlibError, match="written by a newer benchlib"):
+        store.load("f")
+
+
+def test_a_full_disk_loses_no_other_measurement(tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    store.save([measurement()])
+
+    def full(*_args, **_kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq, "write_table", full)
+    with pytest.raises(BenchlibError, match=r"g2\.parquet: could not be written: No space left on device"):
+        store.save([measurement(file="g2")])
+    monkeypatch.undo()
+    assert [path.name for path in tmp_path.iterdir()] == ["f.parquet"]
+    assert store.load("f") == [measurement()]

@@ -1,0 +1,70 @@
+"""Intervals hold the truth as often as they say, and the process is the unit."""
+
+import math
+
+import numpy as np
+import pytest
+
+from benchlib.measure import steady
+from benchlib.measure.statistics import Interval, geometric_interval, within_rounds
+
+
+def test_an_interval_is_students_on_the_logarithm():
+    interval = geometric_interval(np.log([1.0, 1.1, 1.2]))
+    logs = np.log([1.0, 1.1, 1.2])
+    half = (
+        4.302652729911275 * logs.std(ddof=1) / math.sqrt(3)
+    )  # the 97.5 % point of Student's t with 2 degrees of freedom
+    assert interval.estimate == pytest.approx(math.exp(logs.mean()))
+    assert interval.low == pytest.approx(math.exp(logs.mean() - half))
+    assert interval.high == pytest.approx(math.exp(logs.mean() + half))
+    assert interval.processes == 3
+
+
+def test_the_interval_over_processes_holds_the_truth_where_pooled_blocks_do_not():
+    random = np.random.default_rng(1)
+    held, pooled = 0, 0
+    for _ in range(1000):
+        process = random.normal(0, 0.05, size=5)  # FACTS: processes differ by 5 % and more, blocks within one by less
+        blocks = process[:, None] + random.normal(0, 0.02, size=(5, 10))
+        held += not geometric_interval(blocks.mean(axis=1)).excludes(1)
+        pooled += not geometric_interval(blocks.ravel()).excludes(1)
+    assert 930 <= held <= 970
+    assert pooled < 700, "pooled blocks claim to know far more than they do"
+
+
+def test_too_few_processes_show_nothing():
+    assert not geometric_interval([]).excludes(1)
+    one = geometric_interval([math.log(2)])
+    assert one.estimate == pytest.approx(2)
+    assert not one.excludes(1)
+    assert "no interval: 1 process" in str(one)
+    assert Interval(2.0, 1.5, 2.5, 5).excludes(1)
+    assert not Interval(1.2, 0.9, 1.5, 5).excludes(1)
+
+
+def test_ratios_are_taken_within_rounds():
+    drift = {0: 1.0, 1: 2.0, 2: 4.0}  # the machine slows down from round to round, for both alike
+    assert within_rounds(drift, {r: s / 2 for r, s in drift.items()}) == pytest.approx(math.log(2))
+    assert within_rounds({0: 1.0, 1: 5.0}, {0: 2.0}) == pytest.approx(math.log(0.5)), "only the rounds that both have"
+    assert math.isnan(within_rounds({0: 1.0}, {1: 1.0}))
+
+
+def test_steady_is_when_steps_stop_getting_faster():
+    falling = [10.0 * 0.8**i for i in range(20)]
+    assert not any(steady.is_steady(falling[:n]) for n in range(20))
+    assert not steady.is_steady([1.0] * 7), "too few to tell"
+    assert steady.is_steady([1.0] * 8)
+    assert steady.is_steady([9.0, 5.0, 2.0, 1.0, *[1.0] * 8])
+    assert steady.is_steady([1.0] * 8 + [5.0]), "one disturbed step does not undo it"
+
+
+def test_warm_up_ends_by_rule_or_by_its_limit():
+    times = iter([5.0, 3.0, 2.0, 1.5, *[1.0] * 50])
+    taken, verdict = steady.warm_up(lambda: next(times), limit_s=100)
+    assert verdict == steady.STEADY
+    assert 8 <= len(taken) <= 12
+    falling = iter(100 * 0.5**i for i in range(1000))
+    taken, verdict = steady.warm_up(lambda: next(falling), limit_s=120)
+    assert verdict == steady.NOT_STEADY
+    assert taken == [100, 50]
