@@ -33,11 +33,6 @@ class Progress:
 
     def __enter__(self) -> Self:
         self._started = time.monotonic()
-        if _in_jupyterlab():
-            # Plain HTML, not a widget: it needs no extension, and a saved notebook shows its last state.
-            from IPython.display import display
-
-            self._bar = display(display_id=True)
         self._show("")
         return self
 
@@ -56,12 +51,17 @@ class Progress:
 
     def _show(self, text: str) -> None:
         line = f"{self.title}: {self.done}/{self.total}{text}"
-        if self._bar is None:
+        if not _in_jupyterlab():
             say(line)
             return
-        from IPython.display import HTML
+        # Plain HTML, not a widget: it needs no extension, and a saved notebook shows its last state.
+        from IPython.display import HTML, display
 
-        self._bar.update(HTML(f'<progress value="{self.done}" max="{self.total}"></progress> {html.escape(line)}'))
+        bar = HTML(f'<progress value="{self.done}" max="{self.total}"></progress> {html.escape(line)}')
+        if self._bar is None:
+            self._bar = display(bar, display_id=True)
+        else:
+            self._bar.update(bar)
 
 
 def say(line: str) -> None:

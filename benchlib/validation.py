@@ -30,6 +30,8 @@ def explain(error: ValidationError, where: str, keys: object = ()) -> str:
 def _line(item: dict, keys: list[str]) -> str:
     key = ".".join(str(part) for part in item["loc"])
     value, kind = item["input"], item["type"]
+    if kind == "extra_forbidden" and len(item["loc"]) > 1:
+        return f"unknown key {key!r}, with value {value!r}; take it out"
     if kind == "extra_forbidden":
         near = difflib.get_close_matches(key, keys, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,33 @@
+"""The command line: ``python -m benchlib run --profile quick``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import benchlib
+from benchlib import suite
+from benchlib.errors import BenchlibError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code: 0 all went well, 1 a notebook failed, 2 wrong input, 130 stopped by Ctrl-C."""
+    parser = argparse.ArgumentParser(prog="python -m benchlib", description=benchlib.__doc__)
+    run = parser.add_subparsers(required=True).add_parser("run", help="execute the notebooks, and write the report")
+    run.add_argument("--profile", default="quick", help="quick (minutes, embedded data) or full (the papers' settings)")
+    run.add_argument("--outputs", type=Path, help="folder of the results (default: outputs/PROFILE)")
+    given = parser.parse_args(arguments)
+    try:
+        return suite.run(given.profile, given.outputs)
+    except BenchlibError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nstopped; what was measured is kept, and the same command goes on from there", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

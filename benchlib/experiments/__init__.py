@@ -1,0 +1,64 @@
+"""The experiments: what each notebook measures, from its parameter file to tables, figures and findings.
+
+A notebook ``notebooks/X.ipynb`` has its module here: ``X.Parameters`` (its parameters cell, checked),
+``X.conditions(parameters)`` (all that it will measure) and ``X.measure(parameters, lab)`` (the results).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from benchlib.condition import Condition
+from benchlib.errors import BenchlibError, unknown
+from benchlib.experiments.parameters import Parameters
+
+if TYPE_CHECKING:
+    from benchlib.experiments.result import Result
+    from benchlib.lab import Lab
+
+NOTEBOOKS = ("devices", "batch_size", "learning_rate", "operators", "report")
+"""In the order in which they run; ``report`` gathers the others."""
+
+
+def module(notebook: str) -> ModuleType:
+    """The experiment behind a notebook; a BenchlibError names the nearest one if there is none."""
+    if notebook not in NOTEBOOKS:
+        raise BenchlibError(unknown("notebook", notebook, NOTEBOOKS))
+    return importlib.import_module(f"benchlib.experiments.{notebook}")
+
+
+def conditions(notebook: str, parameters: Parameters) -> list[Condition]:
+    """All conditions that a notebook will measure."""
+    return module(notebook).conditions(parameters)
+
+
+def measure(notebook: str, variables: Mapping[str, Any], lab: Lab) -> Result:
+    """What a notebook does: measure what its parameters ask for. ``variables`` are those of its parameters cell."""
+    parameters = module(notebook).Parameters.of(variables)
+    return module(notebook).measure(parameters, lab)
+
+
+def load(notebook: str, path: str | Path) -> Parameters:
+    """Read and check a notebook's parameter file; a BenchlibError names file, key and value of all that is wrong."""
+    experiment, path = module(notebook), Path(path)
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BenchlibError(f"{path}: cannot be read ({error.strerror}): give the path of a parameter file") from None
+    except UnicodeDecodeError:
+        raise BenchlibError(f"{path}: is not UTF-8 text: save it as UTF-8") from None
+    except yaml.YAMLError as error:
+        raise BenchlibError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
+        raise BenchlibError(f"{path}: expected parameters, one 'name: value' a line, found: {str(values)[:80]}")
+    try:
+        return experiment.Parameters(**values)
+    except BenchlibError as error:
+        lines = str(error).splitlines()
+        raise BenchlibError("\n".join(f"{path}: {line.removeprefix('Parameters: ')}" for line in lines)) from None

@@ -1,0 +1,218 @@
+"""The report: what all notebooks of a profile gave, gathered from their summaries and measurements."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import scrapbook
+
+from benchlib import experiments, figures, suite, tables
+from benchlib.condition import Condition
+from benchlib.equivalence import Certificate
+from benchlib.errors import BenchlibError
+from benchlib.experiments import parameters as p
+from benchlib.experiments.result import show_failed, subject_of
+from benchlib.lab import Lab
+from benchlib.measure import machine
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
+
+
+class Parameters(p.Parameters):
+    """The report has none."""
+
+
+def conditions(parameters: Parameters) -> list[Condition]:
+    """The report measures nothing."""
+    return []
+
+
+class Report:
+    """The summaries of the notebooks of one profile, and what is missing of them."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.summaries: dict[str, dict[str, Any]] = {}
+        self.missing: dict[str, str] = {}
+        for notebook in experiments.NOTEBOOKS[:-1]:
+            reason = _why_missing(lab.folder, notebook)
+            if reason:
+                self.missing[notebook] = reason
+            else:
+                self.summaries[notebook] = _summary(lab.folder, notebook)
+
+    def show_missing(self) -> HTML:
+        """Notebooks that failed or have not run, and how many measurements failed."""
+        told = [f"{name}: {reason}" for name, reason in self.missing.items()]
+        told += [
+            f"{name}: {summary['failures']} measurements failed (see what failed)."
+            for name, summary in self.summaries.items()
+            if summary["failures"]
+        ]
+        return tables.bullets(told or ["Nothing is missing: every notebook has run, and no measurement failed."])
+
+    def show_findings(self) -> HTML:
+        """The findings of each notebook."""
+        return _html(
+            f"<h3>{html.escape(summary['title'])}</h3>{tables.bullets([*summary['findings'], *summary['notes']]).data}"
+            for summary in self.summaries.values()
+        )
+
+    def show_compared(self) -> HTML:
+        """A row for each notebook, workload, subject and device: at which batch sizes."""
+        rows = [
+            {**condition, "notebook": notebook, "subject": subject_of(Condition(**condition))}
+            for notebook, summary in self.summaries.items()
+            for condition in summary["conditions"]
+        ]
+        names = ["notebook", "workload", "data", "subject", "precision", "device"]
+        groups = pd.DataFrame(rows, columns=[*names, "batch_size"]).groupby(names, sort=False)["batch_size"]
+        frame = pd.DataFrame({"batch sizes": groups.agg(_list), "conditions": groups.size()}).reset_index()
+        return tables.html(frame, "What was compared.")
+
+    def show_machine(self) -> HTML:
+        """The machine, and the versions that the measurements recorded."""
+        measured = self.lab.measurements()
+        told = {**machine.describe(), "memory (GiB)": machine.describe()["memory_gib"]}
+        del told["memory_gib"]
+        rows = [(name.replace("_", " "), _text(value)) for name, value in told.items()]
+        if len(measured):
+            used = measured[["framework", "versions"]].drop_duplicates()
+            rows += list(used.itertuples(index=False, name=None))
+            rows.append(("code", ", ".join(sorted(set(measured["commit"])))))
+        frame = pd.DataFrame(rows, columns=["what", "it is"])
+        return tables.html(frame, "The machine, and the versions of what was measured.")
+
+    def show_results(self) -> HTML:
+        """By notebook, all figures and the tables that carry the findings."""
+        parts = []
+        for summary in self.summaries.values():
+            parts.append(f"<h3>{html.escape(summary['title'])}</h3>")
+            images = [path for path in summary["figures"] if path.endswith(".svg")]
+            for path in [*images, *summary["in_report"]]:
+                file, caption = self.lab.folder / path, summary["captions"][path]
+                image = path.endswith(".svg")
+                shown = figures.html(file.read_bytes(), caption) if image else tables.html(pd.read_csv(file), caption)
+                parts.append(shown.data)
+        return _html(parts)
+
+    def show_resolution(self) -> HTML:
+        """What the A/A controls of each notebook show: how often their interval includes 1, and how wide it is."""
+        rows = []
+        for notebook, summary in self.summaries.items():
+            for path in summary["tables"]:
+                frame = pd.read_csv(self.lab.folder / path)
+                if "control" in frame:
+                    rows.append({"notebook": notebook, **_resolution(frame)})
+        caption = (
+            "The baseline against itself (A/A). About 19 of 20 intervals should include 1; a difference smaller than "
+            "the half width cannot be seen."
+        )
+        return tables.html(pd.DataFrame(rows), caption)
+
+    def show_certificates(self) -> HTML:
+        """Is each condition's model the reference's, and how far apart are they? Those that are not, one by one."""
+        rows = [_certified(certificate) for certificate in self.lab.certificates()]
+        names = ["workload", "subject", "device", "verdict"]
+        checks = list(dict.fromkeys(name for row in rows for name in row if name not in names))
+        groups = pd.DataFrame(rows, columns=[*names, *checks]).groupby(names, sort=False)
+        frame = groups[checks].max().map("{:.1e}".format).replace("nan", tables.MISSING).reset_index()
+        frame.insert(3, "conditions", groups.size().to_numpy())
+        caption = (
+            "Equivalence: largest relative difference from the reference, PyTorch eager on the CPU, in the same state "
+            "on the same batches, over the conditions that were checked (dropout is off for this, since its masks "
+            "never agree)."
+        )
+        return tables.html(frame, caption)
+
+    def show_knobs(self) -> HTML:
+        """The ledger of knobs: every setting outside the code that was set, for what, and why."""
+        rows = [knob for summary in self.summaries.values() for knob in summary["knobs"]]
+        names = ["name", "value", "reason", "source"]
+        frame = pd.DataFrame(rows, columns=[*names, "framework", "device", "lane"]).drop_duplicates()
+        applies = (frame["framework"] + " " + frame["lane"] + " " + frame["device"]).groupby(
+            [frame[name] for name in names], sort=False
+        )
+        return tables.html(applies.agg(_list).rename("set for").reset_index(), "Knobs set for the workers.")
+
+    def show_failures(self) -> HTML:
+        """Every measurement that failed."""
+        failed = [row for summary in self.summaries.values() for row in summary["failed"]]
+        return show_failed(pd.DataFrame(failed))
+
+    def show_again(self) -> HTML:
+        """A row for each comparison and training run: its key, under which its measurements lie on disk."""
+        measured = self.lab.measurements()
+        if not len(measured):
+            return tables.bullets(["There are no measurements."])
+        groups = measured.groupby(["kind", "group"], sort=False)
+        frame = pd.DataFrame(
+            {
+                "conditions": groups["label"].agg(lambda labels: " | ".join(dict.fromkeys(labels))),
+                "processes": groups.size(),
+                "seeds": groups["seed"].agg(_list),
+            }
+        ).reset_index()
+        path = tables.save(measured, self.lab.folder / "tables", "measurements")
+        path = path.relative_to(self.lab.folder)
+        caption = f"All measurements; {path} has a row for each process, with versions, knobs and code."
+        return tables.html(frame, caption)
+
+
+def _why_missing(folder: Path, notebook: str) -> str:
+    """In words; empty if the notebook succeeded."""
+    record = suite.read_record(folder, notebook)
+    if record is None:
+        return "has not run."
+    if record["status"] == "failed":
+        return f"failed in {record['error']['cell']}: {record['error']['text']}"
+    return "" if record["status"] == "succeeded" else "did not come to its end."
+
+
+def _summary(folder: Path, notebook: str) -> dict[str, Any]:
+    path = folder / "notebooks" / f"{notebook}.ipynb"
+    scraps = scrapbook.read_notebook(str(path)).scraps
+    if "summary" not in scraps:
+        raise BenchlibError(f"{path}: it glued no summary; delete it and run again")
+    return scraps["summary"].data
+
+
+def _certified(certificate: Certificate) -> dict[str, Any]:
+    condition, verdict = certificate.condition, certificate.verdict
+    if not certificate.same:
+        verdict = f"{verdict}: {condition} {certificate.reason}".strip()
+    checks = {check.name: check.difference for check in certificate.checks}
+    named = {"workload": condition.workload, "subject": subject_of(condition), "device": condition.device}
+    return {**named, "verdict": verdict, **checks}
+
+
+def _resolution(frame: pd.DataFrame) -> dict[str, Any]:
+    controls = frame[["control", "control_low", "control_high"]].drop_duplicates()
+    half = 50 * (controls["control_high"] - controls["control_low"]) / controls["control"]
+    including = ((controls["control_low"] <= 1) & (controls["control_high"] >= 1)).sum()
+    return {
+        "comparisons": len(controls),
+        "A/A interval includes 1": f"{including} of {len(controls)}",
+        "half_width_median": half.median(),
+        "half_width_largest": half.max(),
+    }
+
+
+def _html(parts: Any) -> HTML:
+    from IPython.display import HTML
+
+    return HTML("".join(parts))
+
+
+def _list(values: pd.Series) -> str:
+    return ", ".join(str(value) for value in sorted(set(values)))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)

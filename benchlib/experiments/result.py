@@ -1,0 +1,191 @@
+"""What an experiment gives: tables, figures and findings, shown in its notebook and saved for the report."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from benchlib import data, figures, knobs, tables
+from benchlib.condition import Condition
+from benchlib.data import files
+from benchlib.data.prepare import prepare
+from benchlib.equivalence import SAME
+from benchlib.measure.comparison import MODELS_DIFFER, NOT_MEASURED, Comparison
+from benchlib.measure.training import TrainingRuns
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
+
+NO_RATIO = {
+    MODELS_DIFFER: "no ratio: the models differ or were not checked (see the certificates)",
+    NOT_MEASURED: "no ratio: not measured (see what failed)",
+}
+"""What a sentence says instead of a ratio, by verdict."""
+
+
+class Result(ABC):
+    """The results of one experiment; a notebook shows its parts by name and glues its summary."""
+
+    notebook: str
+    title: str
+    in_report: tuple[str, ...]  # the tables that the report shows
+
+    def __init__(self, folder: Path, measured: Sequence[Comparison | TrainingRuns], notes: Iterable[str] = ()) -> None:
+        self.folder = folder  # of all results of the profile
+        self.measured = measured
+        self.notes = list(notes)  # what a reader has to know about the machine and the data
+
+    @abstractmethod
+    def findings(self) -> list[str]:
+        """Sentences computed from the results."""
+
+    @abstractmethod
+    def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
+        """By name: what the table shows, and the table, unrounded."""
+
+    @abstractmethod
+    def draw(self) -> dict[str, tuple[str, Figure]]:
+        """By name: what the figure shows, and the figure."""
+
+    @cached_property
+    def figures(self) -> dict[str, tuple[str, Figure]]:
+        """What :meth:`draw` gives, drawn once."""
+        return self.draw()
+
+    def failures(self) -> pd.DataFrame:
+        """What failed, a row a process."""
+        return pd.concat([measured.failures() for measured in self.measured], ignore_index=True)
+
+    def show_findings(self) -> HTML:
+        """The findings, and what a reader has to know besides, as a list."""
+        return tables.bullets([*self.findings(), *self.notes])
+
+    def show_figure(self, name: str) -> HTML:
+        """A figure with its caption."""
+        if name not in self.figures:
+            return tables.bullets([f"No figure of {name}: everything failed."])
+        caption, figure = self.figures[name]
+        return figures.html(figures.svg(figure), caption)
+
+    def show_table(self, name: str) -> HTML:
+        """A table with its caption, rounded to what is known."""
+        caption, frame = self.tables()[name]
+        return tables.html(frame, caption)
+
+    def show_failures(self) -> HTML:
+        """What failed, or that nothing did."""
+        return show_failed(self.failures())
+
+    def summary(self) -> dict[str, Any]:
+        """Save all figures and tables; what the report needs, in plain types. Paths are relative to the folder."""
+        captions, paths = {}, {"figures": [], "tables": []}
+        for name, (caption, figure) in self.figures.items():
+            for path in figures.save(figure, self.folder / "figures", f"{self.notebook}_{name}"):
+                paths["figures"].append(path.relative_to(self.folder).as_posix())
+                captions[paths["figures"][-1]] = caption
+        for name, (caption, frame) in self.tables().items():
+            path = tables.save(frame, self.folder / "tables", f"{self.notebook}_{name}")
+            paths["tables"].append(path.relative_to(self.folder).as_posix())
+            captions[paths["tables"][-1]] = caption
+        conditions = [condition for measured in self.measured for condition in measured.conditions]
+        failed = self.failures()
+        return {
+            "title": self.title,
+            "findings": self.findings(),
+            "notes": self.notes,
+            **paths,
+            "captions": captions,
+            "in_report": [f"tables/{self.notebook}_{name}.csv" for name in self.in_report],
+            "failures": len(failed),
+            "failed": failed.astype(str).to_dict("records"),
+            "measurements": sorted({file for measured in self.measured for file in measured.files()}),
+            "conditions": [condition.model_dump(mode="json") for condition in dict.fromkeys(conditions)],
+            "knobs": knobs.ledger(conditions).to_dict("records"),
+        }
+
+
+def show_failed(frame: pd.DataFrame) -> HTML:
+    """What failed (a row a process, with its ``label`` and ``failure``), the same failures of a condition together."""
+    if not len(frame):
+        return tables.bullets(["Nothing failed."])
+    groups = frame.groupby(["label", "failure"], sort=False).size().rename("processes").reset_index()
+    return tables.html(groups.rename(columns={"label": "condition"}), "What failed.")
+
+
+def subject_of(condition: Condition) -> str:
+    """Framework, mode and lane of a condition, as every row and legend shows them."""
+    return f"{condition.framework} {condition.mode} {condition.lane}"
+
+
+def with_subject(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with a first column ``subject``: framework, mode and lane of each row."""
+    subject = frame["framework"] + " " + frame["mode"] + " " + frame["lane"]
+    return frame.assign(subject=subject)[["subject", *frame.columns]]
+
+
+def ratios(comparisons: Iterable[Comparison]) -> pd.DataFrame:
+    """A row for each condition but the baselines: ``ratio``, ``ratio_low``, ``ratio_high``, and of its comparison the
+    ``baseline`` and the A/A control: ``control``, ``control_low``, ``control_high``."""
+    frames = []
+    for comparison in comparisons:
+        control = comparison.control
+        extra = {"control": control.estimate, "control_low": control.low, "control_high": control.high}
+        frame = comparison.ratios()
+        frames.append(frame[frame["role"] == "condition"].assign(baseline=subject_of(comparison.baseline), **extra))
+    frame = pd.concat(frames, ignore_index=True).drop(columns="role")
+    return with_subject(frame.rename(columns={"low": "ratio_low", "high": "ratio_high"}))
+
+
+def throughputs(comparisons: Iterable[Comparison]) -> pd.DataFrame:
+    """The indicators of all conditions of all comparisons, with ``steps_per_second``."""
+    frame = pd.concat([comparison.throughput() for comparison in comparisons], ignore_index=True)
+    frame = frame.rename(columns={"low": "samples_per_second_low", "high": "samples_per_second_high"})
+    steps = {
+        "steps_per_second": 1000 / frame["step_ms"],
+        "steps_per_second_low": 1000 / frame["step_ms_high"],
+        "steps_per_second_high": 1000 / frame["step_ms_low"],
+    }
+    return with_subject(frame.assign(**steps))
+
+
+def ratio_text(row: pd.Series) -> str:
+    """A row of :func:`ratios` in words: the ratio, its verdict, and the A/A control that says what can be resolved."""
+    if row["verdict"] in NO_RATIO:
+        return NO_RATIO[row["verdict"]]
+    ratio = tables.ratio(row["ratio"], row["ratio_low"], row["ratio_high"])
+    control = tables.ratio(row["control"], row["control_low"], row["control_high"])
+    warning = ""
+    if math.isfinite(row["control_low"]) and not row["control_low"] <= 1 <= row["control_high"]:
+        warning = ", which excludes 1: the baseline differs from itself, so a difference of that size shows nothing"
+    return f"{ratio}, {row['verdict']} (A/A {control}{warning})"
+
+
+def counts_text(rows: pd.DataFrame) -> str:
+    """How often rows of :func:`ratios` are faster, slower, undecided, or without a ratio."""
+    return ", ".join(f"{verdict} at {count}" for verdict, count in rows["verdict"].value_counts().items())
+
+
+def different_models(runs: TrainingRuns) -> list[str]:
+    """A warning for each subject whose model is not certified to be the reference's."""
+    frame = with_subject(runs.runs())
+    others = frame.loc[frame["models"] != SAME, "subject"]
+    return [
+        f"{who}: its model is not the reference's, or was not checked (see the certificates): do not compare its runs."
+        for who in dict.fromkeys(others)
+    ]
+
+
+def data_note(condition: Condition, inputs: Path) -> str:
+    """What a reader has to know about the data that was really read for a condition."""
+    special = files.about(prepare(condition, 0, inputs))["note"]  # such as files that are not the original's
+    subset = ""
+    if condition.train_samples is not None:
+        subset = f"Trained on {condition.train_samples:,} of the training images only, so accuracies are lower."
+    return " ".join(text for text in (subset, data.note(condition.data), special) if text)

@@ -1,0 +1,246 @@
+"""MindSpore: builds a workload and runs its steps. Run on the CPU only so far.
+
+Eager mode is PyNative. Graph mode is GRAPH_MODE, with ``mindspore.jit`` of the whole step: forward, loss, gradients and
+update. MindSpore prints on standard output, and leaves ``rank_0/`` in the working directory when a compilation fails.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+import mindspore as ms
+import numpy as np
+from mindspore import Parameter, Tensor, nn
+from mindspore.common.api import _pynative_executor
+
+from benchlib.errors import BenchlibError, unknown
+from benchlib.frameworks import check_weights
+from benchlib.workloads import Values, Workload
+
+PACKAGE = "mindspore"
+DEVICES = ("cpu", "npu")
+
+_MIB = 2**20
+_TARGETS = {"cpu": "CPU", "npu": "Ascend"}
+_BATCH_NORM = {"gamma": "weight", "beta": "bias", "moving_mean": "running_mean", "moving_variance": "running_var"}
+_NAMES = {nn.BatchNorm2d: _BATCH_NORM}  # by type of cell: MindSpore's name to the workload's, where they differ
+_ISA = {  # oneDNN's numbers, see dnnl_cpu_isa_t in its manual
+    0x1: "SSE41",
+    0x3: "AVX",
+    0x7: "AVX2",
+    0xF: "AVX2_VNNI",
+    0x27: "AVX512_CORE",
+    0x67: "AVX512_CORE_VNNI",
+    0xE7: "AVX512_CORE_BF16",
+    0x1EF: "AVX512_CORE_FP16",
+    0xFEF: "AVX512_CORE_AMX",
+}
+
+
+class Session:
+    """One workload in MindSpore, in this process: see ``benchlib.frameworks.Session`` for what each method promises."""
+
+    def __init__(self, device: str, mode: str, precision: str, seed: int) -> None:
+        if precision != "fp32":
+            raise BenchlibError(f"precision {precision!r}: mindspore runs fp32 only so far")
+        if device not in _TARGETS:
+            raise BenchlibError(unknown("device of mindspore", device, _TARGETS))
+        target = _TARGETS[device]
+        if target != "CPU" and not ms.hal.is_available(target):
+            raise BenchlibError(
+                f"device {device!r}: mindspore {ms.__version__} finds no {target} here; "
+                f"install the build of mindspore for {target} and its driver, or choose device 'cpu'"
+            )
+        self._target = target
+        self._graph = mode == "graph"
+        ms.set_device(target)
+        ms.set_context(mode=ms.GRAPH_MODE if self._graph else ms.PYNATIVE_MODE)
+        # For dropout only: weights and batches come from files. On the CPU its masks differ between equal runs all the
+        # same, from about the sixth step on.
+        ms.set_seed(seed)
+
+    def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
+        """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for MindSpore."""
+        self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
+        self._trains = workload.kind == "training"
+        self._model = model = module.build(values).set_train()
+        found = _named_parameters(model)
+        check_weights(
+            f"{workload.name} in mindspore", self._shapes, {name: weight.shape for name, weight in found.items()}
+        )
+        self._trained = {name: found[name] for name in self._shapes if found[name].requires_grad}
+        self._untrained = {name: found[name] for name in self._shapes if not found[name].requires_grad}
+        self._optimizer_state = []
+
+        # What jit compiles below is a ``def`` of its own each, because MindSpore reads their source.
+        if self._trains:
+            optimizer = module.optimizer(model, values, learning_rate)
+            self._optimizer_state = _initial(set(optimizer.get_parameters()) - set(found.values()))
+
+            def loss(inputs, labels):
+                return module.loss(model, (inputs, labels))
+
+            loss_and_gradients = ms.value_and_grad(loss, None, optimizer.parameters)
+
+            def step(inputs, labels):
+                value, gradients = loss_and_gradients(inputs, labels)
+                optimizer(gradients)
+                return value
+
+            def gradients(inputs, labels):
+                return loss_and_gradients(inputs, labels)[1]
+
+        else:
+            output_and_gradients = ms.value_and_grad(
+                model, 0, ms.ParameterTuple(self._trained.values()), sens_param=True
+            )
+
+            def gradients(inputs, gradient):
+                return output_and_gradients(inputs, gradient)
+
+            def forward(inputs, gradient):
+                return model(inputs), ()
+
+            # A step returns the gradients too, or the graph would leave out what nobody asks for.
+            step = gradients if values["passes"] == "forward+backward" else forward
+
+        self._step = ms.jit(step) if self._graph else step
+        self._gradients = ms.jit(gradients) if self._graph else gradients
+
+    def load(self, weights: dict[str, np.ndarray]) -> None:
+        """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
+        check_weights("weights for mindspore", self._shapes, {name: array.shape for name, array in weights.items()})
+        # copy_ and not set_data, which cuts a parameter off from what was compiled before, without a word. So it is
+        # in eager mode too, because MindSpore's optimizers are compiled.
+        for name, parameter in (self._trained | self._untrained).items():
+            parameter.copy_(Tensor(weights[name]))
+        for parameter, value in self._optimizer_state:
+            parameter.copy_(Tensor(value))
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """The model's state now, as float32 copies."""
+        self.synchronize()
+        parameters = self._trained | self._untrained
+        return {name: self.to_numpy(parameters[name]) for name in self._shapes}
+
+    def put(self, arrays: tuple[np.ndarray, np.ndarray]) -> tuple[Tensor, Tensor]:
+        """A batch on the device: (images, labels int32), or (input, gradient of the output)."""
+        inputs, second = arrays
+        return Tensor(inputs), Tensor(second)
+
+    def step(self, batch: tuple[Tensor, Tensor]) -> Tensor:
+        """Queue one step; return its loss (an operator: its output)."""
+        return self._step(*batch) if self._trains else self._step(*batch)[0]
+
+    def synchronize(self) -> None:
+        """Wait until all queued work is done.
+
+        Reading a loss is no such wait: a compiled step hands its loss out before gradients and update are done.
+        """
+        # mindspore.runtime.synchronize(), the public way to this wait, refuses the CPU: its first call returns at once.
+        _pynative_executor.sync()
+
+    def outputs(self, batch: tuple[Tensor, Tensor], training: bool) -> np.ndarray:
+        """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
+        with self._untrained_kept():
+            if not self._trains and training:
+                return self.to_numpy(self.step(batch))  # an operator's step is its output, so this is what is measured
+            self._model.set_train(training)
+            try:
+                return self.to_numpy(self._model(batch[0]))
+            finally:
+                self._model.set_train()
+
+    def gradients(self, batch: tuple[Tensor, Tensor]) -> dict[str, np.ndarray]:
+        """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
+        with self._untrained_kept():
+            names, gradients = [*self._trained], self._gradients(*batch)
+            if not self._trains:
+                _, (of_input, of_weights) = gradients
+                names, gradients = ["input", *names], (of_input, *of_weights)
+            return {name: self.to_numpy(gradient) for name, gradient in zip(names, gradients, strict=True)}
+
+    def to_numpy(self, value: Tensor) -> np.ndarray:
+        """A tensor, such as what :meth:`step` returned, as a float32 copy."""
+        return value.asnumpy().astype(np.float32, copy=True)
+
+    def settings(self) -> dict[str, str | int | float | bool]:
+        """Threads and instruction set in force, read back from MindSpore, its oneDNN and the operating system.
+
+        MindSpore does not heed OMP_NUM_THREADS. Its pool has ``actor_threads`` and ``kernel_threads`` (none before the
+        first step), and the thread that launches an operator spins beside them until they are done.
+        """
+        pool = Counter(name.rstrip("0123456789") for name in _thread_names())
+        settings = {
+            "device_target": ms.get_context("device_target"),
+            "runtime_num_threads": ms.get_context("runtime_num_threads"),
+            "actor_threads": pool["ActorThread_"],
+            "kernel_threads": pool["KernelThread_"],
+            "deterministic": ms.get_context("deterministic"),
+        }
+        if onednn := _onednn():
+            isa = onednn.dnnl_get_effective_cpu_isa()
+            settings["onednn_isa"] = _ISA.get(isa, hex(isa))
+        return settings
+
+    def device_memory(self) -> dict[str, float]:
+        """Device memory in MiB as MindSpore counts it; empty on the CPU, where it counts none."""
+        if self._target == "CPU":
+            return {}
+        return {
+            "allocated": ms.runtime.memory_allocated() / _MIB,
+            "peak": ms.runtime.max_memory_allocated() / _MIB,
+        }
+
+    @staticmethod
+    def versions() -> dict[str, str]:
+        """MindSpore's version and that of the oneDNN that it comes with."""
+        versions = {"mindspore": ms.__version__}
+        if onednn := _onednn():
+            onednn.dnnl_version.restype = ctypes.POINTER(ctypes.c_int * 3)  # major, minor, patch
+            versions["onednn"] = ".".join(map(str, onednn.dnnl_version().contents))
+        return versions
+
+    @contextmanager
+    def _untrained_kept(self) -> Iterator[None]:
+        self.synchronize()
+        before = {name: self.to_numpy(parameter) for name, parameter in self._untrained.items()}
+        yield
+        for name, parameter in self._untrained.items():
+            parameter.copy_(Tensor(before[name]))
+
+
+def _named_parameters(model: nn.Cell) -> dict[str, Parameter]:
+    """A model's parameters by the workload's names."""
+    named = {}
+    for path, cell in model.cells_and_names():
+        names = _NAMES.get(type(cell), {})
+        for full_name, parameter in cell.parameters_and_names(expand=False):
+            name = full_name.rpartition(".")[2]
+            named[f"{path}.{names.get(name, name)}".lstrip(".")] = parameter
+    return named
+
+
+def _initial(parameters: Iterable[Parameter]) -> list[tuple[Parameter, np.ndarray]]:
+    """Each parameter and its present value; what is the same everywhere, such as zeros, takes no memory."""
+    found = []
+    for parameter in parameters:
+        value = parameter.asnumpy()
+        constant = value.size > 1 and (value == value.flat[0]).all()
+        found.append((parameter, np.broadcast_to(value.flat[0], value.shape) if constant else value.copy()))
+    return found
+
+
+def _onednn() -> ctypes.CDLL | None:
+    """The oneDNN library that MindSpore computes with on the CPU; None where it comes without one."""
+    library = next((Path(ms.__file__).parent / "lib").glob("libdnnl.so.*"), None)
+    return ctypes.CDLL(str(library)) if library else None
+
+
+def _thread_names() -> list[str]:
+    return [path.read_text(encoding="utf-8").strip() for path in Path("/proc/self/task").glob("*/comm")]

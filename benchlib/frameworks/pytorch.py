@@ -1,0 +1,195 @@
+"""PyTorch: builds a workload and runs its steps.
+
+Accelerators are reached through ``torch.accelerator``, one path for CUDA, Ascend and others. This path has not been run
+on an accelerator yet; until it has, rely on the CPU's figures only.
+
+Graph mode is ``torch.compile(dynamic=False)`` of forward and loss together (an operator: of its module); the
+optimizer's step stays outside. Evaluation, and a training model's ``outputs``, run the model's own code: they are off
+the clock, and compiling them too would cost every process another 15 seconds or more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchlib.errors import BenchlibError
+from benchlib.frameworks import check_weights
+from benchlib.workloads import Values, Workload
+
+PACKAGE = "torch"
+DEVICES = ("cpu", "cuda", "npu")
+
+_MIB = 2**20
+
+
+class Session:
+    """One workload in PyTorch, in this process: see ``benchlib.frameworks.Session`` for what each method promises."""
+
+    def __init__(self, device: str, mode: str, precision: str, seed: int) -> None:
+        if precision != "fp32":
+            raise BenchlibError(f"precision {precision!r}: pytorch runs fp32 only so far")
+        self._device = _device(device)
+        self._graph = mode == "graph"
+        torch.manual_seed(seed)  # for dropout only: weights and batches come from files
+
+    def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
+        """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for PyTorch."""
+        self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
+        self._trains = workload.kind == "training"
+        self._model = module.build(values).to(self._device).train()
+        self._trained = dict(self._model.named_parameters())
+        buffers = dict(self._model.named_buffers())
+        self._untrained = {name: tensor for name, tensor in buffers.items() if not name.endswith("num_batches_tracked")}
+        found = {name: tensor.shape for name, tensor in (self._trained | self._untrained).items()}
+        check_weights(f"{workload.name} in pytorch", self._shapes, found)
+        if self._trains:
+
+            def loss(batch: tuple[Tensor, Tensor]) -> Tensor:
+                return module.loss(self._model, batch)
+
+            self._loss = torch.compile(loss, dynamic=False) if self._graph else loss
+            self._optimizer = module.optimizer(self._model, values, learning_rate)
+        else:
+            self._operator = torch.compile(self._model, dynamic=False) if self._graph else self._model
+            self._backward = values["passes"] == "forward+backward"
+
+    def load(self, weights: dict[str, np.ndarray]) -> None:
+        """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
+        check_weights("weights for pytorch", self._shapes, {name: array.shape for name, array in weights.items()})
+        with torch.no_grad():
+            for name, tensor in (self._trained | self._untrained).items():
+                tensor.copy_(torch.tensor(weights[name]))
+        if self._trains:
+            self._optimizer.state.clear()
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """The model's state now, as float32 copies."""
+        tensors = self._trained | self._untrained
+        return {name: self.to_numpy(tensors[name]) for name in self._shapes}
+
+    def put(self, arrays: tuple[np.ndarray, np.ndarray]) -> tuple[Tensor, Tensor]:
+        """A batch on the device: (images, labels int64), or (input, gradient of the output)."""
+        inputs, second = (torch.tensor(array, device=self._device) for array in arrays)
+        if self._trains:
+            return inputs, second.long()
+        return inputs.requires_grad_(), second
+
+    def step(self, batch: tuple[Tensor, Tensor]) -> Tensor:
+        """Queue one step; return its loss (an operator: its output)."""
+        if self._trains:
+            self._optimizer.zero_grad(set_to_none=True)
+            loss = self._loss(batch)
+            loss.backward()
+            self._optimizer.step()
+            return loss.detach()
+        if self._backward:
+            return self._output_and_gradients(batch)[0]
+        with torch.no_grad():
+            return self._operator(batch[0])
+
+    def synchronize(self) -> None:
+        """Wait until all queued work is done. On the CPU a step has done all its work when it returns."""
+        if self._device.type != "cpu":
+            torch.accelerator.synchronize()
+
+    def outputs(self, batch: tuple[Tensor, Tensor], training: bool) -> np.ndarray:
+        """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
+        with self._untrained_kept():
+            if not self._trains and training:
+                return self.to_numpy(self.step(batch))  # an operator's step is its output, so this is what is measured
+            self._model.train(training)
+            try:
+                with torch.no_grad():
+                    return self.to_numpy(self._model(batch[0]))
+            finally:
+                self._model.train()
+
+    def gradients(self, batch: tuple[Tensor, Tensor]) -> dict[str, np.ndarray]:
+        """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
+        with self._untrained_kept():
+            if self._trains:
+                names, gradients = (
+                    [*self._trained],
+                    torch.autograd.grad(self._loss(batch), list(self._trained.values())),
+                )
+            else:
+                names, gradients = ["input", *self._trained], self._output_and_gradients(batch)[1]
+            return {name: self.to_numpy(gradient) for name, gradient in zip(names, gradients, strict=True)}
+
+    def to_numpy(self, value: Tensor) -> np.ndarray:
+        """A tensor, such as what :meth:`step` returned, as a float32 copy."""
+        return value.detach().cpu().numpy().astype(np.float32, copy=True)
+
+    def settings(self) -> dict[str, str | int | float | bool]:
+        """Threads, instruction set and floating-point settings in force, read back from PyTorch."""
+        settings = {
+            "threads": torch.get_num_threads(),
+            "interop_threads": torch.get_num_interop_threads(),
+            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+            "onednn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
+            "float32_matmul_precision": torch.get_float32_matmul_precision(),
+            "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+        }
+        if self._device.type != "cpu":
+            settings["device_name"] = torch.get_device_module(self._device).get_device_name(self._device)
+        if self._device.type == "cuda":
+            settings["cudnn_benchmark"] = torch.backends.cudnn.benchmark
+            settings["cudnn_allow_tf32"] = torch.backends.cudnn.allow_tf32
+            settings["matmul_allow_tf32"] = torch.backends.cuda.matmul.allow_tf32
+        return settings
+
+    def device_memory(self) -> dict[str, float]:
+        """Device memory in MiB as PyTorch's allocator counts it; empty on the CPU."""
+        if self._device.type == "cpu":
+            return {}
+        return {
+            "allocated": torch.accelerator.memory.memory_allocated() / _MIB,
+            "peak": torch.accelerator.memory.max_memory_allocated() / _MIB,
+        }
+
+    @staticmethod
+    def versions() -> dict[str, str]:
+        """PyTorch's version and those of the libraries that it was built with."""
+        versions = {"torch": torch.__version__}
+        built = torch.__config__.show()
+        for name, pattern in {
+            "onednn": r"MKL-DNN v([\d.]+)",
+            "mkl": r"oneAPI Math Kernel Library Version (\S+)",
+        }.items():
+            if found := re.search(pattern, built):
+                versions[name] = found[1]
+        if torch.version.cuda:
+            versions |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
+        return versions
+
+    def _output_and_gradients(self, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
+        inputs, gradient = batch
+        output = self._operator(inputs)
+        gradients = torch.autograd.grad(output, [inputs, *self._trained.values()], gradient)
+        return output.detach(), gradients
+
+    @contextmanager
+    def _untrained_kept(self) -> Iterator[None]:
+        before = {name: tensor.clone() for name, tensor in self._untrained.items()}
+        yield
+        for name, tensor in self._untrained.items():
+            tensor.copy_(before[name])
+
+
+def _device(name: str) -> torch.device:
+    if name == "cpu":
+        return torch.device("cpu")
+    found = torch.accelerator.current_accelerator(check_available=True)
+    if found is None or found.type != name:
+        raise BenchlibError(
+            f"device {name!r}: torch {torch.__version__} finds {found or 'no accelerator'} here; "
+            f"install the build of torch for {name} and its driver, or choose device 'cpu'"
+        )
+    return found

@@ -1,0 +1,121 @@
+"""An executed notebook as one HTML file: no code, a table of contents, and no request to the network.
+
+nbconvert renders it with the template in ``template/report``; what is done here is what a template cannot do.
+"""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote
+
+import bs4
+import nbformat
+from nbconvert.exporters import HTMLExporter
+from traitlets.config import Config
+
+from benchlib.errors import BenchlibError
+
+SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
+"""What of an output is shown: the first of these that it has. Widgets and JavaScript need scripts from elsewhere."""
+
+LOADING = ("src", "srcset", "href", "xlink:href", "data", "poster", "background")
+"""Attributes that name something to load. Links to click on (``a``) load nothing by themselves."""
+
+
+def export_html(notebook: Path, html: Path) -> None:
+    """Write the executed ``notebook`` as a page to ``html``, which is there whole or not at all.
+
+    Images that are files, named relative to the notebook, are put into the page. Raises BenchlibError if one is
+    missing, or if the notebook shows something that would be loaded from elsewhere.
+    """
+    content = nbformat.read(notebook, as_version=4)
+    for cell in content.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if not _is_glued_data(output)]
+    exporter = HTMLExporter(
+        template_name="report",
+        extra_template_basedirs=[str(Path(__file__).parent / "template")],
+        exclude_input=True,
+        exclude_output_prompt=True,
+        config=Config({"NbConvertBase": {"display_data_priority": SHOWN}}),
+    )
+    rendered, _ = exporter.from_notebook_node(content, {"metadata": {"name": notebook.stem}})
+    page = bs4.BeautifulSoup(rendered, "html.parser")
+    _embed_images(page, notebook)
+    if outside := list(_outside(page)):
+        raise BenchlibError(
+            f"{notebook}: the page would load something from elsewhere, which it must not: {'; '.join(outside)}; "
+            "show images as files or outputs, and no scripts"
+        )
+    _mark_wide_tables(page)
+    _add_contents(page)
+    partial = html.with_name(f".partial-{html.name}")
+    partial.write_text(str(page), encoding="utf-8")
+    os.replace(partial, html)
+
+
+def _is_glued_data(output: nbformat.NotebookNode) -> bool:
+    """Values glued with scrapbook are for programs; figures glued with it are outputs like others."""
+    return output.get("metadata", {}).get("scrapbook", {}).get("data", False)
+
+
+def _embed_images(page: bs4.BeautifulSoup, notebook: Path) -> None:
+    for image in page.find_all("img"):
+        source = image.get("src", "")
+        if re.match(r"[a-z]+:|//", source):
+            continue
+        file = notebook.parent / unquote(source)
+        if not file.is_file():
+            raise BenchlibError(f"{notebook}: the image {source!r} is not there: {file} is no file")
+        kind = mimetypes.guess_type(file.name)[0]
+        image["src"] = f"data:{kind};base64,{base64.b64encode(file.read_bytes()).decode()}"
+
+
+def _outside(page: bs4.BeautifulSoup) -> Iterator[str]:
+    """All that a browser would load or run: each as the beginning of its element."""
+    for element in page.find_all(True):
+        names = LOADING if element.name not in ("a", "area") else ()
+        loads = any(not str(element.get(name, "#")).startswith(("#", "data:")) for name in names)
+        styles = str(element.get("style", "")) + (element.get_text() if element.name == "style" else "")
+        imports = re.search(r"@import|url\(\s*['\"]?(?!data:|#)[^)'\"\s]", styles)
+        if loads or imports or element.name in ("script", "iframe"):
+            yield str(element)[:120]
+
+
+def _mark_wide_tables(page: bs4.BeautifulSoup) -> None:
+    """Give tables of many columns a class: on paper they get smaller type."""
+    for table in page.find_all("table"):
+        columns = max((len(row.find_all(["td", "th"])) for row in table.find_all("tr")), default=0)
+        if columns > 6:
+            table["class"] = [*table.get("class", []), "wide" if columns < 12 else "very-wide"]
+
+
+def _add_contents(page: bs4.BeautifulSoup) -> None:
+    """Title of the page from its first heading; below that, links to all headings of the second and third level."""
+    headings = page.main.find_all(["h1", "h2", "h3"])
+    if not headings:
+        return
+    page.title.string = _text(headings[0])
+    contents = page.new_tag("nav", attrs={"class": "contents", "aria-label": "Contents"})
+    seen: set[str] = set()
+    for heading in headings[1:]:
+        name = re.sub(r"\W+", "-", _text(heading)).strip("-").lower() or "section"
+        while name in seen:
+            name += "-"
+        seen.add(name)
+        heading["id"] = name
+        if anchor := heading.find("a", class_="anchor-link"):
+            anchor["href"] = f"#{name}"
+        link = page.new_tag("a", href=f"#{name}", attrs={"class": heading.name})
+        link.string = _text(heading)
+        contents.append(link)
+    headings[0].insert_after(contents)
+
+
+def _text(heading: bs4.Tag) -> str:
+    return heading.get_text().removesuffix("¶").strip()

@@ -1,0 +1,304 @@
+"""The suite: notebooks x parameters -> outputs.
+
+Executes the notebooks of ``notebooks/`` with the files of ``parameters/<profile>/``, one after another, the report
+last. All parameters are checked before the first notebook starts. A notebook that fails does not stop the others. One
+whose inputs are what they were is left as it is.
+
+Beside each executed notebook lies its record, ``<name>.json``, which says whether it succeeded: a saved notebook does
+not tell. Until it has succeeded, a notebook is ``.partial-<name>.ipynb``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchlib import experiments, frameworks, progress
+from benchlib.errors import BenchlibError, unknown
+from benchlib.measure import machine
+
+REPORT = "report"
+"""The notebook that gathers what the others gave, and becomes ``report.html``; it may do without parameters."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A notebook of a run with its parameters, checked."""
+
+    name: str
+    notebook: Path
+    parameters: dict[str, Any]
+
+
+def run(profile: str, outputs: Path | None = None) -> int:
+    """Bring the results of ``profile`` up to date; 0 if no notebook failed, else 1.
+
+    The working directory is the project's folder. ``outputs`` is the folder of the results, ``outputs/<profile>`` if
+    None. Wrong parameters, and another run at work in that folder, are a BenchlibError before any notebook starts.
+    """
+    planned = plan(profile)
+    folder = outputs or Path("outputs", profile)
+    (folder / "notebooks").mkdir(parents=True, exist_ok=True)
+    with _alone(folder), _followed(folder / "progress.log"):
+        environment = _environment()
+        records = [_bring_up_to_date(item, folder, environment) for item in planned]
+        failed = [record for record in records if record["status"] == "failed"]
+        for record in failed:
+            _say(_told(record))
+        _bring_html_up_to_date(folder)
+    if failed:
+        names = ", ".join(record["notebook"] for record in failed)
+        _say(f"{len(failed)} of {len(records)} notebooks failed: {names}")
+    return 1 if failed else 0
+
+
+def plan(profile: str) -> list[Planned]:
+    """The notebooks of ``profile`` in order, parameters checked; a BenchlibError tells all that is wrong in them."""
+    every = Path("parameters")
+    if not every.is_dir() or not Path("notebooks").is_dir():
+        raise BenchlibError(f"{Path.cwd()} has no notebooks/ and parameters/: run this in the project's folder")
+    profiles = [path.name for path in every.iterdir() if path.is_dir()]
+    if profile not in profiles:
+        raise BenchlibError(unknown("profile", profile, profiles))
+    names = experiments.NOTEBOOKS
+    files = {path.stem: path for path in sorted((every / profile).glob("*.yaml"))}
+    wrong = [f"{path}: {unknown('notebook', name, names)}" for name, path in files.items() if name not in names]
+    planned = []
+    for name in names:
+        notebook, file = Path("notebooks", f"{name}.ipynb"), every / profile / f"{name}.yaml"
+        if not notebook.is_file():
+            wrong.append(f"{notebook} is missing")
+            continue
+        try:
+            parameters = {} if name == REPORT and not file.exists() else checked(name, file)
+        except BenchlibError as error:
+            wrong.append(str(error))
+        else:
+            planned.append(Planned(name, notebook, parameters))
+    if wrong:
+        raise BenchlibError("\n".join(wrong))
+    return planned
+
+
+def checked(name: str, file: Path) -> dict[str, Any]:
+    """The parameters in ``file``; a BenchlibError if they are wrong or ask for what this machine does not have."""
+    parameters = experiments.load(name, file)
+    try:
+        machine.require(experiments.conditions(name, parameters))
+    except BenchlibError as error:
+        raise BenchlibError(f"{file}: {error}") from None
+    return parameters.model_dump(mode="json")
+
+
+def read_record(folder: Path, name: str) -> dict[str, Any] | None:
+    """The record of notebook ``name`` in a folder of results, None if it was never started.
+
+    ``status`` is ``succeeded``, ``running`` (at work, or killed), or ``failed``; then ``error`` says in which ``cell``
+    and why (``text``), and where what there is of the notebook lies (``partial``).
+    """
+    try:
+        return json.loads(_record_path(folder, name).read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+
+
+def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, Any]:
+    """Execute a notebook unless its result is there already; its record."""
+    target = folder / "notebooks" / f"{item.name}.ipynb"
+    inputs = _inputs(item, folder, environment)
+    record = read_record(folder, item.name)
+    reason = _why(record, inputs, folder, target)
+    if reason is None:
+        _say(f"{item.name}: unchanged, not executed again ({target})")
+        return record
+    _say(f"{item.name}: {reason}")
+    record = {
+        "notebook": item.name,
+        "status": "running",
+        "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        "parameters": item.parameters,
+        "inputs": inputs,
+        **environment,
+    }
+    _write(_record_path(folder, item.name), record)
+    target.unlink(missing_ok=True)  # made of other inputs: nobody shall take it for the result of these
+    started = time.monotonic()
+    record |= _execute(item, folder, target)
+    record["seconds"] = round(time.monotonic() - started, 1)
+    _write(_record_path(folder, item.name), record)
+    _say(f"{item.name}: {record['status']} after {progress.duration(record['seconds'])}")
+    if record.get("failures"):
+        _say(f"{item.name}: {record['failures']} measurements failed, see the report; the next run tries them again")
+    return record
+
+
+def _execute(item: Planned, folder: Path, target: Path) -> dict[str, Any]:
+    """Execute a notebook to a partial file, renamed to ``target`` if it succeeded; what its record says of it."""
+    from benchlib.execution import KERNEL, NotebookFailed, execute  # papermill takes long to import: not for nothing
+
+    partial = target.with_name(f".partial-{target.name}")
+    try:
+        summary = execute(item.notebook, {**item.parameters, "outputs": str(folder)}, partial)
+        if summary is None and item.name != REPORT:
+            raise NotebookFailed("its last cell", "it glued no summary: scrapbook.glue('summary', result.summary())")
+    except NotebookFailed as failure:
+        error = {"cell": failure.cell, "text": failure.text, "partial": str(partial)}
+        return {"kernel": KERNEL, "status": "failed", "error": error}
+    os.replace(partial, target)
+    summary = {"failures": 0, "figures": [], "tables": [], "measurements": [], **(summary or {})}
+    measurements = [f"measurements/{key}.parquet" for key in summary["measurements"]]
+    files = [*summary["figures"], *summary["tables"], *measurements]
+    return {"kernel": KERNEL, "status": "succeeded", "failures": summary["failures"], "files": files}
+
+
+def _why(record: dict[str, Any] | None, inputs: dict[str, str], folder: Path, target: Path) -> str | None:
+    """Why a notebook has to be executed, in words; None: it has not."""
+    if record is None:
+        return "started"
+    if record["status"] != "succeeded":
+        return f"started again: it had {'failed' if record['status'] == 'failed' else 'not come to its end'}"
+    if changed := [name for name, digest in inputs.items() if record["inputs"].get(name) != digest]:
+        return f"started again, for these have changed: {', '.join(changed)}"
+    if record["failures"]:
+        return f"started again: {record['failures']} measurements had failed"
+    for path in (target, *(folder / file for file in record["files"])):
+        if not path.exists():
+            return f"started again: {path} is gone"
+    return None
+
+
+def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, str]:
+    """Hashes of all that a notebook's result depends on, each under the word that tells a user what changed."""
+    lock = Path("requirements.lock")
+    inputs = {
+        "notebook": _digest(item.notebook.read_bytes()),
+        "parameters": _digest(item.parameters),
+        "benchlib": _digest(_library()),
+        "requirements.lock": _digest(lock.read_bytes()) if lock.exists() else "",
+        "machine": _digest(environment["machine"]),
+        "versions": _digest([environment["interpreter"], environment["versions"], environment["frameworks"]]),
+        "BENCHLIB_DATA": os.environ.get("BENCHLIB_DATA", ""),
+    }
+    if item.name == REPORT:
+        records = sorted((folder / "notebooks").glob("[!.]*.json"))
+        inputs["results"] = _digest([path.read_text(encoding="utf-8") for path in records if path.stem != REPORT])
+    return inputs
+
+
+def _environment() -> dict[str, Any]:
+    """What the notebooks are executed with and on, for their records."""
+    packages = {found.name: found.version for found in importlib.metadata.distributions()}
+    return {
+        "interpreter": sys.executable,
+        "versions": {"python": platform.python_version(), **dict(sorted(packages.items()))},
+        "frameworks": {name: machine.versions(name) for name in frameworks.names() if machine.interpreter(name)},
+        "machine": machine.describe(),
+    }
+
+
+def _bring_html_up_to_date(folder: Path) -> None:
+    """Make ``report.html`` from the executed report if that is newer; take it away if the report failed."""
+    record, html = read_record(folder, REPORT), folder / "report.html"
+    if record is None or record["status"] != "succeeded":
+        html.unlink(missing_ok=True)
+        return
+    notebook = folder / "notebooks" / f"{REPORT}.ipynb"
+    if not html.exists() or html.stat().st_mtime < notebook.stat().st_mtime:
+        from benchlib.report.export import export_html  # nbconvert takes long to import: not for nothing
+
+        export_html(notebook, html)
+    _say(f"report: {html}")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock; the operating system lets go of it when this process ends, however it ends."""
+    with open(folder / ".lock", "a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise BenchlibError(
+                f"{folder}: another run ({file.read()}) is at work there: wait until it is done, or stop it, or choose "
+                "another folder with --outputs"
+            ) from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()}, since {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}")
+        file.flush()
+        yield
+
+
+@contextmanager
+def _followed(log: Path) -> Iterator[None]:
+    """Name ``log`` to the kernels as the file for lines of progress, and print what comes in there."""
+    log.write_text("", encoding="utf-8")
+    over = threading.Event()
+
+    def follow() -> None:
+        with log.open(encoding="utf-8") as file:
+            unfinished, last = "", False
+            while not last:
+                last = over.wait(1.0)  # one glance a second: measurements are going on beside it
+                *lines, unfinished = (unfinished + file.read()).split("\n")
+                for line in lines:
+                    _say(f"  {line}")
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    before = os.environ.get(progress.FILE_VARIABLE)
+    os.environ[progress.FILE_VARIABLE] = str(log.resolve())
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[progress.FILE_VARIABLE]
+        else:
+            os.environ[progress.FILE_VARIABLE] = before
+        over.set()
+        thread.join()
+
+
+def _told(record: dict[str, Any]) -> str:
+    """A failure, in a few lines."""
+    error = record["error"]
+    lines = [f"{record['notebook']} failed in {error['cell']}:", *error["text"].splitlines()]
+    return "\n  ".join([*lines, f"what there is of it: {error['partial']}"])
+
+
+def _library() -> dict[str, str]:
+    """Hashes of benchlib's files."""
+    files = sorted(path for path in machine.PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(machine.PACKAGE).as_posix(): _digest(path.read_bytes()) for path in files}
+
+
+def _digest(value: Any) -> str:
+    text = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def _record_path(folder: Path, name: str) -> Path:
+    return folder / "notebooks" / f"{name}.json"
+
+
+def _write(path: Path, record: dict[str, Any]) -> None:
+    """At once or not at all."""
+    partial = path.with_name(f".partial-{path.name}")
+    partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    os.replace(partial, path)
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)

@@ -1,0 +1,203 @@
+"""From numbers to what people read: rounded to what is known, with units, and as CSV with every digit."""
+
+from __future__ import annotations
+
+import html as html_text
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
+
+CHOSEN = {
+    "subject": "framework, mode, lane",
+    "baseline": "relative to",
+    "train_samples": "training samples",
+}
+"""Headings of columns that say what a row is about, where their names do not do; words with _ between them do."""
+
+MEASURED = {
+    "ratio": "throughput ratio",
+    "control": "A/A",
+    "verdict": "verdict",
+    "processes": "processes",
+    "failed": "failed",
+    "samples_per_second": "throughput (samples/s)",
+    "steps_per_second": "steps/s",
+    "step_ms": "step (ms)",
+    "cores_used": "cores used",
+    "cpu_percent": "CPU (% of machine)",
+    "memory_mib": "peak memory (MiB)",
+    "peak_memory_mib": "peak memory (MiB)",
+    "memory_import_mib": "memory after import (MiB)",
+    "gpu_percent": "GPU (%)",
+    "gpu_memory_mib": "GPU memory (MiB)",
+    "first_step_s": "first step (s)",
+    "warm_up_s": "warm-up (s)",
+    "steady": "steady (share of processes)",
+    "million_multiply_adds": "million multiply-adds",
+    "accuracy_percent": "test accuracy (%)",
+    "lowest": "lowest seed",
+    "highest": "highest seed",
+    "metric": "metric",
+    "best_metric": "best metric",
+    "epochs": "epochs",
+    "reached": "reached",
+    "epochs_to_threshold": "epochs to threshold",
+    "epochs_longest": "epochs of the longest run",
+    "seconds_to_threshold": "time to threshold (s)",
+    "seconds": "training time (s)",
+    "epoch_s": "epoch (s)",
+    "half_width_median": "half width, median (%)",
+    "half_width_largest": "half width, largest (%)",
+}
+"""Headings, with units, of columns that hold results: these are rounded, and shown even where they are all the same."""
+
+MISSING = "–"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Plain, to ``digits`` significant digits or to the unit: no exponent unless it is tiny.
+
+    >>> number(0.012345), number(12345.6), number(float("nan"))
+    ('0.0123', '12,346', '–')
+    """
+    if not math.isfinite(value):
+        return MISSING if math.isnan(value) else str(value)
+    if value == 0:
+        return "0"
+    magnitude = math.floor(math.log10(abs(value)))
+    if magnitude < -4:
+        return f"{value:.{digits - 1}g}"
+    return f"{value:,.{max(0, digits - 1 - magnitude)}f}"
+
+
+def interval(estimate: float, low: float, high: float) -> str:
+    """An estimate and its interval, rounded to the first digit of its half width, or the second where the first is 1.
+
+    >>> interval(0.3123, 0.2911, 0.3342)
+    '0.31 [0.29, 0.33]'
+    """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return f"{number(estimate)} (no interval)" if math.isfinite(estimate) else MISSING
+    return _interval(estimate, low, high, _decimals(estimate, low, high))
+
+
+def ratio(estimate: float, low: float, high: float) -> str:
+    """As :func:`interval`, to two decimals at least, and to so many that an end that is not 1 does not read as 1.
+
+    >>> ratio(1.04, 1.003, 1.078)
+    '1.040 [1.003, 1.078]'
+    """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return interval(estimate, low, high)
+    decimals = max(2, _decimals(estimate, low, high))
+    while decimals < 6 and any(end != 1 and round(end, decimals) == 1 for end in (low, high)):
+        decimals += 1
+    return _interval(estimate, low, high, decimals)
+
+
+def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """The frame as text, and a sentence on what is the same in all its rows, which the text then leaves out.
+
+    Columns ``x``, ``x_low`` and ``x_high`` become one. Columns without any value go, and so do those that another one
+    says: framework, mode and lane by ``subject``, device and threads by ``where``.
+    """
+    said = {"framework", "mode", "lane", "label"} if "subject" in frame else set()
+    said |= {"device", "threads"} if "where" in frame else set()
+    shown = [name for name in frame if name not in said and not _is_end(name, frame) and _has_values(name, frame)]
+    same = []
+    if len(frame) > 1 and "subject" in frame:
+        same = [name for name in shown if name not in MEASURED and len(set(_column(frame, name))) == 1]
+    text = pd.DataFrame({_heading(name): _column(frame, name) for name in shown if name not in same})
+    told = "; ".join(f"{_heading(name)} {_cell(name, frame[name].iloc[0])}" for name in same)
+    return text, f"In all rows: {told}." if told else ""
+
+
+def html(frame: pd.DataFrame, caption: str) -> HTML:
+    """The frame as it is shown in a notebook and in the report: with its caption, numbers to the right."""
+    from IPython.display import HTML
+
+    text, same = display(frame)
+    numbers = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame if _heading(name) in text]
+    styles = {"th": ["text-align: right" if number else "" for number in numbers]}
+    styles["td"] = ["text-align: right; white-space: nowrap" if number else "" for number in numbers]
+
+    def row(cells: Iterable[str], tag: str) -> str:
+        each = zip(cells, styles[tag], strict=True)
+        cells = (f'<{tag} style="{style}">{_lines(cell)}</{tag}>' for cell, style in each)
+        return f"<tr>{''.join(cells)}</tr>"
+
+    head = row(text.columns, "th")
+    body = "".join(row(cells, "td") for cells in text.itertuples(index=False))
+    told = html_text.escape(f"{caption} {same}".strip())
+    return HTML(f"<table><caption>{told}</caption><thead>{head}</thead><tbody>{body}</tbody></table>")
+
+
+def _lines(text: str) -> str:
+    return html_text.escape(text).replace("\n", "<br>")
+
+
+def bullets(sentences: Iterable[str]) -> HTML:
+    """Sentences as a list."""
+    from IPython.display import HTML
+
+    return HTML("<ul>" + "".join(f"<li>{html_text.escape(sentence)}</li>" for sentence in sentences) + "</ul>")
+
+
+def save(frame: pd.DataFrame, folder: Path, name: str) -> Path:
+    """Write ``folder/name.csv``, unrounded."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def _decimals(estimate: float, low: float, high: float) -> int:
+    half = (high - low) / 2
+    if half <= 0:
+        return 3
+    exponent = math.floor(math.log10(half))
+    decimals = -exponent + (half / 10**exponent < 2)
+    most = 5 - math.floor(math.log10(abs(estimate))) if estimate else 6
+    return max(0, min(decimals, most))
+
+
+def _interval(estimate: float, low: float, high: float, decimals: int) -> str:
+    if 0 < low < high / 20:  # over orders of magnitude no number of decimals fits both ends
+        return f"{number(estimate, 2)} [{number(low, 2)}, {number(high, 2)}]"
+    return f"{estimate:,.{decimals}f} [{low:,.{decimals}f}, {high:,.{decimals}f}]"
+
+
+def _heading(name: str) -> str:
+    return CHOSEN.get(name) or MEASURED.get(name) or name.replace("_", " ")
+
+
+def _is_end(name: str, frame: pd.DataFrame) -> bool:
+    return any(name.endswith(end) and name.removesuffix(end) in frame for end in ("_low", "_high"))
+
+
+def _has_values(name: str, frame: pd.DataFrame) -> bool:
+    return name == "threads" or not frame[name].isna().all()
+
+
+def _column(frame: pd.DataFrame, name: str) -> list[str]:
+    if f"{name}_low" not in frame:
+        return [_cell(name, value) for value in frame[name]]
+    text = ratio if name in {"ratio", "control"} else interval
+    ends = zip(frame[name], frame[f"{name}_low"], frame[f"{name}_high"], strict=True)
+    return [text(*row) for row in ends]
+
+
+def _cell(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if pd.isna(value):
+        return "all" if name == "threads" else MISSING
+    if isinstance(value, float):
+        return number(value) if name in MEASURED and not name.startswith("epochs") else f"{value:g}"
+    return str(value)

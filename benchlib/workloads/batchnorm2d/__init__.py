@@ -1,0 +1,1 @@
+"""One two-dimensional batch normalisation, in training behaviour."""

@@ -1,0 +1,45 @@
+"""What the workload ``batchnorm2d`` is, free of any framework."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchlib.workloads import Hyperparameter, Values, Weight, Workload
+
+
+def weights(values: Values) -> dict[str, Weight]:
+    """Names (PyTorch's), shapes and initial distributions of all weights."""
+    shape = (values["channels"],)
+    return {
+        "weight": Weight(shape, "normal"),  # not ones and zeros, or comparing models would not see them
+        "bias": Weight(shape, "normal"),
+        "running_mean": Weight(shape, "zeros", trained=False),
+        "running_var": Weight(shape, "ones", trained=False),
+    }
+
+
+def inputs(values: Values, batch_size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw one batch: images and gradient of the output, both (batch, channels, size, size), float32."""
+    shape = (batch_size, values["channels"], values["image_size"], values["image_size"])
+    return rng.standard_normal(shape, dtype=np.float32), rng.standard_normal(shape, dtype=np.float32)
+
+
+WORKLOAD = Workload(
+    name="batchnorm2d",
+    title="BatchNorm2d",
+    kind="operator",
+    source="the operator alone, in training behaviour (batch statistics), on normally distributed random inputs",
+    data=("random",),
+    weights=weights,
+    hyperparameters={
+        "channels": Hyperparameter(64, "channels of the input", minimum=1),
+        "image_size": Hyperparameter(32, "height and width of the images in pixels", minimum=1),
+        "momentum": Hyperparameter(
+            0.1, "weight of the new batch in the running statistics (MindSpore counts 1 - momentum)", minimum=0.0
+        ),
+        "passes": Hyperparameter("forward+backward", "what a step does", choices=("forward", "forward+backward")),
+    },
+    batch_size=32,
+    unit="samples",
+    inputs=inputs,
+)

@@ -1,0 +1,1 @@
+"""The "Rosetta" CNN: four convolutions and two dense layers, trained on small colour images."""

@@ -1,0 +1,59 @@
+"""What the workload ``cnn`` is, free of any framework."""
+
+from __future__ import annotations
+
+from benchlib.workloads import Hyperparameter, Values, Weight, Workload
+
+
+def weights(values: Values) -> dict[str, Weight]:
+    """Names (PyTorch's), shapes and initial distributions of all weights."""
+
+    def conv(name: str, inputs: int, outputs: int) -> dict[str, Weight]:
+        kernel = 3
+        fan = (inputs * kernel * kernel, outputs * kernel * kernel)
+        return {
+            f"{name}.weight": Weight((outputs, inputs, kernel, kernel), "glorot_uniform", fan),
+            f"{name}.bias": Weight((outputs,), "zeros"),
+        }
+
+    def dense(name: str, inputs: int, outputs: int) -> dict[str, Weight]:
+        return {
+            f"{name}.weight": Weight((outputs, inputs), "glorot_uniform", (inputs, outputs)),
+            f"{name}.bias": Weight((outputs,), "zeros"),
+        }
+
+    side = values["image_size"] // 4  # two poolings halve it twice
+    return {
+        **conv("conv1", 3, 50),
+        **conv("conv2", 50, 50),
+        **conv("conv3", 50, 100),
+        **conv("conv4", 100, 100),
+        **dense("dense1", 100 * side * side, 512),
+        **dense("dense2", 512, 10),
+    }
+
+
+WORKLOAD = Workload(
+    name="cnn",
+    title="Rosetta CNN",
+    kind="training",
+    source=(
+        "the CIFAR-10 CNN of Karmanov's Rosetta Stone of deep-learning frameworks "
+        "(https://github.com/ilkarman/DeepLearningFrameworks); the thesis of Yin (2020) names no network for its "
+        "CIFAR-10 experiments, so this one stands in for it"
+    ),
+    data=("digits", "cifar10"),
+    weights=weights,
+    hyperparameters={
+        "image_size": Hyperparameter(32, "height and width of the images in pixels", choices=(8, 16, 32)),
+        "conv_dropout": Hyperparameter(0.25, "dropout probability after each pooling", minimum=0.0),
+        "dense_dropout": Hyperparameter(0.5, "dropout probability between the dense layers", minimum=0.0),
+        "momentum": Hyperparameter(0.9, "momentum of stochastic gradient descent", minimum=0.0),
+    },
+    batch_size=64,
+    learning_rate=0.01,
+    metric="accuracy",
+    thresholds={"cifar10": 0.60, "digits": 0.95},
+    gate={"conv_dropout": 0.0, "dense_dropout": 0.0},
+    gate_reason="dropout masks come from each framework's own generator and never agree, so dropout is off for this",
+)

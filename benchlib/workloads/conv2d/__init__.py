@@ -1,0 +1,1 @@
+"""One two-dimensional convolution."""

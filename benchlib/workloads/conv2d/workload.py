@@ -1,0 +1,57 @@
+"""What the workload ``conv2d`` is, free of any framework."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchlib.errors import BenchlibError
+from benchlib.workloads import Hyperparameter, Values, Weight, Workload
+
+
+def weights(values: Values) -> dict[str, Weight]:
+    """Names (PyTorch's), shapes and initial distributions of all weights."""
+    inputs, outputs, kernel = values["in_channels"], values["out_channels"], values["kernel"]
+    fan = (inputs * kernel * kernel, outputs * kernel * kernel)
+    return {
+        "weight": Weight((outputs, inputs, kernel, kernel), "glorot_uniform", fan),
+        "bias": Weight((outputs,), "normal"),  # not zero, or comparing models would not see it
+    }
+
+
+def inputs(values: Values, batch_size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw one batch, float32: images (batch, in_channels, size, size) and the gradient of the output (batch,
+    out_channels, size', size').
+
+    Raises BenchlibError where the kernel does not fit into the padded image.
+    """
+    size, kernel, padding = values["image_size"], values["kernel"], values["padding"]
+    size_out = size + 2 * padding - kernel + 1
+    if size_out < 1:
+        raise BenchlibError(
+            f"conv2d: kernel {kernel} does not fit into images of {size}x{size} padded by {padding}: "
+            f"take a kernel of at most {size + 2 * padding}"
+        )
+    images = rng.standard_normal((batch_size, values["in_channels"], size, size), dtype=np.float32)
+    gradient = rng.standard_normal((batch_size, values["out_channels"], size_out, size_out), dtype=np.float32)
+    return images, gradient
+
+
+WORKLOAD = Workload(
+    name="conv2d",
+    title="Conv2d",
+    kind="operator",
+    source="the operator alone, stride 1, with bias, on normally distributed random inputs",
+    data=("random",),
+    weights=weights,
+    hyperparameters={
+        "in_channels": Hyperparameter(64, "channels of the input", minimum=1),
+        "out_channels": Hyperparameter(64, "channels of the output", minimum=1),
+        "kernel": Hyperparameter(3, "height and width of the kernel in pixels", minimum=1),
+        "padding": Hyperparameter(1, "zeros added on each side in pixels", minimum=0),
+        "image_size": Hyperparameter(32, "height and width of the images in pixels", minimum=1),
+        "passes": Hyperparameter("forward+backward", "what a step does", choices=("forward", "forward+backward")),
+    },
+    batch_size=32,
+    unit="samples",
+    inputs=inputs,
+)

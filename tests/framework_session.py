@@ -1,0 +1,223 @@
+"""Run one framework's Session over every workload, small, and write down what it gives.
+
+``python framework_session.py FRAMEWORK MODE FOLDER`` writes FOLDER/arrays.npz and FOLDER/facts.json. Each framework and
+mode needs a process of its own: MindSpore prints, leaves files in the working directory, and is told its mode once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchlib import frameworks, workloads
+from benchlib.errors import BenchlibError
+
+STEPS, BATCH, LEARNING_RATE = 5, 8, 0.05
+WITHOUT_DROPOUT = {"image_size": 8, "conv_dropout": 0.0, "dense_dropout": 0.0}
+CASES = {
+    "cnn": ("cnn", WITHOUT_DROPOUT),
+    "conv2d": ("conv2d", {"in_channels": 3, "out_channels": 5, "image_size": 6}),
+    "conv2d forward": ("conv2d", {"in_channels": 3, "out_channels": 5, "image_size": 6, "passes": "forward"}),
+    "linear": ("linear", {"in_features": 7, "out_features": 5}),
+    "linear forward": ("linear", {"in_features": 7, "out_features": 5, "passes": "forward"}),
+    "batchnorm2d": ("batchnorm2d", {"channels": 3, "image_size": 4, "momentum": 0.3}),
+    "batchnorm2d forward": ("batchnorm2d", {"channels": 3, "image_size": 4, "momentum": 0.3, "passes": "forward"}),
+}
+COMPILED = ("cnn", "batchnorm2d")  # by torch.compile, which takes a quarter of a minute for each
+
+
+def initial(workload: workloads.Workload, values: workloads.Values) -> dict[str, np.ndarray]:
+    """Weights that are all different from zero and one, so that none can stand in for another."""
+    rng = np.random.default_rng(1)
+    return {
+        name: (rng.uniform(-0.1, 0.1, weight.shape) + (weight.init == "ones")).astype(np.float32)
+        for name, weight in workload.weights(values).items()
+    }
+
+
+def batches(workload: workloads.Workload, values: workloads.Values, batch_size: int = BATCH) -> list[tuple]:
+    """Batches for each step, as numpy."""
+    rng = np.random.default_rng(2)
+    if workload.kind == "operator":
+        return [workload.inputs(values, batch_size, rng) for _ in range(STEPS)]
+    shape = (batch_size, 3, values["image_size"], values["image_size"])
+    return [
+        (rng.standard_normal(shape, dtype=np.float32), rng.integers(0, 10, batch_size, dtype=np.int32))
+        for _ in range(STEPS)
+    ]
+
+
+class Probe:
+    """A session of one framework and mode, and what is asked of it."""
+
+    def __init__(self, framework: str, mode: str) -> None:
+        self.framework, self.mode = framework, mode
+        self.session = self.open()
+
+    def open(self, device: str = "cpu", precision: str = "fp32", seed: int = 1) -> frameworks.Session:
+        return frameworks.session_class(self.framework)(device, self.mode, precision, seed)
+
+    def build(self, name: str, given: dict, session: frameworks.Session | None = None) -> tuple:
+        """Build a workload and load its initial weights; returns it with its hyperparameters."""
+        session = session or self.session
+        workload = workloads.load(name)
+        values = workload.values(given)
+        module = importlib.import_module(f"benchlib.workloads.{name}.{self.framework}")
+        session.build(workload, module, values, LEARNING_RATE if workload.kind == "training" else None)
+        session.load(initial(workload, values))
+        return workload, values
+
+    def case(self, name: str, given: dict) -> dict[str, np.ndarray]:
+        """Outputs, gradients, steps and states of one workload."""
+        session = self.session
+        workload, values = self.build(name, given)
+        ready = [session.put(arrays) for arrays in batches(workload, values)]
+        found = _named("loaded", session.weights())
+        found["outputs"] = session.outputs(ready[0], training=True)
+        found["evaluation outputs"] = session.outputs(ready[0], training=False)
+        found |= _named("gradient", session.gradients(ready[0]))
+        found |= _named("untouched", session.weights())
+        found["steps"] = self._steps(ready[:1])
+        found |= _named("after one step", session.weights())
+        found["steps"] = np.stack([*found["steps"], *self._steps(ready[1:])])
+        found |= _named("after all steps", session.weights())
+        session.load(initial(workload, values))
+        found |= _named("loaded again", session.weights())
+        found["steps again"] = self._steps(ready)
+        return found
+
+    def _steps(self, ready: list) -> np.ndarray:
+        results = [self.session.step(batch) for batch in ready]
+        self.session.synchronize()
+        return np.stack([self.session.to_numpy(result) for result in results])
+
+    def refusals(self) -> dict[str, str]:
+        """What is said to wrong weights, models, devices and precisions."""
+        workload, values = self.build("cnn", WITHOUT_DROPOUT)
+        good = initial(workload, values)
+        fewer = {name: array for name, array in good.items() if name != "conv2.bias"}
+        other = dataclasses.replace(workload, weights=lambda values: dict(list(workload.weights(values).items())[:-1]))
+        module = importlib.import_module(f"benchlib.workloads.cnn.{self.framework}")
+        return {
+            "missing": _refused(self.session.load, fewer),
+            "unknown": _refused(self.session.load, {**good, "conv9.bias": good["conv2.bias"]}),
+            "misshapen": _refused(self.session.load, {**good, "conv2.bias": good["conv2.bias"][:-1]}),
+            "other model": _refused(self.session.build, other, module, values, 0.1),
+            "device": _refused(self.open, device="npu"),
+            "precision": _refused(self.open, precision="bf16"),
+        }
+
+    def dropout(self) -> dict[str, list[float] | float]:
+        """Losses of single steps from the same weights, with dropout, by seed; and what evaluation does."""
+        found: dict[str, list[float] | float] = {}
+        for name, seed in {"seed 1": 1, "seed 1 again": 1, "seed 2": 2}.items():
+            session = self.open(seed=seed)
+            workload, values = self.build("cnn", {"image_size": 8}, session)
+            batch = session.put(batches(workload, values)[0])
+            found[name] = [self._single(session, batch, initial(workload, values)) for _ in range(3)]
+        before = [session.outputs(batch, training=False) for _ in range(2)]
+        found["evaluation varies by"] = float(np.abs(before[1] - before[0]).max())
+        found["training varies by"] = float(
+            np.abs(session.outputs(batch, training=True) - session.outputs(batch, training=True)).max()
+        )
+        found["after evaluation"] = [self._single(session, batch, initial(workload, values)) for _ in range(3)]
+        return found
+
+    def _single(self, session: frameworks.Session, batch: object, weights: dict[str, np.ndarray]) -> float:
+        session.load(weights)
+        return float(session.to_numpy(session.step(batch)))
+
+    def passes(self) -> dict[str, float]:
+        """Seconds that the shortest of some steps takes, by passes: what a step does must not be optimised away."""
+        steps = {}
+        for passes in ("forward", "forward+backward"):
+            session = self.open()
+            given = {"in_features": 1024, "out_features": 1024, "passes": passes}
+            batch = session.put(batches(*self.build("linear", given, session), 256)[0])
+            steps[passes] = (session, batch, [])
+        for _ in range(15):
+            for session, batch, times in steps.values():
+                started = time.perf_counter()
+                session.step(batch)
+                session.synchronize()
+                times.append(time.perf_counter() - started)
+        return {passes: min(times) for passes, (_, _, times) in steps.items()}
+
+    def waits(self) -> dict[str, dict[str, float]]:
+        """Seconds (medians) that reading a result takes after a step, without and with ``synchronize`` between.
+
+        Training is judged by its weights, which a step changes last; an operator by its output.
+        """
+        return {
+            "cnn": self._wait("cnn", {"image_size": 16}, 32, lambda result: self.session.weights()),
+            "linear": self._wait(
+                "linear", {"in_features": 1024, "out_features": 1024, "passes": "forward"}, 512, self.session.to_numpy
+            ),
+        }
+
+    def _wait(self, name: str, given: dict, batch_size: int, read) -> dict[str, float]:
+        workload, values = self.build(name, given)
+        batch = self.session.put(batches(workload, values, batch_size)[0])
+        read(self.session.step(batch))
+        without, queued, total, after = [], [], [], []
+        for _ in range(5):
+            started = time.perf_counter()
+            result = self.session.step(batch)
+            queued.append(time.perf_counter() - started)
+            read(result)
+            without.append(time.perf_counter() - started - queued[-1])
+            started = time.perf_counter()
+            result = self.session.step(batch)
+            self.session.synchronize()
+            total.append(time.perf_counter() - started)
+            read(result)
+            after.append(time.perf_counter() - started - total[-1])
+        times = {"queueing": queued, "reading without": without, "step and synchronize": total, "reading after": after}
+        return {name: statistics.median(values) for name, values in times.items()}
+
+
+def _named(group: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {f"{group}:{name}": array for name, array in arrays.items()}
+
+
+def _refused(action, *arguments, **named) -> str:
+    try:
+        action(*arguments, **named)
+    except BenchlibError as error:
+        return str(error)
+    return "accepted"
+
+
+def main() -> None:
+    framework, mode, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+    probe = Probe(framework, mode)
+    compiled = framework == "pytorch" and mode == "graph"
+    arrays = {
+        f"{case}/{name}": array
+        for case, (workload, given) in CASES.items()
+        if not compiled or case in COMPILED
+        for name, array in probe.case(workload, given).items()
+    }
+    facts = {"settings": probe.session.settings(), "versions": probe.session.versions()}
+    facts["device memory"] = probe.session.device_memory()
+    if compiled:
+        from torch._dynamo.utils import counters
+
+        facts["graphs"] = counters["stats"]["unique_graphs"]
+        facts["graph breaks"] = sum(counters["graph_break"].values())
+    else:
+        facts |= {"refusals": probe.refusals(), "dropout": probe.dropout()}
+        facts |= {"passes": probe.passes(), "waits": probe.waits()}
+    np.savez(folder / "arrays.npz", **arrays)
+    (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

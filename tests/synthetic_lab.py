@@ -1,0 +1,144 @@
+"""A lab that measures nothing: it makes up measurements, so that what follows from them can be tested."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from benchlib.condition import Condition
+from benchlib.equivalence import Certificate, Check
+from benchlib.measure.comparison import Comparison
+from benchlib.measure.steady import STEADY
+from benchlib.measure.training import TrainingRuns
+from benchlib.results import Block, Epoch, Measurement, Sample, Store
+
+
+def step_seconds(condition: Condition) -> float:
+    """MindSpore takes three times as long as PyTorch, one thread twice as long as all, a GPU a tenth."""
+    seconds = 0.01 + 0.001 * condition.batch_size
+    seconds *= 3 if condition.framework == "mindspore" else 1
+    seconds *= 2 if condition.threads == 1 else 1
+    return seconds * (0.1 if condition.device != "cpu" else 1)
+
+
+def accuracy(condition: Condition, seed: int, epoch: int) -> float:
+    """Rises with the epoch, best near a learning rate of 0.01 and a batch of 64."""
+    off = abs(math.log10((condition.learning_rate or 0.01) / 0.01)) + 0.3 * abs(math.log2(condition.batch_size / 64))
+    return (0.85 - 0.2 * off) * (1 - math.exp(-epoch / (2 + 3 * off))) + 0.005 * seed
+
+
+class SyntheticLab:
+    """In place of ``benchlib.lab.Lab``. ``spread`` is the sd of the logarithms of process means."""
+
+    def __init__(
+        self,
+        folder: Path,
+        step: Callable[[Condition], float] = step_seconds,
+        metric: Callable[[Condition, int, int], float] = accuracy,
+        spread: float = 0.01,
+        fails: Callable[[Condition], bool] = lambda condition: False,
+        differs: Callable[[Condition], bool] = lambda condition: False,
+        loss: Callable[[Condition, int, int], float] = lambda condition, seed, epoch: 2.3 / epoch,
+    ) -> None:
+        self.folder, self.inputs, self.store = folder, folder / "inputs", Store(folder / "measurements")
+        self.step, self.metric, self.loss = step, metric, loss
+        self.spread, self.fails, self.differs = spread, fails, differs
+        self.random = np.random.default_rng(0)
+        self.asked: list[tuple] = []
+
+    def compare(self, conditions: list[Condition], *, repetitions: int, rounds: int, block_s: float) -> Comparison:
+        """As the lab's."""
+        self.asked.append(("compare", conditions, repetitions, rounds, block_s))
+        made = []
+        for repetition in range(repetitions):
+            file = f"{conditions[0].key}-{repetition}"
+            together = [self._process(c, role, repetition, rounds, file) for role, c in self._roles(conditions)]
+            self.store.save(together)
+            made += together
+        return Comparison(conditions, made, self._certificates(conditions))
+
+    def train(
+        self,
+        conditions: list[Condition],
+        *,
+        seeds: list[int],
+        epochs: int,
+        threshold: float | None = None,
+        most_epochs: int | None = None,
+    ) -> TrainingRuns:
+        """As the lab's: a run goes on from ``epochs`` until it is at the threshold, for ``most_epochs`` at most."""
+        self.asked.append(("train", conditions, seeds, epochs, threshold, most_epochs))
+        runs = [self._run(c, seed, epochs, threshold, most_epochs or epochs) for c in conditions for seed in seeds]
+        for run in runs:
+            self.store.save([run])
+        return TrainingRuns(conditions, runs, self._certificates(conditions), epochs, threshold)
+
+    def _roles(self, conditions: list[Condition]) -> list[tuple[str, Condition]]:
+        return [("baseline", conditions[0]), ("control", conditions[0]), *(("condition", c) for c in conditions[1:])]
+
+    def _measurement(self, condition: Condition, **values: object) -> Measurement:
+        on_gpu = condition.device != "cpu"
+        sample = {"gpu_percent": 55.0, "gpu_memory_mib": 900.0} if on_gpu else {}
+        return Measurement(
+            condition=condition,
+            started_utc="2026-01-01T00:00:00+00:00",
+            machine={"cores": 2, "cpu": "synthetic"},
+            versions={condition.framework: "1.0"},
+            commit="benchlib 0",
+            memory={"peak": 400.0 + 2 * condition.batch_size, "after_import": 300.0},
+            first_step_s=1.0,
+            warm_up_s=0.5,
+            steady=STEADY,
+            trace=[Sample(at_s=0.0, machine_cpu_percent=90.0, worker_cores=1.8, rss_mib=500.0, **sample)],
+            failure="the worker died" if self.fails(condition) else None,
+            **values,
+        )
+
+    def _process(self, condition: Condition, role: str, repetition: int, rounds: int, file: str) -> Measurement:
+        seconds = self.step(condition) * math.exp(self.random.normal(0, self.spread))
+        blocks = [
+            Block(
+                round=number,
+                position=0,
+                steps=1,
+                samples=condition.batch_size,
+                started_s=0.0,
+                wall_s=seconds,
+                cpu_s=(condition.threads or 2) * 0.9 * seconds,
+            )
+            for number in range(rounds)
+        ]
+        more = {"kind": "comparison", "file": file, "repetition": repetition, "role": role, "seed": 0, "blocks": blocks}
+        more["group"] = file.split("-")[0]
+        return self._measurement(condition, **more)
+
+    def _run(self, condition: Condition, seed: int, epochs: int, threshold: float | None, most: int) -> Measurement:
+        made: list[Epoch] = []
+        for number in range(1, most + 1):
+            metric = min(1.0, max(0.1, self.metric(condition, seed, number)))
+            wall = 20 * self.step(condition) * math.exp(self.random.normal(0, self.spread))
+            made.append(Epoch(epoch=number, wall_s=wall, loss=self.loss(condition, seed, number), metric=metric))
+            reached = threshold is not None and any(epoch.metric >= threshold for epoch in made)
+            if number >= epochs and (threshold is None or reached):
+                break
+        made = [] if self.fails(condition) else made
+        more = {
+            "kind": "training",
+            "file": f"{condition.key}-{seed}",
+            "repetition": 0,
+            "role": "condition",
+            "seed": seed,
+        }
+        more["group"] = more["file"]
+        return self._measurement(condition, epochs=made, **more)
+
+    def _certificates(self, conditions: list[Condition]) -> dict[str, Certificate]:
+        found = {}
+        for condition in conditions:
+            difference = 0.1 if self.differs(condition) else 1e-7
+            check = Check(name="outputs", difference=difference, at="outputs", tolerance=1e-5, ok=difference < 1e-5)
+            found[condition.key] = Certificate(condition=condition, reference=conditions[0], checks=[check])
+        return found

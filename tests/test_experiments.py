@@ -1,0 +1,539 @@
+"""The experiments: wrong parameters are refused by name, findings say what the results show, the notebooks work."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+import yaml
+from synthetic_lab import SyntheticLab, step_seconds
+
+from benchlib import experiments
+from benchlib.condition import Condition
+from benchlib.equivalence import Certificate, Check
+from benchlib.errors import BenchlibError
+from benchlib.experiments import batch_size, devices, learning_rate, operators
+from benchlib.experiments.report import Report
+from benchlib.lab import Lab
+from benchlib.measure import machine
+
+ROOT = Path(__file__).parents[1]
+MEASURING = experiments.NOTEBOOKS[:-1]
+PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
+MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
+
+
+def quick(notebook: str) -> dict[str, Any]:
+    """The quick parameters of a notebook, as plain values."""
+    return yaml.safe_load((ROOT / "parameters" / "quick" / f"{notebook}.yaml").read_text(encoding="utf-8"))
+
+
+def load(notebook: str, values: object, folder: Path) -> Any:
+    """What the loader makes of these values in a file."""
+    path = folder / f"{notebook}.yaml"
+    path.write_text(values if isinstance(values, str) else yaml.safe_dump(values), encoding="utf-8")
+    return experiments.load(notebook, path)
+
+
+def changed(notebook: str, place: str, value: object) -> dict[str, Any]:
+    """The quick parameters with one value changed; ``place`` goes down with dots."""
+    values = quick(notebook)
+    *parents, last = [int(part) if part.isdigit() else part for part in place.split(".")]
+    inner = values
+    for part in parents:
+        inner = inner[part]
+    inner[last] = value
+    return values
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("parameters/*/*.yaml")), ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+def test_shipped_parameters_are_valid(path: Path) -> None:
+    parameters = experiments.load(path.stem, path)
+    made = experiments.conditions(path.stem, parameters)
+    assert len(made) >= 2
+    assert {condition.framework for condition in made} == {"pytorch", "mindspore"}
+    if path.parent.name == "quick":
+        assert {condition.data for condition in made} <= {"digits", "random"}
+
+
+def test_every_profile_has_parameters_for_every_notebook() -> None:
+    for profile in ("quick", "full"):
+        assert {path.stem for path in (ROOT / "parameters" / profile).glob("*.yaml")} == set(MEASURING)
+
+
+WRONG = [
+    ("batch_size", "workload", "cnm", ["workload: 'cnm'", "did you mean 'cnn'"]),
+    (
+        "batch_size",
+        "subjects.1.framework",
+        "mindspoer",
+        ["subjects.1.framework: 'mindspoer'", "did you mean 'mindspore'"],
+    ),
+    ("batch_size", "subjects.0.mode", "eagre", ["subjects.0.mode: 'eagre'", "did you mean 'eager'"]),
+    ("batch_size", "subjects.0.lane", "tunned", ["subjects.0.lane: 'tunned'", "did you mean 'tuned'"]),
+    ("batch_size", "device", "cdua", ["device: 'cdua'", "did you mean 'cuda'"]),
+    ("batch_size", "data", "digit", ["data: 'digit'", "did you mean 'digits'"]),
+    ("batch_size", "batch_sizes", [8, 0], ["batch_sizes.1: 0", "greater than or equal to 1"]),
+    ("batch_size", "batch_sizes", [-4], ["batch_sizes.0: -4", "greater than or equal to 1"]),
+    ("batch_size", "batch_sizes", [2.5], ["batch_sizes.0: 2.5", "integer"]),
+    ("batch_size", "batch_sizes", ["many"], ["batch_sizes.0: 'many'", "integer"]),
+    ("batch_size", "batch_sizes", 64, ["batch_sizes: 64", "list"]),
+    ("batch_size", "batch_sizes", [], ["batch_sizes: []", "at least one value"]),
+    ("batch_size", "batch_sizes", [8, 8], ["batch_sizes: [8, 8]", "twice"]),
+    ("batch_size", "batch_sizes", [2048], ["batch_sizes: 2048", "1437 training samples"]),
+    (
+        "batch_size",
+        "train_samples",
+        100,
+        ["train_samples: 100", "batch_size 128 is larger than the 100 training samples"],
+    ),
+    ("batch_size", "subjects", [], ["subjects: []", "at least one value"]),
+    ("batch_size", "seeds", [], ["seeds: []", "at least one value"]),
+    ("batch_size", "seeds", [-1], ["seeds.0: -1"]),
+    ("batch_size", "epochs", 0, ["epochs: 0"]),
+    ("batch_size", "repetitions", 1, ["repetitions: 1", "greater than or equal to 2"]),
+    ("batch_size", "block_s", float("inf"), ["block_s: inf"]),
+    (
+        "batch_size",
+        "hyperparameters",
+        {"image_sise": 8},
+        ["hyperparameters", "'image_sise'", "did you mean 'image_size'"],
+    ),
+    ("batch_size", "hyperparameters", {"image_size": 7}, ["hyperparameters", "7", "16, 32, 8"]),
+    ("batch_size", "batch_sise", [8], ["unknown key 'batch_sise'", "did you mean 'batch_sizes'"]),
+    ("batch_size", "workload", "linear", ["workload: 'linear'", "no metric", "choose cnn"]),
+    (
+        "learning_rate",
+        "subjects.0.learning_rates",
+        ["1e-3"],
+        ["subjects.0.learning_rates.0: '1e-3'", "text, not a number"],
+    ),
+    ("learning_rate", "subjects.0.learning_rates", [0.0], ["subjects.0.learning_rates.0: 0.0"]),
+    ("learning_rate", "subjects.0.learning_rates", [float("nan")], ["subjects.0.learning_rates.0: nan"]),
+    ("learning_rate", "subjects.0.learning_rates", [], ["subjects.0.learning_rates: []", "at least one value"]),
+    ("learning_rate", "threshold", 1.5, ["threshold: 1.5", "accuracy lies between 0 and 1"]),
+    ("learning_rate", "threshold", 60, ["threshold: 60", "accuracy lies between 0 and 1", "0.6"]),
+    ("learning_rate", "threshold", 0.0, ["threshold: 0.0"]),
+    ("learning_rate", "threshold", float("nan"), ["threshold: nan"]),
+    ("learning_rate", "workload", "conv2d", ["workload: 'conv2d'", "no metric", "choose cnn"]),
+    ("learning_rate", "most_epochs", 2, ["most_epochs: 2", "less than epochs"]),
+    ("learning_rate", "batch_size", "many", ["batch_size: 'many'", "integer"]),
+    ("learning_rate", "subjects.0.rates", [0.1], ["unknown key 'subjects.0.rates'", "[0.1]"]),
+    ("devices", "devices", ["cpu", "gpu"], ["devices.1: 'gpu'", "unknown device"]),
+    ("devices", "devices", ["cuda"], ["devices: ['cuda']", "add cpu"]),
+    ("devices", "devices", [], ["devices: []", "at least one value"]),
+    ("devices", "threads", [0], ["threads.0: 0"]),
+    ("operators", "operators.0.workload", "cnn", ["operators.0.workload: 'cnn'", "no operator", "conv2d"]),
+    ("operators", "operators.0.workload", "conv2", ["operators.0.workload: 'conv2'", "did you mean 'conv2d'"]),
+    ("operators", "operators.0.vary", {"chanels": [4]}, ["operators.0.vary.chanels", "unknown hyperparameter"]),
+    ("operators", "operators.0.vary", {"in_channels": [0]}, ["operators.0.vary.in_channels.0: 0"]),
+    ("operators", "operators.0.vary", {"in_channels": []}, ["operators.0.vary.in_channels: []", "at least one value"]),
+    ("operators", "passes", ["backward"], ["passes", "backward", "forward+backward"]),
+]
+
+
+@pytest.mark.parametrize(("notebook", "place", "value", "told"), WRONG, ids=[f"{w[0]}-{w[1]}-{w[2]}" for w in WRONG])
+def test_wrong_value_is_refused_with_file_key_and_value(
+    notebook: str, place: str, value: object, told: list[str], tmp_path: Path
+) -> None:
+    with pytest.raises(BenchlibError) as refused:
+        load(notebook, changed(notebook, place, value), tmp_path)
+    lines = str(refused.value).splitlines()
+    assert all(line.startswith(f"{tmp_path / notebook}.yaml: ") for line in lines)
+    assert any(all(part in line for part in told) for line in lines), str(refused.value)
+
+
+def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
+    values = {**quick("batch_size"), "device": "gpu", "epochs": 0, "colour": "red"}
+    del values["seeds"]
+    with pytest.raises(BenchlibError) as refused:
+        load("batch_size", values, tmp_path)
+    lines = str(refused.value).splitlines()
+    assert len(lines) == 4
+    for told in ("device: 'gpu'", "epochs: 0", "unknown key 'colour'", "seeds: missing"):
+        assert any(told in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("epochs: [1, 2", "is not YAML"),
+        ("- 1\n- 2\n", "expected parameters"),
+        ("", "expected parameters"),
+        ("1: 2\n", "expected parameters"),
+    ],
+)
+def test_file_that_holds_no_parameters_is_refused(text: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(BenchlibError, match=told) as refused:
+        load("batch_size", text, tmp_path)
+    assert str(refused.value).startswith(str(tmp_path / "batch_size.yaml"))
+
+
+def test_file_that_is_not_there_and_unknown_notebook(tmp_path: Path) -> None:
+    with pytest.raises(BenchlibError, match=r"none\.yaml: cannot be read"):
+        experiments.load("batch_size", tmp_path / "none.yaml")
+    with pytest.raises(BenchlibError, match="did you mean 'batch_size'"):
+        experiments.load("batchsize", tmp_path / "none.yaml")
+
+
+def test_notebook_lists_match() -> None:
+    assert {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")} == set(experiments.NOTEBOOKS)
+
+
+# -- what is measured
+
+
+def test_batch_sizes_are_compared_within_one_batch_size(tmp_path: Path) -> None:
+    lab = SyntheticLab(tmp_path)
+    parameters = batch_size.Parameters(**quick("batch_size"))
+    batch_size.measure(parameters, lab)
+    compared = [asked[1] for asked in lab.asked if asked[0] == "compare"]
+    assert [[c.batch_size for c in group] for group in compared] == [[size] * 2 for size in parameters.batch_sizes]
+    assert all([c.framework for c in group] == ["pytorch", "mindspore"] for group in compared)
+    asked = [condition for asked in lab.asked for condition in asked[1]]
+    assert asked == experiments.conditions("batch_size", parameters)
+
+
+def test_operators_vary_one_thing_at_a_time_and_measure_the_base_once() -> None:
+    values = changed("operators", "operators.0.vary", {"batch_size": [8, 64], "in_channels": [4]})
+    parameters = operators.Parameters(**{**values, "operators": values["operators"][:1]})
+    made = [c for c in operators.conditions(parameters) if c.framework == "pytorch"]
+    sizes = [(c.batch_size, c.hyperparameters["in_channels"], c.hyperparameters["out_channels"]) for c in made]
+    assert sizes == [(8, 16, 16), (64, 16, 16), (8, 4, 16)]
+
+
+@pytest.mark.parametrize(
+    ("workload", "batch", "values", "million", "parameters"),
+    [
+        (
+            "conv2d",
+            8,
+            {"in_channels": 16, "out_channels": 32, "image_size": 10},
+            8 * 32 * 100 * 16 * 9 / 1e6,
+            16 * 9 * 32 + 32,
+        ),
+        ("linear", 4, {"in_features": 100, "out_features": 50}, 4 * 50 * 100 / 1e6, 100 * 50 + 50),
+        ("batchnorm2d", 2, {"channels": 3, "image_size": 5}, 2 * 3 * 25 / 1e6, 6),
+    ],
+)
+def test_size_of_an_operator(workload: str, batch: int, values: dict, million: float, parameters: int) -> None:
+    size = operators._size(Condition(workload=workload, batch_size=batch, hyperparameters=values))
+    assert size["parameters"] == parameters
+    assert size["million_multiply_adds"] == pytest.approx(million)
+    assert size["size"].startswith(f"batch {batch}, ")
+
+
+def test_devices_measures_what_the_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    def available(framework: str, device: str) -> str | None:
+        return None if device == "cpu" or framework == "pytorch" else "mindspore has no path to it"
+
+    monkeypatch.setattr(machine, "available", available)
+    monkeypatch.setattr(machine, "devices", lambda: ["cpu", "cuda"])
+    made = devices.conditions(devices.Parameters(**quick("devices")))
+    assert [(c.framework, c.device, c.threads) for c in made] == [
+        ("pytorch", "cpu", None),
+        ("pytorch", "cuda", None),
+        ("pytorch", "cpu", 1),
+        ("mindspore", "cpu", None),
+        ("mindspore", "cpu", 1),
+    ]
+
+
+def test_devices_says_that_there_is_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "available", lambda framework, device: None if device == "cpu" else f"no {device}")
+    monkeypatch.setattr(machine, "devices", lambda: ["cpu"])
+    result = devices.measure(devices.Parameters(**quick("devices")), SyntheticLab(tmp_path))
+    assert "There is no GPU here" in result.show_findings().data
+    assert "pytorch: no cuda" in result.show_findings().data
+
+
+# -- what the findings say
+
+
+def batch_sizes(tmp_path: Path, **made_up: Any) -> batch_size.BatchSize:
+    return batch_size.measure(batch_size.Parameters(**quick("batch_size")), SyntheticLab(tmp_path, **made_up))
+
+
+def test_findings_give_ratio_interval_and_control(tmp_path: Path) -> None:
+    ratios = batch_sizes(tmp_path).findings()[0]
+    assert "mindspore graph tuned relative to pytorch eager tuned" in ratios
+    at_32 = re.search(
+        r"batch 32: ([\d.]+) \[([\d.]+), ([\d.]+)\], slower \(A/A ([\d.]+) \[([\d.]+), ([\d.]+)\]\)", ratios
+    )
+    ratio, low, high, control, control_low, control_high = map(float, at_32.groups())
+    assert low < ratio < high
+    assert ratio == pytest.approx(1 / 3, rel=0.05)
+    assert control_low <= 1 <= control_high
+    assert control == pytest.approx(1, rel=0.05)
+
+
+def test_interval_that_includes_1_is_no_difference_shown(tmp_path: Path) -> None:
+    ratios = batch_sizes(tmp_path, step=lambda condition: 0.01, spread=0.05).findings()[0]
+    assert ratios.count("no difference shown") == 3
+    assert "faster" not in ratios
+    assert "slower" not in ratios
+
+
+def test_control_that_excludes_1_is_told(tmp_path: Path) -> None:
+    lab = SyntheticLab(tmp_path, spread=0.0)
+    roles = iter(range(10**6))
+    lab.step = lambda condition: step_seconds(condition) * (1.2 if next(roles) % 3 == 1 else 1)  # the control is slower
+    ratios = batch_size.measure(batch_size.Parameters(**quick("batch_size")), lab).findings()[0]
+    assert ratios.count("which excludes 1: the baseline differs from itself") == 3
+
+
+def test_models_that_differ_and_failures_get_no_ratio(tmp_path: Path) -> None:
+    result = batch_sizes(
+        tmp_path,
+        differs=lambda condition: condition.framework == "mindspore" and condition.batch_size == 4,
+        fails=lambda condition: condition.framework == "mindspore" and condition.batch_size == 256,
+    )
+    ratios = result.findings()[0]
+    assert "batch 4: no ratio: the models differ or were not checked" in ratios
+    assert "batch 256: no ratio: not measured" in ratios
+    assert re.search(r"batch 32: 0\.3\d", ratios)
+    assert len(result.failures()) == 5
+    assert "the worker died" in result.show_failures().data
+
+
+@pytest.mark.parametrize(
+    ("best", "told"), [(32, "inside the grid: lower at both ends"), (8, "no inner maximum is shown")]
+)
+def test_where_the_accuracy_is_best(best: int, told: str, tmp_path: Path) -> None:
+    result = batch_sizes(tmp_path, metric=lambda c, seed, epoch: 0.9 if c.batch_size == best else 0.5 + 0.01 * seed)
+    found = next(finding for finding in result.findings() if "after 4 epochs" in finding)
+    assert f"highest at batch size {best}, 90.0 %" in found
+    assert told in found
+    assert found.startswith("pytorch eager tuned, after 4 epochs: digits test accuracy")
+
+
+def test_seeds_that_overlap_are_told(tmp_path: Path) -> None:
+    result = batch_sizes(
+        tmp_path, metric=lambda c, seed, epoch: {8: 0.5, 32: 0.7, 128: 0.69, 512: 0.4}[c.batch_size] + 0.05 * seed
+    )
+    found = next(finding for finding in result.findings() if "after 4 epochs" in finding)
+    assert "the seeds' ranges overlap with those at 128." in found
+
+
+def trained(tmp_path: Path, subjects: list[dict], **made_up: Any) -> learning_rate.LearningRate:
+    values = {**quick("learning_rate"), "subjects": subjects, "seeds": [0, 1, 2], "epochs": 4, "most_epochs": 8}
+    return learning_rate.measure(
+        learning_rate.Parameters(**{**values, "threshold": 0.6}), SyntheticLab(tmp_path, **made_up)
+    )
+
+
+def test_run_that_does_not_reach_the_threshold_is_shown(tmp_path: Path) -> None:
+    def metric(condition: Condition, seed: int, epoch: int) -> float:
+        return 0.7 if condition.learning_rate == 0.01 or (seed == 0 and epoch == 5) else 0.3
+
+    result = trained(tmp_path, [{**PYTORCH, "learning_rates": [0.001, 0.01]}], metric=metric)
+    found = next(finding for finding in result.findings() if "to 60 %" in finding)
+    assert "0.001: not reached in 8 epochs (1 of 3 runs did)" in found
+    assert re.search(r"0\.01: 1 epochs, [\d.]+ s \(3 of 3 runs\)", found)
+    table = result.tables()["thresholds"][1].set_index("learning_rate")
+    assert table.loc[0.001, "reached"] == "1 of 3"
+    assert table["epochs_to_threshold"].isna().tolist() == [True, False]
+    legend = [text.get_text() for text in result.figures["rates"][1].legends[0].get_texts()]
+    assert "threshold not reached: how far the run got" in legend
+    epochs = result.figures["rates"][1].axes[1]
+    open_triangles = [
+        line for line in epochs.lines if line.get_marker() == "^" and line.get_markerfacecolor() == "none"
+    ]
+    assert sorted(y for line in open_triangles for y in line.get_ydata()) == [8, 8]
+
+
+def test_median_counts_runs_that_did_not_get_there(tmp_path: Path) -> None:
+    def metric(condition: Condition, seed: int, epoch: int) -> float:
+        return 0.7 if epoch >= (2, 6, 99)[seed] else 0.3
+
+    result = trained(tmp_path, [{**PYTORCH, "learning_rates": [0.01]}], metric=metric)
+    assert result.tables()["thresholds"][1]["epochs_to_threshold"].tolist() == [6]
+
+
+def test_failed_and_different_runs_are_told(tmp_path: Path) -> None:
+    subjects = [{**PYTORCH, "learning_rates": [0.01]}, {**MINDSPORE, "learning_rates": [0.01]}]
+    result = trained(
+        tmp_path, subjects, fails=lambda c: c.framework == "mindspore", differs=lambda c: c.framework == "mindspore"
+    )
+    found = " ".join(result.findings())
+    assert "mindspore graph tuned, to 60 % (median over seeds), by learning rate: 0.01: every run failed." in found
+    assert "mindspore graph tuned: its model is not the reference's" in found
+    assert "pytorch eager tuned: its model" not in found
+
+
+def test_nothing_is_drawn_where_every_run_failed(tmp_path: Path) -> None:
+    result = trained(tmp_path, [{**PYTORCH, "learning_rates": [0.01]}], fails=lambda condition: True)
+    assert "everything failed" in result.show_figure("rates").data
+    assert result.summary()["figures"] == []
+    assert result.summary()["failures"] == 3
+
+
+def test_digits_are_named_for_what_they_are(tmp_path: Path) -> None:
+    results = [batch_sizes(tmp_path), trained(tmp_path, [{**PYTORCH, "learning_rates": [0.01]}])]
+    for result, figure, table in zip(results, ("metric", "rates"), ("metric", "metric"), strict=True):
+        for caption in (result.figures[figure][0], result.tables()[table][0]):
+            assert "nothing about CIFAR-10" in caption
+
+
+def test_files_that_are_not_the_originals_are_told_beside_accuracies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchlib.data.files.about", lambda folder: {"note": "not the original bytes: test_batch."})
+    result = trained(tmp_path, [{**PYTORCH, "learning_rates": [0.01]}])
+    for caption in (result.figures["rates"][0], result.figures["curves"][0], result.tables()["metric"][0]):
+        assert "not the original bytes: test_batch." in caption
+
+
+def test_subset_of_the_training_images_is_told(tmp_path: Path) -> None:
+    values = {**quick("learning_rate"), "train_samples": 500}
+    result = learning_rate.measure(learning_rate.Parameters(**values), SyntheticLab(tmp_path))
+    assert "Trained on 500 of the training images only" in result.show_findings().data
+
+
+def test_operators_findings_name_both_ends(tmp_path: Path) -> None:
+    def step(condition: Condition) -> float:
+        work = operators._size(condition)["million_multiply_adds"]
+        return 0.001 if condition.framework == "pytorch" else 0.001 * work  # MindSpore is slower above a million
+
+    parameters = operators.Parameters(**quick("operators"))
+    found = operators.measure(parameters, SyntheticLab(tmp_path, step=step)).findings()
+    assert len(found) == 3
+    linear = next(finding for finding in found if finding.startswith("linear"))
+    assert "over 2 sizes (" in linear
+    assert re.search(r"at 1\.05 million 0\.9\d+ .*; at 8\.39 million 0\.1\d+ ", linear)
+
+
+# -- the notebooks
+
+
+def notebook(name: str) -> nbformat.NotebookNode:
+    return nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+
+
+def parameters_cell(name: str) -> str:
+    (cell,) = [cell for cell in notebook(name).cells if "parameters" in cell.metadata.get("tags", [])]
+    return cell.source
+
+
+@pytest.mark.parametrize("name", experiments.NOTEBOOKS)
+def test_notebook_is_committed_without_outputs(name: str) -> None:
+    read = notebook(name)
+    nbformat.validate(read)
+    code = [cell for cell in read.cells if cell.cell_type == "code"]
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+    assert [cell.id for cell in read.cells] == [f"{name.replace('_', '-')}-{i:02d}" for i in range(len(read.cells))]
+    assert read.metadata.kernelspec == {"display_name": "Python 3", "language": "python", "name": "python3"}
+    assert read.cells[0].cell_type == "markdown"
+    assert read.cells[0].source.startswith("# ")
+
+
+@pytest.mark.parametrize("name", MEASURING)
+def test_notebook_says_question_method_reading_and_limits_first(name: str) -> None:
+    prose = notebook(name).cells[0].source
+    for part in (
+        "The question.",
+        "What was published.",
+        "How it is measured.",
+        "How to read the result.",
+        "What it does not show.",
+    ):
+        assert f"**{part}**" in prose
+
+
+@pytest.mark.parametrize("name", MEASURING)
+def test_parameters_cell_holds_the_quick_parameters(name: str) -> None:
+    variables: dict[str, Any] = {}
+    exec(parameters_cell(name), variables)
+    del variables["__builtins__"]
+    assert variables == {**quick(name), "outputs": None}
+    assert set(variables) - {"outputs"} == set(experiments.module(name).Parameters.model_fields)
+
+
+@pytest.fixture
+def run_notebook(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run a notebook's cells in this process; returns the HTML of what it shows, and what it glues."""
+
+    def run(name: str, lab: object) -> tuple[list[str], dict[str, Any]]:
+        shown, glued = [], {}
+        monkeypatch.setattr("benchlib.lab.Lab", lambda outputs: lab)
+        monkeypatch.setattr("scrapbook.glue", glued.__setitem__)
+        variables: dict[str, Any] = {}
+        for cell in notebook(name).cells:
+            if cell.cell_type != "code":
+                continue
+            *before, last = cell.source.splitlines()
+            if last.startswith(("result.", "report.")):
+                exec("\n".join(before), variables)
+                shown.append(eval(last, variables).data)
+            else:
+                exec(cell.source, variables)
+        return shown, glued
+
+    return run
+
+
+def save_as_the_suite_does(folder: Path, name: str, summary: dict[str, Any]) -> None:
+    """An executed notebook with its summary, and the record that it succeeded."""
+    scrap = {"name": "summary", "data": summary, "encoder": "json", "version": 1}
+    output = nbformat.v4.new_output("display_data", {"application/scrapbook.scrap.json+json": scrap})
+    executed = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=[output])])
+    (folder / "notebooks").mkdir(exist_ok=True)
+    nbformat.write(executed, folder / "notebooks" / f"{name}.ipynb")
+    record = {"notebook": name, "status": "succeeded"}
+    (folder / "notebooks" / f"{name}.json").write_text(json.dumps(record), encoding="utf-8")
+
+
+def test_notebooks_run_and_the_report_gathers_them(run_notebook: Any, tmp_path: Path) -> None:
+    for name in MEASURING[:-1]:
+        lab = SyntheticLab(tmp_path, fails=lambda c: c.learning_rate == 0.05)
+        shown, glued = run_notebook(name, lab)
+        summary = glued["summary"]
+        assert summary == json.loads(json.dumps(summary)), "a summary holds plain types only"
+        assert summary["title"]
+        assert summary["findings"]
+        assert summary["failures"] == (3 if name == "learning_rate" else 0)
+        assert summary["measurements"]
+        assert all((tmp_path / path).is_file() for path in [*summary["figures"], *summary["tables"]])
+        figures = [html for html in shown if "<img" in html]
+        assert len(figures) == len(summary["figures"]) / 3, "each figure is shown, and saved as png, svg and pdf"
+        assert all("<figcaption>" in html for html in figures)
+        save_as_the_suite_does(tmp_path, name, summary)
+    (tmp_path / "notebooks" / "operators.json").write_text(
+        json.dumps({"status": "failed", "error": {"cell": "In [3]", "text": "ValueError: no"}}), encoding="utf-8"
+    )
+    (tmp_path / "certificates").mkdir()
+    for condition in experiments.conditions("batch_size", batch_size.Parameters(**quick("batch_size")))[:2]:
+        same = condition.framework == "pytorch"
+        check = Check(name="gradients", difference=1e-7 if same else 0.25, at="conv1", tolerance=1e-4, ok=same)
+        certificate = Certificate(condition=condition, reference=condition, checks=[check])
+        path = tmp_path / "certificates" / f"{condition.key}.json"
+        path.write_text(certificate.model_dump_json(), encoding="utf-8")
+    report = Report(Lab(outputs=tmp_path))
+    shown, _ = run_notebook("report", Lab(outputs=tmp_path))
+    page = "\n".join(shown)
+    for name in MEASURING[:-1]:
+        for finding in report.summaries[name]["findings"]:
+            assert finding.split(" [")[0].replace("'", "&#x27;") in page
+    assert "operators: failed in In [3]: ValueError: no" in page
+    assert "learning_rate: 3 measurements failed" in page
+    assert "the worker died" in page
+    assert page.count("<img") == 6
+    assert "ONEDNN_MAX_CPU_ISA" in page
+    assert re.search(r">same<.*>1\.0e-07<", page)
+    assert re.search(r">different: cnn mindspore graph fp32 cpu tuned batch 4 .*>2\.5e-01<", page)
+    assert "A/A interval includes 1" in page
+    assert (tmp_path / "tables" / "measurements.csv").is_file()
+
+
+def test_report_of_an_empty_folder_says_what_is_missing(run_notebook: Any, tmp_path: Path) -> None:
+    shown, _ = run_notebook("report", Lab(outputs=tmp_path))
+    page = "\n".join(shown)
+    for name in MEASURING:
+        assert f"{name}: has not run." in page
+    assert "There are no measurements." in page

@@ -1,0 +1,327 @@
+"""The figures: readable at their printed size, complete, and the same every time."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import struct
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import numpy as np
+import pytest
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from synthetic_lab import SyntheticLab
+
+from benchlib import figures
+from benchlib.condition import Condition
+from benchlib.experiments import batch_size, devices, learning_rate, operators
+
+PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
+MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
+FOUR = [PYTORCH, MINDSPORE, {**PYTORCH, "mode": "graph"}, {**MINDSPORE, "mode": "eager", "lane": "default"}]
+COMMON = {"workload": "cnn", "data": "digits", "hyperparameters": {"image_size": 8}}
+BLOCKS = {"repetitions": 3, "rounds": 2, "block_s": 0.1}
+RATES = [0.001, 0.005, 0.01, 0.03, 0.05, 0.07]
+SIZES = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
+
+
+def lab(**made_up: Any) -> SyntheticLab:
+    return SyntheticLab(Path(mkdtemp()), **made_up)
+
+
+def of_devices(subjects: list[dict], names: list[str]) -> dict[str, Any]:
+    parameters = devices.Parameters(**COMMON, **BLOCKS, batch_size=128, subjects=subjects, devices=names, threads=[1])
+    return devices.measure(parameters, lab()).figures
+
+
+def of_batch_sizes(subjects: list[dict], sizes: list[int], seeds: list[int], **made_up: Any) -> dict[str, Any]:
+    accuracy = {"accuracy_subjects": subjects[:2], "accuracy_batch_sizes": sizes, "learning_rate": 0.01, "epochs": 3}
+    parameters = batch_size.Parameters(
+        **COMMON,
+        **BLOCKS,
+        **accuracy,
+        device="cpu",
+        subjects=subjects,
+        batch_sizes=sizes,
+        train_samples=None,
+        seeds=seeds,
+    )
+    return batch_size.measure(parameters, lab(**made_up)).figures
+
+
+def of_rates(subjects: list[dict], seeds: list[int], threshold: float = 0.7, **made_up: Any) -> dict[str, Any]:
+    epochs = {"epochs": 5, "most_epochs": 20, "threshold": threshold}
+    parameters = learning_rate.Parameters(
+        **COMMON, **epochs, device="cpu", batch_size=64, train_samples=None, subjects=subjects, seeds=seeds
+    )
+    return learning_rate.measure(parameters, lab(**made_up)).figures
+
+
+def of_operators(subjects: list[dict], passes: list[str], wide: bool, **made_up: Any) -> dict[str, Any]:
+    few, many = [64], [1, 64, 512]
+    vary = many if wide else few
+    made = [
+        (
+            "conv2d",
+            {"in_channels": 16, "out_channels": 16, "image_size": 8},
+            ["batch_size", "in_channels", "out_channels"],
+        ),
+        ("linear", {"in_features": 32, "out_features": 32}, ["batch_size", "in_features", "out_features"]),
+        ("batchnorm2d", {"channels": 16, "image_size": 8}, ["batch_size", "channels"]),
+    ]
+    parameters = operators.Parameters(
+        device="cpu",
+        operators=[
+            {
+                "workload": name,
+                "batch_size": 8,
+                "hyperparameters": values,
+                "vary": dict.fromkeys(names if wide else names[:1], vary),
+            }
+            for name, values, names in made
+        ],
+        passes=passes,
+        subjects=subjects,
+        **BLOCKS,
+    )
+    return operators.measure(parameters, lab(**made_up)).figures
+
+
+def rated(subjects: list[dict], rates: list[float]) -> list[dict]:
+    return [{**subject, "learning_rates": rates} for subject in subjects]
+
+
+def no_mindspore(condition: Condition) -> bool:
+    return condition.framework == "mindspore"
+
+
+def diverging(condition: Condition, seed: int, epoch: int) -> float:
+    return (
+        math.nan if condition.learning_rate > 0.04 and epoch > 2 else 2.3 / epoch * 10 ** (condition.learning_rate * 30)
+    )
+
+
+CASES: dict[str, Callable[[], dict[str, Any]]] = {
+    "devices, cpu": lambda: of_devices([PYTORCH, MINDSPORE], ["cpu"]),
+    "devices, gpu": lambda: of_devices(FOUR, ["cpu", "cuda"]),
+    "batch sizes, few": lambda: of_batch_sizes([PYTORCH, MINDSPORE], [4, 32, 256], [0, 1]),
+    "batch sizes, all": lambda: of_batch_sizes(FOUR, SIZES, [0, 1, 2], spread=0.1),
+    "batch sizes, one": lambda: of_batch_sizes([PYTORCH, MINDSPORE], [64], [0], step=lambda condition: 0.01),
+    "batch sizes, failed": lambda: of_batch_sizes([PYTORCH, MINDSPORE], [4, 32, 256], [0], fails=no_mindspore),
+    "batch sizes, all failed": lambda: of_batch_sizes([PYTORCH, MINDSPORE], [4, 32], [0], fails=lambda condition: True),
+    "rates, quick": lambda: of_rates([*rated([PYTORCH], [0.001, 0.01]), *rated([MINDSPORE], [0.01])], [0, 1], 0.5),
+    "rates, all": lambda: of_rates(rated(FOUR, RATES), [0, 1, 2], loss=diverging),
+    "rates, one": lambda: of_rates(rated([PYTORCH], [0.01]), [0], 0.99),
+    "rates, failed": lambda: of_rates(rated([PYTORCH, MINDSPORE], RATES), [0], fails=no_mindspore),
+    "operators, few": lambda: of_operators([PYTORCH, MINDSPORE], ["forward+backward"], wide=False),
+    "operators, all": lambda: of_operators(FOUR, ["forward", "forward+backward"], wide=True, spread=0.2),
+    "operators, differ": lambda: of_operators([PYTORCH, MINDSPORE], ["forward"], wide=True, differs=no_mindspore),
+}
+
+
+@cache
+def drawn(case: str) -> dict[str, Figure]:
+    """The figures of a case, drawn once."""
+    return {name: figure for name, (_, figure) in CASES[case]().items()}
+
+
+@pytest.fixture(params=CASES)
+def made(request: pytest.FixtureRequest) -> dict[str, Figure]:
+    """The figures of each case in turn."""
+    return drawn(request.param)
+
+
+def shown_texts(figure: Figure) -> list[tuple[str, Any]]:
+    """All texts that a reader sees, with their boxes in pixels."""
+    texts = [text for legend in figure.legends for text in legend.get_texts()]
+    for axes in figure.axes:
+        texts += [axes.xaxis.label, axes.yaxis.label, axes.title, axes._left_title, *axes.texts]
+        for axis in (axes.xaxis, axes.yaxis):
+            first, last = sorted(axis.get_view_interval())
+            texts += [tick.label1 for tick in axis.get_major_ticks() if first <= tick.get_loc() <= last]
+    renderer = figure.canvas.get_renderer()
+    return [(text.get_text(), text.get_window_extent(renderer)) for text in texts if text.get_text().strip()]
+
+
+def test_no_texts_overlap_and_none_is_cut_off(made: dict[str, Figure]) -> None:
+    for name, figure in made.items():
+        width, height = figure.canvas.get_width_height()
+        texts = shown_texts(figure)
+        assert texts
+        for text, box in texts:
+            inside = box.x0 >= -1 and box.y0 >= -1 and box.x1 <= width + 1 and box.y1 <= height + 1
+            assert inside, f"{name}: {text!r} is cut off"
+        for (one, box), (other, other_box) in itertools.combinations(texts, 2):
+            overlap = (
+                min(box.x1, other_box.x1) - max(box.x0, other_box.x0),
+                min(box.y1, other_box.y1) - max(box.y0, other_box.y0),
+            )
+            assert min(overlap) <= 1, f"{name}: {one!r} and {other!r} overlap"
+
+
+def test_text_is_large_enough_at_printed_size(made: dict[str, Figure]) -> None:
+    for figure in made.values():
+        assert figure.get_figwidth() in (figures.COLUMN, figures.PAGE)
+        assert all(text.get_fontsize() >= 8 for text in figure.findobj(Text) if text.get_text())
+
+
+WITHOUT_UNIT = {
+    "batch size",
+    "learning rate",
+    "epoch",
+    "training loss",
+    "million multiply-adds",
+    "training steps per second",
+}
+
+
+def test_axes_have_labels_with_units(made: dict[str, Figure]) -> None:
+    for name, figure in made.items():
+        labels = {axes.get_xlabel() for axes in figure.axes} | {axes.get_ylabel() for axes in figure.axes}
+        for label in labels - {""}:
+            ratio = label.startswith("throughput relative to")
+            counted = label.startswith("epochs to")
+            assert ratio or counted or label in WITHOUT_UNIT or re.search(r"\(.+\)", label), (
+                f"{name}: {label!r} has no unit"
+            )
+        bars = name == "indicators" and not any(axes.get_ylabel() for axes in figure.axes)
+        for axes in figure.axes:
+            below = [
+                other for other in figure.axes if round(other.get_position().x0, 2) == round(axes.get_position().x0, 2)
+            ]
+            assert any(other.get_xlabel() for other in below), f"{name}: no label below a panel"
+            left = [
+                other for other in figure.axes if round(other.get_position().y0, 2) == round(axes.get_position().y0, 2)
+            ]
+            assert bars or any(other.get_ylabel() for other in left), f"{name}: no label beside a panel"
+
+
+def has_data(axes: Axes) -> bool:
+    points = [np.isfinite(np.asarray(line.get_ydata(), float)).any() for line in axes.lines if len(line.get_ydata())]
+    return any(points) or len(axes.patches) > 0
+
+
+def test_no_panel_is_empty(made: dict[str, Figure]) -> None:
+    for name, figure in made.items():
+        assert figure.axes
+        for axes in figure.axes:
+            texts = {text.get_text() for text in axes.texts}
+            assert has_data(axes) or "no result" in texts, f"{name}: an empty panel"
+
+
+def test_log_axes_have_plain_numbers(made: dict[str, Figure]) -> None:
+    for name, figure in made.items():
+        for axes in figure.axes:
+            for axis in (axes.xaxis, axes.yaxis):
+                labels = [text.get_text() for text in axis.get_ticklabels()]
+                if axis.get_scale() == "log":
+                    assert labels
+                    assert all(re.fullmatch(r"[\d,]*\.?\d+", label) for label in labels), f"{name}: {labels}"
+
+
+@pytest.mark.parametrize("case", ["devices, gpu", "batch sizes, all", "operators, all"])
+def test_every_subject_is_in_the_legend_with_a_look_of_its_own(case: str) -> None:
+    subjects = [f"{subject['framework']} {subject['mode']} {subject['lane']}" for subject in FOUR]
+    for name, figure in drawn(case).items():
+        (legend,) = figure.legends
+        entries = [text.get_text() for text in legend.get_texts()]
+        expected = subjects[1:] if name == "ratios" else subjects[:2] if name == "metric" else subjects
+        for subject in expected:
+            assert any(entry.startswith(subject) for entry in entries), f"{name}: {subject} is not in the legend"
+        handles = [handle for handle in legend.legend_handles if hasattr(handle, "get_marker")]
+        seen = [(str(handle.get_color()), handle.get_marker(), str(handle.get_linestyle())) for handle in handles]
+        assert len(set(seen)) == len(seen)
+
+
+def test_subjects_of_learning_rates_title_their_panels() -> None:
+    titles = [axes.get_title(loc="left") for axes in drawn("rates, all")["curves"].axes]
+    assert [title for title in titles if title] == [f"{s['framework']} {s['mode']} {s['lane']}" for s in FOUR]
+
+
+def test_every_bar_has_its_label() -> None:
+    axes = drawn("devices, gpu")["indicators"].axes[0]
+    labels = [text.get_text() for text in axes.get_yticklabels()]
+    assert labels == ["cpu, all threads", "cuda", "cpu, 1 thread"] * len(FOUR)
+
+
+def test_intervals_and_the_line_at_1_are_drawn() -> None:
+    (axes,) = drawn("batch sizes, few")["ratios"].axes
+    assert any(list(line.get_ydata()) == [1, 1] for line in axes.lines)
+    bars, controls = axes.collections[-1], axes.collections[0]
+    assert len(bars.get_segments()) == 3, "an interval for each batch size"
+    assert len(controls.get_segments()) == 3, "the A/A control of each batch size"
+    for segment in controls.get_segments():
+        low, high = segment[:, 1]
+        assert low < high
+
+
+def test_ratio_that_is_missing_is_a_cross() -> None:
+    figure = drawn("operators, differ")["ratios"]
+    crosses = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "x"]
+    assert len(crosses) == 4 * (3 + 3 + 2), "four sizes of each thing varied"
+    assert figures.NO_RATIO[0] in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_run_that_diverges_is_a_cross() -> None:
+    figure = drawn("rates, all")["curves"]
+    crosses = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "x"]
+    assert len(crosses) == 2 * len(FOUR)
+    assert figures.DIVERGED[0] in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def test_saved_files_are_there_sized_for_print_and_the_same_every_time(tmp_path: Path) -> None:
+    make = CASES["batch sizes, few"]
+    for folder in ("one", "two"):
+        for name, (_, figure) in make().items():
+            figures.save(figure, tmp_path / folder, name)
+    names = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert names == sorted(
+        f"{name}.{kind}" for name in ("indicators", "ratios", "metric") for kind in ("png", "svg", "pdf")
+    )
+    for name in names:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), f"{name} differs"
+    width, _ = struct.unpack(">II", (tmp_path / "one" / "indicators.png").read_bytes()[16:24])
+    assert width == round(figures.PAGE * 300)
+    assert b'width="252pt"' in (tmp_path / "one" / "ratios.svg").read_bytes()
+    assert b"/FontFile2" in (tmp_path / "one" / "ratios.pdf").read_bytes(), "text stays text"
+
+
+def test_figure_is_embedded_with_its_caption() -> None:
+    shown = figures.html(figures.svg(drawn("batch sizes, few")["ratios"]), 'Ratios <"1">').data
+    assert re.search(r'src="data:image/svg\+xml;base64,[A-Za-z0-9+/=]+"', shown)
+    assert "<figcaption>Ratios &lt;&quot;1&quot;&gt;</figcaption>" in shown
+    assert "http" not in shown
+    assert "width: 48%" in shown, "one column is less than half of the page: two are side by side"
+
+
+# How colours look without the cones for red or for green: Machado, Oliveira and Fernandes 2009, severity 1, linear RGB.
+BLINDNESS = {
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+}
+
+
+@pytest.mark.parametrize("kind", BLINDNESS)
+def test_colours_differ_for_colour_blind_readers(kind: str) -> None:
+    names = [f"subject {i}" for i in range(7)]
+    colors = np.array([sns.color_palette([look.color])[0] for look in figures.looks(names).values()])
+    linear = np.where(colors <= 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(linear @ np.array(BLINDNESS[kind]).T, 0, 1)
+    lightness = {name: _lab(color) for name, color in zip(names, seen, strict=True)}
+    for (one, a), (other, b) in itertools.combinations(list(lightness.items())[:4], 2):
+        assert np.linalg.norm(a - b) > 20, f"{one} and {other} look alike with {kind}"
+
+
+def _lab(linear: np.ndarray) -> np.ndarray:
+    """CIE L*a*b* of linear sRGB: distances of about 2 are just noticeable."""
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ linear
+    x, y, z = np.cbrt(xyz / np.array([0.9505, 1.0, 1.089]))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])

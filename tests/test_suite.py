@@ -1,0 +1,515 @@
+"""The suite on toy notebooks: no failure looks like success, nothing is done twice, and the report needs no network."""
+
+import base64
+import contextlib
+import fcntl
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+import yaml
+
+from benchlib import execution, experiments, progress, suite
+from benchlib.__main__ import main
+from benchlib.errors import BenchlibError
+from benchlib.measure import machine
+from benchlib.report.export import export_html
+
+ROOT = Path(__file__).parents[1]
+
+SUMMARY = """
+from IPython.display import display
+summary = {{"title": "a toy", "failures": {failures}, "figures": ["figures/toy.svg"]}}
+scrap = {{"name": "summary", "data": summary, "encoder": "json", "version": 1}}
+metadata = {{"scrapbook": {{"name": "summary", "data": True, "display": False}}}}
+display({{"application/scrapbook.scrap.json+json": scrap}}, metadata=metadata, raw=True)
+from pathlib import Path
+Path(outputs, "figures").mkdir(exist_ok=True)
+Path(outputs, "figures", "toy.svg").write_text("<svg/>")
+"""
+"""What scrapbook.glue does, without its import, which takes as long as all the rest."""
+
+GOOD = [
+    "import sys\nfrom benchlib.progress import Progress\nprint(sys.executable, count, outputs)",
+    "with Progress(2, 'toy work') as progress:\n    progress.step('the first')\n    progress.step('the second')",
+    "import os\nos.environ['JPY_SESSION_NAME'] = os.environ.pop('BENCHLIB_PROGRESS')  # as in JupyterLab",
+    "with Progress(2, 'a bar') as progress:\n    progress.step('one < two')",
+    "import scrapbook\nscrapbook.glue('summary', {'title': 'a toy', 'failures': 0, 'figures': []})",
+]
+
+REPORT = """
+import json
+from pathlib import Path
+for path in sorted(Path(outputs, "notebooks").glob("*.json")):
+    record = json.loads(path.read_text())
+    print(path.stem, record["status"], record.get("error", {}).get("text"))
+"""
+
+
+def write_notebook(name, *cells):
+    """A notebook with a parameters cell and these; a cell that begins with # and a blank is Markdown."""
+    parameters = nbformat.v4.new_code_cell("count = 0\noutputs = ''", metadata={"tags": ["parameters"]})
+    new = [nbformat.v4.new_markdown_cell(c) if re.match("#+ ", c) else nbformat.v4.new_code_cell(c) for c in cells]
+    kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = nbformat.v4.new_notebook(cells=[parameters, *new], metadata={"kernelspec": kernelspec})
+    Path("notebooks").mkdir(exist_ok=True)
+    nbformat.write(notebook, Path("notebooks", f"{name}.ipynb"))
+
+
+def write_parameters(name, **parameters):
+    Path("parameters/quick").mkdir(parents=True, exist_ok=True)
+    Path("parameters/quick", f"{name}.yaml").write_text(yaml.safe_dump(parameters))
+
+
+def checked(name, file):
+    """In place of the experiments' own check."""
+    parameters = yaml.safe_load(file.read_text())
+    if not isinstance(parameters["count"], int):
+        raise BenchlibError(f"{file}: count: {parameters['count']!r} is no whole number")
+    return parameters
+
+
+def make_project(folder, patch, names):
+    """Make ``folder`` a project with notebooks of these names, whose cells are still to be written, and go there."""
+    folder.mkdir(exist_ok=True)
+    patch.chdir(folder)
+    patch.setenv("PYTHONPATH", str(ROOT))
+    patch.setattr(experiments, "NOTEBOOKS", (*names, "report"))
+    patch.setattr(suite, "checked", checked)
+    for name in names:
+        write_parameters(name, count=1)
+        write_notebook(name, SUMMARY.format(failures=0))
+    write_notebook("report", "# A report", REPORT)
+
+
+def run_and_read(arguments=("run",)):
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        code = main(arguments)
+    return code, said.getvalue()
+
+
+def record_of(name):
+    return suite.read_record(Path("outputs/quick"), name)
+
+
+def executed(name):
+    return Path("outputs/quick/notebooks", f"{name}.ipynb")
+
+
+def printed_in(path):
+    cells = nbformat.read(path, as_version=4).cells
+    return "".join(o.get("text", "") for c in cells if c.cell_type == "code" for o in c.outputs)
+
+
+class TestFirstRun:
+    """One run with kernels of all kinds: a good one, and each way to fail."""
+
+    @pytest.fixture(scope="class", autouse=True)
+    @staticmethod
+    def said(tmp_path_factory):
+        folder = tmp_path_factory.mktemp("project")
+        with pytest.MonkeyPatch.context() as patch:
+            make_project(folder, patch, ["good", "raising", "killed", "leaving", "silent"])
+            write_notebook("good", *GOOD)
+            write_notebook("raising", "print('so far')", "1 / 0", "print('never')")
+            write_notebook("killed", SUMMARY.format(failures=0), "import os\nos.kill(os.getpid(), 9)")
+            write_notebook("leaving", SUMMARY.format(failures=0), "import sys\nsys.exit()", "print('never')")
+            write_notebook("silent", "print('no summary')")
+            wrong = folder / "jupyter" / "kernels" / "python3"  # as if another environment's kernel had the name
+            wrong.mkdir(parents=True)
+            (wrong / "kernel.json").write_text('{"argv": ["/bin/false"], "display_name": "x", "language": "python"}')
+            patch.setenv("JUPYTER_PATH", str(folder / "jupyter"))
+            yield run_and_read()
+
+    def test_a_success_has_its_name_and_its_record(self):
+        assert executed("good").exists()
+        assert not executed(".partial-good").exists()
+        record = record_of("good")
+        assert (record["status"], record["failures"], record["parameters"]) == ("succeeded", 0, {"count": 1})
+        assert record["versions"]["ipykernel"]
+        assert record["machine"]["cores"] >= 1
+        assert record["seconds"] > 0
+
+    def test_the_kernel_is_this_interpreter_whatever_is_installed_as_python3(self):
+        assert printed_in(executed("good")) == f"{sys.executable} 1 outputs/quick\n"
+        assert record_of("good")["interpreter"] == record_of("good")["kernel"][0] == sys.executable
+
+    def test_progress_is_said_line_by_line_and_is_not_in_the_notebook(self, said):
+        lines = said[1].splitlines()
+        assert "  toy work: 1/2, 0 s left: the first" in lines
+        assert "  toy work: 2/2: the second" in lines
+        assert "toy work" not in printed_in(executed("good"))
+
+    def test_progress_in_jupyterlab_is_one_bar(self, said):
+        outputs = [o for c in nbformat.read(executed("good"), 4).cells if "a bar" in c.source for o in c.outputs]
+        bar = '<progress value="1" max="2"></progress> a bar: 1/2, done in 0 s'
+        assert [o.data["text/html"] for o in outputs] == [bar]
+        assert "a bar" not in said[1]
+
+    @pytest.mark.parametrize(
+        ("name", "cell", "error"),
+        [
+            ("raising", "In [4] (1 / 0)", "ZeroDivisionError: division by zero"),
+            ("killed", "In [4] (import os)", "DeadKernelError: Kernel died"),
+            ("leaving", "In [4] (import sys)", "the notebook ended itself before its last cell (sys.exit?)"),
+            ("silent", "its last cell", "it glued no summary: scrapbook.glue('summary', result.summary())"),
+        ],
+    )
+    def test_a_failure_is_named_and_has_no_result(self, said, name, cell, error):
+        code, text = said
+        partial = f"outputs/quick/notebooks/.partial-{name}.ipynb"
+        assert code == 1
+        assert f"{name} failed in {cell}:\n  {error}\n  what there is of it: {partial}\n" in text
+        assert record_of(name)["status"] == "failed"
+        assert Path(partial).exists()
+        assert not executed(name).exists()
+
+    def test_the_report_is_made_all_the_same_and_can_say_what_is_missing(self, said):
+        assert said[1].splitlines()[-1] == "4 of 6 notebooks failed: raising, killed, leaving, silent"
+        assert "good succeeded None" in printed_in(executed("report"))
+        assert "raising failed ZeroDivisionError" in printed_in(executed("report"))
+        assert "raising failed ZeroDivisionError" in Path("outputs/quick/report.html").read_text()
+
+
+class TestUnchanged:
+    """What is executed again, and what not; nothing is really executed."""
+
+    @pytest.fixture(autouse=True)
+    def project(self, tmp_path, monkeypatch):
+        make_project(tmp_path / "project", monkeypatch, ["first", "second"])
+        Path("requirements.lock").write_text("numpy==1.26.4\n")
+        self.failures = 0
+
+        def pretend(notebook, parameters, output):
+            self.ran.append(notebook.stem)
+            shutil.copy(notebook, output)
+            figure = Path(parameters["outputs"], "figures", f"{notebook.stem}.svg")
+            figure.parent.mkdir(exist_ok=True)
+            figure.write_text("<svg/>")
+            failures = self.failures if notebook.stem == "first" else 0
+            return {"failures": failures, "figures": [f"figures/{figure.name}"]}
+
+        monkeypatch.setattr(execution, "execute", pretend)
+        assert self.run() == ["first", "second", "report"]
+
+    def run(self):
+        self.ran = []
+        code, self.said = run_and_read()
+        assert code == 0
+        return self.ran
+
+    def test_nothing_is_executed_twice_and_the_suite_says_so(self):
+        page = Path("outputs/quick/report.html")
+        before = page.stat().st_mtime_ns
+        assert self.run() == []
+        assert "first: unchanged, not executed again (outputs/quick/notebooks/first.ipynb)\n" in self.said
+        assert page.stat().st_mtime_ns == before
+
+    def test_another_parameter(self):
+        write_parameters("second", count=2)
+        assert self.run() == ["second", "report"]
+        assert "second: started again, for these have changed: parameters\n" in self.said
+
+    def test_another_notebook(self):
+        write_notebook("first", "print('other')")
+        assert self.run() == ["first", "report"]
+
+    def test_another_report_alone(self):
+        write_notebook("report", "# Another report")
+        assert self.run() == ["report"]
+        assert "Another report" in Path("outputs/quick/report.html").read_text()
+
+    def test_another_library_lock_machine_or_data(self, monkeypatch):
+        with monkeypatch.context() as patch:
+            patch.setattr(suite, "_library", dict)
+            assert self.run() == ["first", "second", "report"]
+        assert self.run() == ["first", "second", "report"]
+        Path("requirements.lock").write_text("numpy==1.26.5\n")
+        assert self.run() == ["first", "second", "report"]
+        monkeypatch.setenv("BENCHLIB_DATA", "/elsewhere")
+        assert self.run() == ["first", "second", "report"]
+        monkeypatch.setattr(machine, "describe", lambda: {"cpu": "another"})
+        assert self.run() == ["first", "second", "report"]
+        assert "for these have changed: machine\n" in self.said
+
+    def test_failed_measurements_are_tried_again_until_there_are_none(self):
+        self.failures = 2
+        write_parameters("first", count=2)
+        assert self.run() == ["first", "report"]
+        assert "first: 2 measurements failed" in self.said
+        self.failures = 0
+        assert self.run() == ["first", "report"]
+        assert "first: started again: 2 measurements had failed\n" in self.said
+        assert self.run() == []
+
+    @pytest.mark.parametrize("path", ["notebooks/first.ipynb", "figures/first.svg", "notebooks/first.json"])
+    def test_a_result_that_is_gone(self, path):
+        Path("outputs/quick", path).unlink()
+        assert "first" in self.run()
+
+    def test_the_page_alone_is_gone(self):
+        Path("outputs/quick/report.html").unlink()
+        assert self.run() == []
+        assert Path("outputs/quick/report.html").exists()
+
+    def test_a_result_of_old_inputs_does_not_outlive_the_failure_of_the_new(self, monkeypatch):
+        def fail(notebook, parameters, output):
+            raise execution.NotebookFailed("In [1]", "no")
+
+        monkeypatch.setattr(execution, "execute", fail)
+        write_parameters("second", count=2)
+        code, _ = run_and_read()
+        assert code == 1
+        assert executed("first").exists()
+        assert not executed("second").exists()
+        assert not Path("outputs/quick/report.html").exists()
+
+    def test_a_second_run_in_the_same_folder_is_refused(self):
+        with open("outputs/quick/.lock", "a+") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            code, said = run_and_read()
+            assert code == 2
+            assert said.startswith(f"error: outputs/quick: another run (process {os.getpid()}, since ")
+            assert run_and_read(["run", "--outputs", "outputs/other"])[0] == 0
+        assert self.run() == []
+
+
+class TestRefused:
+    """Wrong input is refused before anything is written."""
+
+    @pytest.fixture(autouse=True)
+    def project(self, tmp_path, monkeypatch):
+        make_project(tmp_path / "project", monkeypatch, ["first", "second"])
+        yield
+        assert not Path("outputs").exists()
+
+    def test_all_wrong_parameters_at_once(self):
+        write_parameters("first", count="many")
+        write_parameters("second", count="few")
+        write_parameters("secnd", count=1)
+        assert run_and_read() == (
+            2,
+            "error: parameters/quick/secnd.yaml: unknown notebook 'secnd': did you mean 'second'? "
+            "(there are: first, report, second)\n"
+            "parameters/quick/first.yaml: count: 'many' is no whole number\n"
+            "parameters/quick/second.yaml: count: 'few' is no whole number\n",
+        )
+
+    def test_a_missing_notebook(self):
+        Path("notebooks/second.ipynb").unlink()
+        assert run_and_read() == (2, "error: notebooks/second.ipynb is missing\n")
+
+    def test_an_unknown_profile(self):
+        code, said = run_and_read(["run", "--profile", "quik"])
+        assert (code, said) == (2, "error: unknown profile 'quik': did you mean 'quick'? (there are: quick)\n")
+
+    def test_another_folder(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        assert "run this in the project's folder" in run_and_read()[1]
+
+
+def test_what_this_machine_does_not_have_is_refused_with_the_file(tmp_path, monkeypatch):
+    def refuse(conditions):
+        raise BenchlibError(f"{conditions[0]}: device 'npu': no Ascend device")
+
+    monkeypatch.setattr(experiments, "load", lambda name, file: {"devices": ["npu"]})
+    monkeypatch.setattr(experiments, "conditions", lambda name, parameters: ["cnn"])
+    monkeypatch.setattr(machine, "require", refuse)
+    with pytest.raises(BenchlibError, match=r"^devices\.yaml: cnn: device 'npu': no Ascend device$"):
+        suite.checked("devices", Path("devices.yaml"))
+
+
+DRIVER = """
+import sys
+sys.path.insert(0, {tests!r})
+import test_suite
+from benchlib import experiments, suite
+from benchlib.__main__ import main
+experiments.NOTEBOOKS = ("sleeping", "report")
+suite.checked = test_suite.checked
+sys.exit(main(["run"]))
+"""
+
+SLEEPING = """
+import os, pathlib, time
+pathlib.Path("kernel.pid").write_text(str(os.getpid()))
+if not pathlib.Path("wake").exists():
+    time.sleep(100)
+"""
+
+
+def test_killed_or_stopped_it_leaves_no_kernel_and_no_success_and_goes_on_the_next_time(tmp_path, monkeypatch):
+    make_project(tmp_path / "project", monkeypatch, ["sleeping"])
+    write_notebook("sleeping", SUMMARY.format(failures=0), SLEEPING)
+    command = [sys.executable, "-c", DRIVER.format(tests=str(Path(__file__).parent))]
+    for number, code in [(signal.SIGKILL, -9), (signal.SIGINT, 130)]:
+        Path("kernel.pid").unlink(missing_ok=True)
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        kernel = wait_for(lambda: Path("kernel.pid").exists() and psutil.Process(int(Path("kernel.pid").read_text())))
+        run.send_signal(number)
+        said = run.communicate(timeout=20)[1]
+        assert run.returncode == code
+        expected = {
+            signal.SIGKILL: "",
+            signal.SIGINT: "\nstopped; what was measured is kept, and the same command goes on from there\n",
+        }
+        assert said == expected[number]
+        wait_for(lambda kernel=kernel: not kernel.is_running(), seconds=10)
+        assert not executed("sleeping").exists()
+        assert record_of("sleeping")["status"] == "running"
+    Path("wake").touch()
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "sleeping: started again: it had not come to its end\n" in done.stdout
+    assert done.stderr == ""
+    assert executed("sleeping").exists()
+
+
+def wait_for(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "it did not come to that in time"
+        time.sleep(0.1)
+    return found
+
+
+class TestProgress:
+    def test_headless_one_line_at_a_time(self, capsys, monkeypatch):
+        monkeypatch.delenv(progress.FILE_VARIABLE, raising=False)
+        with contextlib.suppress(ZeroDivisionError), progress.Progress(3, "runs") as bar:
+            bar.step("61 %\nand more")
+            raise ZeroDivisionError
+        assert capsys.readouterr().err == (
+            "runs: 0/3\nruns: 1/3, 0 s left: 61 % and more\nruns: 1/3, stopped after 0 s by ZeroDivisionError\n"
+        )
+
+    @pytest.mark.parametrize(("seconds", "words"), [(8.2, "8 s"), (99, "99 s"), (100, "2 min"), (4800, "1 h 20 min")])
+    def test_durations_in_words(self, seconds, words):
+        assert progress.duration(seconds) == words
+
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+"""One pixel."""
+
+
+class TestPage:
+    """The page of a notebook with all that a report has in it."""
+
+    @pytest.fixture
+    def notebook(self, tmp_path):
+        def outputs(*found):
+            return [nbformat.v4.new_output("display_data", data, metadata=metadata) for data, metadata in found]
+
+        (tmp_path / "pixel.png").write_bytes(base64.b64decode(PNG))
+        row = "<tr>" + "<td>1.25</td>" * 14 + "</tr>"
+        figure = '<figure><img src="pixel.png" alt="b"><figcaption>Throughput</figcaption></figure>'
+        code = nbformat.v4.new_code_cell(
+            "secret_code = 1",
+            execution_count=1,
+            outputs=outputs(
+                ({"image/svg+xml": "<svg xmlns='http://www.w3.org/2000/svg'/>", "text/plain": "<Figure>"}, {}),
+                ({"text/html": f"<h3>Results</h3><table class='dataframe'>{row}</table>", "text/plain": "frame"}, {}),
+                ({"text/html": figure}, {}),
+                ({"application/javascript": "alert(1)", "text/plain": "a script"}, {}),
+                ({"application/scrapbook.scrap.json+json": {"name": "summary"}}, {"scrapbook": {"data": True}}),
+            ),
+        )
+        cells = [
+            nbformat.v4.new_markdown_cell("# What came out\n\n[a link](https://example.org/)"),
+            nbformat.v4.new_markdown_cell("## Results\n\n![a pixel](pixel.png)\n\n```python\nx = 1\n```"),
+            code,
+        ]
+        metadata = {"widgets": {"application/vnd.jupyter.widget-state+json": {"state": {}}}}
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), tmp_path / "report.ipynb")
+        return tmp_path / "report.ipynb"
+
+    @pytest.fixture
+    def page(self, notebook):
+        export_html(notebook, notebook.with_name("report.html"))
+        return notebook.with_name("report.html")
+
+    def test_it_shows_results_and_no_code(self, page):
+        text = page.read_text()
+        assert "secret_code" not in text
+        assert "In\xa0[1]" not in text
+        assert "<title>What came out</title>" in text
+        assert "<figcaption>Throughput</figcaption>" in text
+        assert 'class="dataframe very-wide"' in text
+        assert text.count(f"data:image/png;base64,{PNG}") == 2
+        assert len(text) < 20_000
+
+    def test_it_has_contents_that_lead_to_each_heading(self, page):
+        text = page.read_text()
+        contents = re.search("<nav.*?</nav>", text, re.DOTALL).group()
+        targets = re.findall('href="#([^"]+)"[^>]*>Results<', contents)
+        assert targets == ["results", "results-"]
+        assert all(text.count(f'id="{target}"') == 1 for target in targets)
+
+    def test_its_source_names_nothing_to_load(self, page):
+        text = page.read_text()
+        assert "<script" not in text
+        assert re.findall(r"https?://[^\s\"'<]*", text) == ["https://example.org/"]
+
+    def test_a_browser_asks_nothing_of_the_network(self, page, tmp_path):
+        if not shutil.which("chromium"):
+            pytest.skip("NO CHROMIUM HERE: that the report asks nothing of the network is not tested in a browser")
+        policy = re.compile("<meta[^>]*Content-Security-Policy[^>]*>")
+        assert policy.search(page.read_text())
+        page.write_text(policy.sub("", page.read_text()))  # without the policy that would hide what it tries
+        asking = tmp_path / "asking.html"
+        asking.write_text('<img src="http://127.0.0.1:9/x.png"><script src="https://127.0.0.1:9/y.js"></script>')
+        assert requests_of(asking) == {"http://127.0.0.1:9/x.png", "https://127.0.0.1:9/y.js"}
+        assert requests_of(page) == set()
+
+    @pytest.mark.parametrize(
+        "html",
+        [
+            "<img src='https://example.org/x.png'>",
+            "<script>fetch('/')</script>",
+            "<style>@import 'x.css'</style>",
+            "<p style='background: url(x.png)'></p>",
+            "<link rel='stylesheet' href='x.css'>",
+            "<iframe srcdoc='x'></iframe>",
+        ],
+    )
+    def test_what_would_be_loaded_is_refused(self, notebook, html):
+        content = nbformat.read(notebook, as_version=4)
+        content.cells[2].outputs[1].data["text/html"] = html
+        nbformat.write(content, notebook)
+        with pytest.raises(BenchlibError, match="would load something from elsewhere") as refused:
+            export_html(notebook, notebook.with_name("refused.html"))
+        assert re.match(r"<\w+", html).group() in str(refused.value)
+        assert not notebook.with_name("refused.html").exists()
+
+    def test_a_missing_image_is_named(self, notebook):
+        notebook.with_name("pixel.png").unlink()
+        with pytest.raises(BenchlibError, match=r"the image 'pixel\.png' is not there"):
+            export_html(notebook, notebook.with_name("report.html"))
+
+
+def requests_of(page):
+    """What a browser asks of the network for a page. Chromium's own requests have no page as their initiator."""
+    log = page.with_suffix(".netlog")
+    profile = page.with_suffix(".profile")
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--virtual-time-budget=3000",
+        "--dump-dom",
+    ]
+    command = ["chromium", *options, f"--user-data-dir={profile}", f"--log-net-log={log}", page.as_uri()]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    asked = [event.get("params", {}) for event in json.loads(log.read_text())["events"]]
+    return {found["url"] for found in asked if found.get("initiator", "not an origin") != "not an origin"}

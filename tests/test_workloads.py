@@ -1,0 +1,191 @@
+"""The workloads: well declared, the same in each framework's file, and clear about what is wrong."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import benchlib
+from benchlib import frameworks, workloads
+from benchlib.errors import BenchlibError
+
+PACKAGE = Path(benchlib.__file__).parent
+FILES = [PACKAGE / "workloads" / name for name in workloads.names()]
+EVERY_FRAMEWORK = {"torch", "torch_npu", "mindspore", "tensorflow", "keras", "jax", "flax", "mxnet", "paddle"}
+
+
+def test_there_are_four_workloads_in_both_frameworks():
+    assert workloads.names() == ["batchnorm2d", "cnn", "conv2d", "linear"]
+    for name in workloads.names():
+        assert workloads.load(name).name == name
+        assert workloads.load(name).frameworks() == ["mindspore", "pytorch"]
+
+
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def outline(module: ast.Module) -> list:
+    """What a framework's file of a workload defines, in order: names, arguments, methods, what __init__ makes."""
+    found = []
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef):
+            found.append((node.name, [argument.arg for argument in node.args.args]))
+        elif isinstance(node, ast.ClassDef):
+            methods = {method.name: method for method in node.body if isinstance(method, ast.FunctionDef)}
+            made = [
+                target.attr
+                for statement in methods["__init__"].body
+                if isinstance(statement, ast.Assign)
+                for target in statement.targets
+                if isinstance(target, ast.Attribute)
+            ]
+            found.append((node.name, ["forward" if name == "construct" else name for name in methods], made))
+    return found
+
+
+def forward(module: ast.Module) -> list[str]:
+    """The statements of the model's forward pass, if the file has a model."""
+    return [
+        ast.unparse(statement)
+        for node in ast.walk(module)
+        if isinstance(node, ast.FunctionDef) and node.name in ("forward", "construct")
+        for statement in node.body
+    ]
+
+
+@pytest.mark.parametrize("name", workloads.names())
+def test_files_of_a_workload_can_be_read_side_by_side(name):
+    torch, mindspore = (
+        tree(PACKAGE / "workloads" / name / f"{framework}.py") for framework in ("pytorch", "mindspore")
+    )
+    kind = workloads.load(name).kind
+    assert [entry[0] for entry in outline(torch)][-3:] == (
+        ["build", "loss", "optimizer"] if kind == "training" else ["build"]
+    )
+    assert outline(torch) == outline(mindspore)
+    assert forward(torch) == forward(mindspore)
+    assert bool(forward(torch)) == (kind == "training")
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level packages that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").split(".")[0])
+    return found
+
+
+def own_framework(path: Path) -> set[str]:
+    """The framework that a file may import: frameworks/X.py and workloads/*/X.py may import X."""
+    parts = path.relative_to(PACKAGE).parts
+    if parts[0] in ("frameworks", "workloads") and path.stem in frameworks.names():
+        return {frameworks.package(path.stem)}
+    return set()
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_only_a_frameworks_own_files_import_it(path):
+    assert imported(path) & EVERY_FRAMEWORK <= own_framework(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for folder in ("frameworks", "workloads") for path in sorted((PACKAGE / folder).rglob("*.py"))],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
+)
+def test_workers_need_numpy_and_their_framework_only(path):
+    assert imported(path) <= {"numpy", "benchlib", *sys.stdlib_module_names, *own_framework(path)}
+
+
+@pytest.mark.parametrize("name", workloads.names())
+def test_workloads_are_well_declared(name):
+    workload = workloads.load(name)
+    values = workload.values({})
+    assert workload.title
+    assert workload.source
+    assert workload.values(workload.gate).keys() == values.keys()
+    assert bool(workload.gate) == bool(workload.gate_reason)
+    assert (workload.kind == "training") == (workload.learning_rate is not None) == (workload.metric is not None)
+    assert workload.thresholds.keys() <= set(workload.data)
+    for weight in workload.weights(values).values():
+        assert all(size > 0 for size in weight.shape)
+        assert (weight.fan is not None) == (weight.init == "glorot_uniform")
+
+
+def test_cnn_is_the_one_of_the_rosetta_stone():
+    workload = workloads.load("cnn")
+    weights = workload.weights(workload.values({}))
+    assert [weight.shape for name, weight in weights.items() if name.endswith("weight")] == [
+        (50, 3, 3, 3),
+        (50, 50, 3, 3),
+        (100, 50, 3, 3),
+        (100, 100, 3, 3),
+        (512, 6400),
+        (10, 512),
+    ]
+    assert sum(np.prod(weight.shape) for weight in weights.values()) == 3_441_592
+    assert weights["conv3.weight"].fan == (50 * 9, 100 * 9)
+    assert weights["dense1.weight"].fan == (6400, 512)
+    assert workload.weights(workload.values({"image_size": 8}))["dense1.weight"].shape == (512, 400)
+    assert (workload.batch_size, workload.learning_rate, workload.values({})["momentum"]) == (64, 0.01, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "shapes"),
+    [
+        (
+            "conv2d",
+            {"in_channels": 2, "out_channels": 5, "kernel": 5, "padding": 1, "image_size": 8},
+            [(4, 2, 8, 8), (4, 5, 6, 6)],
+        ),
+        ("linear", {"in_features": 3, "out_features": 6}, [(4, 3), (4, 6)]),
+        ("batchnorm2d", {"channels": 3, "image_size": 5}, [(4, 3, 5, 5), (4, 3, 5, 5)]),
+    ],
+)
+def test_inputs_of_operators_have_their_shapes_and_follow_the_generator(name, given, shapes):
+    workload = workloads.load(name)
+    values = workload.values(given)
+    first, again, other = (workload.inputs(values, 4, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert [array.shape for array in first] == shapes
+    assert all(array.dtype == np.float32 for array in first)
+    for array, same, different in zip(first, again, other, strict=True):
+        np.testing.assert_array_equal(array, same)
+        assert not np.array_equal(array, different)
+    assert not np.array_equal(first[0].ravel()[:8], first[1].ravel()[:8])
+
+
+def test_a_kernel_that_does_not_fit_is_refused():
+    workload = workloads.load("conv2d")
+    values = workload.values({"kernel": 9, "padding": 1, "image_size": 6})
+    with pytest.raises(BenchlibError, match=r"kernel 9 does not fit into images of 6x6 padded by 1: .* at most 8"):
+        workload.inputs(values, 1, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("cnn", {"image_size": 12}, "hyperparameters.image_size: unknown choice 12"),
+        ("cnn", {"conv_droput": 0.1}, "unknown hyperparameter of cnn 'conv_droput': did you mean 'conv_dropout'"),
+        ("cnn", {"momentum": "0.9"}, "hyperparameters.momentum: '0.9' is a str, expected a float"),
+        ("linear", {"in_features": 0}, "hyperparameters.in_features: 0 is too small, the least is 1"),
+        ("linear", {"in_features": 2.5}, "hyperparameters.in_features: 2.5 is a float, expected a int"),
+        ("conv2d", {"passes": "backward"}, "hyperparameters.passes: unknown choice 'backward'"),
+    ],
+)
+def test_wrong_hyperparameters_are_refused_by_name(name, given, message):
+    with pytest.raises(BenchlibError) as refused:
+        workloads.load(name).values(given)
+    assert message in str(refused.value)
+
+
+def test_an_unknown_workload_is_refused_with_the_nearest():
+    with pytest.raises(BenchlibError, match="unknown workload 'cnm': did you mean 'cnn'"):
+        workloads.load("cnm")
