@@ -35,7 +35,7 @@ more: the gradient of a bias that the next layer cancels is rounding noise, and 
 class Check(BaseModel):
     """One quantity compared: its largest relative difference, where that is, and whether it is within the tolerance."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
     name: str
     difference: float  # inf: missing, misshapen, or not finite
@@ -47,7 +47,7 @@ class Check(BaseModel):
 class Certificate(BaseModel):
     """What the gate found for one condition; ``verdict`` is "same", "different" or "not checked" (with ``reason``)."""
 
-    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
+    model_config = ConfigDict(frozen=True)
 
     condition: Condition  # as it was gated
     reference: Condition

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from benchlib import workloads
 from benchlib.condition import Condition
 
 if TYPE_CHECKING:
@@ -29,9 +30,14 @@ class Knob:
     devices: tuple[str, ...]
     reason: str
     source: str
+    convolutions_only: bool = False
 
     def applies(self, condition: Condition) -> bool:
-        return (not self.frameworks or condition.framework in self.frameworks) and condition.device in self.devices
+        return (
+            (not self.frameworks or condition.framework in self.frameworks)
+            and condition.device in self.devices
+            and (not self.convolutions_only or workloads.load(condition.workload).convolutions)
+        )
 
 
 _MALLOC = "glibc manual, 'Memory Allocation Tunables'; effect measured by comparing the lanes"
@@ -66,12 +72,17 @@ TUNED = (
         "AVX2",
         ("mindspore",),
         ("cpu",),
-        "on AVX-512 machines MindSpore 2.9 and 2.10 get oneDNN's reference convolution; this selects gemm:jit",
+        "on AVX-512 machines MindSpore 2.9 and 2.10 get oneDNN's reference convolution; this selects gemm:jit. "
+        "Set where there are convolutions only: it slows matrix products down",
         "ONEDNN_VERBOSE=1 output; oneDNN manual, 'CPU dispatcher control'",
+        convolutions_only=True,
     ),
 )
 
-THREADS_REASON = "the condition asks for this many threads; the worker is also bound to as many cores"
+THREADS_REASON = (
+    "the condition asks for so many threads: OpenMP's limit, and the worker is bound to as many cores "
+    "(MindSpore's own thread pool heeds the binding only)"
+)
 
 SCRUBBED_PREFIXES = (
     "MALLOC_",

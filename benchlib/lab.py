@@ -15,8 +15,8 @@ import pandas as pd
 
 from benchlib import equivalence
 from benchlib.condition import Condition
-from benchlib.equivalence import Certificate
 from benchlib.data.prepare import require as require_data
+from benchlib.equivalence import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.measure import epochs as epochs_procedure
 from benchlib.measure import gate, machine, record
@@ -43,7 +43,7 @@ class Lab:
     def __init__(
         self, profile: str = "quick", outputs: Path | str | None = None, patience_s: float = PATIENCE_S
     ) -> None:
-        self.folder = Path(outputs) if outputs is not None else ROOT / "outputs" / profile
+        self.folder = Path(outputs).resolve() if outputs is not None else ROOT / "outputs" / profile
         self.inputs = self.folder / "inputs"
         self.store = Store(self.folder / "measurements")
         self.patience_s = patience_s
@@ -184,7 +184,7 @@ class Lab:
 
 
 def require(conditions: Iterable[Condition]) -> None:
-    """Raise a BenchlibError if a condition asks for a framework, device, number of threads or data that is not there."""
+    """Raise a BenchlibError if a condition asks for a framework, device, threads or data that is not there."""
     conditions = list(conditions)
     machine.require(conditions)
     for condition in conditions:

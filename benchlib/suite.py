@@ -26,7 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchlib import experiments, frameworks, progress
+from benchlib import experiments, frameworks, lab, progress
 from benchlib.errors import BenchlibError, unknown
 from benchlib.measure import machine
 
@@ -97,7 +97,7 @@ def checked(name: str, file: Path) -> dict[str, Any]:
     """The parameters in ``file``; a BenchlibError if they are wrong or ask for what this machine does not have."""
     parameters = experiments.load(name, file)
     try:
-        machine.require(experiments.conditions(name, parameters))
+        lab.require(experiments.conditions(name, parameters))
     except BenchlibError as error:
         raise BenchlibError(f"{file}: {error}") from None
     return parameters.model_dump(mode="json")

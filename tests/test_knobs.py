@@ -14,6 +14,8 @@ def test_the_default_lane_sets_nothing_and_the_tuned_lane_what_is_declared():
     assert knobs.of(TORCH.but(lane="tuned")).keys() == malloc
     assert knobs.of(MINDSPORE.but(lane="tuned")).keys() == malloc | {"ONEDNN_MAX_CPU_ISA"}
     assert knobs.of(TORCH.but(lane="tuned", device="cuda")) == {}
+    linear = Condition(workload="linear", framework="mindspore", lane="tuned")
+    assert knobs.of(linear).keys() == malloc, "the knob for convolutions slows matrix products down"
 
 
 def test_a_users_shell_cannot_change_a_lane():

@@ -72,6 +72,7 @@ def test_a_comparison_records_what_it_takes_to_do_it_again(lab):
     assert len(measurement.blocks) == 3
     assert measurement.trace, "every block is followed by a sample"
     assert measurement.first_step_s > 0.0015
+    assert measurement.settings == {"threads": 1}, "as the framework reads them back"
     assert measurement.warm_up_steps >= 8
     assert measurement.memory["peak"] >= measurement.memory["after_import"] > 10
 

@@ -41,7 +41,7 @@ def measure_run(
         worker = WorkerProcess(job.condition, job.seed, patience_s)
         record.opened(measurement, worker)
         record.built(measurement, worker, job)
-        measurement.first_step_s = worker.ask("first_step")["wall_s"]
+        record.first_step(measurement, worker)
         worker.ask("reset")
         sampler = Sampler(worker)
         for number in range(1, settings.most_epochs + 1):

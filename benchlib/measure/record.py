@@ -44,12 +44,18 @@ def opened(measurement: Measurement, worker: WorkerProcess) -> None:
 def built(measurement: Measurement, worker: WorkerProcess, job: Job) -> None:
     """Have the worker build the job; the weights that the framework now holds must be those of the file."""
     answer = worker.ask("build", **job.document())
-    measurement.settings = answer.pop("settings")
     measurement.built = answer
     if answer["weights_sha256"] != answer["weights_file_sha256"]:
         raise WorkerFailed(
             f"the model's weights are not those of {job.weights}: the framework changed them while loading"
         )
+
+
+def first_step(measurement: Measurement, worker: WorkerProcess) -> None:
+    """Time the first step, compilation included, and read back what settings are in force after it."""
+    answer = worker.ask("first_step")
+    measurement.first_step_s = answer["wall_s"]
+    measurement.settings = answer["settings"]
 
 
 def memory(measurement: Measurement, worker: WorkerProcess) -> None:

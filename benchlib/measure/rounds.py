@@ -90,7 +90,7 @@ def _start(entry: _Entry, patience_s: float) -> None:
 def _prepare(entry: _Entry, settings: Settings) -> None:
     """Build, first step, warm-up; and from the last steps' times the number of steps in a block."""
     record.built(entry.measurement, entry.worker, entry.job)
-    entry.measurement.first_step_s = entry.worker.ask("first_step")["wall_s"]
+    record.first_step(entry.measurement, entry.worker)
     warm = entry.worker.ask("warm_up", limit_s=WARM_UP_LIMIT_S)
     entry.measurement.warm_up_steps = len(warm["times"])
     entry.measurement.warm_up_s = sum(warm["times"])

@@ -7,10 +7,10 @@ happens to the parent, it does not outlive it.
 Requests (``do``) and answers:
 
 ========== ======================================== ============================================================
-open       framework, device, mode, precision, seed, versions, settings, rss_mib after import
+open       framework, device, mode, precision, seed, versions, rss_mib after import
            cpus (bind to so many cores)
 build      workload, values, batch_size, data, ...  parameters, hashes of weights (read back), data and order
-first_step                                          wall_s of the first step, compilation included
+first_step                                          wall_s of the first step, compilation included; settings now
 warm_up    limit_s                                  times of the steps, verdict (see ``steady``)
 block      steps                                    a timed block
 reset                                               the initial weights again, and a fresh optimizer
@@ -75,7 +75,6 @@ class Worker:
         self.session = session_class(device, mode, precision, seed)
         return {
             "versions": session_class.versions(),
-            "settings": self.session.settings(),
             "rss_mib": _status_mib("VmRSS"),
         }
 
@@ -108,11 +107,11 @@ class Worker:
             "weights_file_sha256": digest(self.initial),
             "data_sha256": files.digest(Path(data)),
             "order_sha256": self.batches.order_digest() if self.workload.kind != "operator" else "",
-            "settings": self.session.settings(),
         }
 
     def do_first_step(self) -> dict[str, Any]:
-        return {"wall_s": self._timed(1)["wall_s"]}
+        wall_s = self._timed(1)["wall_s"]
+        return {"wall_s": wall_s, "settings": self.session.settings()}  # some thread pools begin with the first step
 
     def do_warm_up(self, limit_s: float) -> dict[str, Any]:
         times, verdict = steady.warm_up(lambda: self._timed(1)["wall_s"], limit_s)
@@ -168,12 +167,20 @@ class Worker:
         return self._run([self.ready[i % len(self.ready)] for i in range(steps)])[0]
 
     def _run(self, batches: list[Any]) -> tuple[dict[str, Any], list[Any]]:
-        """Time one step per batch as a block; the clock stops when the device has done all of it."""
+        """Time one step per batch as a block; the clock stops when the device has done all of it.
+
+        Also returns the steps' losses; an operator's outputs are as large as its inputs, and are let go at once.
+        """
         step = self.session.step
         self.session.synchronize()
         cpu = _cpu_s()
         started = time.perf_counter()
-        results = [step(batch) for batch in batches]
+        if self.workload.kind == "operator":
+            results = []
+            for batch in batches:
+                step(batch)
+        else:
+            results = [step(batch) for batch in batches]
         self.session.synchronize()
         wall = time.perf_counter() - started
         block = {"started_s": started, "wall_s": wall, "cpu_s": _cpu_s() - cpu, "steps": len(batches)}

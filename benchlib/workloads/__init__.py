@@ -84,6 +84,7 @@ class Workload:
     gate: Mapping[str, Any] = field(default_factory=dict)
     gate_reason: str = ""
     unit: str = "images"  # what a sample is
+    convolutions: bool = False  # does it convolve? Some knobs are for that alone
     inputs: Callable[[Values, int, np.random.Generator], tuple[np.ndarray, ...]] | None = None
 
     def values(self, given: Values, where: str = "hyperparameters") -> dict[str, Any]:

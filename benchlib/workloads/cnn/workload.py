@@ -37,6 +37,7 @@ WORKLOAD = Workload(
     name="cnn",
     title="Rosetta CNN",
     kind="training",
+    convolutions=True,
     source=(
         "the CIFAR-10 CNN of Karmanov's Rosetta Stone of deep-learning frameworks "
         "(https://github.com/ilkarman/DeepLearningFrameworks); the thesis of Yin (2020) names no network for its "

@@ -11,9 +11,7 @@ WORKLOAD = Workload(
     weights=lambda values: {"weight": Weight((192, 10), "glorot_uniform", (192, 10)), "bias": Weight((10,), "zeros")},
     hyperparameters={
         "image_size": Hyperparameter(8, "pixels", choices=(8,)),
-        "misbehave": Hyperparameter(
-            "", "what goes wrong", choices=("", "die", "hang", "rubbish", "raise", "negative")
-        ),
+        "misbehave": Hyperparameter("", "what goes wrong", choices=("", "die", "hang", "rubbish", "raise", "negative")),
         "burn_ms": Hyperparameter(2.0, "CPU milliseconds of a step"),
     },
     batch_size=32,
