@@ -16,7 +16,7 @@ import benchlib.workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import machine
+from benchlib.measure import machine, processes
 from benchlib.measure.comparison import MODELS_DIFFER, NO_DIFFERENCE, NOT_MEASURED, SLOWER
 
 DOUBLES = Path(__file__).parent / "doubles"
@@ -225,3 +225,16 @@ def test_what_cannot_be_measured_is_refused_before_anything_starts(lab):
 def test_one_repetition_shows_no_difference(lab):
     comparison = lab.compare([toy(), toy(burn_ms=30.0)], repetitions=1, rounds=2, block_s=0.01)
     assert comparison.ratios().set_index("role").loc["condition", "verdict"] == NO_DIFFERENCE
+
+
+def test_scratch_of_killed_workers_is_removed_and_that_of_living_ones_is_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(processes.tempfile, "gettempdir", lambda: str(tmp_path))
+    folders = {name: tmp_path / f"benchlib-worker-{name}" for name in ("killed", "living", "starting")}
+    for folder in folders.values():
+        folder.mkdir()
+    for name in ("killed", "living"):
+        os.utime(folders[name], (0, 0))
+    with subprocess.Popen(["sleep", "60"], cwd=folders["living"]) as living:
+        processes.remove_stale_scratch()
+        living.kill()
+    assert [name for name, folder in folders.items() if folder.exists()] == ["living", "starting"]

@@ -310,6 +310,19 @@ class TestRefused:
         Path("notebooks/second.ipynb").unlink()
         assert run_and_read() == (2, "error: notebooks/second.ipynb is missing\n")
 
+    def test_a_profile_without_parameter_files(self):
+        for file in Path("parameters/quick").iterdir():
+            file.unlink()
+        code, said = run_and_read()
+        assert (code, said) == (
+            2,
+            "error: parameters/quick has no parameter file: add one named like a notebook, as first.yaml\n",
+        )
+
+    def test_a_profile_is_of_the_notebooks_that_it_has_files_for(self):
+        Path("parameters/quick/second.yaml").unlink()
+        assert [item.name for item in suite.plan("quick")] == ["first", "report"]
+
     def test_an_unknown_profile(self):
         code, said = run_and_read(["run", "--profile", "quik"])
         assert (code, said) == (2, "error: unknown profile 'quik': did you mean 'quick'? (there are: quick)\n")

@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -153,8 +154,11 @@ class WorkerProcess:
         self.process.wait()
 
 
+STALE_S = 600.0  # a younger scratch directory may belong to a worker that is just being started
+
+
 def remove_stale_scratch() -> None:
-    """Remove what workers left whose parent was killed: scratch directories that no process works in."""
+    """Remove what workers left whose parent was killed: old scratch directories that no process works in."""
     used = set()
     for process in psutil.process_iter():
         try:
@@ -162,5 +166,7 @@ def remove_stale_scratch() -> None:
         except psutil.Error:
             continue
     for folder in Path(tempfile.gettempdir()).glob("benchlib-worker-*"):
-        if str(folder.resolve()) not in used and folder.stat().st_uid == os.getuid():
+        told = folder.stat()
+        old = time.time() - told.st_mtime > STALE_S
+        if old and str(folder.resolve()) not in used and told.st_uid == os.getuid():
             shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,75 @@
+"""The gate on the real frameworks: equal models pass it, and a model that was made wrong on purpose is caught."""
+
+import shutil
+
+import pytest
+
+from benchlib.condition import Condition
+from benchlib.lab import Lab
+from benchlib.measure import machine
+from benchlib.measure.comparison import MODELS_DIFFER
+
+SMALL = {
+    "batchnorm2d": {"channels": 4, "image_size": 8},
+    "conv2d": {"in_channels": 3, "out_channels": 4, "image_size": 8},
+}
+
+
+def in_mindspore(workload):
+    return Condition(
+        workload=workload, framework="mindspore", lane="tuned", batch_size=4, hyperparameters=SMALL[workload]
+    )
+
+
+@pytest.fixture
+def lab(tmp_path):
+    return Lab(outputs=tmp_path / "outputs", patience_s=120)
+
+
+@pytest.fixture
+def altered(tmp_path, monkeypatch):
+    """Has workers run a copy of benchlib with a text in one of its files replaced."""
+
+    def alter(file, old, new):
+        copy = tmp_path / "copy" / "benchlib"
+        shutil.copytree(machine.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        text = (copy / file).read_text(encoding="utf-8")
+        assert old in text
+        (copy / file).write_text(text.replace(old, new), encoding="utf-8")
+        monkeypatch.setattr(machine, "PACKAGE", copy)
+
+    return alter
+
+
+def wrong_checks(certificate):
+    return {check.name for check in certificate.checks if not check.ok}
+
+
+def test_equal_operators_pass(lab):
+    conditions = [in_mindspore("batchnorm2d"), in_mindspore("conv2d")]
+    certificates = lab.certify(conditions)
+    assert [certificates[c.key].verdict for c in conditions] == ["same", "same"]
+    assert all(check.difference > 0 for check in certificates[conditions[1].key].checks if check.name == "outputs"), (
+        "two frameworks never agree to the last bit: something was compared with itself"
+    )
+
+
+def test_another_batch_norm_momentum_is_caught_by_the_running_statistics_and_gets_no_ratio(lab, altered):
+    altered("workloads/batchnorm2d/mindspore.py", 'momentum=1 - values["momentum"]', 'momentum=values["momentum"]')
+    condition = in_mindspore("batchnorm2d")
+    comparison = lab.compare([condition.but(framework="pytorch"), condition], repetitions=1, rounds=2, block_s=0.01)
+    certificate = comparison.certificates[condition.key]
+    assert certificate.verdict == "different"
+    assert wrong_checks(certificate) == {"state", "evaluation outputs"}, "outputs in training do not depend on it"
+    assert next(check for check in certificate.checks if check.name == "state").at.startswith("state:running_")
+    row = comparison.ratios().set_index("role").loc["condition"]
+    assert row["verdict"] == MODELS_DIFFER
+    assert row[["ratio", "low", "high"]].isna().all()
+
+
+def test_another_padding_is_caught_by_the_outputs(lab, altered):
+    # all the padding below and to the right: the output has the same shape
+    altered("workloads/conv2d/mindspore.py", 'padding=values["padding"]', "padding=(0, 2, 0, 2)")
+    certificate = lab.certify([in_mindspore("conv2d")])[in_mindspore("conv2d").key]
+    assert certificate.verdict == "different"
+    assert {"outputs", "gradients", "evaluation outputs"} <= wrong_checks(certificate)
