@@ -40,7 +40,7 @@ class Knob:
         )
 
 
-_MALLOC = "glibc manual, 'Memory Allocation Tunables'; effect measured by comparing the lanes"
+_MALLOC = "glibc manual, 'Memory Allocation Tunables'"
 
 TUNED = (
     Knob(

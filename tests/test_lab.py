@@ -17,7 +17,7 @@ from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import machine, processes
-from benchlib.measure.comparison import MODELS_DIFFER, NO_DIFFERENCE, NOT_MEASURED, SLOWER
+from benchlib.measure.comparison import MODELS_DIFFER, MODELS_NOT_CHECKED, NO_DIFFERENCE, NOT_MEASURED, SLOWER
 
 DOUBLES = Path(__file__).parent / "doubles"
 QUICK = {"repetitions": 2, "rounds": 3, "block_s": 0.02}
@@ -148,6 +148,14 @@ def test_a_failed_measurement_is_tried_again(lab, monkeypatch):
     assert path.stat().st_mtime_ns > before
 
 
+def _as_baseline(measurements, condition):
+    return [
+        m.model_copy(update={"role": "baseline" if m.condition == condition else "condition"})
+        for m in measurements
+        if m.role != "control"
+    ]
+
+
 def test_a_model_that_differs_is_shown_as_such_and_gets_no_ratio(lab):
     twin = toy().but(framework="twin")
     comparison = lab.compare([toy(), twin], **QUICK)
@@ -159,6 +167,12 @@ def test_a_model_that_differs_is_shown_as_such_and_gets_no_ratio(lab):
     assert row["verdict"] == MODELS_DIFFER
     assert row[["ratio", "low", "high"]].isna().all()
     assert comparison.throughput()["samples_per_second"].notna().all()
+    turned = type(comparison)([twin, toy()], _as_baseline(comparison.measurements, twin), comparison.certificates)
+    assert turned.ratios().set_index("role").loc["condition", "verdict"] == MODELS_DIFFER, (
+        "nor does its being the baseline"
+    )
+    unchecked = type(comparison)([toy(), twin], comparison.measurements, {})
+    assert unchecked.ratios().set_index("role").loc["condition", "verdict"] == MODELS_NOT_CHECKED
     assert sorted(c.verdict for c in Lab(outputs=lab.folder).certificates()) == ["different", "same"]
 
 

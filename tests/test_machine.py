@@ -48,6 +48,38 @@ def test_a_framework_that_is_not_there_is_told_with_what_to_install(monkeypatch)
         machine.require([Condition(workload="cnn", framework="mindspore")])
 
 
+@pytest.fixture
+def kernelspec(tmp_path, monkeypatch):
+    """Registers an interpreter as the kernelspec ``benchlib-pytorch``."""
+
+    def register(python):
+        folder = tmp_path / "kernels" / "benchlib-pytorch"
+        folder.mkdir(parents=True)
+        (folder / "kernel.json").write_text(
+            json.dumps({"argv": [str(python)], "display_name": "x", "language": "python"})
+        )
+        monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+        machine.interpreter.cache_clear()
+
+    yield register
+    machine.interpreter.cache_clear()
+
+
+def test_a_framework_runs_in_the_environment_that_was_registered_for_it(kernelspec, tmp_path):
+    python = tmp_path / "python"
+    python.symlink_to(sys.executable)
+    kernelspec(python)
+    assert machine.interpreter("pytorch") == str(python)
+    assert machine.interpreter("mindspore") == sys.executable
+    assert machine.available("pytorch", "cpu") is None
+
+
+def test_a_registered_environment_that_is_gone_is_told(kernelspec, tmp_path):
+    kernelspec(tmp_path / "gone")
+    with pytest.raises(BenchlibError, match=r"kernelspec 'benchlib-pytorch' starts .*gone, which is not there"):
+        machine.require([Condition(workload="cnn")])
+
+
 def test_a_device_that_is_not_there_is_told_with_what_to_do(monkeypatch):
     monkeypatch.setattr(machine, "gpus", tuple)
     with pytest.raises(BenchlibError, match=r"device 'cuda': the NVIDIA driver shows no GPU"):

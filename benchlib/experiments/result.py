@@ -17,14 +17,15 @@ from benchlib.condition import Condition
 from benchlib.data import files
 from benchlib.data.prepare import prepare
 from benchlib.equivalence import SAME
-from benchlib.measure.comparison import MODELS_DIFFER, NOT_MEASURED, Comparison
+from benchlib.measure.comparison import MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, Comparison
 from benchlib.measure.training import TrainingRuns
 
 if TYPE_CHECKING:
     from IPython.display import HTML
 
 NO_RATIO = {
-    MODELS_DIFFER: "no ratio: the models differ or were not checked (see the certificates)",
+    MODELS_DIFFER: "no ratio: the models differ (see the certificates)",
+    MODELS_NOT_CHECKED: "no ratio: the models could not be checked",
     NOT_MEASURED: "no ratio: not measured (see what failed)",
 }
 """What a sentence says instead of a ratio, by verdict."""

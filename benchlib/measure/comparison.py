@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 
 from benchlib.condition import Condition
-from benchlib.equivalence import Certificate
+from benchlib.equivalence import DIFFERENT, NOT_CHECKED, Certificate
 from benchlib.measure.statistics import Interval, geometric_interval, within_rounds
 from benchlib.measure.steady import STEADY
 from benchlib.results import Measurement, identity
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
-MODELS_DIFFER, NOT_MEASURED = "models differ", "not measured"
+MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED = "models differ", "models not checked", "not measured"
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,11 @@ class Comparison:
 
     def _ratio_row(self, condition: Condition, role: str) -> dict[str, Any]:
         interval = self.ratio(condition, role)
-        certificate = self.certificates.get(condition.key)
-        if certificate is not None and not certificate.same:
-            interval, verdict = Interval(math.nan, math.nan, math.nan, interval.processes), MODELS_DIFFER
-        elif interval.processes == 0:
+        unproved = None if role == "control" else self._unproved(condition)
+        if interval.processes == 0:
             verdict = NOT_MEASURED
+        elif unproved:
+            interval, verdict = Interval(math.nan, math.nan, math.nan, interval.processes), unproved
         elif interval.excludes(1):
             verdict = FASTER if interval.estimate > 1 else SLOWER
         else:
@@ -109,6 +109,16 @@ class Comparison:
             "processes": interval.processes,
         }
         return {**identity(condition), "role": role, **numbers, "verdict": verdict}
+
+    def _unproved(self, condition: Condition) -> str | None:
+        """Why there is no ratio of a condition to the baseline: both must have been certified. None: they have."""
+        verdicts = {
+            certificate.verdict if certificate else NOT_CHECKED
+            for certificate in (self.certificates.get(one.key) for one in (self.baseline, condition))
+        }
+        if DIFFERENT in verdicts:
+            return MODELS_DIFFER
+        return MODELS_NOT_CHECKED if NOT_CHECKED in verdicts else None
 
     def _throughput_row(self, condition: Condition) -> dict[str, Any]:
         role = "baseline" if condition == self.baseline else "condition"

@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -64,17 +65,15 @@ def gpus() -> tuple[dict[str, Any], ...]:
 
 @functools.cache
 def interpreter(framework: str) -> str | None:
-    """The Python that has ``framework``: this one, or that of the kernelspec ``benchlib-<framework>``; None if
-    neither.
+    """The Python that has ``framework``: that of the kernelspec ``benchlib-<framework>`` if somebody made one, else
+    this one; None if neither has it.
     """
-    if importlib.util.find_spec(frameworks.package(framework)):
-        return sys.executable
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
     try:
         return KernelSpecManager().get_kernel_spec(f"benchlib-{framework}").argv[0]
     except NoSuchKernel:
-        return None
+        return sys.executable if importlib.util.find_spec(frameworks.package(framework)) else None
 
 
 @functools.cache
@@ -89,7 +88,13 @@ def versions(framework: str) -> dict[str, str]:
 def available(framework: str, device: str) -> str | None:
     """None if ``framework`` can use ``device`` here; else a sentence that says what is missing and what to do."""
     package = frameworks.package(framework)
-    if interpreter(framework) is None:
+    python = interpreter(framework)
+    if python is not None and shutil.which(python) is None:
+        return (
+            f"framework {framework!r}: kernelspec 'benchlib-{framework}' starts {python}, which is not there: "
+            "register it again, or remove it (jupyter kernelspec remove)"
+        )
+    if python is None:
         return (
             f"framework {framework!r} is not installed: pip install {package} into this environment, or make an "
             f"environment of its own and register it: python -m ipykernel install --user --name benchlib-{framework}"
