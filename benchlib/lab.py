@@ -180,7 +180,11 @@ class Lab:
             prepare_job(one, INITIAL_SEED, self.inputs).depends_on("gate")
             for one in (condition, gate.reference(condition))
         ]
-        return self.folder / "certificates" / f"{key(gate=depends_on, tolerances=equivalence.TOLERANCES)}.json"
+        return (
+            self.folder
+            / "certificates"
+            / f"{key(gate=depends_on, tolerances=equivalence.tolerances(condition.device))}.json"
+        )
 
 
 def require(conditions: Iterable[Condition]) -> None:

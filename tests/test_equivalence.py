@@ -67,3 +67,13 @@ def test_a_worker_that_failed_proves_nothing(arrays):
     assert certificate.verdict == "not checked"
     assert not certificate.same
     assert "the condition failed: it died" in certificate.reason
+
+
+def test_an_accelerator_may_differ_by_what_tf32_rounds_and_no_more(arrays):
+    def on_gpu(factor):
+        found = {name: array * factor for name, array in arrays.items()}
+        return equivalence.certify(REFERENCE.but(device="cuda"), REFERENCE, found, arrays).verdict
+
+    assert on_gpu(1 + 2**-11) == "same"
+    assert on_gpu(1.05) == "different"
+    assert verdict({name: array * (1 + 2**-11) for name, array in arrays.items()}, arrays).verdict == "different"
