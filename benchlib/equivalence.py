@@ -9,7 +9,7 @@ says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -42,12 +42,21 @@ more: the gradient of a bias that the next layer cancels is rounding noise, and 
 
 
 class Check(BaseModel):
-    """One quantity compared: its largest relative difference, where that is, and whether it is within the tolerance."""
+    """One quantity compared over the trials: its largest relative difference, and whether it is within the tolerance.
+
+    ``difference`` (``at`` is where) is that of the trial which agrees best, ``worst`` that of the one which agrees
+    least.
+    Outputs must agree in every trial. The others need one: networks have kinks (the two largest values of a pooling
+    window, or a ReLU's input and 0, may lie within rounding of each other), where rounding decides which way a gradient
+    goes: PyTorch's gradients of ``cnn`` on CIFAR-10 part from themselves there by 0.1 to 1 % when oneDNN is switched
+    off or the mode is graph. Such kinks are met in some trials; another model differs in all of them.
+    """
 
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 
     name: str
     difference: float  # inf: missing, misshapen, or not finite
+    worst: float
     at: str
     tolerance: float
     ok: bool
@@ -108,34 +117,35 @@ def tolerances(device: str) -> Mapping[str, float]:
 def compare(
     found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], allowed: Mapping[str, float]
 ) -> list[Check]:
-    """The checks of two sets of arrays by name (``gradient:conv1.weight``, ``losses`` ...), one per kind."""
-    groups: dict[str, list[str]] = {}
+    """The checks of two sets of arrays by name (``0/gradient:conv1.weight``, ``1/losses`` ...), one per quantity."""
+    trials: dict[str, dict[str, list[str]]] = {}
     for name in sorted(found.keys() | expected.keys()):
-        groups.setdefault(_group(name), []).append(name)
-    return [_check(group, groups[group], found, expected, allowed[group]) for group in allowed if group in groups]
-
-
-def _group(name: str) -> str:
-    return {"gradient": "gradients"}.get(name.split(":")[0], name.split(":")[0])
+        trial, _, quantity = name.partition("/")
+        quantity = {"gradient": "gradients"}.get(quantity.split(":")[0], quantity.split(":")[0])
+        trials.setdefault(quantity, {}).setdefault(trial, []).append(name)
+    return [_check(name, trials[name].values(), found, expected, allowed[name]) for name in allowed if name in trials]
 
 
 def _check(
-    group: str,
-    names: list[str],
+    quantity: str,
+    trials: Iterable[list[str]],
     found: Mapping[str, np.ndarray],
     expected: Mapping[str, np.ndarray],
     tolerance: float,
 ) -> Check:
+    by_trial = sorted(_of_trial(names, found, expected) for names in trials)
+    (best, at), (worst, at_worst) = by_trial[0], by_trial[-1]
+    if quantity == "outputs" or not np.isfinite(worst):
+        best, at = worst, at_worst
+    return Check(name=quantity, difference=best, worst=worst, at=at, tolerance=tolerance, ok=best <= tolerance)
+
+
+def _of_trial(
+    names: list[str], found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]
+) -> tuple[float, str]:
+    """The largest relative difference of some arrays, and the array's name."""
     floor = NEGLIGIBLE * max((float(np.abs(expected[name]).max()) for name in names if name in expected), default=0.0)
-    differences = {name: _difference(found.get(name), expected.get(name), floor) for name in names}
-    at = max(differences, key=differences.get)
-    return Check(
-        name=group,
-        difference=differences[at],
-        at=at,
-        tolerance=tolerance,
-        ok=differences[at] <= tolerance,
-    )
+    return max((_difference(found.get(name), expected.get(name), floor), name) for name in names)
 
 
 def _difference(found: np.ndarray | None, expected: np.ndarray | None, floor: float) -> float:

@@ -139,6 +139,13 @@ class SyntheticLab:
         found = {}
         for condition in conditions:
             difference = 0.1 if self.differs(condition) else 1e-7
-            check = Check(name="outputs", difference=difference, at="outputs", tolerance=1e-5, ok=difference < 1e-5)
+            check = Check(
+                name="outputs",
+                difference=difference,
+                worst=difference,
+                at="outputs",
+                tolerance=1e-5,
+                ok=difference < 1e-5,
+            )
             found[condition.key] = Certificate(condition=condition, reference=conditions[0], checks=[check])
         return found

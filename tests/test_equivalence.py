@@ -13,7 +13,7 @@ REFERENCE = Condition(workload="cnn")
 @pytest.fixture
 def arrays():
     random = np.random.default_rng(0)
-    return {
+    one = {
         "outputs": random.normal(size=(16, 10)).astype(np.float32),
         "gradient:conv1.weight": random.normal(size=(50, 3, 3, 3)).astype(np.float32),
         "gradient:conv1.bias": (1e-9 * random.normal(size=50)).astype(np.float32),
@@ -21,6 +21,11 @@ def arrays():
         "state:conv1.weight": random.normal(size=(50, 3, 3, 3)).astype(np.float32),
         "evaluation outputs": random.normal(size=(16, 10)).astype(np.float32),
     }
+    return {f"{trial}/{name}": array for trial in (0, 1) for name, array in one.items()}
+
+
+def scaled(arrays, name, factor, trials=(0, 1)):
+    return {**arrays, **{f"{trial}/{name}": arrays[f"{trial}/{name}"] * factor for trial in trials}}
 
 
 def verdict(found, expected):
@@ -29,9 +34,8 @@ def verdict(found, expected):
 
 def test_rounding_passes(arrays):
     noisy = {name: (array * (1 + 1e-7)).astype(array.dtype) for name, array in arrays.items()}
-    noisy["gradient:conv1.bias"] = -arrays[
-        "gradient:conv1.bias"
-    ]  # rounding noise: negligible beside the weights' gradient
+    # rounding noise: negligible beside the weights' gradient
+    noisy = scaled(noisy, "gradient:conv1.bias", -1)
     certificate = verdict(noisy, arrays)
     assert certificate.same
     assert {check.name for check in certificate.checks} == set(equivalence.TOLERANCES)
@@ -41,19 +45,28 @@ def test_rounding_passes(arrays):
     "name", ["outputs", "gradient:conv1.weight", "losses", "state:conv1.weight", "evaluation outputs"]
 )
 def test_a_difference_of_a_thousandth_anywhere_is_found(arrays, name):
-    certificate = verdict({**arrays, name: arrays[name] * 1.001}, arrays)
+    certificate = verdict(scaled(arrays, name, 1.001), arrays)
     assert certificate.verdict == "different"
     wrong = [check for check in certificate.checks if not check.ok]
-    assert [check.at for check in wrong] == [name]
+    assert [check.at.partition("/")[2] for check in wrong] == [name]
     assert wrong[0].difference == pytest.approx(0.001, rel=0.01)
+
+
+def test_a_kink_met_in_one_trial_is_no_other_model_but_other_outputs_are(arrays):
+    kink = verdict(scaled(arrays, "gradient:conv1.weight", 1.004, trials=[1]), arrays)
+    assert kink.same
+    gradients = next(check for check in kink.checks if check.name == "gradients")
+    assert gradients.difference == 0
+    assert gradients.worst == pytest.approx(0.004, rel=0.01), "it is shown all the same"
+    assert verdict(scaled(arrays, "outputs", 1.004, trials=[1]), arrays).verdict == "different"
 
 
 @pytest.mark.parametrize(
     "broken",
     [
-        {"outputs": np.full((16, 10), np.nan, np.float32)},
-        {"outputs": np.zeros((16, 9), np.float32)},
-        {"gradient:another": np.zeros(3, np.float32)},
+        {"1/outputs": np.full((16, 10), np.nan, np.float32)},
+        {"1/outputs": np.zeros((16, 9), np.float32)},
+        {"1/gradient:another": np.zeros(3, np.float32)},
     ],
 )
 def test_what_is_missing_misshapen_or_not_finite_differs(arrays, broken):

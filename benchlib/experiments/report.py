@@ -124,8 +124,8 @@ class Report:
         frame.insert(3, "conditions", groups.size().to_numpy())
         caption = (
             "Equivalence: largest relative difference from the reference, PyTorch eager on the CPU, in the same state "
-            "on the same batches, over the conditions that were checked (dropout is off for this, since its masks "
-            "never agree)."
+            "on the same batches, over the conditions that were checked, in the trial that agrees best (outputs: in "
+            "every trial; the certificates have the worst, too). Dropout is off for this, since its masks never agree."
         )
         return tables.html(frame, caption)
 

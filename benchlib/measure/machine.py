@@ -167,6 +167,7 @@ def code_files(condition: Condition, procedure: str) -> list[Path]:
     workload = workloads.folder(condition.workload)
     return [
         *(PACKAGE / "measure" / f"{name}.py" for name in ("channel", "processes", "steady", "worker", procedure)),
+        *([PACKAGE / "measure" / "check.py"] if procedure == "gate" else []),
         PACKAGE / "data" / "batches.py",
         frameworks.file(condition.framework),
         workload / "workload.py",
