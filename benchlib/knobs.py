@@ -85,6 +85,7 @@ THREADS_REASON = (
 )
 
 SCRUBBED_PREFIXES = (
+    "ATEN_",
     "MALLOC_",
     "GLIBC_TUNABLES",
     "ONEDNN_",

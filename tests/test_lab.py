@@ -252,3 +252,9 @@ def test_scratch_of_killed_workers_is_removed_and_that_of_living_ones_is_not(tmp
         processes.remove_stale_scratch()
         living.kill()
     assert [name for name, folder in folders.items() if folder.exists()] == ["living", "starting"]
+
+
+def test_a_worker_that_dies_in_the_gate_is_reported_and_there_is_no_ratio(lab):
+    comparison = lab.compare([toy(), toy(misbehave="raise")], repetitions=1, rounds=2, block_s=0.01)
+    failures = comparison.failures()
+    assert "out of toys" in failures.loc[failures["role"] == "gate", "failure"].iloc[0]

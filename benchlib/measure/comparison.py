@@ -77,8 +77,8 @@ class Comparison:
         return pd.DataFrame([self._throughput_row(condition) for condition in self.conditions])
 
     def failures(self) -> pd.DataFrame:
-        """A row per process that failed: label, repetition, failure."""
-        return failures(self.measurements)
+        """A row per process that failed: label, repetition, failure; workers of the gate included."""
+        return failures(self.measurements, self.certificates.values())
 
     def files(self) -> list[str]:
         """Keys of the files that the measurements lie in."""
@@ -148,7 +148,7 @@ class Comparison:
         }
 
 
-def failures(measurements: Iterable[Measurement]) -> pd.DataFrame:
+def failures(measurements: Iterable[Measurement], certificates: Iterable[Certificate]) -> pd.DataFrame:
     """A row per process that failed: label, role, repetition, seed, failure (what it was, and the end of what the
     worker said).
     """
@@ -156,6 +156,10 @@ def failures(measurements: Iterable[Measurement]) -> pd.DataFrame:
         {"label": str(m.condition), "role": m.role, "repetition": m.repetition, "seed": m.seed, "failure": m.failure}
         for m in measurements
         if not m.ok
+    ]
+    rows += [
+        {"label": str(c.condition), "role": "gate", "repetition": 0, "seed": 0, "failure": c.reason}
+        for c in {c.condition: c for c in certificates if c.reason}.values()
     ]
     return pd.DataFrame(rows, columns=["label", "role", "repetition", "seed", "failure"])
 

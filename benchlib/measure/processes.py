@@ -166,7 +166,10 @@ def remove_stale_scratch() -> None:
         except psutil.Error:
             continue
     for folder in Path(tempfile.gettempdir()).glob("benchlib-worker-*"):
-        told = folder.stat()
+        try:
+            told = folder.stat()
+        except FileNotFoundError:
+            continue  # its worker ended meanwhile
         old = time.time() - told.st_mtime > STALE_S
         if old and str(folder.resolve()) not in used and told.st_uid == os.getuid():
             shutil.rmtree(folder, ignore_errors=True)

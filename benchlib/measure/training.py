@@ -45,8 +45,8 @@ class TrainingRuns:
         return pd.DataFrame([row for m in self.measurements for row in _curve(m)])
 
     def failures(self) -> pd.DataFrame:
-        """A row per run that failed."""
-        return failures(self.measurements)
+        """A row per run that failed; workers of the gate included."""
+        return failures(self.measurements, self.certificates.values())
 
     def files(self) -> list[str]:
         """Keys of the files that the measurements lie in."""
