@@ -170,7 +170,7 @@ def ratio_panel(
     """
     axes.set(xlabel=xlabel, ylabel=ylabel, yscale="log")
     axes.axhline(1, color="0.2", linewidth=0.8, zorder=1.5)
-    controls = frame.drop_duplicates(x)
+    controls = frame.drop_duplicates([x, "control_low", "control_high"])  # equal work is not the same comparison
     ends = controls["control_low"], controls["control_high"]
     axes.vlines(controls[x], *ends, color=GREY, alpha=0.35, linewidth=7, zorder=1)
     spread = _spread(frame[x])

@@ -1,9 +1,10 @@
 """The knobs: settings outside the code that change speed. Every one is declared here, with its value, reason and
 source; none is silent.
 
-Lane ``default`` sets none (the framework as installed); lane ``tuned`` sets those below. Variables that could act as
-knobs are removed from a worker's environment first, so that a user's shell cannot change a lane. ``threads`` of a
-condition is a knob too, in either lane.
+Lane ``default`` is the framework as installed; lane ``tuned`` sets ``TUNED``. What every worker needs so that its
+numbers mean the same as others' is set in both lanes (``ALWAYS``). Variables that could act as knobs are removed from a
+worker's environment first, so that a user's shell cannot change a lane. ``threads`` of a condition is a knob too, in
+either lane.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchlib import workloads
@@ -79,6 +81,36 @@ TUNED = (
     ),
 )
 
+SCRATCH = "{scratch}"
+"""In a knob's value: the worker's own scratch directory, empty at its start."""
+
+ALWAYS = (
+    Knob(
+        "TORCHINDUCTOR_CACHE_DIR",
+        f"{SCRATCH}/inductor",
+        ("pytorch",),
+        ("cpu", "cuda", "npu"),
+        "every process compiles anew, so that first steps can be compared: a cache would favour whoever comes later",
+        "PyTorch documentation, 'Compile Time Caching in torch.compile'",
+    ),
+    Knob(
+        "TORCH_DEVICE_BACKEND_AUTOLOAD",
+        "0",
+        ("pytorch",),
+        ("cpu", "cuda", "npu"),
+        "an installed torch_npu is imported on an NPU only: elsewhere it would fail, or patch torch",
+        "PyTorch documentation, 'Autoloading Out-of-Tree Extension'",
+    ),
+    Knob(
+        "CUDA_DEVICE_ORDER",
+        "PCI_BUS_ID",
+        (),
+        ("cuda",),
+        "CUDA numbers the GPUs as the driver does, so that the GPU watched is the GPU used",
+        "CUDA C++ Programming Guide, 'CUDA Environment Variables'",
+    ),
+)
+
 THREADS_REASON = (
     "the condition asks for so many threads: OpenMP's limit, and the worker is bound to as many cores "
     "(MindSpore's own thread pool heeds the binding only)"
@@ -99,10 +131,16 @@ SCRUBBED_PREFIXES = (
     "PYTORCH_",
     "MS_",
     "CUDA_LAUNCH",
+    "CUDA_DEVICE_ORDER",
     "CUBLAS_",
     "CUDNN_",
     "NVIDIA_TF32",
     "LD_PRELOAD",
+    "PYTHONDEVMODE",
+    "PYTHONMALLOC",
+    "PYTHONOPTIMIZE",
+    "PYTHONPROFILEIMPORTTIME",
+    "PYTHONTRACEMALLOC",
 )
 """Variables with these beginnings are taken out of a worker's environment: they could change speed without being
 declared.
@@ -110,24 +148,25 @@ declared.
 
 
 def of(condition: Condition) -> dict[str, str]:
-    """The knobs set for a condition: environment variables by name."""
-    knobs = {knob.name: knob.value for knob in TUNED if condition.lane == "tuned" and knob.applies(condition)}
+    """The knobs set for a condition: environment variables by name; ``SCRATCH`` in them is not filled in."""
+    declared = [*ALWAYS, *(TUNED if condition.lane == "tuned" else ())]
+    knobs = {knob.name: knob.value for knob in declared if knob.applies(condition)}
     if condition.threads is not None:
         knobs["OMP_NUM_THREADS"] = str(condition.threads)
     return knobs
 
 
-def environment(condition: Condition, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
+def environment(condition: Condition, scratch: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
     """A worker's environment: what is inherited, less what could act as a knob, plus the condition's knobs."""
     clean = {name: value for name, value in inherited.items() if not name.startswith(SCRUBBED_PREFIXES)}
-    return {**clean, **of(condition)}
+    return {**clean, **{name: value.replace(SCRATCH, str(scratch)) for name, value in of(condition).items()}}
 
 
 def ledger(conditions: Iterable[Condition]) -> pd.DataFrame:
     """Every knob that is set for any of the conditions, a row per knob, framework, device and lane."""
     import pandas as pd
 
-    declared = {knob.name: knob for knob in TUNED}
+    declared = {knob.name: knob for knob in (*ALWAYS, *TUNED)}
     rows = {}
     for condition in conditions:
         for name, value in of(condition).items():

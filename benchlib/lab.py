@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -22,12 +23,13 @@ from benchlib.measure import epochs as epochs_procedure
 from benchlib.measure import gate, machine, record
 from benchlib.measure import rounds as rounds_procedure
 from benchlib.measure.comparison import Comparison
-from benchlib.measure.jobs import INITIAL_SEED, key, prepare_job
+from benchlib.measure.jobs import INITIAL_SEED, Job, key, prepare_job
 from benchlib.measure.processes import PATIENCE_S, remove_stale_scratch
 from benchlib.measure.training import TrainingRuns
+from benchlib.measure.turn import turn
 from benchlib.metrics import RANGES
-from benchlib.progress import Progress
-from benchlib.results import Measurement, Store
+from benchlib.progress import Progress, say
+from benchlib.results import ATTEMPTS, Measurement, Store, frame
 from benchlib.workloads import load
 
 ROOT = machine.PACKAGE.parent
@@ -36,8 +38,8 @@ ROOT = machine.PACKAGE.parent
 class Lab:
     """Measures into ``outputs/<profile>`` (or ``outputs``, a folder), and measures nothing that is already there.
 
-    What failed is tried again the next time it is asked for; ``patience_s`` is how long a worker may be silent before
-    it counts as hung.
+    What failed is tried once more the next time it is asked for, together with its baseline; what went well beside it
+    stays. ``patience_s`` is how long a worker may be silent before it counts as hung.
     """
 
     def __init__(
@@ -67,26 +69,27 @@ class Lab:
             members=[job.depends_on("rounds") for job in jobs],
         )
         measured: list[Measurement] = []
-        missing = []
+        missing: list[_Attempt] = []
         for repetition in range(repetitions):
-            stored = self._stored(key(group=group, repetition=repetition))
-            if stored is None:
-                missing.append(repetition)
-            else:
-                measured += stored
+            stored, attempt = self._stored(group, repetition, list(zip(roles, jobs, strict=True)))
+            measured += stored
+            if attempt:
+                missing.append(attempt)
         if missing:
             with Progress(
                 len(missing),
                 f"comparing {len(conditions)} at {conditions[0].workload} batch {conditions[0].batch_size}",
             ) as progress:
-                for repetition in missing:
-                    file = key(group=group, repetition=repetition)
+                for attempt in missing:
                     empty = [
-                        record.begin("comparison", "rounds", group, file, repetition, role, job, repetition)
-                        for role, job in zip(roles, jobs, strict=True)
+                        record.begin("comparison", "rounds", attempt, role, job, attempt.repetition)
+                        for role, job in attempt.members
                     ]
-                    measured += self._kept(rounds_procedure.measure_repetition(empty, jobs, settings, self.patience_s))
-                    progress.step(_told(measured[-len(jobs) :]))
+                    jobs = [job for _, job in attempt.members]
+                    with turn(progress.tell):
+                        done = rounds_procedure.measure_repetition(empty, jobs, settings, self.patience_s)
+                    measured += self._kept(done)
+                    progress.step(_told(done))
         return Comparison(conditions, measured, certificates)
 
     def train(
@@ -111,16 +114,24 @@ class Lab:
         certificates = self.certify(conditions)
         jobs = [prepare_job(condition, seed, self.inputs) for condition in conditions for seed in seeds]
         groups = [key(kind="training", settings=settings.model_dump(), job=job.depends_on("epochs")) for job in jobs]
-        measured = {group: stored[0] for group in groups if (stored := self._stored(group))}
-        missing = [(group, job) for group, job in zip(groups, jobs, strict=True) if group not in measured]
+        measured: dict[str, Measurement] = {}
+        missing: list[_Attempt] = []
+        for group, job in zip(groups, jobs, strict=True):
+            stored, attempt = self._stored(group, 0, [("condition", job)])
+            if stored:
+                measured[group] = stored[-1]  # the last attempt counts
+            if attempt:
+                missing.append(attempt)
         random.Random(0).shuffle(missing)  # so that the machine's drift does not favour whoever comes first
         if missing:
             with Progress(len(missing) * settings.most_epochs, f"training {conditions[0].workload}") as progress:
-                for group, job in missing:
-                    empty = record.begin("training", "epochs", group, group, 0, "condition", job, job.seed)
-                    run = epochs_procedure.measure_run(empty, job, settings, self.patience_s, progress.step)
+                for attempt in missing:
+                    ((role, job),) = attempt.members
+                    empty = record.begin("training", "epochs", attempt, role, job, job.seed)
+                    with turn(progress.tell):
+                        run = epochs_procedure.measure_run(empty, job, settings, self.patience_s, progress.step)
                     progress.total -= settings.most_epochs - len(run.epochs)
-                    measured[group] = self._kept([run])[0]
+                    measured[attempt.group] = self._kept([run])[0]
         return TrainingRuns(conditions, [measured[group] for group in groups], certificates, epochs, threshold)
 
     def certify(self, conditions: Iterable[Condition]) -> dict[str, Certificate]:
@@ -137,35 +148,48 @@ class Lab:
                     progress.step(f"{certificate.condition}: {certificate.verdict}")
         return {name: known[condition.key] for name, condition in gated.items()}
 
-    def certificates(self) -> list[Certificate]:
-        """Every certificate in this outputs folder."""
-        paths = sorted((self.folder / "certificates").glob("*.json"))
-        found = [Certificate.model_validate_json(path.read_text(encoding="utf-8")) for path in paths]
-        return sorted(found, key=lambda certificate: str(certificate.condition))
+    def measurements(self, files: Iterable[str] | None = None) -> pd.DataFrame:
+        """Every measurement in this outputs folder, or in the files with these keys: a row a process, with what it
+        takes to do it again.
+        """
+        return frame(self.store.all(files))
 
-    def measurements(self) -> pd.DataFrame:
-        """Every measurement in this outputs folder, a row a process, with what it takes to do it again."""
-        return self.store.frame()
-
-    def _stored(self, file: str) -> list[Measurement] | None:
-        stored = self.store.load(file)
-        return stored if stored is not None and all(m.ok for m in stored) else None
+    def _stored(
+        self, group: str, repetition: int, members: list[tuple[str, Job]]
+    ) -> tuple[list[Measurement], _Attempt | None]:
+        """What is on disk of a repetition, and the attempt that is missing (None: none is, or all have failed)."""
+        found: list[Measurement] = []
+        for number in range(ATTEMPTS):
+            attempt = _Attempt(group, repetition, number, members)
+            stored = self.store.load(attempt.file)
+            if stored is None:
+                return found, attempt
+            found += stored
+            members = _to_try_again(members, stored)
+            if not members:
+                break
+        return found, None
 
     def _kept(self, measurements: list[Measurement]) -> list[Measurement]:
         self.store.save(measurements)
         return measurements
 
     def _known_certificate(self, condition: Condition) -> Certificate | None:
-        path = self._certificate_path(condition)
-        return Certificate.model_validate_json(path.read_text(encoding="utf-8")) if path.exists() else None
+        try:
+            return Certificate.model_validate_json(self._certificate_path(condition).read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):  # not made yet, or cut: made again in seconds
+            return None
 
     def _certify(self, conditions: list[Condition]) -> Iterator[Certificate]:
         """Certify gated conditions; what could not be checked is not kept, so that it is tried again."""
         everything = {c.key: c for condition in conditions for c in (condition, gate.reference(condition))}
-        found = gate.run(everything.values(), self.inputs, self.patience_s)
+        with turn(say):
+            found = gate.run(everything.values(), self.inputs, self.patience_s)
         for condition in conditions:
             reference = gate.reference(condition)
-            certificate = equivalence.certify(condition, reference, found[condition.key], found[reference.key])
+            certificate = equivalence.certify(
+                condition, reference, found[condition.key], found[reference.key], gate.EXACT.get(condition.device, {})
+            )
             if certificate.checks:
                 path = self._certificate_path(condition)
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -185,6 +209,33 @@ class Lab:
             / "certificates"
             / f"{key(gate=depends_on, tolerances=equivalence.tolerances(condition.device))}.json"
         )
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """Processes that are measured together: by role and job."""
+
+    group: str
+    repetition: int
+    number: int  # 0; or 1, of those that failed
+    members: list[tuple[str, Job]]
+
+    @property
+    def file(self) -> str:
+        """Key of the file that their measurements go to."""
+        return key(group=self.group, repetition=self.repetition, attempt=self.number)
+
+
+def _to_try_again(members: list[tuple[str, Job]], stored: list[Measurement]) -> list[tuple[str, Job]]:
+    """Of ``members`` those whose measurement failed, and the baseline that they are compared with; all, if it is the
+    baseline that failed.
+    """
+    failed = [not m.ok for m in stored]
+    lost = any(bad and m.role == "baseline" for bad, m in zip(failed, stored, strict=True))
+    if not any(failed) or lost:
+        return members if lost else []
+    pairs = zip(members, stored, failed, strict=True)
+    return [member for member, m, bad in pairs if bad or m.role == "baseline"]
 
 
 def require(conditions: Iterable[Condition]) -> None:

@@ -45,6 +45,10 @@ class Progress:
             left = f", {duration(seconds)} left"
         self._show(left + (f": {text}" if text else ""))
 
+    def tell(self, text: str) -> None:
+        """Say something about the work that is going on, such as what it waits for."""
+        self._show(f": {text}")
+
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         taken = duration(time.monotonic() - self._started)
         self._show(f", done in {taken}" if kind is None else f", stopped after {taken} by {kind.__name__}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ from benchlib.errors import BenchlibError
 
 FORMAT = 1
 """Of the files; a reader refuses a newer one by name."""
+
+
+ATTEMPTS = 2
+"""So often a process that fails is started, in as many calls: what cannot work is not tried for ever."""
 
 
 class Record(BaseModel):
@@ -56,8 +61,8 @@ class Sample(Record):
     machine_cpu_percent: float  # all cores, all processes
     worker_cores: float  # cores that the worker used since its sample before
     rss_mib: float
-    gpu_percent: float | None = None
-    gpu_memory_mib: float | None = None  # of the whole device, from the driver
+    gpu_percent: float | None = None  # of the whole device, from the driver, as the next
+    gpu_memory_mib: float | None = None  # that the worker's process holds; None where the driver does not tell
 
 
 class Epoch(Record):
@@ -78,7 +83,9 @@ class Measurement(Record):
     repetition: int
     role: str  # "baseline", "control" (the baseline again, for A/A), "condition"
     condition: Condition
-    seed: int
+    seed: int  # of what a framework draws itself (dropout)
+    initial_seed: int = 0  # of weights and batches
+    attempt: int = 0  # from 0; what fails is tried once more
     started_utc: str
     failure: str | None = None  # what went wrong, with the end of what the worker said; None: nothing
     knobs: dict[str, str] = Field(default_factory=dict)  # set in the worker's environment
@@ -169,14 +176,17 @@ class Store:
             raise BenchlibError(f"{path}: not a whole parquet file ({error}); delete it to measure again") from None
         return [_measurement(row, path) for row in rows]
 
-    def all(self) -> list[Measurement]:
-        """Every measurement in the folder, oldest first."""
-        found = [m for path in sorted(self.folder.glob("*.parquet")) for m in self.load(path.stem)]
+    def all(self, files: Iterable[str] | None = None) -> list[Measurement]:
+        """Every measurement in the files with these keys (None: in the folder), oldest first."""
+        if files is None:
+            files = [path.stem for path in self.folder.glob("*.parquet")]
+        found = [m for file in files for m in self.load(file) or []]
         return sorted(found, key=lambda m: (m.started_utc, m.file, m.repetition))
 
-    def frame(self) -> pd.DataFrame:
-        """Every measurement, a row a process, with what it takes to do it again; seconds and MiB."""
-        return pd.DataFrame([_flat(m) for m in self.all()])
+
+def frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
+    """A row a process, with what it takes to do it again; seconds and MiB."""
+    return pd.DataFrame([_flat(m) for m in measurements])
 
 
 def _row(measurement: Measurement) -> dict[str, Any]:
@@ -218,21 +228,30 @@ def _flat(m: Measurement) -> dict[str, Any]:
         "group": m.group,
         "role": m.role,
         "repetition": m.repetition,
+        "attempt": m.attempt,
         **identity(m.condition),
         "seed": m.seed,
+        "initial_seed": m.initial_seed,
         "started_utc": m.started_utc,
         "failure": m.failure,
         "first_step_s": m.first_step_s,
+        "warm_up_steps": m.warm_up_steps,
+        "warm_up_s": m.warm_up_s,
         "steady": m.steady,
         "blocks": len(m.blocks),
         "steps": sum(block.steps for block in m.blocks),
         "wall_s": sum(block.wall_s for block in m.blocks),
+        "cpu_s": sum(block.cpu_s for block in m.blocks),
+        "idle_cpu_s": sum(block.idle_cpu_s for block in m.blocks),
         "peak_memory_mib": m.memory.get("peak"),
         "knobs": " ".join(f"{name}={value}" for name, value in m.knobs.items()),
+        "settings": " ".join(f"{name}={value}" for name, value in m.settings.items()),
         "versions": " ".join(f"{name} {value}" for name, value in m.versions.items()),
         "cpu": m.machine.get("cpu"),
         "cores": m.machine.get("cores"),
         "gpus": "; ".join(m.machine.get("gpus", [])),
+        "huge_pages": m.machine.get("huge_pages"),
+        "governor": m.machine.get("governor"),
         "code": m.code,
         "commit": m.commit,
     }

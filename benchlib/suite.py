@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from benchlib import experiments, frameworks, lab, progress
+from benchlib.data import prepare
 from benchlib.errors import BenchlibError, unknown
 from benchlib.measure import machine
 
@@ -41,6 +42,7 @@ class Planned:
     name: str
     notebook: Path
     parameters: dict[str, Any]
+    data: dict[str, str]  # the data sets that it reads, and the identity of their images
 
 
 def run(profile: str, outputs: Path | None = None) -> int:
@@ -87,24 +89,28 @@ def plan(profile: str) -> list[Planned]:
             wrong.append(f"{notebook} is missing")
             continue
         try:
-            parameters = {} if name == REPORT and not file.exists() else checked(name, file)
+            parameters, data = ({}, {}) if name == REPORT and not file.exists() else checked(name, file)
         except BenchlibError as error:
             wrong.append(str(error))
         else:
-            planned.append(Planned(name, notebook, parameters))
+            planned.append(Planned(name, notebook, parameters, data))
     if wrong:
         raise BenchlibError("\n".join(wrong))
     return planned
 
 
-def checked(name: str, file: Path) -> dict[str, Any]:
-    """The parameters in ``file``; a BenchlibError if they are wrong or ask for what this machine does not have."""
+def checked(name: str, file: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """The parameters in ``file``, and the identity of each data set that they ask for; a BenchlibError if they are
+    wrong or ask for what this machine does not have.
+    """
     parameters = experiments.load(name, file)
     try:
-        lab.require(experiments.conditions(name, parameters))
+        conditions = experiments.conditions(name, parameters)
+        lab.require(conditions)
+        data = {one: prepare.identity(one) for one in sorted({condition.data for condition in conditions})}
     except BenchlibError as error:
         raise BenchlibError(f"{file}: {error}") from None
-    return parameters.model_dump(mode="json")
+    return parameters.model_dump(mode="json"), data
 
 
 def read_record(folder: Path, name: str) -> dict[str, Any] | None:
@@ -145,7 +151,8 @@ def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) 
     _write(_record_path(folder, item.name), record)
     _say(f"{item.name}: {record['status']} after {progress.duration(record['seconds'])}")
     if record.get("failures"):
-        _say(f"{item.name}: {record['failures']} measurements failed, see the report; the next run tries them again")
+        again = "; the next run tries them again" if record["again"] else ""
+        _say(f"{item.name}: {record['failures']} measurements failed, see the report{again}")
     return record
 
 
@@ -162,10 +169,12 @@ def _execute(item: Planned, folder: Path, target: Path) -> dict[str, Any]:
         error = {"cell": failure.cell, "text": failure.text, "partial": str(partial)}
         return {"kernel": KERNEL, "status": "failed", "error": error}
     os.replace(partial, target)
-    summary = {"failures": 0, "figures": [], "tables": [], "measurements": [], **(summary or {})}
+    summary = {"failures": 0, "again": 0, "figures": [], "tables": [], "measurements": [], **(summary or {})}
     measurements = [f"measurements/{key}.parquet" for key in summary["measurements"]]
-    files = [*summary["figures"], *summary["tables"], *measurements]
-    return {"kernel": KERNEL, "status": "succeeded", "failures": summary["failures"], "files": files}
+    paths = [*summary["figures"], *summary["tables"], *measurements]
+    files = {path: _digest((folder / path).read_bytes()) for path in paths}
+    failed = {name: summary[name] for name in ("failures", "again")}
+    return {"kernel": KERNEL, "status": "succeeded", **failed, "files": files}
 
 
 def _why(record: dict[str, Any] | None, inputs: dict[str, str], folder: Path, target: Path) -> str | None:
@@ -176,11 +185,15 @@ def _why(record: dict[str, Any] | None, inputs: dict[str, str], folder: Path, ta
         return f"started again: it had {'failed' if record['status'] == 'failed' else 'not come to its end'}"
     if changed := [name for name, digest in inputs.items() if record["inputs"].get(name) != digest]:
         return f"started again, for these have changed: {', '.join(changed)}"
-    if record["failures"]:
-        return f"started again: {record['failures']} measurements had failed"
-    for path in (target, *(folder / file for file in record["files"])):
-        if not path.exists():
-            return f"started again: {path} is gone"
+    if record.get("again"):
+        return f"started again: {record['again']} measurements had failed"
+    if not target.exists():
+        return f"started again: {target} is gone"
+    for file, digest in record["files"].items():
+        if not (folder / file).exists():
+            return f"started again: {folder / file} is gone"
+        if _digest((folder / file).read_bytes()) != digest:  # JupyterLab writes to the same folder
+            return f"started again: {folder / file} is not what it made"
     return None
 
 
@@ -194,7 +207,7 @@ def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[st
         "requirements.lock": _digest(lock.read_bytes()) if lock.exists() else "",
         "machine": _digest(environment["machine"]),
         "versions": _digest([environment["interpreter"], environment["versions"], environment["frameworks"]]),
-        "BENCHLIB_DATA": os.environ.get("BENCHLIB_DATA", ""),
+        "data": _digest(item.data),
     }
     if item.name == REPORT:
         records = sorted((folder / "notebooks").glob("[!.]*.json"))

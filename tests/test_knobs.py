@@ -1,5 +1,7 @@
 """No knob is silent: what a worker's environment holds is what the lane declares."""
 
+from pathlib import Path
+
 from benchlib import knobs
 from benchlib.condition import Condition
 
@@ -8,12 +10,13 @@ MINDSPORE = Condition(workload="cnn", framework="mindspore", mode="graph")
 
 
 def test_the_default_lane_sets_nothing_and_the_tuned_lane_what_is_declared():
-    assert knobs.of(TORCH) == {}
+    always = {"TORCHINDUCTOR_CACHE_DIR", "TORCH_DEVICE_BACKEND_AUTOLOAD"}
+    assert knobs.of(TORCH).keys() == always, "what makes processes comparable is in both lanes"
     assert knobs.of(MINDSPORE) == {}
     malloc = {"MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"}
-    assert knobs.of(TORCH.but(lane="tuned")).keys() == malloc
+    assert knobs.of(TORCH.but(lane="tuned")).keys() == malloc | always
     assert knobs.of(MINDSPORE.but(lane="tuned")).keys() == malloc | {"ONEDNN_MAX_CPU_ISA"}
-    assert knobs.of(TORCH.but(lane="tuned", device="cuda")) == {}
+    assert knobs.of(TORCH.but(lane="tuned", device="cuda")).keys() == always | {"CUDA_DEVICE_ORDER"}
     linear = Condition(workload="linear", framework="mindspore", lane="tuned")
     assert knobs.of(linear).keys() == malloc, "the knob for convolutions slows matrix products down"
 
@@ -25,10 +28,13 @@ def test_a_users_shell_cannot_change_a_lane():
         "MALLOC_ARENA_MAX": "1",
         "ONEDNN_MAX_CPU_ISA": "SSE41",
         "MKL_NUM_THREADS": "3",
+        "PYTHONMALLOC": "debug",
     }
-    assert knobs.environment(TORCH, shell) == {"PATH": "/bin"}
-    assert knobs.environment(MINDSPORE.but(lane="tuned"), shell)["ONEDNN_MAX_CPU_ISA"] == "AVX2"
-    assert knobs.environment(TORCH.but(threads=1), shell)["OMP_NUM_THREADS"] == "1"
+    scratch = Path("/scratch")
+    assert knobs.environment(MINDSPORE, scratch, shell) == {"PATH": "/bin"}
+    assert knobs.environment(MINDSPORE.but(lane="tuned"), scratch, shell)["ONEDNN_MAX_CPU_ISA"] == "AVX2"
+    assert knobs.environment(TORCH.but(threads=1), scratch, shell)["OMP_NUM_THREADS"] == "1"
+    assert knobs.environment(TORCH, scratch, shell)["TORCHINDUCTOR_CACHE_DIR"] == "/scratch/inductor"
 
 
 def test_the_ledger_lists_every_knob_that_is_set_with_its_reason():

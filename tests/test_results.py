@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from benchlib import results
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.results import FORMAT, Block, Epoch, Measurement, Sample, Store
@@ -37,7 +38,7 @@ def test_what_is_read_is_what_was_written(tmp_path):
     assert store.load("f") == written
     assert store.load("other") is None
     assert [path.name for path in store.folder.iterdir()] == ["f.parquet"]
-    frame = store.frame()
+    frame = results.frame(store.all())
     assert list(frame["role"]) == ["baseline", "control"]
     assert frame["failure"].tolist() == [None, "it died"] or frame["failure"].isna().tolist() == [True, False]
     assert frame.loc[0, "steps"] == 2

@@ -53,18 +53,35 @@ def test_ratios_are_taken_within_rounds():
 def test_steady_is_when_steps_stop_getting_faster():
     falling = [10.0 * 0.8**i for i in range(20)]
     assert not any(steady.is_steady(falling[:n]) for n in range(20))
-    assert not steady.is_steady([1.0] * 7), "too few to tell"
-    assert steady.is_steady([1.0] * 8)
-    assert steady.is_steady([9.0, 5.0, 2.0, 1.0, *[1.0] * 8])
-    assert steady.is_steady([1.0] * 8 + [5.0]), "one disturbed step does not undo it"
+    assert not steady.is_steady([1.0] * 8), "too few to tell twice"
+    assert steady.is_steady([1.0] * 9)
+    assert steady.is_steady([9.0, 5.0, 2.0, 1.0, *[1.0] * 9])
+    assert steady.is_steady([1.0] * 9 + [5.0]), "one disturbed chunk does not undo it"
+    assert not steady.is_steady([2.0] * 5 + [1.0, 2.0, 2.0, 1.0]), "once is not twice"
 
 
 def test_warm_up_ends_by_rule_or_by_its_limit():
     times = iter([5.0, 3.0, 2.0, 1.5, *[1.0] * 50])
-    taken, verdict = steady.warm_up(lambda: next(times), limit_s=100)
-    assert verdict == steady.STEADY
-    assert 8 <= len(taken) <= 12
+    done = steady.warm_up(lambda steps: steps * next(times), limit_s=100)
+    assert done.verdict == steady.STEADY
+    assert 9 <= done.steps == len(done.times) <= 13
     falling = iter(100 * 0.5**i for i in range(1000))
-    taken, verdict = steady.warm_up(lambda: next(falling), limit_s=120)
-    assert verdict == steady.NOT_STEADY
-    assert taken == [100, 50]
+    done = steady.warm_up(lambda steps: steps * next(falling), limit_s=120)
+    assert done.verdict == steady.NOT_STEADY
+    assert (done.times, done.seconds) == ([100, 50], 150)
+
+
+def test_steps_of_microseconds_are_timed_in_chunks_and_for_long_enough():
+    asked = []
+
+    def timed(steps):
+        asked.append(steps)
+        return 2e-6 * steps
+
+    done = steady.warm_up(timed, limit_s=20)
+    assert asked[0] == 1
+    assert asked[-1] == pytest.approx(10_000, rel=0.01)
+    assert steady.LEAST_S <= done.seconds < 2 * steady.LEAST_S
+    assert done.steps == sum(asked)
+    with pytest.raises(ValueError, match="impossible"):
+        steady.warm_up(lambda steps: -1.0, limit_s=1)

@@ -76,7 +76,7 @@ def checked(name, file):
     parameters = yaml.safe_load(file.read_text())
     if not isinstance(parameters["count"], int):
         raise BenchlibError(f"{file}: count: {parameters['count']!r} is no whole number")
-    return parameters
+    return parameters, {"images": os.environ.get("IMAGES", "")}
 
 
 def make_project(folder, patch, names):
@@ -189,7 +189,7 @@ class TestUnchanged:
     def project(self, tmp_path, monkeypatch):
         make_project(tmp_path / "project", monkeypatch, ["first", "second"])
         Path("requirements.lock").write_text("numpy==1.26.4\n")
-        self.failures = 0
+        self.failures = self.again = 0
 
         def pretend(notebook, parameters, output):
             self.ran.append(notebook.stem)
@@ -198,7 +198,7 @@ class TestUnchanged:
             figure.parent.mkdir(exist_ok=True)
             figure.write_text("<svg/>")
             failures = self.failures if notebook.stem == "first" else 0
-            return {"failures": failures, "figures": [f"figures/{figure.name}"]}
+            return {"failures": failures, "again": self.again, "figures": [f"figures/{figure.name}"]}
 
         monkeypatch.setattr(execution, "execute", pretend)
         assert self.run() == ["first", "second", "report"]
@@ -238,20 +238,29 @@ class TestUnchanged:
         Path("requirements.lock").write_text("numpy==1.26.5\n")
         assert self.run() == ["first", "second", "report"]
         monkeypatch.setenv("BENCHLIB_DATA", "/elsewhere")
+        assert self.run() == [], "it is the images that count, not where they lie"
+        monkeypatch.setenv("IMAGES", "other ones")
         assert self.run() == ["first", "second", "report"]
         monkeypatch.setattr(machine, "describe", lambda: {"cpu": "another"})
         assert self.run() == ["first", "second", "report"]
         assert "for these have changed: machine\n" in self.said
 
-    def test_failed_measurements_are_tried_again_until_there_are_none(self):
-        self.failures = 2
+    def test_failed_measurements_are_tried_again_if_there_is_an_attempt_left(self):
+        self.failures, self.again = 2, 1
         write_parameters("first", count=2)
         assert self.run() == ["first", "report"]
-        assert "first: 2 measurements failed" in self.said
-        self.failures = 0
+        assert "first: 2 measurements failed, see the report; the next run tries them again\n" in self.said
+        self.again = 0
         assert self.run() == ["first", "report"]
-        assert "first: started again: 2 measurements had failed\n" in self.said
+        assert "first: started again: 1 measurements had failed\n" in self.said
+        assert "first: 2 measurements failed, see the report\n" in self.said
         assert self.run() == []
+
+    def test_a_figure_that_someone_else_wrote_there(self):
+        Path("outputs/quick/figures/second.svg").write_text("<svg>drawn in JupyterLab</svg>")
+        assert "second" in self.run()
+        assert "figures/second.svg is not what it made\n" in self.said
+        assert Path("outputs/quick/figures/second.svg").read_text() == "<svg/>"
 
     @pytest.mark.parametrize("path", ["notebooks/first.ipynb", "figures/first.svg", "notebooks/first.json"])
     def test_a_result_that_is_gone(self, path):

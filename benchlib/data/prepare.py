@@ -26,6 +26,11 @@ def require(condition: Condition) -> None:
         cifar10.require()
 
 
+def identity(name: str) -> str:
+    """What the data set's images are, wherever they lie: equal for equal images. Empty where none are read."""
+    return _LOADERS[name].identity() if name in _LOADERS else ""
+
+
 def prepare(condition: Condition, seed: int, inputs: Path) -> Path:
     """The folder under ``inputs`` with the data of ``condition``, for ``batches.Batches``; made if it is not there.
 

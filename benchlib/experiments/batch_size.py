@@ -13,9 +13,12 @@ from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.experiments import parameters as p
 from benchlib.experiments.metric import Metric
 from benchlib.experiments.result import (
+    PROCESSES,
     Result,
     data_note,
     different_models,
+    indicators,
+    processes,
     ratio_text,
     ratios,
     throughputs,
@@ -70,7 +73,7 @@ class BatchSize(Result):
     """Indicators and ratios by batch size, and the metric after some epochs by batch size."""
 
     notebook = "batch_size"
-    in_report = ("ratios", "metric")
+    in_report = ("ratios", "processes", "metric")
     title = "Batch size"
 
     def __init__(
@@ -91,12 +94,14 @@ class BatchSize(Result):
         return found + self.metric.findings(self.runs) + different_models(self.runs)
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
-        """``indicators``, ``ratios``, ``metric`` and ``runs``."""
+        """``indicators``, ``processes``, ``ratios``, ``metric`` and ``runs``."""
+        frame = throughputs(self.comparisons)
         return {
             "indicators": (
                 "Each framework at each batch size: means over processes, with 95 % intervals.",
-                throughputs(self.comparisons),
+                indicators(frame),
             ),
+            "processes": (PROCESSES, processes(frame)),
             "ratios": (
                 "Throughput relative to the first framework at the same batch size.",
                 ratios(self.comparisons),
@@ -123,7 +128,7 @@ class BatchSize(Result):
             "cpu_percent": ("CPU (% of the machine)", False),
             "memory_mib": ("peak memory (MiB)", False),
             "gpu_percent": ("GPU (%)", False),
-            "gpu_memory_mib": ("GPU memory (MiB)", False),
+            "gpu_memory_mib": ("GPU memory of the process (MiB)", False),
         }
         shown = {name: how for name, how in shown.items() if "gpu" not in name or frame[name].notna().any()}
         figure, panels = figures.panels(-(-len(shown) // 2), 2, height=2.0)

@@ -11,7 +11,7 @@ from pydantic import model_validator
 from benchlib import figures, tables
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.experiments import parameters as p
-from benchlib.experiments.result import Result, ratio_text, ratios, throughputs
+from benchlib.experiments.result import PROCESSES, Result, processes, ratio_text, ratios, throughputs
 from benchlib.lab import Lab
 from benchlib.measure import machine
 
@@ -20,7 +20,7 @@ INDICATORS = {
     "cpu_percent": "CPU (% of the machine)",
     "memory_mib": "peak memory (MiB)",
     "gpu_percent": "GPU (%)",
-    "gpu_memory_mib": "GPU memory (MiB)",
+    "gpu_memory_mib": "GPU memory of the process (MiB)",
 }
 """What the experiment shows of each condition, with units."""
 
@@ -64,7 +64,7 @@ class Devices(Result):
     """Steps per second, CPU, memory and GPU of each subject on each device, and ratios to its CPU with all threads."""
 
     notebook = "devices"
-    in_report = ("indicators", "ratios")
+    in_report = ("indicators", "ratios", "processes")
     title = "Devices"
 
     def findings(self) -> list[str]:
@@ -75,7 +75,7 @@ class Devices(Result):
         ]
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
-        """``indicators``, ``ratios``, and ``processes``: all that is known of the processes."""
+        """``indicators``, ``ratios`` and ``processes``."""
         frame = self._indicators()
         measured = [*tables.MEASURED, *(f"{name}_{end}" for name in tables.MEASURED for end in ("low", "high"))]
         shown = [*INDICATORS, "steps_per_second_low", "steps_per_second_high", "processes", "failed"]
@@ -85,7 +85,7 @@ class Devices(Result):
                 frame[[*(name for name in frame if name not in measured), *shown]],
             ),
             "ratios": ("Throughput relative to the same framework on the CPU with all threads.", self._ratios()),
-            "processes": ("The same conditions, with times and memory of the processes.", frame),
+            "processes": (PROCESSES, processes(frame)),
         }
 
     @figures.styled
@@ -139,10 +139,12 @@ def _comparisons(parameters: Parameters, devices: list[str] | None) -> list[list
 def _missing(parameters: Parameters) -> list[str]:
     """What this machine has no GPU for, in words."""
     if machine.devices() == ["cpu"]:
-        return [
-            "There is no GPU here, so the CPU is compared with itself at other numbers of threads. "
-            + _reasons(parameters)
-        ]
+        there = (
+            f"No framework here can use the GPU ({machine.gpus()[0]['name']})"
+            if machine.gpus()
+            else "There is no GPU here"
+        )
+        return [f"{there}, so the CPU is compared with itself at other numbers of threads. {_reasons(parameters)}"]
     return [text] if (text := _reasons(parameters)) else []
 
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from pydantic import BaseModel, model_validator
+from pydantic import BaseModel, BeforeValidator, model_validator
 
 from benchlib import figures, tables, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.experiments import parameters as p
-from benchlib.experiments.result import Result, counts_text, ratio_text, ratios, throughputs
+from benchlib.experiments.result import (
+    PROCESSES,
+    Result,
+    counts_text,
+    indicators,
+    processes,
+    ratio_text,
+    ratios,
+    throughputs,
+)
 from benchlib.lab import Lab
 from benchlib.measure.comparison import Comparison
 from benchlib.validation import Strict
@@ -26,7 +35,8 @@ class Operator(BaseModel):
     workload: WorkloadName
     batch_size: p.BatchSize
     hyperparameters: dict[str, Any]
-    vary: dict[str, p.Grid[p.Count]]  # batch_size, or a hyperparameter, to its values beside the base's
+    # batch_size, or a hyperparameter, to its values beside the base's
+    vary: Annotated[dict[str, p.Grid[p.Count]], BeforeValidator(p.not_empty)]
 
 
 class Parameters(p.Parameters):
@@ -48,6 +58,12 @@ class Parameters(p.Parameters):
                 raise ValueError(
                     f"operators.{number}.workload: {operator.workload!r}: is no operator; choose {', '.join(known)}"
                 )
+            for part in ("hyperparameters", "vary"):
+                if "passes" in getattr(operator, part):
+                    raise ValueError(
+                        f"operators.{number}.{part}.passes: every operator runs with every kind of pass: take it out, "
+                        "and list the kinds under passes"
+                    )
         conditions(self)
         return self
 
@@ -67,7 +83,7 @@ class Operators(Result):
     """Ratios of each operator at each size."""
 
     notebook = "operators"
-    in_report = ("ratios",)
+    in_report = ("ratios", "processes")
     title = "Operators"
 
     def __init__(self, parameters: Parameters, lab: Lab, comparisons: list[Comparison]) -> None:
@@ -81,14 +97,16 @@ class Operators(Result):
         return [_sentence(*names, rows.sort_values("million_multiply_adds")) for names, rows in groups]
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
-        """``ratios`` and ``indicators``."""
-        indicators = [throughputs([one]).assign(**_size(one.baseline)) for one in self.measured]
+        """``ratios``, ``indicators`` and ``processes``."""
+        sized = [throughputs([one]).assign(**_size(one.baseline)) for one in self.measured]
+        frame = _without_parts(pd.concat(sized, ignore_index=True))
         return {
             "ratios": ("Throughput relative to the first framework at the same size.", _without_parts(self._ratios())),
             "indicators": (
                 "Each operator in each framework: means over processes, with 95 % intervals.",
-                _without_parts(pd.concat(indicators, ignore_index=True)),
+                indicators(frame),
             ),
+            "processes": (PROCESSES, processes(frame)),
         }
 
     @figures.styled

@@ -41,9 +41,11 @@ class Subject(BaseModel):
         return f"{self.framework} {self.mode} {self.lane}"
 
 
-def _not_empty(values: object) -> object:
-    if isinstance(values, list) and not values:
-        raise ValueError("there is nothing to measure in an empty list; give at least one value")
+def not_empty(values: object) -> object:
+    """For a validator: refuse an empty list, or an empty mapping to lists."""
+    if isinstance(values, list | dict) and not values:
+        kind = "list" if isinstance(values, list) else "mapping"
+        raise ValueError(f"there is nothing to measure in an empty {kind}; give at least one value")
     return values
 
 
@@ -55,7 +57,7 @@ def _each_once(values: list) -> list:
 
 
 Item = TypeVar("Item")
-Grid = Annotated[list[Item], BeforeValidator(_not_empty), AfterValidator(_each_once)]
+Grid = Annotated[list[Item], BeforeValidator(not_empty), AfterValidator(_each_once)]
 """A list of values, at least one, each once."""
 
 BatchSize = Annotated[int, Field(ge=1)]

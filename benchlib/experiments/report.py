@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import html
+import json
+import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import scrapbook
 
-from benchlib import experiments, figures, suite, tables
+from benchlib import experiments, figures, suite, tables, workloads
 from benchlib.condition import Condition
 from benchlib.equivalence import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.experiments import parameters as p
 from benchlib.experiments.result import show_failed, subject_of
 from benchlib.lab import Lab
-from benchlib.measure import machine
+from benchlib.results import Measurement
+from benchlib.results import frame as frame_of
 
 if TYPE_CHECKING:
     from IPython.display import HTML
@@ -69,23 +73,54 @@ class Report:
             for notebook, summary in self.summaries.items()
             for condition in summary["conditions"]
         ]
-        names = ["notebook", "workload", "data", "subject", "precision", "device"]
+        names = ["notebook", "workload", "data", "image size", "subject", "precision", "device"]
+        for row in rows:
+            row["image size"] = row["hyperparameters"].get("image_size", "")
         groups = pd.DataFrame(rows, columns=[*names, "batch_size"]).groupby(names, sort=False)["batch_size"]
         frame = pd.DataFrame({"batch sizes": groups.agg(_list), "conditions": groups.size()}).reset_index()
-        return tables.html(frame, "What was compared.")
+        used = [workloads.load(name) for name in dict.fromkeys(frame["workload"])]
+        sources = tables.bullets(f"{workload.name}: {workload.source}." for workload in used)
+        return _html([tables.html(frame, "What was compared.").data, sources.data])
 
     def show_machine(self) -> HTML:
-        """The machine, and the versions that the measurements recorded."""
-        measured = self.lab.measurements()
-        told = {**machine.describe(), "memory (GiB)": machine.describe()["memory_gib"]}
-        del told["memory_gib"]
-        rows = [(name.replace("_", " "), _text(value)) for name, value in told.items()]
-        if len(measured):
-            used = measured[["framework", "versions"]].drop_duplicates()
-            rows += list(used.itertuples(index=False, name=None))
-            rows.append(("code", ", ".join(sorted(set(measured["commit"])))))
+        """The machines that the measurements were made on, the versions in use, and the code."""
+        measured = self._measurements()
+        rows = [row for one in _distinct(m.machine for m in measured) for row in _machine_rows(one)]
+        for name in dict.fromkeys(m.condition.framework for m in measured):
+            for versions in _distinct(m.versions for m in measured if m.condition.framework == name and m.versions):
+                rows.append((name, " ".join(f"{package} {version}" for package, version in versions.items())))
+        rows.append(("code", ", ".join(sorted({m.commit for m in measured}))))
         frame = pd.DataFrame(rows, columns=["what", "it is"])
         return tables.html(frame, "The machine, and the versions of what was measured.")
+
+    def show_settings(self) -> HTML:
+        """What was in force in the workers, read back from the frameworks after the first step."""
+        rows = [
+            {
+                "subject": subject_of(m.condition),
+                "device": m.condition.device,
+                "threads": m.condition.threads,
+                **m.settings,
+            }
+            for m in self._measurements()
+            if m.settings
+        ]
+        if not rows:
+            return tables.bullets(["There are no measurements."])
+        frame = pd.DataFrame(rows)
+        names = ["subject", "device", "threads"]
+        settings = [name for name in frame if name not in names]
+        groups = frame.fillna({"threads": 0}).groupby(names, sort=False)
+        told = (
+            groups[settings]
+            .agg(lambda values: ", ".join(dict.fromkeys(_text(v) for v in values.dropna())))
+            .reset_index()
+        )
+        text = told[settings].apply(
+            lambda row: "; ".join(f"{name} {row[name]}" for name in settings if row[name]), axis=1
+        )
+        shown = told[names].assign(threads=told["threads"].replace(0, math.nan), settings=text)
+        return tables.html(shown, "Settings in force, read back from the frameworks after the first step.")
 
     def show_results(self) -> HTML:
         """By notebook, all figures and the tables that carry the findings."""
@@ -116,7 +151,11 @@ class Report:
 
     def show_certificates(self) -> HTML:
         """Is each condition's model the reference's, and how far apart are they? Those that are not, one by one."""
-        rows = [_certified(certificate) for certificate in self.lab.certificates()]
+        told = dict.fromkeys(one for summary in self.summaries.values() for one in summary["certificates"])
+        certificates = [Certificate.model_validate_json(one) for one in told]
+        if not certificates:
+            return tables.bullets(["No model was checked."])
+        rows = [_certified(certificate) for certificate in certificates]
         names = ["workload", "subject", "device", "verdict"]
         checks = list(dict.fromkeys(name for row in rows for name in row if name not in names))
         groups = pd.DataFrame(rows, columns=[*names, *checks]).groupby(names, sort=False)
@@ -125,9 +164,9 @@ class Report:
         caption = (
             "Equivalence: largest relative difference from the reference, PyTorch eager on the CPU, in the same state "
             "on the same batches, over the conditions that were checked, in the trial that agrees best (outputs: in "
-            "every trial; the certificates have the worst, too). Dropout is off for this, since its masks never agree."
+            "every trial; the certificates have the worst, too)."
         )
-        return tables.html(frame, caption)
+        return _html([tables.html(frame, caption).data, tables.bullets(_neutralised(certificates)).data])
 
     def show_knobs(self) -> HTML:
         """The ledger of knobs: every setting outside the code that was set, for what, and why."""
@@ -146,7 +185,7 @@ class Report:
 
     def show_again(self) -> HTML:
         """A row for each comparison and training run: its key, under which its measurements lie on disk."""
-        measured = self.lab.measurements()
+        measured = frame_of(self._measurements())
         if not len(measured):
             return tables.bullets(["There are no measurements."])
         groups = measured.groupby(["kind", "group"], sort=False)
@@ -159,8 +198,15 @@ class Report:
         ).reset_index()
         path = tables.save(measured, self.lab.folder / "tables", "measurements")
         path = path.relative_to(self.lab.folder)
-        caption = f"All measurements; {path} has a row for each process, with versions, knobs and code."
+        caption = (
+            f"All measurements of this report; {path} has a row for each process, with versions, knobs and code. "
+            "Seeds are those of dropout; a comparison's weights and batches have seed 0, a training run's have its own."
+        )
         return tables.html(frame, caption)
+
+    def _measurements(self) -> list[Measurement]:
+        """Those that the summaries are made of; the folder may hold others, of older code or parameters."""
+        return self.lab.store.all({file for summary in self.summaries.values() for file in summary["measurements"]})
 
 
 def _why_missing(folder: Path, notebook: str) -> str:
@@ -188,6 +234,26 @@ def _certified(certificate: Certificate) -> dict[str, Any]:
     checks = {check.name: check.difference for check in certificate.checks}
     named = {"workload": condition.workload, "subject": subject_of(condition), "device": condition.device}
     return {**named, "verdict": verdict, **checks}
+
+
+def _neutralised(certificates: list[Certificate]) -> list[str]:
+    """For each workload what was switched off or set for the gate only, and why."""
+    told = {}
+    for certificate in certificates:
+        workload = workloads.load(certificate.condition.workload)
+        if certificate.neutralised:
+            values = ", ".join(f"{name} {value}" for name, value in certificate.neutralised.items())
+            told[f"{workload.name}, for the gate only: {values} ({workload.gate_reason})."] = None
+    return list(told)
+
+
+def _machine_rows(told: dict[str, Any]) -> list[tuple[str, str]]:
+    names = {"memory_gib": "memory (GiB)", "huge_pages": "huge pages"}
+    return [(names.get(name, name), _text(value)) for name, value in told.items()]
+
+
+def _distinct(values: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    return list({json.dumps(value, sort_keys=True): value for value in values}.values())
 
 
 def _resolution(frame: pd.DataFrame) -> dict[str, Any]:

@@ -60,13 +60,18 @@ class Result(ABC):
         """What :meth:`draw` gives, drawn once."""
         return self.draw()
 
+    def warnings(self) -> list[str]:
+        """What makes some of the numbers less sure than they look: processes that were not steady, or not alone."""
+        compared = [measured for measured in self.measured if isinstance(measured, Comparison)]
+        return disturbances(throughputs(compared)) if compared else []
+
     def failures(self) -> pd.DataFrame:
         """What failed, a row a process."""
         return pd.concat([measured.failures() for measured in self.measured], ignore_index=True)
 
     def show_findings(self) -> HTML:
         """The findings, and what a reader has to know besides, as a list."""
-        return tables.bullets([*self.findings(), *self.notes])
+        return tables.bullets([*self.findings(), *self.warnings(), *self.notes])
 
     def show_figure(self, name: str) -> HTML:
         """A figure with its caption."""
@@ -96,16 +101,19 @@ class Result(ABC):
             paths["tables"].append(path.relative_to(self.folder).as_posix())
             captions[paths["tables"][-1]] = caption
         conditions = [condition for measured in self.measured for condition in measured.conditions]
+        certificates = [each for measured in self.measured for each in measured.certificates.values()]
         failed = self.failures()
         return {
             "title": self.title,
-            "findings": self.findings(),
+            "findings": [*self.findings(), *self.warnings()],
             "notes": self.notes,
             **paths,
             "captions": captions,
             "in_report": [f"tables/{self.notebook}_{name}.csv" for name in self.in_report],
             "failures": len(failed),
+            "again": int(failed["again"].sum()),
             "failed": failed.astype(str).to_dict("records"),
+            "certificates": [one.model_dump_json() for one in {one.condition: one for one in certificates}.values()],
             "measurements": sorted({file for measured in self.measured for file in measured.files()}),
             "conditions": [condition.model_dump(mode="json") for condition in dict.fromkeys(conditions)],
             "knobs": knobs.ledger(conditions).to_dict("records"),
@@ -154,6 +162,57 @@ def throughputs(comparisons: Iterable[Comparison]) -> pd.DataFrame:
         "steps_per_second_high": 1000 / frame["step_ms_low"],
     }
     return with_subject(frame.assign(**steps))
+
+
+def indicators(frame: pd.DataFrame) -> pd.DataFrame:
+    """Of :func:`throughputs`, what the experiment asks for."""
+    return frame.drop(columns=list(OF_PROCESSES))
+
+
+def processes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Of :func:`throughputs`, how it went in the processes."""
+    measured = [
+        name for name in tables.MEASURED if name in frame and name not in {*OF_PROCESSES, "processes", "failed"}
+    ]
+    ends = [f"{name}_{end}" for name in measured for end in ("low", "high") if f"{name}_{end}" in frame]
+    return frame.drop(columns=[*measured, *ends])
+
+
+OF_PROCESSES = (
+    "cores_used",
+    "memory_import_mib",
+    "device_peak_mib",
+    "first_step_s",
+    "warm_up_s",
+    "steady",
+    "idle_cores",
+)
+PROCESSES = (
+    "How it went in the processes: means over them. First step: with compilation. Steady: the share that was by the "
+    "warm-up's rule when its blocks began. Cores of others: what the other workers of the comparison, who should "
+    "sleep, used meanwhile, beside the process where it was worst."
+)
+"""The caption of :func:`processes`."""
+
+DISTURBED = 0.02
+"""Cores that the other workers use meanwhile: more is told. Sleeping ones use a thousandth."""
+
+
+def disturbances(frame: pd.DataFrame) -> list[str]:
+    """A sentence for each row of :func:`throughputs` whose processes were not steady, or whose others did not sleep."""
+    told = []
+    for _, row in frame.iterrows():
+        if row["steady"] < 1:
+            told.append(
+                f"{row['label']}: {row['steady']:.0%} of its processes were steady when their blocks began; the others "
+                "were still getting faster when the time for warm-up was over, so its throughput may be too low."
+            )
+        if row["idle_cores"] > DISTURBED:
+            told.append(
+                f"{row['label']}: the other workers of the comparison used up to {tables.number(row['idle_cores'], 2)} "
+                "cores while it was measured; they should sleep."
+            )
+    return told
 
 
 def ratio_text(row: pd.Series) -> str:

@@ -10,6 +10,7 @@ the clock, and compiling them too would cost every process another 15 seconds or
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -186,6 +187,13 @@ class Session:
 def _device(name: str) -> torch.device:
     if name == "cpu":
         return torch.device("cpu")
+    if name == "npu":
+        try:
+            importlib.import_module("torch_npu")  # brings the device into torch
+        except ImportError as error:
+            raise BenchlibError(
+                f"device 'npu': torch_npu cannot be imported ({error}): install it, see environments/ascend.txt"
+            ) from None
     found = torch.accelerator.current_accelerator(check_available=True)
     if found is None or found.type != name:
         raise BenchlibError(

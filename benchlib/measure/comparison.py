@@ -17,7 +17,7 @@ from benchlib.condition import Condition
 from benchlib.equivalence import DIFFERENT, NOT_CHECKED, Certificate
 from benchlib.measure.statistics import Interval, geometric_interval, within_rounds
 from benchlib.measure.steady import STEADY
-from benchlib.results import Measurement, identity
+from benchlib.results import ATTEMPTS, Measurement, identity
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
 MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED = "models differ", "models not checked", "not measured"
@@ -48,11 +48,11 @@ class Comparison:
         """Throughput of ``condition`` over that of the baseline, with its 95 % interval over processes. Says nothing
         of equivalence.
         """
-        by_repetition = {m.repetition: _seconds_by_round(m) for m in self._of(self.baseline, "baseline")}
+        baselines = {m.file: _seconds_by_round(m) for m in self._of(self.baseline, "baseline")}
         logs = [
-            within_rounds(by_repetition[m.repetition], _seconds_by_round(m))
+            within_rounds(baselines[m.file], _seconds_by_round(m))
             for m in self._of(condition, role)
-            if m.repetition in by_repetition
+            if m.file in baselines  # those of a file were measured together
         ]
         return geometric_interval([value for value in logs if math.isfinite(value)])
 
@@ -72,7 +72,10 @@ class Comparison:
 
         ``cpu_percent`` is the worker's share of the machine, ``cores_used`` its CPU seconds per second; memory in MiB
         (2**20 bytes): ``memory_mib`` the process's peak resident set, ``memory_import_mib`` that after importing the
-        framework; GPU figures are nan where there is none.
+        framework; ``gpu_percent`` is of the whole device and ``gpu_memory_mib`` what the worker's process holds of it,
+        from the driver; ``device_peak_mib`` the most that the framework's allocator gave out; nan where nobody tells.
+        ``idle_cores`` are the cores that the other workers, who should sleep, used meanwhile, beside the process where
+        it was worst.
         """
         return pd.DataFrame([self._throughput_row(condition) for condition in self.conditions])
 
@@ -140,28 +143,51 @@ class Comparison:
             "memory_import_mib": _mean(good, lambda m: m.memory["after_import"]),
             "gpu_percent": _mean_traced(good, "gpu_percent"),
             "gpu_memory_mib": _mean_traced(good, "gpu_memory_mib"),
+            "device_peak_mib": _mean(good, lambda m: m.memory.get("device_peak", math.nan)),
             "first_step_s": _mean(good, lambda m: m.first_step_s),
             "warm_up_s": _mean(good, lambda m: m.warm_up_s),
             "steady": _mean(good, lambda m: float(m.steady == STEADY)),
+            "idle_cores": max((_idle_cores(m) for m in good), default=math.nan),
             "processes": len(good),
-            "failed": len(every) - len(good),
+            "failed": len(_failed(every)),
         }
 
 
 def failures(measurements: Iterable[Measurement], certificates: Iterable[Certificate]) -> pd.DataFrame:
-    """A row per process that failed: label, role, repetition, seed, failure (what it was, and the end of what the
-    worker said).
+    """A row per process that failed in its last attempt: label, role, repetition, seed, failure (what it was, and the
+    end of what the worker said), and whether it will be tried ``again``.
     """
     rows = [
-        {"label": str(m.condition), "role": m.role, "repetition": m.repetition, "seed": m.seed, "failure": m.failure}
-        for m in measurements
-        if not m.ok
+        {
+            "label": str(m.condition),
+            "role": m.role,
+            "repetition": m.repetition,
+            "seed": m.seed,
+            "failure": m.failure,
+            "again": m.attempt + 1 < ATTEMPTS,
+        }
+        for m in _failed(measurements)
     ]
     rows += [
-        {"label": str(c.condition), "role": "gate", "repetition": 0, "seed": 0, "failure": c.reason}
+        {
+            "label": str(c.condition),
+            "role": "gate",
+            "repetition": 0,
+            "seed": 0,
+            "failure": c.reason,
+            "again": True,
+        }
         for c in {c.condition: c for c in certificates if c.reason}.values()
     ]
-    return pd.DataFrame(rows, columns=["label", "role", "repetition", "seed", "failure"])
+    return pd.DataFrame(rows, columns=["label", "role", "repetition", "seed", "failure", "again"])
+
+
+def _failed(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """The last attempts of what has failed in all of them."""
+    attempts: dict[tuple, list[Measurement]] = {}
+    for m in measurements:
+        attempts.setdefault((m.group, m.role, m.condition.key, m.repetition, m.seed), []).append(m)
+    return [tried[-1] for tried in attempts.values() if not any(m.ok for m in tried)]
 
 
 def _seconds_by_round(m: Measurement) -> dict[int, float]:
@@ -171,6 +197,10 @@ def _seconds_by_round(m: Measurement) -> dict[int, float]:
 
 def _cores_used(m: Measurement) -> float:
     return sum(block.cpu_s for block in m.blocks) / sum(block.wall_s for block in m.blocks)
+
+
+def _idle_cores(m: Measurement) -> float:
+    return sum(block.idle_cpu_s for block in m.blocks) / sum(block.wall_s for block in m.blocks)
 
 
 def _mean(measurements: list[Measurement], of: Callable[[Measurement], float]) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 from benchlib.data import files
 from benchlib.measure import record
 from benchlib.measure.jobs import Job
-from benchlib.measure.processes import WorkerFailed, WorkerProcess
+from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
 from benchlib.measure.sampler import Sampler
 from benchlib.metrics import METRICS
 from benchlib.results import Block, Epoch, Measurement
@@ -38,27 +38,33 @@ def measure_run(
     """Fill ``measurement`` with a training run and return it; a failure is recorded, with the epochs before it kept."""
     worker = None
     try:
-        worker = WorkerProcess(job.condition, job.seed, patience_s)
-        record.opened(measurement, worker)
-        record.built(measurement, worker, job)
-        record.first_step(measurement, worker)
-        worker.ask("reset")
-        sampler = Sampler(worker)
-        for number in range(1, settings.most_epochs + 1):
-            epoch = _epoch(measurement, worker, job, sampler, number)
-            measurement.epochs.append(epoch)
-            progress(
-                f"{job.condition}, seed {job.seed}, epoch {number}: loss {epoch.loss:.3f}, metric {epoch.metric:.3f}"
-            )
-            if number >= settings.epochs and _is_settled(measurement.epochs, settings.threshold):
-                break
-        record.memory(measurement, worker)
+        with faults(None):
+            worker = WorkerProcess(job.condition, job.seed, patience_s)
+        with faults(worker):
+            _train(measurement, worker, job, settings, progress)
     except WorkerFailed as failure:
         measurement.failure = str(failure)
     finally:
         if worker is not None:
             worker.end()
     return measurement
+
+
+def _train(
+    measurement: Measurement, worker: WorkerProcess, job: Job, settings: Settings, progress: Callable[[str], None]
+) -> None:
+    record.opened(measurement, worker)
+    record.built(measurement, worker, job)
+    record.first_step(measurement, worker)
+    worker.ask("reset")
+    sampler = Sampler(worker)
+    for number in range(1, settings.most_epochs + 1):
+        epoch = _epoch(measurement, worker, job, sampler, number)
+        measurement.epochs.append(epoch)
+        progress(f"{job.condition}, seed {job.seed}, epoch {number}: loss {epoch.loss:.3f}, metric {epoch.metric:.3f}")
+        if number >= settings.epochs and _is_settled(measurement.epochs, settings.threshold):
+            break
+    record.memory(measurement, worker)
 
 
 def _is_settled(epochs: list[Epoch], threshold: float | None) -> bool:

@@ -13,11 +13,16 @@ import numpy as np
 
 from benchlib import workloads
 from benchlib.condition import Condition
-from benchlib.measure.jobs import INITIAL_SEED, prepare_job
-from benchlib.measure.processes import WorkerFailed, WorkerProcess
+from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
+from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
 
 BATCH_SIZE = 4  # at most: so small that most trials meet no kink (see ``equivalence``), and quick everywhere
 STEPS = 3  # of a trial: momentum shows from the second on
+
+EXACT = {"cuda": {"NVIDIA_TF32_OVERRIDE": "0"}}
+"""Set for the gate's workers, by device: NVIDIA's libraries then compute fp32 as fp32, and rounding to TF32 (10 bits
+after the point) does not hide another model.
+"""
 
 
 def gated(condition: Condition) -> Condition:
@@ -49,36 +54,39 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> dic
         alike.setdefault(
             (condition.framework, condition.mode, condition.precision, condition.device, condition.lane), []
         ).append(condition)
-    groups = [(group, prepared(group, inputs)) for group in alike.values()]
-    workers = []
     found: dict[str, dict[str, np.ndarray] | str] = {}
+    for group in alike.values():
+        jobs = [prepare_job(condition, INITIAL_SEED, inputs) for condition in group]
+        while jobs:  # a condition that fails takes its process with it, not the conditions after it
+            done = _computed(jobs, patience_s)
+            found |= done
+            jobs = jobs[len(done) :]
+    return found
+
+
+def _computed(jobs: list[Job], patience_s: float) -> dict[str, dict[str, np.ndarray] | str]:
+    """What the jobs' conditions compute in one process, in order, up to the first that fails."""
+    found: dict[str, dict[str, np.ndarray] | str] = {}
+    condition, worker = jobs[0].condition, None
     try:
-        for group, _ in groups:
-            workers.append(WorkerProcess(group[0], INITIAL_SEED, patience_s))
-        for worker, (group, jobs) in zip(workers, groups, strict=True):
-            found |= _computed(worker, group, jobs)
+        with faults(None):
+            worker = WorkerProcess(condition, INITIAL_SEED, patience_s, EXACT.get(condition.device, {}))
+        with faults(worker):
+            worker.opened()
+            for job in jobs:
+                condition = job.condition
+                found[condition.key] = _of_condition(worker, job)
+    except WorkerFailed as failure:
+        found[condition.key] = str(failure)
     finally:
-        for worker in workers:
+        if worker is not None:
             worker.end()
     return found
 
 
-def prepared(conditions: list[Condition], inputs: Path) -> list:
-    """The jobs of ``conditions``."""
-    return [prepare_job(condition, INITIAL_SEED, inputs) for condition in conditions]
-
-
-def _computed(worker: WorkerProcess, conditions: list[Condition], jobs: list) -> dict[str, dict[str, np.ndarray] | str]:
-    found: dict[str, dict[str, np.ndarray] | str] = {}
-    try:
-        worker.opened()
-        for condition, job in zip(conditions, jobs, strict=True):
-            worker.ask("build", **job.document())
-            file = worker.scratch / "computed.npz"
-            worker.ask("check", steps=STEPS, file=str(file))
-            with np.load(file) as arrays:
-                found[condition.key] = dict(arrays)
-    except WorkerFailed as failure:
-        for condition in conditions:
-            found.setdefault(condition.key, str(failure))
-    return found
+def _of_condition(worker: WorkerProcess, job: Job) -> dict[str, np.ndarray]:
+    worker.ask("build", **job.document())
+    file = worker.scratch / "computed.npz"
+    worker.ask("check", steps=STEPS, file=str(file))
+    with np.load(file) as arrays:
+        return dict(arrays)

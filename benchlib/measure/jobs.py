@@ -52,6 +52,7 @@ class Job:
             "data": files.digest(self.data),
             "weights": files.digest(self.weights),
             "knobs": knobs.of(self.condition),
+            "scrubbed": knobs.SCRUBBED_PREFIXES,
             "versions": machine.versions(self.condition.framework),
             "machine": machine.identity(self.condition.device),
             "code": machine.code(self.condition, procedure),

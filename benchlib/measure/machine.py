@@ -42,25 +42,50 @@ print(json.dumps({"python": platform.python_version(), **found}))
 
 @functools.cache
 def gpus() -> tuple[dict[str, Any], ...]:
-    """NVIDIA GPUs as the driver knows them: name, memory in MiB, driver. Empty where there is no driver or no GPU."""
+    """NVIDIA GPUs that workers may use (CUDA_VISIBLE_DEVICES), as the driver knows them: name, memory in MiB, driver.
+    Empty where there is no driver or no GPU.
+    """
+    import pynvml
+
+    return tuple(
+        {
+            "name": pynvml.nvmlDeviceGetName(handle),
+            "memory_mib": pynvml.nvmlDeviceGetMemoryInfo(handle).total / 2**20,
+            "driver": pynvml.nvmlSystemGetDriverVersion(),
+        }
+        for handle in _gpu_handles()
+    )
+
+
+def gpu_handle() -> Any | None:
+    """NVML's handle of the GPU that workers use: the first visible one. None where there is none."""
+    handles = _gpu_handles()
+    return handles[0] if handles else None
+
+
+@functools.cache
+def _gpu_handles() -> list[Any]:
+    """Of the GPUs that CUDA_VISIBLE_DEVICES lets workers see, in its order (indices as the driver's: a worker gets
+    CUDA_DEVICE_ORDER=PCI_BUS_ID), up to the first that does not exist, as CUDA reads it.
+    """
     import pynvml
 
     try:
         pynvml.nvmlInit()
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        names = map(str, range(pynvml.nvmlDeviceGetCount())) if visible is None else visible.split(",")
     except pynvml.NVMLError:
-        return ()
-    found = []
-    for index in range(pynvml.nvmlDeviceGetCount()):
-        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-        memory = pynvml.nvmlDeviceGetMemoryInfo(handle).total / 2**20
-        found.append(
-            {
-                "name": pynvml.nvmlDeviceGetName(handle),
-                "memory_mib": memory,
-                "driver": pynvml.nvmlSystemGetDriverVersion(),
-            }
-        )
-    return tuple(found)
+        return []
+    handles = []
+    for name in map(str.strip, names):
+        try:
+            by_index = name.isdigit()
+            handles.append(
+                pynvml.nvmlDeviceGetHandleByIndex(int(name)) if by_index else pynvml.nvmlDeviceGetHandleByUUID(name)
+            )
+        except pynvml.NVMLError:
+            break
+    return handles
 
 
 @functools.cache
@@ -154,7 +179,8 @@ def describe() -> dict[str, Any]:
 def identity(device: str) -> dict[str, Any]:
     """What of the machine a measurement on ``device`` depends on: a part of its key."""
     told = describe()
-    return {name: told[name] for name in ("cpu", "cores", "memory_gib", *(() if device == "cpu" else ("gpus",)))}
+    names = ("cpu", "cores", "memory_gib", "governor", "huge_pages", *(() if device == "cpu" else ("gpus",)))
+    return {name: told[name] for name in names}
 
 
 def code_files(condition: Condition, procedure: str) -> list[Path]:
@@ -165,9 +191,14 @@ def code_files(condition: Condition, procedure: str) -> list[Path]:
     What only analyses is left out.
     """
     workload = workloads.folder(condition.workload)
+    of_procedure = {
+        "rounds": ["measure/record.py", "measure/sampler.py"],
+        "epochs": ["measure/record.py", "measure/sampler.py", "metrics.py"],
+        "gate": ["measure/check.py", "equivalence.py"],
+    }
     return [
         *(PACKAGE / "measure" / f"{name}.py" for name in ("channel", "processes", "steady", "worker", procedure)),
-        *([PACKAGE / "measure" / "check.py"] if procedure == "gate" else []),
+        *(PACKAGE / name for name in of_procedure[procedure]),
         PACKAGE / "data" / "batches.py",
         frameworks.file(condition.framework),
         workload / "workload.py",

@@ -14,9 +14,11 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from zipfile import BadZipFile
 
 import psutil
 
@@ -39,10 +41,16 @@ class WorkerFailed(Exception):
 
 class WorkerProcess:
     """One fresh process for one condition. Construction returns at once; :meth:`opened` waits until it has imported
-    its framework.
+    its framework. ``extra`` are environment variables beside the condition's knobs, for what is not timed.
     """
 
-    def __init__(self, condition: Condition, seed: int, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self,
+        condition: Condition,
+        seed: int,
+        patience_s: float = PATIENCE_S,
+        extra: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.condition = condition
         self.patience_s = patience_s
         self.scratch = Path(tempfile.mkdtemp(prefix="benchlib-worker-"))
@@ -50,12 +58,9 @@ class WorkerProcess:
         ours, theirs = socket.socketpair()
         package_root = str(machine.PACKAGE.parent)
         environment = {
-            **knobs.environment(condition),
+            **knobs.environment(condition, self.scratch),
             "PYTHONPATH": os.pathsep.join([package_root, *filter(None, [os.environ.get("PYTHONPATH")])]),
-            "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",  # torch_npu without CANN would break the import of torch
-            "TORCHINDUCTOR_CACHE_DIR": str(
-                self.scratch / "inductor"
-            ),  # every process compiles anew: its first step is comparable
+            **extra,
         }
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -110,7 +115,9 @@ class WorkerProcess:
         return answer
 
     def end(self) -> None:
-        """End the process and its children, whatever it is doing, and remove its scratch directory."""
+        """End the process and its children, whatever it is doing, and remove its scratch directory; once is enough."""
+        if not self.scratch.exists():
+            return
         with contextlib.suppress(ChannelClosed, subprocess.TimeoutExpired):
             self.channel.send({"do": "end"})
             self.process.wait(timeout=2)
@@ -122,22 +129,22 @@ class WorkerProcess:
         try:
             self.channel.send(message)
         except ChannelClosed:
-            raise self._failed(f"died before {message['do']!r}") from None
+            raise self.failed(f"died before {message['do']!r}") from None
 
     def _answer(self, do: str, tick: Callable[[], None] | None = None) -> dict[str, Any]:
         try:
             answer = self.channel.receive(self.patience_s, tick)
         except ChannelClosed:
-            raise self._failed(f"died in {do!r}") from None
+            raise self.failed(f"died in {do!r}") from None
         except ChannelSilent:
-            raise self._failed(f"hung in {do!r}: silent for {self.patience_s:g} s") from None
+            raise self.failed(f"hung in {do!r}: silent for {self.patience_s:g} s") from None
         except ChannelGarbage as error:
-            raise self._failed(f"talked rubbish in {do!r}: {error}") from None
+            raise self.failed(f"talked rubbish in {do!r}: {error}") from None
         if "error" in answer:
-            raise self._failed(f"failed in {do!r}: {answer['error']}", answer["traceback"])
+            raise self.failed(f"failed in {do!r}: {answer['error']}", answer.get("traceback", ""))
         return answer
 
-    def _failed(self, what: str, said: str = "") -> WorkerFailed:
+    def failed(self, what: str, said: str = "") -> WorkerFailed:
         self._kill()
         code = self.process.returncode
         how = f" (signal {signal.Signals(-code).name})" if code is not None and code < 0 and "died" in what else ""
@@ -152,6 +159,20 @@ class WorkerProcess:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+
+@contextlib.contextmanager
+def faults(worker: WorkerProcess | None) -> Iterator[None]:
+    """What a worker answered in good JSON may still lack a key, or be of the wrong kind, and a file that it wrote may
+    not be one: that is its failure, too.
+    """
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, OSError, EOFError, BadZipFile) as error:
+        what = f"{type(error).__name__}: {error}"
+        if worker is None:
+            raise WorkerFailed(f"worker could not be started: {what}") from error
+        raise worker.failed(f"answered what cannot be used: {what}") from error
 
 
 STALE_S = 600.0  # a younger scratch directory may belong to a worker that is just being started

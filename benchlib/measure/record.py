@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from typing import Protocol
 
 from benchlib import knobs
 from benchlib.measure import machine
@@ -14,18 +15,29 @@ from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.results import Block, Measurement
 
 
-def begin(
-    kind: str, procedure: str, group: str, file: str, repetition: int, role: str, job: Job, seed: int
-) -> Measurement:
+class Together(Protocol):
+    """Who is measured together: the comparison or training run that they belong to, and their file."""
+
+    group: str
+    repetition: int
+    number: int  # of the attempt
+
+    @property
+    def file(self) -> str: ...
+
+
+def begin(kind: str, procedure: str, together: Together, role: str, job: Job, seed: int) -> Measurement:
     """An empty measurement that says what is going to be measured, and on what."""
     return Measurement(
         kind=kind,
-        group=group,
-        file=file,
-        repetition=repetition,
+        group=together.group,
+        file=together.file,
+        repetition=together.repetition,
+        attempt=together.number,
         role=role,
         condition=job.condition,
         seed=seed,
+        initial_seed=job.seed,
         started_utc=datetime.now(UTC).isoformat(timespec="seconds"),
         knobs=knobs.of(job.condition),
         machine=machine.describe(),
@@ -54,6 +66,8 @@ def built(measurement: Measurement, worker: WorkerProcess, job: Job) -> None:
 def first_step(measurement: Measurement, worker: WorkerProcess) -> None:
     """Time the first step, compilation included, and read back what settings are in force after it."""
     answer = worker.ask("first_step")
+    if not (math.isfinite(answer["wall_s"]) and answer["wall_s"] > 0):
+        raise worker.failed(f"reported impossible times: a first step of {answer['wall_s']!r} s")
     measurement.first_step_s = answer["wall_s"]
     measurement.settings = answer["settings"]
 

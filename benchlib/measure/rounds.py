@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from benchlib.measure import record
 from benchlib.measure.jobs import Job
-from benchlib.measure.processes import WorkerFailed, WorkerProcess
+from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
 from benchlib.measure.sampler import Sampler, cpu_seconds
 from benchlib.results import Block, Measurement
 from benchlib.validation import Strict
@@ -73,13 +73,16 @@ def measure_repetition(
 
 
 def _guarded(entry: _Entry, action: Callable[[_Entry], None]) -> None:
-    """Do something with a worker that has not failed yet; if it fails now, record it."""
+    """Do something with a worker that has not failed yet; if it fails now, record it, and end it."""
     if entry.measurement.failure is not None:
         return
     try:
-        action(entry)
+        with faults(entry.worker):
+            action(entry)
     except WorkerFailed as failure:
         entry.measurement.failure = str(failure)
+        if entry.worker is not None:
+            entry.worker.end()
 
 
 def _start(entry: _Entry, patience_s: float) -> None:
@@ -92,8 +95,8 @@ def _prepare(entry: _Entry, settings: Settings) -> None:
     record.built(entry.measurement, entry.worker, entry.job)
     record.first_step(entry.measurement, entry.worker)
     warm = entry.worker.ask("warm_up", limit_s=WARM_UP_LIMIT_S)
-    entry.measurement.warm_up_steps = len(warm["times"])
-    entry.measurement.warm_up_s = sum(warm["times"])
+    entry.measurement.warm_up_steps = warm["steps"]
+    entry.measurement.warm_up_s = warm["seconds"]
     entry.measurement.steady = warm["verdict"]
     step_s = min(warm["times"][-3:])
     entry.steps = max(1, math.ceil(settings.block_s / step_s))

@@ -1,7 +1,8 @@
 """The sampler: reads CPU, memory and GPU beside the blocks, in the parent, only while the parent waits anyway.
 
 One reading costs well under a millisecond of one core, four times a second. GPU figures come from the NVIDIA driver
-through NVML and are of the whole device.
+through NVML: how busy the whole device is, and how much of its memory the worker's process holds. What the driver does
+not tell is left out.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Sampler:
     def __init__(self, worker: WorkerProcess) -> None:
         self.trace: list[Sample] = []
         self._worker = worker.cpu
-        self._gpu = _gpu_reader() if worker.condition.device == "cuda" else None
+        self._gpu = _gpu_reader(worker.process.pid) if worker.condition.device == "cuda" else None
         self._last: tuple[float, float, Any] | None = None
 
     def start(self) -> None:
@@ -72,16 +73,25 @@ def cpu_seconds(workers: list[WorkerProcess]) -> float:
     return total
 
 
-def _gpu_reader() -> Callable[[], tuple[float, float]] | None:
-    if not machine.gpus():
-        return None
+def _gpu_reader(pid: int) -> Callable[[], tuple[float | None, float | None]] | None:
+    """Reads the utilisation of the GPU that workers use in percent, and the MiB of it that process ``pid`` holds."""
     import pynvml
 
-    handle = pynvml.nvmlDeviceGetHandleByIndex(0)
+    handle = machine.gpu_handle()
+    if handle is None:
+        return None
 
-    def read() -> tuple[float, float]:
-        return float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu), pynvml.nvmlDeviceGetMemoryInfo(
-            handle
-        ).used / 2**20
+    def told(ask: Callable[[], float | None]) -> float | None:
+        try:
+            return ask()
+        except pynvml.NVMLError:  # not supported by this GPU, or not now: a gap in the trace, not the end of it
+            return None
 
-    return read
+    def utilisation() -> float:
+        return float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+
+    def memory() -> float | None:
+        held = [p.usedGpuMemory for p in pynvml.nvmlDeviceGetComputeRunningProcesses(handle) if p.pid == pid]
+        return held[0] / 2**20 if held and held[0] is not None else None
+
+    return lambda: (told(utilisation), told(memory))

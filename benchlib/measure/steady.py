@@ -1,34 +1,60 @@
 """When is a process warm? A rule, so that nobody's eye decides. Standard library only: workers use it.
 
-The rule: the steps after the first are timed one by one. The process is steady when the median of the last ``WINDOW``
-steps is no more than ``TOLERANCE`` faster than the median of the ``WINDOW`` steps before: it has stopped getting
-faster. If that has not come within the time allowed, the verdict says so and travels with the measurement.
+The rule: after the first step, chunks of steps are timed, each of one step or about ``CHUNK_S`` seconds if that is more
+(single steps of microseconds say more of the clock than of the step). The process is steady when it has worked for
+``LEAST_S`` at least, and the median of the last ``WINDOW`` chunks is no more than ``TOLERANCE`` faster than the median
+of the ``WINDOW`` before, twice in a row: it has stopped getting faster. If that has not come within the time allowed,
+the verdict says so and travels with the measurement.
 """
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
+CHUNK_S = 0.02
+LEAST_S = 0.3
 WINDOW = 4
 TOLERANCE = 0.05
 STEADY = "steady"
 NOT_STEADY = "not steady"
 
 
+@dataclass
+class WarmUp:
+    """What the warm-up of a process took, and how it ended."""
+
+    times: list[float] = field(default_factory=list)  # seconds of a step, by chunk
+    steps: int = 0
+    seconds: float = 0.0
+    verdict: str = NOT_STEADY
+
+
 def is_steady(times: list[float]) -> bool:
-    """Have step times (seconds, in order) stopped falling?"""
+    """Have step times (seconds, by chunk, in order) stopped falling?"""
+    return _stopped_falling(times) and _stopped_falling(times[:-1])
+
+
+def warm_up(timed_steps: Callable[[int], float], limit_s: float) -> WarmUp:
+    """Run steps until the rule is met or ``limit_s`` is spent; ``timed_steps(n)`` runs n and returns their seconds."""
+    done, chunk = WarmUp(), 1
+    while done.seconds <= limit_s:
+        seconds = timed_steps(chunk)
+        if not seconds > 0:
+            raise ValueError(f"{chunk} steps took {seconds!r} seconds: these times are impossible")
+        done.steps += chunk
+        done.seconds += seconds
+        done.times.append(seconds / chunk)
+        if done.seconds >= LEAST_S and is_steady(done.times):
+            done.verdict = STEADY
+            break
+        chunk = max(1, round(CHUNK_S * chunk / seconds))
+    return done
+
+
+def _stopped_falling(times: list[float]) -> bool:
     if len(times) < 2 * WINDOW:
         return False
     before = statistics.median(times[-2 * WINDOW : -WINDOW])
     return statistics.median(times[-WINDOW:]) >= (1 - TOLERANCE) * before
-
-
-def warm_up(timed_step: Callable[[], float], limit_s: float) -> tuple[list[float], str]:
-    """Run steps until the rule is met or ``limit_s`` is spent; return their times in seconds and the verdict."""
-    times: list[float] = []
-    while not is_steady(times):
-        if sum(times) > limit_s:
-            return times, NOT_STEADY
-        times.append(timed_step())
-    return times, STEADY

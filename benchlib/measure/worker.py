@@ -11,7 +11,7 @@ open       framework, device, mode, precision, seed, versions, rss_mib after imp
            cpus (bind to so many cores)
 build      workload, values, batch_size, data, ...  parameters, hashes of weights (read back), data and order
 first_step                                          wall_s of the first step, compilation included; settings now
-warm_up    limit_s                                  times of the steps, verdict (see ``steady``)
+warm_up    limit_s                                  step times, steps, seconds, verdict (see ``steady``)
 block      steps                                    a timed block
 reset                                               the initial weights again, and a fresh optimizer
 epoch      number, block_steps                      a message a block, then the mean loss
@@ -34,6 +34,7 @@ import socket
 import sys
 import time
 import traceback
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -114,8 +115,7 @@ class Worker:
         return {"wall_s": wall_s, "settings": self.session.settings()}  # some thread pools begin with the first step
 
     def do_warm_up(self, limit_s: float) -> dict[str, Any]:
-        times, verdict = steady.warm_up(lambda: self._timed(1)["wall_s"], limit_s)
-        return {"times": times, "verdict": verdict}
+        return asdict(steady.warm_up(lambda steps: self._timed(steps)["wall_s"], limit_s))
 
     def do_block(self, steps: int) -> dict[str, Any]:
         return self._timed(steps)

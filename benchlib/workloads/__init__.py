@@ -10,6 +10,7 @@ Workers import this module, so it needs numpy and the standard library only.
 from __future__ import annotations
 
 import importlib
+import math
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ class Hyperparameter:
     help: str
     choices: tuple[Any, ...] = ()  # empty: any value of the default's type
     minimum: float | None = None
+    below: float | None = None  # the value must be less
 
     def check(self, where: str, value: Any) -> Any:
         """Return ``value`` if it fits, or raise a BenchlibError that names ``where``."""
@@ -44,8 +46,12 @@ class Hyperparameter:
             )
         if self.choices and value not in self.choices:
             raise BenchlibError(f"{where}: {unknown('choice', value, map(str, self.choices))}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise BenchlibError(f"{where}: {value!r} is no number to compute with ({self.help})")
         if self.minimum is not None and value < self.minimum:
             raise BenchlibError(f"{where}: {value!r} is too small, the least is {self.minimum:g} ({self.help})")
+        if self.below is not None and value >= self.below:
+            raise BenchlibError(f"{where}: {value!r} is too large, it must be below {self.below:g} ({self.help})")
         return value
 
 
@@ -86,16 +92,22 @@ class Workload:
     unit: str = "images"  # what a sample is
     convolutions: bool = False  # does it convolve? Some knobs are for that alone
     inputs: Callable[[Values, int, np.random.Generator], tuple[np.ndarray, ...]] | None = None
+    fits: Callable[[Values], None] | None = (
+        None  # BenchlibError if hyperparameters that are good alone do not go together
+    )
 
     def values(self, given: Values, where: str = "hyperparameters") -> dict[str, Any]:
         """All hyperparameters: those given, checked, and the defaults of the rest."""
         for name in given:
             if name not in self.hyperparameters:
                 raise BenchlibError(f"{where}: {unknown(f'hyperparameter of {self.name}', name, self.hyperparameters)}")
-        return {
+        values = {
             name: declared.check(f"{where}.{name}", given[name]) if name in given else declared.default
             for name, declared in self.hyperparameters.items()
         }
+        if self.fits:
+            self.fits(values)
+        return values
 
     def frameworks(self) -> list[str]:
         """The frameworks that this workload has a file for."""

@@ -47,9 +47,9 @@ WORKLOAD = Workload(
     weights=weights,
     hyperparameters={
         "image_size": Hyperparameter(32, "height and width of the images in pixels", choices=(8, 16, 32)),
-        "conv_dropout": Hyperparameter(0.25, "dropout probability after each pooling", minimum=0.0),
-        "dense_dropout": Hyperparameter(0.5, "dropout probability between the dense layers", minimum=0.0),
-        "momentum": Hyperparameter(0.9, "momentum of stochastic gradient descent", minimum=0.0),
+        "conv_dropout": Hyperparameter(0.25, "dropout probability after each pooling", minimum=0.0, below=1.0),
+        "dense_dropout": Hyperparameter(0.5, "dropout probability between the dense layers", minimum=0.0, below=1.0),
+        "momentum": Hyperparameter(0.9, "momentum of stochastic gradient descent", minimum=0.0, below=1.0),
     },
     batch_size=64,
     learning_rate=0.01,

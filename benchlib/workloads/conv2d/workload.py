@@ -21,19 +21,25 @@ def weights(values: Values) -> dict[str, Weight]:
 def inputs(values: Values, batch_size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Draw one batch, float32: images (batch, in_channels, size, size) and the gradient of the output (batch,
     out_channels, size', size').
-
-    Raises BenchlibError where the kernel does not fit into the padded image.
     """
-    size, kernel, padding = values["image_size"], values["kernel"], values["padding"]
-    size_out = size + 2 * padding - kernel + 1
-    if size_out < 1:
-        raise BenchlibError(
-            f"conv2d: kernel {kernel} does not fit into images of {size}x{size} padded by {padding}: "
-            f"take a kernel of at most {size + 2 * padding}"
-        )
+    size, size_out = values["image_size"], _size_out(values)
     images = rng.standard_normal((batch_size, values["in_channels"], size, size), dtype=np.float32)
     gradient = rng.standard_normal((batch_size, values["out_channels"], size_out, size_out), dtype=np.float32)
     return images, gradient
+
+
+def fits(values: Values) -> None:
+    """Raise a BenchlibError where the kernel does not fit into the padded image."""
+    if _size_out(values) < 1:
+        size, padding = values["image_size"], values["padding"]
+        raise BenchlibError(
+            f"conv2d: kernel {values['kernel']} does not fit into images of {size}x{size} padded by {padding}: "
+            f"take a kernel of at most {size + 2 * padding}"
+        )
+
+
+def _size_out(values: Values) -> int:
+    return values["image_size"] + 2 * values["padding"] - values["kernel"] + 1
 
 
 WORKLOAD = Workload(
@@ -55,4 +61,5 @@ WORKLOAD = Workload(
     batch_size=32,
     unit="samples",
     inputs=inputs,
+    fits=fits,
 )

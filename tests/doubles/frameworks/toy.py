@@ -7,6 +7,8 @@ import time
 
 import numpy as np
 
+from benchlib.measure.channel import Channel
+
 PACKAGE = "numpy"
 DEVICES = ("cpu",)
 
@@ -65,6 +67,11 @@ class Session:
                 link = f"/proc/self/fd/{fd}"
                 if os.path.islink(link) and "socket" in os.readlink(link):
                     os.write(int(fd), b"\x00 not a message \n")
+        elif how == "once" and not os.path.exists(self.values["flag"]):
+            open(self.values["flag"], "x").close()
+            raise RuntimeError("out of toys, this once")
+        elif how == "keyless":
+            Channel.send = lambda channel, message: channel._socket.sendall(b'{"wall": "no such key"}\n')
         elif how == "negative":
             real = time.perf_counter
             time.perf_counter = lambda: -2 * real()

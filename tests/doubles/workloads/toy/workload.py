@@ -11,7 +11,10 @@ WORKLOAD = Workload(
     weights=lambda values: {"weight": Weight((192, 10), "glorot_uniform", (192, 10)), "bias": Weight((10,), "zeros")},
     hyperparameters={
         "image_size": Hyperparameter(8, "pixels", choices=(8,)),
-        "misbehave": Hyperparameter("", "what goes wrong", choices=("", "die", "hang", "rubbish", "raise", "negative")),
+        "misbehave": Hyperparameter(
+            "", "what goes wrong", choices=("", "die", "hang", "rubbish", "raise", "once", "keyless", "negative")
+        ),
+        "flag": Hyperparameter("", "a file that says that it went wrong once"),
         "burn_ms": Hyperparameter(2.0, "CPU milliseconds of a step"),
     },
     batch_size=32,

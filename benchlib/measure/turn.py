@@ -1,0 +1,40 @@
+"""One measurement at a time on a machine, whatever notebook, folder or user asks for it: two at once would measure each
+other.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+LOCK = Path(tempfile.gettempdir(), "benchlib-measuring.lock")
+
+
+@contextmanager
+def turn(tell: Callable[[str], None]) -> Iterator[None]:
+    """Hold the machine, after waiting until nobody else measures (``tell`` gets a line if that is so).
+
+    The operating system lets go of the lock when this process ends, however it ends.
+    """
+    file = _opened()
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell("waiting: another benchlib measures on this machine")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
+
+
+def _opened() -> int:
+    """The lock file, made by whoever comes first; a file that exists is only read, which any user may."""
+    try:
+        return os.open(LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return os.open(LOCK, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
