@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import framework_session
 import numpy as np
 import pytest
-from framework_session import CASES, COMPILED, LEARNING_RATE
+from framework_session import CASES, COMPILED, DROPPED, LEARNING_RATE
 
 from benchlib import frameworks, workloads
 
@@ -230,23 +230,39 @@ def test_dropout_follows_the_seed_and_rests_in_evaluation(framework, mode):
     assert found["evaluation varies by"] == 0
 
 
+@pytest.mark.parametrize(("where", "layers"), [("conv", 2), ("dense", 1)])
+@pytest.mark.parametrize(("framework", "mode"), FACTS)
+def test_dropout_zeroes_the_share_of_the_hyperparameter_and_scales_the_rest(framework, mode, where, layers):
+    found = given(framework, mode).facts["zeroed"][where]
+    training, kept = np.array(found["training"]), (1 - DROPPED) ** layers
+    deviation = np.sqrt(kept * (1 - kept) / training.size)
+    assert (training == 0).mean() == pytest.approx(1 - kept, abs=5 * deviation)
+    np.testing.assert_allclose(training[training != 0], 1 / kept, rtol=1e-5)
+    np.testing.assert_array_equal(found["evaluation"], 1.0)
+
+
+# On a busy machine a reading may take long for no reason of the framework's, but the shortest of several does not; and
+# work may be done before anybody reads, but not each time.
+
+
 @pytest.mark.parametrize("work", ["cnn", "linear"])
 @pytest.mark.parametrize(("framework", "mode"), FACTS)
 def test_synchronize_waits_for_all_work(framework, mode, work):
     times = given(framework, mode).facts["waits"][work]
-    assert times["reading after"] < 0.2 * times["step and synchronize"]
+    assert min(times["reading after"]) < 0.2 * min(times["step and synchronize"])
 
 
 @pytest.mark.parametrize(("mode", "work"), [("eager", "linear"), ("graph", "cnn"), ("graph", "linear")])
 def test_mindspore_does_queue_work_so_that_waiting_matters(mode, work):
     times = given("mindspore", mode).facts["waits"][work]
-    assert times["reading without"] > 5 * times["reading after"]
+    waited = sorted(times["reading without"])
+    assert waited[-3] > 5 * min(times["reading after"]), "at least three of the readings had to wait"
 
 
 @pytest.mark.parametrize(("framework", "mode"), FACTS)
 def test_a_step_does_its_backward_pass_even_where_nobody_looks_at_the_gradients(framework, mode):
     times = given(framework, mode).facts["passes"]
-    assert times["forward+backward"] > 1.4 * times["forward"]  # three times the work, on a busy machine
+    assert times["forward+backward"] > 1.6 * times["forward"]  # it is three times the work
 
 
 def test_graph_mode_of_pytorch_is_one_graph_for_each_workload():

@@ -194,8 +194,9 @@ PROCESSES = (
 )
 """The caption of :func:`processes`."""
 
-DISTURBED = 0.02
-"""Cores that the other workers use meanwhile: more is told. Sleeping ones use a thousandth."""
+DISTURBED = 0.1
+"""Cores that the other workers use meanwhile: more is told. CPU time is counted in hundredths of a second, so that some
+0.04 are seen of workers that sleep."""
 
 
 def disturbances(frame: pd.DataFrame) -> list[str]:
