@@ -24,9 +24,20 @@ SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"
 TOLERANCES = {"outputs": 1e-5, "gradients": 1e-4, "losses": 1e-5, "state": 1e-4, "evaluation outputs": 1e-4}
 """Largest relative difference allowed on the CPU, in fp32. Between frameworks with equal models it is about 1e-6."""
 
-ACCELERATOR_TOLERANCES = {name: 10 * allowed for name, allowed in TOLERANCES.items()}
-"""The same on an accelerator, whose libraries sum in other orders and may use Winograd's convolution. TF32 is off in
-the gate (``benchlib.measure.gate.EXACT``). Not set from a run on a GPU: none has been at hand.
+CUDA_TOLERANCES = {name: 10 * allowed for name, allowed in TOLERANCES.items()}
+"""The same on an NVIDIA GPU, whose libraries sum in other orders and may use Winograd's convolution. TF32 is off in the
+gate (``benchlib.measure.gate.EXACT``). Not set from a run on a GPU: none has been at hand.
+"""
+
+HALF_TOLERANCES = {
+    "outputs": 1e-2,
+    "gradients": 3e-2,
+    "losses": 1e-2,
+    "state": 3e-2,
+    "evaluation outputs": 3e-2,
+}
+"""The same on an NPU, which may round fp32 products to 10 bits after the point (HF32), and where nothing switches that
+off in the gate yet. Never run on Ascend.
 """
 
 NEGLIGIBLE = 1e-3
@@ -65,6 +76,7 @@ class Certificate(BaseModel):
     reference: Condition
     checks: list[Check] = []
     reason: str = ""
+    attempts: int = 1  # to make it
     neutralised: dict[str, Any] = {}  # hyperparameters and environment variables that were set for the gate only
 
     @property
@@ -106,7 +118,7 @@ def certify(
 
 def tolerances(device: str) -> Mapping[str, float]:
     """The largest relative differences allowed on a device from the reference on the CPU, by kind of quantity."""
-    return TOLERANCES if device == "cpu" else ACCELERATOR_TOLERANCES
+    return {"cpu": TOLERANCES, "cuda": CUDA_TOLERANCES}.get(device, HALF_TOLERANCES)
 
 
 def compare(

@@ -49,6 +49,7 @@ class Lab:
         self.inputs = self.folder / "inputs"
         self.store = Store(self.folder / "measurements")
         self.patience_s = patience_s
+        self._tried: set[Condition] = set()  # in the gate, by this lab
         remove_stale_scratch()
 
     def compare(self, conditions: list[Condition], *, repetitions: int, rounds: int, block_s: float) -> Comparison:
@@ -81,14 +82,9 @@ class Lab:
                 f"comparing {len(conditions)} at {conditions[0].workload} batch {conditions[0].batch_size}",
             ) as progress:
                 for attempt in missing:
-                    empty = [
-                        record.begin("comparison", "rounds", attempt, role, job, attempt.repetition)
-                        for role, job in attempt.members
-                    ]
-                    jobs = [job for _, job in attempt.members]
                     with turn(progress.tell):
-                        done = rounds_procedure.measure_repetition(empty, jobs, settings, self.patience_s)
-                    measured += self._kept(done)
+                        done = self.store.load(attempt.file) or self._kept(self._compared(attempt, settings))
+                    measured += done
                     progress.step(_told(done))
         return Comparison(conditions, measured, certificates)
 
@@ -126,12 +122,11 @@ class Lab:
         if missing:
             with Progress(len(missing) * settings.most_epochs, f"training {conditions[0].workload}") as progress:
                 for attempt in missing:
-                    ((role, job),) = attempt.members
-                    empty = record.begin("training", "epochs", attempt, role, job, job.seed)
                     with turn(progress.tell):
-                        run = epochs_procedure.measure_run(empty, job, settings, self.patience_s, progress.step)
-                    progress.total -= settings.most_epochs - len(run.epochs)
-                    measured[attempt.group] = self._kept([run])[0]
+                        stored = self.store.load(attempt.file)
+                        (run,) = stored or self._kept([self._trained(attempt, settings, progress)])
+                    progress.total -= settings.most_epochs - (0 if stored else len(run.epochs))
+                    measured[attempt.group] = run
         return TrainingRuns(conditions, [measured[group] for group in groups], certificates, epochs, threshold)
 
     def certify(self, conditions: Iterable[Condition]) -> dict[str, Certificate]:
@@ -154,6 +149,19 @@ class Lab:
         """
         return frame(self.store.all(files))
 
+    def _compared(self, attempt: _Attempt, settings: rounds_procedure.Settings) -> list[Measurement]:
+        empty = [
+            record.begin("comparison", "rounds", attempt, role, job, attempt.repetition)
+            for role, job in attempt.members
+        ]
+        jobs = [job for _, job in attempt.members]
+        return rounds_procedure.measure_repetition(empty, jobs, settings, self.patience_s)
+
+    def _trained(self, attempt: _Attempt, settings: epochs_procedure.Settings, progress: Progress) -> Measurement:
+        ((role, job),) = attempt.members
+        empty = record.begin("training", "epochs", attempt, role, job, job.seed)
+        return epochs_procedure.measure_run(empty, job, settings, self.patience_s, progress.step)
+
     def _stored(
         self, group: str, repetition: int, members: list[tuple[str, Job]]
     ) -> tuple[list[Measurement], _Attempt | None]:
@@ -175,13 +183,19 @@ class Lab:
         return measurements
 
     def _known_certificate(self, condition: Condition) -> Certificate | None:
+        """The certificate on disk; None where there is none, and where a failure is to be tried again."""
+        found = self._certificate(condition)
+        settled = found is not None and (found.checks or found.attempts >= ATTEMPTS or found.condition in self._tried)
+        return found if settled else None
+
+    def _certificate(self, condition: Condition) -> Certificate | None:
         try:
             return Certificate.model_validate_json(self._certificate_path(condition).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):  # not made yet, or cut: made again in seconds
             return None
 
     def _certify(self, conditions: list[Condition]) -> Iterator[Certificate]:
-        """Certify gated conditions; what could not be checked is not kept, so that it is tried again."""
+        """Certify gated conditions; what could not be checked is tried once more by the next lab."""
         everything = {c.key: c for condition in conditions for c in (condition, gate.reference(condition))}
         with turn(say):
             found = gate.run(everything.values(), self.inputs, self.patience_s)
@@ -190,12 +204,14 @@ class Lab:
             certificate = equivalence.certify(
                 condition, reference, found[condition.key], found[reference.key], gate.EXACT.get(condition.device, {})
             )
-            if certificate.checks:
-                path = self._certificate_path(condition)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                partial = path.with_suffix(".partial")
-                partial.write_text(certificate.model_dump_json(indent=2), encoding="utf-8")
-                partial.replace(path)
+            before = self._certificate(condition)
+            certificate = certificate.model_copy(update={"attempts": 1 + (before.attempts if before else 0)})
+            self._tried.add(condition)
+            path = self._certificate_path(condition)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_suffix(".partial")
+            partial.write_text(certificate.model_dump_json(indent=2), encoding="utf-8")
+            partial.replace(path)
             yield certificate
 
     def _certificate_path(self, condition: Condition) -> Path:
@@ -223,7 +239,8 @@ class _Attempt:
     @property
     def file(self) -> str:
         """Key of the file that their measurements go to."""
-        return key(group=self.group, repetition=self.repetition, attempt=self.number)
+        members = [(role, job.condition.key) for role, job in self.members]
+        return key(group=self.group, repetition=self.repetition, attempt=self.number, members=members)
 
 
 def _to_try_again(members: list[tuple[str, Job]], stored: list[Measurement]) -> list[tuple[str, Job]]:

@@ -33,7 +33,7 @@ ATTEMPTS = 2
 class Record(BaseModel):
     """A part of a measurement; unknown keys are refused, so that what is read is what was written."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", validate_assignment=True)
 
 
 class Block(Record):
@@ -214,7 +214,12 @@ def _measurement(row: dict[str, Any], path: Path) -> Measurement:
             f"{path}: its content does not match its hash, it was changed after it was measured; "
             "delete it to measure again"
         )
-    return Measurement.model_validate({**json.loads(row["measurement"]), **tables})
+    try:
+        return Measurement.model_validate({**json.loads(row["measurement"]), **tables})
+    except ValueError as error:
+        raise BenchlibError(
+            f"{path}: not a measurement of this benchlib ({error}); delete it to measure again"
+        ) from None
 
 
 def _digest(text: str, tables: dict[str, Any]) -> str:

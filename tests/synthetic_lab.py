@@ -77,6 +77,10 @@ class SyntheticLab:
             self.store.save([run])
         return TrainingRuns(conditions, runs, self._certificates(conditions), epochs, threshold)
 
+    def certify(self, conditions: list[Condition]) -> dict[str, Certificate]:
+        """As the lab's."""
+        return self._certificates(conditions)
+
     def _roles(self, conditions: list[Condition]) -> list[tuple[str, Condition]]:
         return [("baseline", conditions[0]), ("control", conditions[0]), *(("condition", c) for c in conditions[1:])]
 

@@ -7,17 +7,22 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import benchlib.frameworks
 import benchlib.workloads
+from benchlib import lab as lab_module
+from benchlib import results
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import machine, processes
+from benchlib.measure import machine, processes, rounds
 from benchlib.measure.comparison import MODELS_DIFFER, MODELS_NOT_CHECKED, NO_DIFFERENCE, NOT_MEASURED, SLOWER
 from benchlib.measure.turn import turn
 
@@ -135,6 +140,7 @@ def test_other_code_is_measured_again(lab, monkeypatch):
         ("raise", ["failed in 'first_step': RuntimeError: out of toys", "toy framework: a line on standard output"]),
         ("negative", ["impossible times"]),
         ("keyless", ["answered what cannot be used", "KeyError"]),
+        ("odd", ["answered what cannot be used", "ZeroDivisionError"]),
     ],
 )
 def test_a_worker_that_misbehaves_costs_its_own_measurement(lab, monkeypatch, how, told):
@@ -184,12 +190,72 @@ def test_what_fails_once_and_then_works_is_compared_with_the_baseline_beside_it(
 
 def test_a_baseline_that_fails_takes_the_repetition_with_it_and_all_of_it_is_tried_again(lab, monkeypatch, tmp_path):
     monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(rounds.random.Random, "sample", lambda self, entries, n: list(entries))  # baseline first
     flaky = toy(misbehave="once", flag=str(tmp_path / "flag"))
     asked = {"repetitions": 1, "rounds": 2, "block_s": 0.01}
     assert lab.compare([flaky, toy()], **asked).ratio(toy()).processes == 0
     again = lab.compare([flaky, toy()], **asked)
     assert [m.role for m in again.measurements if m.attempt == 1] == ["baseline", "control", "condition"]
     assert again.ratio(toy()).processes == 1
+
+
+def test_a_process_whose_baseline_fails_beside_it_is_a_failure_too(lab, monkeypatch, tmp_path):
+    """The condition fails, and makes the baseline fail from then on; the second time it works, without a baseline."""
+    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    flag = str(tmp_path / "flag")
+    conditions = [toy(misbehave="later", flag=flag), toy(misbehave="once", flag=flag)]
+    asked = {"repetitions": 1, "rounds": 2, "block_s": 0.01}
+    monkeypatch.setattr(rounds.random.Random, "sample", lambda self, entries, n: list(entries))  # baseline first
+    lab.compare(conditions, **asked)
+    comparison = lab.compare(conditions, **asked)
+    assert comparison.ratio(conditions[1]).processes == 0
+    failures = comparison.failures()
+    assert failures["role"].tolist() == ["baseline", "control", "condition"]
+    assert "its baseline failed beside it: worker failed in 'first_step'" in failures["failure"].iloc[2]
+    assert (lab.folder / failures["file"].iloc[2]).is_file()
+    assert not failures["again"].any()
+
+
+def test_another_lab_that_has_measured_meanwhile_is_believed(lab, monkeypatch):
+    asked = {"repetitions": 2, "rounds": 2, "block_s": 0.01}
+    turns = []
+
+    @contextmanager
+    def after_another(tell):
+        if not turns:  # the other one had its turn while this one waited for its own
+            turns.append(1)
+            Lab(outputs=lab.folder).compare([toy()], **asked)
+        yield
+
+    lab.certify([toy()])
+    monkeypatch.setattr(lab_module, "turn", after_another)
+    mine = lab.compare([toy()], **asked)
+    saved = {path: path.stat().st_mtime_ns for path in lab.store.folder.iterdir()}
+    assert len(saved) == 2
+    assert [m.started_utc for m in mine.measurements] == [m.started_utc for m in lab.store.all()]
+    assert {m.file for m in mine.measurements} == {path.stem for path in saved}
+
+
+def test_what_cannot_be_checked_is_tried_once_more_by_another_lab(lab):
+    dying = toy(misbehave="raise")
+    counted = []
+    for one in (lab, lab, Lab(outputs=lab.folder), Lab(outputs=lab.folder)):
+        certificate = one.certify([dying])[dying.key]
+        counted.append(certificate.attempts)
+        assert certificate.verdict == "not checked"
+    assert counted == [1, 1, 2, 2]
+
+
+def test_a_stored_measurement_that_is_none_names_its_file(lab):
+    lab.compare([toy()], repetitions=1, rounds=2, block_s=0.01)
+    path = next(lab.store.folder.iterdir())
+    table = pq.read_table(path).to_pydict()
+    table["measurement"] = [text.replace('"built"', '"bilt"') for text in table["measurement"]]
+    for i, text in enumerate(table["measurement"]):
+        table["sha256"][i] = results._digest(text, {name: table[name][i] for name in results._TABLES})
+    pq.write_table(pa.Table.from_pydict(table, results._SCHEMA), path)
+    with pytest.raises(BenchlibError, match=f"{path.name}: not a measurement of this benchlib"):
+        lab.measurements()
 
 
 def _as_baseline(measurements, condition):

@@ -42,6 +42,7 @@ def driver(monkeypatch):
         nvmlDeviceGetCount=lambda: 2,
         nvmlDeviceGetHandleByIndex=by_index,
         nvmlDeviceGetHandleByUUID=by_uuid,
+        nvmlDeviceGetUUID=lambda handle: handle,
         nvmlDeviceGetName=lambda handle: f"name of {handle}",
         nvmlDeviceGetMemoryInfo=lambda handle: types.SimpleNamespace(total=8192 * MIB, used=6000 * MIB),
         nvmlSystemGetDriverVersion=lambda: "1.2",

@@ -67,8 +67,10 @@ def test_warm_up_ends_by_rule_or_by_its_limit():
     assert 9 <= done.steps == len(done.times) <= 13
     falling = iter(100 * 0.5**i for i in range(1000))
     done = steady.warm_up(lambda steps: steps * next(falling), limit_s=120)
-    assert done.verdict == steady.NOT_STEADY
+    assert done.verdict == steady.TOO_FEW
     assert (done.times, done.seconds) == ([100, 50], 150)
+    falling = iter(10 * 0.8**i for i in range(1000))
+    assert steady.warm_up(lambda steps: steps * next(falling), limit_s=47).verdict == steady.NOT_STEADY
 
 
 def test_steps_of_microseconds_are_timed_in_chunks_and_for_long_enough():

@@ -41,6 +41,7 @@ def conditions(notebook: str, parameters: Parameters) -> list[Condition]:
 def measure(notebook: str, variables: Mapping[str, Any], lab: Lab) -> Result:
     """What a notebook does: measure what its parameters ask for. ``variables`` are those of its parameters cell."""
     parameters = module(notebook).Parameters.of(variables)
+    lab.certify(conditions(notebook, parameters))  # all at once: they share the gate's workers
     return module(notebook).measure(parameters, lab)
 
 

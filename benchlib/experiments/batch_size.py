@@ -113,8 +113,9 @@ class BatchSize(Result):
     @figures.styled
     def draw(self) -> dict[str, tuple[str, Figure]]:
         """``indicators``, ``ratios`` and ``metric``."""
+        compared = {"ratios": self._draw_ratios()} if len(ratios(self.comparisons)) else {}
         return {
-            "ratios": self._draw_ratios(),
+            **compared,
             "metric": self.metric.draw(self.runs),
             "indicators": self._draw_indicators(),
         }
@@ -132,8 +133,10 @@ class BatchSize(Result):
         }
         shown = {name: how for name, how in shown.items() if "gpu" not in name or frame[name].notna().any()}
         figure, panels = figures.panels(-(-len(shown) // 2), 2, height=2.0)
-        for axes, (name, (label, log)) in zip(panels, shown.items(), strict=True):
+        for axes, (name, (label, log)) in zip(panels, shown.items(), strict=False):
             figures.line_panel(axes, frame, looks, "batch_size", name, "batch size", label, log_y=log)
+        for axes in panels[len(shown) :]:
+            axes.remove()
         caption = (
             "Indicators against the batch size. Points: means over processes; bars: 95 % intervals, where one is known."
         )

@@ -20,7 +20,8 @@ INDICATORS = {
     "cpu_percent": "CPU (% of the machine)",
     "memory_mib": "peak memory (MiB)",
     "gpu_percent": "GPU (%)",
-    "gpu_memory_mib": "GPU memory of the process (MiB)",
+    "gpu_memory_mib": "GPU memory, driver (MiB)",
+    "device_peak_mib": "GPU memory, framework (MiB)",
 }
 """What the experiment shows of each condition, with units."""
 
@@ -92,7 +93,11 @@ class Devices(Result):
     def draw(self) -> dict[str, tuple[str, Figure]]:
         """``indicators``: a panel for each."""
         frame = self._indicators()
-        shown = {name: label for name, label in INDICATORS.items() if "gpu" not in name or frame[name].notna().any()}
+        shown = {
+            name: label
+            for name, label in INDICATORS.items()
+            if name[:3] not in {"gpu", "dev"} or frame[name].notna().any()
+        }
         looks = figures.looks(frame["subject"])
         columns = min(len(shown), 3)
         rows = -(-len(shown) // columns)

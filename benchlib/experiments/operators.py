@@ -52,6 +52,8 @@ class Parameters(p.Parameters):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        if len(self.subjects) < 2:
+            raise ValueError("subjects: give two at least: the others are compared with the first")
         for number, operator in enumerate(self.operators):
             if workloads.load(operator.workload).kind != "operator":
                 known = [name for name in workloads.names() if workloads.load(name).kind == "operator"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from benchlib.errors import BenchlibError
 from benchlib.experiments import parameters as p
 from benchlib.experiments.result import show_failed, subject_of
 from benchlib.lab import Lab
+from benchlib.measure import gate
 from benchlib.results import Measurement
 from benchlib.results import frame as frame_of
 
@@ -99,7 +99,7 @@ class Report:
             {
                 "subject": subject_of(m.condition),
                 "device": m.condition.device,
-                "threads": m.condition.threads,
+                "threads asked for": m.condition.threads,
                 **m.settings,
             }
             for m in self._measurements()
@@ -108,9 +108,9 @@ class Report:
         if not rows:
             return tables.bullets(["There are no measurements."])
         frame = pd.DataFrame(rows)
-        names = ["subject", "device", "threads"]
+        names = ["subject", "device", "threads asked for"]
         settings = [name for name in frame if name not in names]
-        groups = frame.fillna({"threads": 0}).groupby(names, sort=False)
+        groups = frame.fillna({"threads asked for": 0}).groupby(names, sort=False)
         told = (
             groups[settings]
             .agg(lambda values: ", ".join(dict.fromkeys(_text(v) for v in values.dropna())))
@@ -119,7 +119,8 @@ class Report:
         text = told[settings].apply(
             lambda row: "; ".join(f"{name} {row[name]}" for name in settings if row[name]), axis=1
         )
-        shown = told[names].assign(threads=told["threads"].replace(0, math.nan), settings=text)
+        asked = [str(int(threads)) if threads else "all" for threads in told["threads asked for"]]
+        shown = told[names].assign(**{"threads asked for": asked}, settings=text)
         return tables.html(shown, "Settings in force, read back from the frameworks after the first step.")
 
     def show_results(self) -> HTML:
@@ -241,9 +242,9 @@ def _neutralised(certificates: list[Certificate]) -> list[str]:
     told = {}
     for certificate in certificates:
         workload = workloads.load(certificate.condition.workload)
-        if certificate.neutralised:
-            values = ", ".join(f"{name} {value}" for name, value in certificate.neutralised.items())
-            told[f"{workload.name}, for the gate only: {values} ({workload.gate_reason})."] = None
+        for name, value in certificate.neutralised.items():
+            reason = workload.gate_reason if name in workload.gate else gate.EXACT_REASON
+            told[f"{workload.name}, for the gate only: {name} {value} ({reason})."] = None
     return list(told)
 
 

@@ -76,7 +76,7 @@ class Result(ABC):
     def show_figure(self, name: str) -> HTML:
         """A figure with its caption."""
         if name not in self.figures:
-            return tables.bullets([f"No figure of {name}: everything failed."])
+            return tables.bullets([f"No figure of {name}: everything failed, or there is nothing to compare."])
         caption, figure = self.figures[name]
         return figures.html(figures.svg(figure), caption)
 
@@ -124,8 +124,11 @@ def show_failed(frame: pd.DataFrame) -> HTML:
     """What failed (a row a process, with its ``label`` and ``failure``), the same failures of a condition together."""
     if not len(frame):
         return tables.bullets(["Nothing failed."])
-    groups = frame.groupby(["label", "failure"], sort=False).size().rename("processes").reset_index()
-    return tables.html(groups.rename(columns={"label": "condition"}), "What failed.")
+    by_failure = frame.groupby(["label", "failure"], sort=False)
+    files = by_failure["file"].agg(lambda names: " ".join(dict.fromkeys(filter(None, names))))
+    groups = pd.DataFrame({"processes": by_failure.size(), "files": files}).reset_index()
+    caption = "What failed. It is tried once more; to try it again after that, delete the files."
+    return tables.html(groups.rename(columns={"label": "condition"}), caption)
 
 
 def subject_of(condition: Condition) -> str:
@@ -205,8 +208,8 @@ def disturbances(frame: pd.DataFrame) -> list[str]:
     for _, row in frame.iterrows():
         if row["steady"] < 1:
             told.append(
-                f"{row['label']}: {row['steady']:.0%} of its processes were steady when their blocks began; the others "
-                "were still getting faster when the time for warm-up was over, so its throughput may be too low."
+                f"{row['label']}: {row['steady']:.0%} of its processes were steady when their blocks began; of the "
+                "others it could not be shown in the time for warm-up, so its throughput may be too low."
             )
         if row["idle_cores"] > DISTURBED:
             told.append(

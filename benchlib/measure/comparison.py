@@ -94,6 +94,12 @@ class Comparison:
     def _of(self, condition: Condition, role: str) -> list[Measurement]:
         return [m for m in self.measurements if m.ok and m.role == role and m.condition == condition]
 
+    def _one_a_repetition(self, condition: Condition, role: str) -> list[Measurement]:
+        """The processes that went well, one of each repetition: rather one whose baseline did, too."""
+        baselines = {m.file: m for m in self.measurements if m.role == "baseline"}
+        good = sorted(self._of(condition, role), key=lambda m: (not _paired(m, baselines), m.attempt), reverse=True)
+        return sorted({m.repetition: m for m in good}.values(), key=lambda m: m.repetition)
+
     def _ratio_row(self, condition: Condition, role: str) -> dict[str, Any]:
         interval = self.ratio(condition, role)
         unproved = None if role == "control" else self._unproved(condition)
@@ -125,7 +131,7 @@ class Comparison:
 
     def _throughput_row(self, condition: Condition) -> dict[str, Any]:
         role = "baseline" if condition == self.baseline else "condition"
-        good = self._of(condition, role)
+        good = self._one_a_repetition(condition, role)
         seconds = geometric_interval([float(np.mean(np.log(list(_seconds_by_round(m).values())))) for m in good])
         every = [m for m in self.measurements if m.role == role and m.condition == condition]
         step_ms = 1000 * condition.batch_size
@@ -155,7 +161,7 @@ class Comparison:
 
 def failures(measurements: Iterable[Measurement], certificates: Iterable[Certificate]) -> pd.DataFrame:
     """A row per process that failed in its last attempt: label, role, repetition, seed, failure (what it was, and the
-    end of what the worker said), and whether it will be tried ``again``.
+    end of what the worker said), the file that has its row, and whether it will be tried ``again``.
     """
     rows = [
         {
@@ -163,10 +169,11 @@ def failures(measurements: Iterable[Measurement], certificates: Iterable[Certifi
             "role": m.role,
             "repetition": m.repetition,
             "seed": m.seed,
-            "failure": m.failure,
+            "failure": failure,
+            "file": f"measurements/{m.file}.parquet",
             "again": m.attempt + 1 < ATTEMPTS,
         }
-        for m in _failed(measurements)
+        for m, failure in _failed(measurements)
     ]
     rows += [
         {
@@ -175,19 +182,35 @@ def failures(measurements: Iterable[Measurement], certificates: Iterable[Certifi
             "repetition": 0,
             "seed": 0,
             "failure": c.reason,
-            "again": True,
+            "file": "",
+            "again": c.attempts < ATTEMPTS,
         }
         for c in {c.condition: c for c in certificates if c.reason}.values()
     ]
-    return pd.DataFrame(rows, columns=["label", "role", "repetition", "seed", "failure", "again"])
+    return pd.DataFrame(rows, columns=["label", "role", "repetition", "seed", "failure", "file", "again"])
 
 
-def _failed(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """The last attempts of what has failed in all of them."""
+def _failed(measurements: Iterable[Measurement]) -> list[tuple[Measurement, str]]:
+    """The last attempts of what has failed in all of them, and why. A process whose baseline failed beside it cannot be
+    compared: that is a failure, too.
+    """
+    measurements = list(measurements)
+    baselines = {m.file: m for m in measurements if m.role == "baseline"}
     attempts: dict[tuple, list[Measurement]] = {}
     for m in measurements:
         attempts.setdefault((m.group, m.role, m.condition.key, m.repetition, m.seed), []).append(m)
-    return [tried[-1] for tried in attempts.values() if not any(m.ok for m in tried)]
+    failed = []
+    for tried in attempts.values():
+        if not any(_paired(m, baselines) for m in tried):
+            last = tried[-1]
+            beside = baselines.get(last.file)
+            failed.append((last, last.failure or f"its baseline failed beside it: {beside.failure}"))
+    return failed
+
+
+def _paired(m: Measurement, baselines: dict[str, Measurement]) -> bool:
+    """Did it go well, and its baseline too, if it has one?"""
+    return m.ok and (m.file not in baselines or baselines[m.file].ok)
 
 
 def _seconds_by_round(m: Measurement) -> dict[int, float]:

@@ -24,6 +24,8 @@ EXACT = {"cuda": {"NVIDIA_TF32_OVERRIDE": "0"}}
 after the point) does not hide another model.
 """
 
+EXACT_REASON = "so that rounding to TF32 does not hide another model"
+
 
 def gated(condition: Condition) -> Condition:
     """The condition as the gate runs it: what its workload has to neutralise neutralised, a small batch, the
@@ -67,17 +69,19 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> dic
 def _computed(jobs: list[Job], patience_s: float) -> dict[str, dict[str, np.ndarray] | str]:
     """What the jobs' conditions compute in one process, in order, up to the first that fails."""
     found: dict[str, dict[str, np.ndarray] | str] = {}
-    condition, worker = jobs[0].condition, None
+    condition, worker, opened = jobs[0].condition, None, False
     try:
         with faults(None):
             worker = WorkerProcess(condition, INITIAL_SEED, patience_s, EXACT.get(condition.device, {}))
         with faults(worker):
             worker.opened()
+            opened = True
             for job in jobs:
                 condition = job.condition
                 found[condition.key] = _of_condition(worker, job)
     except WorkerFailed as failure:
-        found[condition.key] = str(failure)
+        # One that does not even open fails for all that it was to do: starting it again for each would take for ever.
+        found |= {one.key: str(failure) for one in ([condition] if opened else [job.condition for job in jobs])}
     finally:
         if worker is not None:
             worker.end()

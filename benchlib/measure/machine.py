@@ -79,13 +79,23 @@ def _gpu_handles() -> list[Any]:
     handles = []
     for name in map(str.strip, names):
         try:
-            by_index = name.isdigit()
-            handles.append(
-                pynvml.nvmlDeviceGetHandleByIndex(int(name)) if by_index else pynvml.nvmlDeviceGetHandleByUUID(name)
-            )
+            handles.append(_gpu_named(name))
         except pynvml.NVMLError:
             break
     return handles
+
+
+def _gpu_named(name: str) -> Any:
+    """NVML's handle by index, or by UUID or its beginning, as CUDA takes them."""
+    import pynvml
+
+    if name.isdigit():
+        return pynvml.nvmlDeviceGetHandleByIndex(int(name))
+    for index in range(pynvml.nvmlDeviceGetCount()):
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        if name and pynvml.nvmlDeviceGetUUID(handle).startswith(name):
+            return handle
+    return pynvml.nvmlDeviceGetHandleByUUID(name)  # a part of a GPU (MIG), or none
 
 
 @functools.cache
@@ -130,9 +140,13 @@ def available(framework: str, device: str) -> str | None:
         )
     if device == "cuda":
         if not gpus():
-            return "device 'cuda': the NVIDIA driver shows no GPU (nvidia-smi tells why); use device 'cpu'"
+            visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+            shown = "" if visible is None else f", and CUDA_VISIBLE_DEVICES is {visible!r}"
+            return f"device 'cuda': the NVIDIA driver shows no GPU (nvidia-smi tells why){shown}; use device 'cpu'"
         if framework == "pytorch" and not _torch_cuda():
             return "device 'cuda': the installed torch is a CPU build; install one for CUDA (see pytorch.org)"
+    if device == "npu" and framework == "pytorch" and python == sys.executable and not _has("torch_npu"):
+        return "device 'npu': torch_npu is not installed; environments/ascend.txt says how; else use 'cpu'"
     if device == "npu" and not list(Path("/dev").glob("davinci[0-9]*")):
         return "device 'npu': no Ascend device (/dev/davinci*); with one, see environments/ascend.txt; else use 'cpu'"
     return None
@@ -229,6 +243,10 @@ def commit() -> str:
     except (OSError, subprocess.CalledProcessError):
         return version
     return f"{version} {head}{'+' if changed.strip() else ''}"
+
+
+def _has(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
 
 
 def _torch_cuda() -> bool:

@@ -53,6 +53,7 @@ class WorkerProcess:
     ) -> None:
         self.condition = condition
         self.patience_s = patience_s
+        self._ended = False
         self.scratch = Path(tempfile.mkdtemp(prefix="benchlib-worker-"))
         self.log = self.scratch / "printed.txt"
         ours, theirs = socket.socketpair()
@@ -62,37 +63,19 @@ class WorkerProcess:
             "PYTHONPATH": os.pathsep.join([package_root, *filter(None, [os.environ.get("PYTHONPATH")])]),
             **extra,
         }
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [
-                    machine.interpreter(condition.framework),
-                    "-m",
-                    "benchlib.measure.worker",
-                    str(theirs.fileno()),
-                    str(os.getpid()),
-                ],
-                cwd=self.scratch,
-                env=environment,
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,  # Ctrl-C reaches the parent only, which can end the worker's children too
-            )
+        try:
+            self.process = self._started(environment, theirs)
+        except OSError:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+            raise
         theirs.close()
         self.channel = Channel(ours)
         self.cpu = psutil.Process(self.process.pid)
-        self._request(
-            {
-                "do": "open",
-                "framework": condition.framework,
-                "device": condition.device,
-                "mode": condition.mode,
-                "precision": condition.precision,
-                "seed": seed,
-                "cpus": condition.threads,
-            }
-        )
+        try:
+            self._request_open(seed)
+        except WorkerFailed:
+            self.end()
+            raise
 
     def opened(self) -> dict[str, Any]:
         """Wait for the import; versions, settings, memory after import."""
@@ -116,14 +99,48 @@ class WorkerProcess:
 
     def end(self) -> None:
         """End the process and its children, whatever it is doing, and remove its scratch directory; once is enough."""
-        if not self.scratch.exists():
+        if self._ended:
             return
+        self._ended = True
         with contextlib.suppress(ChannelClosed, subprocess.TimeoutExpired):
             self.channel.send({"do": "end"})
             self.process.wait(timeout=2)
         self._kill()
         self.channel.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def _request_open(self, seed: int) -> None:
+        condition = self.condition
+        self._request(
+            {
+                "do": "open",
+                "framework": condition.framework,
+                "device": condition.device,
+                "mode": condition.mode,
+                "precision": condition.precision,
+                "seed": seed,
+                "cpus": condition.threads,
+            }
+        )
+
+    def _started(self, environment: Mapping[str, str], theirs: socket.socket) -> subprocess.Popen:
+        with self.log.open("wb") as log:
+            return subprocess.Popen(
+                [
+                    machine.interpreter(self.condition.framework),
+                    "-m",
+                    "benchlib.measure.worker",
+                    str(theirs.fileno()),
+                    str(os.getpid()),
+                ],
+                cwd=self.scratch,
+                env=environment,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C reaches the parent only, which can end the worker's children too
+            )
 
     def _request(self, message: dict[str, Any]) -> None:
         try:
@@ -168,7 +185,16 @@ def faults(worker: WorkerProcess | None) -> Iterator[None]:
     """
     try:
         yield
-    except (KeyError, TypeError, ValueError, OSError, EOFError, BadZipFile) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        AttributeError,
+        OSError,
+        EOFError,
+        BadZipFile,
+    ) as error:
         what = f"{type(error).__name__}: {error}"
         if worker is None:
             raise WorkerFailed(f"worker could not be started: {what}") from error

@@ -74,7 +74,8 @@ def first_step(measurement: Measurement, worker: WorkerProcess) -> None:
 
 def memory(measurement: Measurement, worker: WorkerProcess) -> None:
     """Peak and present memory of the worker, and of the device as the framework counts it."""
-    measurement.memory |= worker.ask("memory")
+    answer = worker.ask("memory")
+    measurement.memory = {**measurement.memory, "peak": answer["peak"], **answer}
 
 
 def checked(block: Block) -> Block:

@@ -4,7 +4,7 @@ The rule: after the first step, chunks of steps are timed, each of one step or a
 (single steps of microseconds say more of the clock than of the step). The process is steady when it has worked for
 ``LEAST_S`` at least, and the median of the last ``WINDOW`` chunks is no more than ``TOLERANCE`` faster than the median
 of the ``WINDOW`` before, twice in a row: it has stopped getting faster. If that has not come within the time allowed,
-the verdict says so and travels with the measurement.
+the verdict says so, or that there were too few steps to tell, and travels with the measurement.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ WINDOW = 4
 TOLERANCE = 0.05
 STEADY = "steady"
 NOT_STEADY = "not steady"
+TOO_FEW = "too few steps to tell"
 
 
 @dataclass
@@ -50,6 +51,8 @@ def warm_up(timed_steps: Callable[[int], float], limit_s: float) -> WarmUp:
             done.verdict = STEADY
             break
         chunk = max(1, round(CHUNK_S * chunk / seconds))
+    else:
+        done.verdict = NOT_STEADY if len(done.times) > 2 * WINDOW else TOO_FEW
     return done
 
 

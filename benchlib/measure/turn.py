@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import fcntl
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-LOCK = Path(tempfile.gettempdir(), "benchlib-measuring.lock")
+from benchlib.errors import BenchlibError
+
+LOCK = Path("/tmp/benchlib-measuring.lock")
+"""One for the machine: where temporary files go differs between users and batch jobs."""
 
 
 @contextmanager
@@ -35,6 +37,14 @@ def turn(tell: Callable[[str], None]) -> Iterator[None]:
 def _opened() -> int:
     """The lock file, made by whoever comes first; a file that exists is only read, which any user may."""
     try:
-        return os.open(LOCK, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return os.open(LOCK, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            return os.open(LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            file = os.open(LOCK, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC)
+            os.fchmod(file, 0o644)  # whatever this user's umask is
+            return file
+    except OSError as error:
+        raise BenchlibError(
+            f"{LOCK}: the lock that keeps measurements apart cannot be opened: {error.strerror}; make it readable, or "
+            "have its owner remove it"
+        ) from None

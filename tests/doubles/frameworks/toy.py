@@ -1,5 +1,6 @@
 """A framework in numpy, for tests of everything that is not about a framework. It can be told to misbehave."""
 
+import json
 import os
 import signal
 import sys
@@ -70,6 +71,12 @@ class Session:
         elif how == "once" and not os.path.exists(self.values["flag"]):
             open(self.values["flag"], "x").close()
             raise RuntimeError("out of toys, this once")
+        elif how == "later" and os.path.exists(self.values["flag"]):
+            raise RuntimeError("out of toys, from now on")
+        elif how == "odd":
+            Channel.send = lambda channel, message: channel._socket.sendall(
+                json.dumps(message | ({"times": [0.0], "steps": 1} if "verdict" in message else {})).encode() + b"\n"
+            )
         elif how == "keyless":
             Channel.send = lambda channel, message: channel._socket.sendall(b'{"wall": "no such key"}\n')
         elif how == "negative":

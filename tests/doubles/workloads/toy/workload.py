@@ -12,7 +12,9 @@ WORKLOAD = Workload(
     hyperparameters={
         "image_size": Hyperparameter(8, "pixels", choices=(8,)),
         "misbehave": Hyperparameter(
-            "", "what goes wrong", choices=("", "die", "hang", "rubbish", "raise", "once", "keyless", "negative")
+            "",
+            "what goes wrong",
+            choices=("", "die", "hang", "rubbish", "raise", "once", "later", "keyless", "odd", "negative"),
         ),
         "flag": Hyperparameter("", "a file that says that it went wrong once"),
         "burn_ms": Hyperparameter(2.0, "CPU milliseconds of a step"),
