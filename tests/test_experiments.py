@@ -204,8 +204,8 @@ def test_batch_sizes_are_compared_within_one_batch_size(tmp_path: Path) -> None:
     parameters = batch_size.Parameters(**quick("batch_size"))
     batch_size.measure(parameters, lab)
     compared = [asked[1] for asked in lab.asked if asked[0] == "compare"]
-    assert [[c.batch_size for c in group] for group in compared] == [[size] * 3 for size in parameters.batch_sizes]
-    assert all([c.framework for c in group] == ["pytorch", "mindspore", "pytorch"] for group in compared)
+    assert [[c.batch_size for c in group] for group in compared] == [[size] * 2 for size in parameters.batch_sizes]
+    assert all([c.framework for c in group] == ["pytorch", "mindspore"] for group in compared)
     asked = [condition for asked in lab.asked for condition in asked[1]]
     assert asked == experiments.conditions("batch_size", parameters)
 
@@ -284,7 +284,7 @@ def test_findings_give_ratio_interval_and_control(tmp_path: Path) -> None:
 
 
 def test_interval_that_includes_1_is_no_difference_shown(tmp_path: Path) -> None:
-    noise = itertools.cycle([0.0100, 0.0106, 0.0094])  # over processes, whatever their condition
+    noise = itertools.cycle([0.0100, 0.0106, 0.0094, 0.0101])  # over processes, whatever their condition
     ratios = batch_sizes(tmp_path, step=lambda condition: next(noise), spread=0.0).findings()[0]
     assert ratios.count("no difference shown") == 3
     assert "faster" not in ratios
@@ -294,7 +294,7 @@ def test_interval_that_includes_1_is_no_difference_shown(tmp_path: Path) -> None
 def test_control_that_excludes_1_is_told(tmp_path: Path) -> None:
     lab = SyntheticLab(tmp_path, spread=0.0)
     roles = iter(range(10**6))
-    lab.step = lambda condition: step_seconds(condition) * (1.2 if next(roles) % 4 == 1 else 1)  # the control is slower
+    lab.step = lambda condition: step_seconds(condition) * (1.2 if next(roles) % 3 == 1 else 1)  # the control is slower
     ratios = batch_size.measure(batch_size.Parameters(**quick("batch_size")), lab).findings()[0]
     assert ratios.count("which excludes 1: the baseline differs from itself") == 3
 
