@@ -55,6 +55,7 @@ class Condition(Strict):
     train_samples: int | None = Field(default=None, ge=1)  # None: all training samples
     hyperparameters: dict[str, Any] = Field(default_factory=dict)
     threads: int | None = Field(default=None, ge=1)  # None: as many as the framework takes by itself
+    without: list[str] = Field(default_factory=list)  # knobs of the lane that are not set, to see what they do
 
     @model_validator(mode="before")
     @classmethod
@@ -129,5 +130,6 @@ class Condition(Strict):
         parts.append(self.data if self.train_samples is None else f"{self.data}[:{self.train_samples}]")
         if self.threads is not None:
             parts.append(f"{self.threads} thread" + "s" * (self.threads > 1))
+        parts += [f"without {name}" for name in self.without]
         parts += [f"{name}={value}" for name, value in self.hyperparameters.items() if value != defaults[name]]
         return " ".join(parts)

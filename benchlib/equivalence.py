@@ -144,7 +144,7 @@ def _check(
     (best, at), (worst, at_worst) = by_trial[0], by_trial[-1]
     if quantity == "outputs" or not np.isfinite(worst):
         best, at = worst, at_worst
-    return Check(name=quantity, difference=best, worst=worst, at=at, tolerance=tolerance, ok=best <= tolerance)
+    return Check(name=quantity, difference=best, worst=worst, at=at, tolerance=tolerance, ok=bool(best <= tolerance))
 
 
 def _of_trial(

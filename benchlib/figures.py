@@ -141,15 +141,19 @@ def line_panel(
     ylabel: str,
     by: str = "subject",
     log_y: bool = False,
+    ticks: Iterable[float] | None = None,
 ) -> None:
-    """``y`` against ``x`` (a logarithmic axis), a line for each series, with the interval where ``y_low`` is there."""
+    """``y`` against ``x`` (a logarithmic axis), a line for each series, with the interval where ``y_low`` is there.
+
+    Ticks of ``x`` are its values if None, round numbers if empty.
+    """
     axes.set(xlabel=xlabel, ylabel=ylabel)
     spread = _spread(frame[x])
     for i, (name, look) in enumerate(series.items()):
         rows = frame[frame[by] == name].dropna(subset=[y]).sort_values(x)
         at = rows[x] * np.exp((i - (len(series) - 1) / 2) * spread)
         _interval_line(axes, at, rows, y, look)
-    value_axis(axes, frame[x])
+    value_axis(axes, frame[x], ticks)
     _y_axis(axes, frame[y], log_y)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from benchlib import workloads
 from benchlib.condition import Condition
+from benchlib.errors import BenchlibError, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,6 +156,10 @@ def of(condition: Condition) -> dict[str, str]:
     """The knobs set for a condition: environment variables by name; ``SCRATCH`` in them is not filled in."""
     declared = [*ALWAYS, *(TUNED if condition.lane == "tuned" else ())]
     knobs = {knob.name: knob.value for knob in declared if knob.applies(condition)}
+    for name in condition.without:
+        if name not in knobs:
+            raise BenchlibError(f"{condition}: without: {unknown('knob of this condition', name, knobs)}")
+        del knobs[name]
     if condition.threads is not None:
         knobs["OMP_NUM_THREADS"] = str(condition.threads)
     return knobs

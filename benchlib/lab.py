@@ -2,13 +2,15 @@
 
 >>> lab = Lab(profile="quick")  # doctest: +SKIP
 >>> conditions = [Condition(workload="cnn"), Condition(workload="cnn", framework="mindspore")]  # doctest: +SKIP
->>> lab.compare(conditions, repetitions=5, rounds=8, block_s=0.25)  # doctest: +SKIP
+>>> lab.compare(conditions, precision=0.03, budget_s=300, block_s=0.25)  # doctest: +SKIP
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,10 +21,12 @@ from benchlib.condition import Condition
 from benchlib.data.prepare import require as require_data
 from benchlib.equivalence import Certificate
 from benchlib.errors import BenchlibError
+from benchlib.measure import ceiling, contract, gate, machine, planner, record
 from benchlib.measure import epochs as epochs_procedure
-from benchlib.measure import gate, machine, record
 from benchlib.measure import rounds as rounds_procedure
+from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.comparison import Comparison
+from benchlib.measure.contract import SyncCheck
 from benchlib.measure.jobs import INITIAL_SEED, Job, key, prepare_job
 from benchlib.measure.processes import PATIENCE_S, remove_stale_scratch
 from benchlib.measure.training import TrainingRuns
@@ -52,41 +56,49 @@ class Lab:
         self._tried: set[Condition] = set()  # in the gate, by this lab
         remove_stale_scratch()
 
-    def compare(self, conditions: list[Condition], *, repetitions: int, rounds: int, block_s: float) -> Comparison:
+    def compare(
+        self, conditions: list[Condition], *, precision: float = 0.03, budget_s: float = 600.0, block_s: float = 0.25
+    ) -> Comparison:
         """Measure ``conditions`` together; the first is the baseline, which is also measured against itself.
 
-        Each of ``repetitions`` takes a fresh process per condition and ``rounds`` blocks of about ``block_s`` seconds
-        each.
+        Repetitions, each with a fresh process per condition and blocks of about ``block_s`` seconds, go on until the
+        95 % interval of every ratio is no wider than ``precision`` (relative half-width), or the next would take more
+        than ``budget_s`` seconds in all: see ``benchlib.measure.planner``.
         """
         _require_distinct(conditions)
-        settings = rounds_procedure.Settings(repetitions=repetitions, rounds=rounds, block_s=block_s)
+        settings = rounds_procedure.Settings(block_s=block_s)
+        planner.require(precision, budget_s, block_s, processes=1 + len(conditions))
         require(conditions)
         certificates = self.certify(conditions)
         jobs = [prepare_job(condition, INITIAL_SEED, self.inputs) for condition in [conditions[0], *conditions]]
         roles = ["baseline", "control", *["condition"] * (len(conditions) - 1)]
         group = key(
             kind="comparison",
-            settings=settings.model_dump(exclude={"repetitions"}),
+            settings=settings.model_dump(),
             members=[job.depends_on("rounds") for job in jobs],
         )
         measured: list[Measurement] = []
-        missing: list[_Attempt] = []
-        for repetition in range(repetitions):
-            stored, attempt = self._stored(group, repetition, list(zip(roles, jobs, strict=True)))
-            measured += stored
-            if attempt:
-                missing.append(attempt)
-        if missing:
-            with Progress(
-                len(missing),
-                f"comparing {len(conditions)} at {conditions[0].workload} batch {conditions[0].batch_size}",
-            ) as progress:
-                for attempt in missing:
+        comparison = Comparison(conditions, measured, certificates, precision, budget_s)
+        members = list(zip(roles, jobs, strict=True))
+        title = f"comparing {len(conditions)} at {conditions[0].workload} batch {conditions[0].batch_size}"
+        with ExitStack() as stack:
+            progress = None  # nothing is said where nothing is measured
+            for repetition in itertools.count():
+                planned = comparison.plan
+                if planned.ended:
+                    break
+                stored, attempt = self._stored(group, repetition, members)
+                measured += stored
+                if attempt:
+                    progress = progress or stack.enter_context(Progress(planned.more_processes, title))
                     with turn(progress.tell):
-                        done = self.store.load(attempt.file) or self._kept(self._compared(attempt, settings))
+                        done = self.store.load(attempt.file)
+                        done = done or self._kept(self._compared(attempt, settings, planned.rounds))
                     measured += done
+                    left = 0 if comparison.plan.ended else comparison.plan.more_processes
+                    progress.total = progress.done + 1 + left
                     progress.step(_told(done))
-        return Comparison(conditions, measured, certificates)
+        return comparison
 
     def train(
         self,
@@ -129,6 +141,30 @@ class Lab:
                     measured[attempt.group] = run
         return TrainingRuns(conditions, [measured[group] for group in groups], certificates, epochs, threshold)
 
+    def ceiling(self, device: str, precision: str = "fp32") -> Ceiling:
+        """The machine's limits on a device, measured once for all that they depend on."""
+        jobs = [prepare_job(one, INITIAL_SEED, self.inputs) for one in ceiling.conditions(device, precision)]
+        name = key(ceiling=[job.depends_on("ceiling") for job in jobs])
+        path = self.folder / "ceilings" / f"{name}.json"
+        try:
+            return Ceiling.model_validate_json(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):  # not measured yet, or cut
+            with turn(say):
+                found = ceiling.measure(device, precision, self.inputs, self.patience_s)
+        if not found.failures:
+            _write(path, found.model_dump_json(indent=2))
+        return found
+
+    def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
+        """Does the timer see work of known duration? A check for each framework, mode and device of ``conditions``."""
+        alike = {(one.framework, one.mode, one.device, one.lane): one for one in conditions if _trains(one)}
+        require(alike.values())
+        found = []
+        for condition in alike.values():
+            with turn(say):
+                found.append(contract.check(condition, self.inputs, self.patience_s))
+        return found
+
     def certify(self, conditions: Iterable[Condition]) -> dict[str, Certificate]:
         """Certificates by condition key: is each condition's model the reference's? Made once, for all that the
         outcome depends on.
@@ -149,13 +185,13 @@ class Lab:
         """
         return frame(self.store.all(files))
 
-    def _compared(self, attempt: _Attempt, settings: rounds_procedure.Settings) -> list[Measurement]:
+    def _compared(self, attempt: _Attempt, settings: rounds_procedure.Settings, rounds: int) -> list[Measurement]:
         empty = [
             record.begin("comparison", "rounds", attempt, role, job, attempt.repetition)
             for role, job in attempt.members
         ]
         jobs = [job for _, job in attempt.members]
-        return rounds_procedure.measure_repetition(empty, jobs, settings, self.patience_s)
+        return rounds_procedure.measure_repetition(empty, jobs, settings, rounds, self.patience_s)
 
     def _trained(self, attempt: _Attempt, settings: epochs_procedure.Settings, progress: Progress) -> Measurement:
         ((role, job),) = attempt.members
@@ -207,11 +243,7 @@ class Lab:
             before = self._certificate(condition)
             certificate = certificate.model_copy(update={"attempts": 1 + (before.attempts if before else 0)})
             self._tried.add(condition)
-            path = self._certificate_path(condition)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_suffix(".partial")
-            partial.write_text(certificate.model_dump_json(indent=2), encoding="utf-8")
-            partial.replace(path)
+            _write(self._certificate_path(condition), certificate.model_dump_json(indent=2))
             yield certificate
 
     def _certificate_path(self, condition: Condition) -> Path:
@@ -274,6 +306,18 @@ def _told(measured: list[Measurement]) -> str:
         else:
             parts.append(f"{name} failed")
     return ", ".join(parts)
+
+
+def _write(path: Path, text: str) -> None:
+    """At once or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
+def _trains(condition: Condition) -> bool:
+    return load(condition.workload).kind == "training"
 
 
 def _require_distinct(conditions: list[Condition]) -> None:

@@ -48,6 +48,9 @@ class Block(Record):
     wall_s: float
     cpu_s: float  # of the worker, all threads
     idle_cpu_s: float = 0.0  # that the other workers of the comparison used meanwhile: they should sleep
+    others_cpu_s: float = 0.0  # that all other processes of the machine used meanwhile, hypervisor's theft included
+    others_gpu: int = 0  # processes on the GPU that are not the comparison's
+    disturbed: bool = False  # by the rule of ``measure.disturbance``; it was repeated if there was time
 
     @property
     def cores_used(self) -> float:
@@ -97,10 +100,12 @@ class Measurement(Record):
     built: dict[str, Any] = Field(default_factory=dict)  # parameters, hashes of weights and data
     start_s: float | None = None  # process start to ready: interpreter and imports
     first_step_s: float | None = None  # with compilation
+    repetition_s: float | None = None  # of all that were measured together: from their start to their last answer
+    rounds_s: float | None = None  # of that, the rounds
     warm_up_steps: int | None = None
     warm_up_s: float | None = None
     steady: str | None = None  # the rule's verdict
-    memory: dict[str, float] = Field(default_factory=dict)  # MiB: after_import, peak, device_allocated, device_peak
+    memory: dict[str, float] = Field(default_factory=dict)  # MiB, see ``measure.record.memory``
     blocks: list[Block] = Field(default_factory=list)
     trace: list[Sample] = Field(default_factory=list)
     epochs: list[Epoch] = Field(default_factory=list)
@@ -111,7 +116,7 @@ class Measurement(Record):
 
 
 _TABLES = {"blocks": Block, "trace": Sample, "epochs": Epoch}
-_TYPES = {int: pa.int64(), float: pa.float64(), float | None: pa.float64()}
+_TYPES = {int: pa.int64(), float: pa.float64(), float | None: pa.float64(), bool: pa.bool_()}
 _SCHEMA = pa.schema(
     [
         ("format", pa.int32()),
@@ -248,6 +253,8 @@ def _flat(m: Measurement) -> dict[str, Any]:
         "wall_s": sum(block.wall_s for block in m.blocks),
         "cpu_s": sum(block.cpu_s for block in m.blocks),
         "idle_cpu_s": sum(block.idle_cpu_s for block in m.blocks),
+        "others_cpu_s": sum(block.others_cpu_s for block in m.blocks),
+        "disturbed_blocks": sum(block.disturbed for block in m.blocks),
         "peak_memory_mib": m.memory.get("peak"),
         "knobs": " ".join(f"{name}={value}" for name, value in m.knobs.items()),
         "settings": " ".join(f"{name}={value}" for name, value in m.settings.items()),
@@ -265,5 +272,6 @@ def _flat(m: Measurement) -> dict[str, Any]:
 def identity(condition: Condition) -> dict[str, Any]:
     """What a condition is, a column each: its label, its choices, its hyperparameters."""
     chosen = condition.model_dump()
-    hyperparameters = chosen.pop("hyperparameters")
-    return {"label": str(condition), **chosen, **hyperparameters}
+    hyperparameters, without = chosen.pop("hyperparameters"), chosen.pop("without")
+    left_out = {"without": " ".join(without)} if without else {}
+    return {"label": str(condition), **chosen, **left_out, **hyperparameters}

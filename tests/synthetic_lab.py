@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 
 from benchlib.condition import Condition
 from benchlib.equivalence import Certificate, Check
+from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.comparison import Comparison
+from benchlib.measure.contract import SyncCheck
 from benchlib.measure.steady import STEADY
 from benchlib.measure.training import TrainingRuns
 from benchlib.results import Block, Epoch, Measurement, Sample, Store
@@ -50,16 +52,26 @@ class SyntheticLab:
         self.random = np.random.default_rng(0)
         self.asked: list[tuple] = []
 
-    def compare(self, conditions: list[Condition], *, repetitions: int, rounds: int, block_s: float) -> Comparison:
-        """As the lab's."""
-        self.asked.append(("compare", conditions, repetitions, rounds, block_s))
+    def compare(self, conditions: list[Condition], *, precision: float, budget_s: float, block_s: float) -> Comparison:
+        """As the lab's, but for the plan: 5 repetitions of 5 rounds."""
+        self.asked.append(("compare", conditions, precision, budget_s, block_s))
         made = []
-        for repetition in range(repetitions):
+        for repetition in range(5):
             file = f"{conditions[0].key}-{repetition}"
-            together = [self._process(c, role, repetition, rounds, file) for role, c in self._roles(conditions)]
+            together = [self._process(c, role, repetition, 5, file) for role, c in self._roles(conditions)]
             self.store.save(together)
             made += together
-        return Comparison(conditions, made, self._certificates(conditions))
+        return Comparison(conditions, made, self._certificates(conditions), precision, budget_s)
+
+    def ceiling(self, device: str) -> Ceiling:
+        """As the lab's: a step of ``cnn`` at batch 32 on images of 16x16 reaches some percent of this."""
+        best = {"multiply_adds": "a product", "least_bytes": "a copy"}
+        told = {"device": device, "precision": "fp32", "best": best}
+        return Ceiling(multiply_adds_per_s=1e11, bytes_per_s=1e10, **told)
+
+    def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
+        """As the lab's: MindSpore's timer sees but half of the work."""
+        return [SyncCheck(c, 0.2, 0.1 if c.framework == "mindspore" else 0.2) for c in conditions]
 
     def train(
         self,
@@ -94,7 +106,12 @@ class SyntheticLab:
             versions={condition.framework: "1.0"},
             commit="benchlib 0",
             settings={"threads": 2},
-            memory={"peak": 400.0 + 2 * condition.batch_size, "after_import": 300.0},
+            memory={
+                "peak": 400.0 + 2 * condition.batch_size,
+                "steady": 390.0 + 2 * condition.batch_size,
+                "private": 350.0,
+                "after_import": 300.0,
+            },
             first_step_s=1.0,
             warm_up_s=0.5,
             steady=STEADY,
@@ -118,7 +135,7 @@ class SyntheticLab:
             for number in range(rounds)
         ]
         more = {"kind": "comparison", "file": file, "repetition": repetition, "role": role, "seed": 0, "blocks": blocks}
-        more["group"] = file.split("-")[0]
+        more |= {"group": file.split("-")[0], "repetition_s": 20.0, "rounds_s": 2.0}
         return self._measurement(condition, **more)
 
     def _run(self, condition: Condition, seed: int, epochs: int, threshold: float | None, most: int) -> Measurement:

@@ -17,7 +17,7 @@ from synthetic_lab import SyntheticLab, step_seconds
 from benchlib import experiments
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.experiments import batch_size, devices, learning_rate, operators
+from benchlib.experiments import batch_size, devices, instrument, learning_rate, operators
 from benchlib.experiments.report import Report
 from benchlib.lab import Lab
 from benchlib.measure import machine
@@ -62,7 +62,8 @@ def test_shipped_parameters_are_valid(path: Path) -> None:
     parameters = experiments.load(path.stem, path)
     made = experiments.conditions(path.stem, parameters)
     assert len(made) >= 2
-    assert {condition.framework for condition in made} == {"pytorch", "mindspore"}
+    few = path.parts[-2:] == ("quick", "instrument.yaml")  # a minute is what it may take
+    assert {condition.framework for condition in made} == ({"pytorch"} if few else {"pytorch", "mindspore"})
     if path.parent.name == "quick":
         assert {condition.data for condition in made} <= {"digits", "random"}
 
@@ -102,7 +103,9 @@ WRONG = [
     ("batch_size", "seeds", [], ["seeds: []", "at least one value"]),
     ("batch_size", "seeds", [-1], ["seeds.0: -1"]),
     ("batch_size", "epochs", 0, ["epochs: 0"]),
-    ("batch_size", "repetitions", 1, ["repetitions: 1", "greater than or equal to 2"]),
+    ("batch_size", "precision", 3, ["precision: 3", "less than 1"]),
+    ("batch_size", "budget_s", -1, ["budget_s: -1", "greater than 0"]),
+    ("instrument", "subjects.0.lane", "default", ["subjects.0.lane: 'default'", "the tuned lane"]),
     ("batch_size", "block_s", float("inf"), ["block_s: inf"]),
     (
         "batch_size",
@@ -509,7 +512,7 @@ def test_notebooks_run_and_the_report_gathers_them(run_notebook: Any, tmp_path: 
         assert summary == json.loads(json.dumps(summary)), "a summary holds plain types only"
         assert summary["title"]
         assert summary["findings"]
-        assert summary["failures"] == (3 if name == "learning_rate" else 0)
+        assert summary["failures"] == (2 if name == "learning_rate" else 0)
         assert summary["measurements"]
         assert all((tmp_path / path).is_file() for path in [*summary["figures"], *summary["tables"]])
         figures = [html for html in shown if "<img" in html]
@@ -524,13 +527,13 @@ def test_notebooks_run_and_the_report_gathers_them(run_notebook: Any, tmp_path: 
     report = Report(Lab(outputs=tmp_path))
     shown, _ = run_notebook("report", Lab(outputs=tmp_path))
     page = "\n".join(shown)
-    for name in MEASURING[:-1]:
+    for name in report.summaries:
         for finding in report.summaries[name]["findings"]:
             assert finding.split(" [")[0].replace("'", "&#x27;") in page
     assert "operators: failed in In [3]: ValueError: no" in page
-    assert "learning_rate: 3 measurements failed" in page
+    assert "learning_rate: 2 measurements failed" in page
     assert "the worker died" in page
-    assert page.count("<img") == 6
+    assert page.count("<img") == 6, "devices 1, batch_size 3, learning_rate 2; the instrument has not run"
     assert "ONEDNN_MAX_CPU_ISA" in page
     assert re.search(r">same<.*>1\.0e-07<", page)
     assert re.search(r">different: cnn mindspore graph fp32 cpu tuned batch 4 .*>1\.0e-01<", page)
@@ -566,11 +569,35 @@ def test_processes_that_were_not_steady_or_not_alone_are_told(tmp_path: Path) ->
     assert result.summary()["findings"][-2:] == told
 
 
+def test_the_instrument_tells_what_knobs_do_and_whether_timers_see_all(tmp_path: Path) -> None:
+    mindspore = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
+    subjects = [*quick("instrument")["subjects"], mindspore]
+    values = {**quick("instrument"), "subjects": subjects, "single_knobs": True, "simulated": 20}
+    slower = {"default": 1.25, "tuned": 1.0}
+    lab = SyntheticLab(tmp_path, step=lambda c: 0.01 * slower[c.lane] * (1.1 if c.without else 1.0), spread=0.001)
+    result = instrument.measure(instrument.Parameters(**values), lab)
+    findings = "\n".join(result.findings())
+    assert re.search(r"pytorch eager, lane default: throughput ratio 0\.8\d* \[.*slower", findings)
+    assert re.search(r"mindspore graph, without ONEDNN_MAX_CPU_ISA: throughput ratio 0\.9", findings)
+    assert "pytorch eager on cpu: the timer sees the work, 100% of planted 0.20 s" in findings
+    assert "mindspore graph on cpu: THE TIMER DOES NOT SEE ALL THE WORK" in findings
+    table = result.tables()["knobs"][1]
+    assert len(table) == 2 + 3 + 4, "the default lane of each, and each knob of each"
+    assert result.draw()["knobs"]
+
+
+def test_a_comparison_that_the_budget_ended_says_what_it_would_have_taken(tmp_path: Path) -> None:
+    result = batch_size.measure(batch_size.Parameters(**quick("batch_size")), SyntheticLab(tmp_path, spread=0.2))
+    told = [warning for warning in result.warnings() if "budget spent" in warning]
+    assert len(told) == 3
+    assert re.search(r"where 3 % was asked for; that would have taken about \d+ more processes", told[0])
+
+
 def test_a_driver_that_tells_half_is_drawn_all_the_same(tmp_path: Path) -> None:
     values = {**quick("batch_size"), "subjects": quick("batch_size")["subjects"][:1]}
     result = batch_size.measure(batch_size.Parameters(**values), SyntheticLab(tmp_path))
     for m in result.comparisons[0].measurements:
         m.trace = [sample.model_copy(update={"gpu_percent": 50.0}) for sample in m.trace]
     axes = result.draw()["indicators"][1].axes
-    assert [one.get_ylabel() for one in axes][-1] == "GPU (%)"
-    assert len(axes) == 5
+    assert "GPU (%)" in [one.get_ylabel() for one in axes]
+    assert len(axes) == 6

@@ -3,9 +3,9 @@
 import shutil
 
 import pytest
+from fixed_lab import FixedLab
 
 from benchlib.condition import Condition
-from benchlib.lab import Lab
 from benchlib.measure import machine
 from benchlib.measure.comparison import MODELS_DIFFER
 
@@ -23,7 +23,7 @@ def in_mindspore(workload):
 
 @pytest.fixture
 def lab(tmp_path):
-    return Lab(outputs=tmp_path / "outputs", patience_s=120)
+    return FixedLab(outputs=tmp_path / "outputs", patience_s=120)
 
 
 @pytest.fixture

@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from benchlib import knobs
 from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
 
 TORCH = Condition(workload="cnn")
 MINDSPORE = Condition(workload="cnn", framework="mindspore", mode="graph")
@@ -19,6 +22,16 @@ def test_the_default_lane_sets_nothing_and_the_tuned_lane_what_is_declared():
     assert knobs.of(TORCH.but(lane="tuned", device="cuda")).keys() == always | {"CUDA_DEVICE_ORDER"}
     linear = Condition(workload="linear", framework="mindspore", lane="tuned")
     assert knobs.of(linear).keys() == malloc, "the knob for convolutions slows matrix products down"
+
+
+def test_a_knob_can_be_left_out_to_see_what_it_does():
+    tuned = MINDSPORE.but(lane="tuned")
+    without = tuned.but(without=["ONEDNN_MAX_CPU_ISA"])
+    assert knobs.of(tuned).keys() - knobs.of(without).keys() == {"ONEDNN_MAX_CPU_ISA"}
+    assert without.key != tuned.key
+    assert "without ONEDNN_MAX_CPU_ISA" in str(without)
+    with pytest.raises(BenchlibError, match="unknown knob of this condition 'ONEDNN_MAX_CPU'"):
+        knobs.of(tuned.but(without=["ONEDNN_MAX_CPU"]))
 
 
 def test_a_users_shell_cannot_change_a_lane():

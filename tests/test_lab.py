@@ -1,6 +1,7 @@
 """Measuring end to end, with a framework in numpy that misbehaves when told to: that costs its own measurement only."""
 
 import itertools
+import math
 import os
 import signal
 import subprocess
@@ -8,12 +9,14 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fixed_lab import FixedLab
 
 import benchlib.frameworks
 import benchlib.workloads
@@ -23,7 +26,15 @@ from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import machine, processes, rounds
-from benchlib.measure.comparison import MODELS_DIFFER, MODELS_NOT_CHECKED, NO_DIFFERENCE, NOT_MEASURED, SLOWER
+from benchlib.measure.comparison import (
+    MODELS_DIFFER,
+    MODELS_NOT_CHECKED,
+    NO_DIFFERENCE,
+    NOT_MEASURED,
+    SLOWER,
+    SLOWS_DOWN,
+)
+from benchlib.measure.planner import BUDGET, PILOT, PRECISION
 from benchlib.measure.turn import turn
 
 DOUBLES = Path(__file__).parent / "doubles"
@@ -39,7 +50,7 @@ def toy_framework(monkeypatch):
 
 @pytest.fixture
 def lab(tmp_path):
-    return Lab(outputs=tmp_path / "outputs", patience_s=5)
+    return FixedLab(outputs=tmp_path / "outputs", patience_s=5)
 
 
 def toy(**hyperparameters):
@@ -115,7 +126,7 @@ def test_the_order_within_a_round_is_random(lab):
 def test_what_is_measured_is_not_measured_again(lab):
     first = lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
     files = {path: path.stat().st_mtime_ns for path in lab.store.folder.iterdir()}
-    again = Lab(outputs=lab.folder).compare([toy(), toy(burn_ms=3.0)], **QUICK)
+    again = FixedLab(outputs=lab.folder).compare([toy(), toy(burn_ms=3.0)], **QUICK)
     assert {path: path.stat().st_mtime_ns for path in lab.store.folder.iterdir()} == files
     assert again.ratios().equals(first.ratios())
     more = lab.compare([toy(), toy(burn_ms=3.0)], **{**QUICK, "repetitions": 3})
@@ -139,6 +150,8 @@ def test_other_code_is_measured_again(lab, monkeypatch):
         ("rubbish", ["talked rubbish in 'first_step'", "not a message"]),
         ("raise", ["failed in 'first_step': RuntimeError: out of toys", "toy framework: a line on standard output"]),
         ("negative", ["impossible times"]),
+        ("nan", ["impossible times"]),
+        ("clock", ["impossible times", "its clock was set, or is wrong"]),
         ("keyless", ["answered what cannot be used", "KeyError"]),
         ("odd", ["answered what cannot be used", "ZeroDivisionError"]),
     ],
@@ -224,7 +237,7 @@ def test_another_lab_that_has_measured_meanwhile_is_believed(lab, monkeypatch):
     def after_another(tell):
         if not turns:  # the other one had its turn while this one waited for its own
             turns.append(1)
-            Lab(outputs=lab.folder).compare([toy()], **asked)
+            FixedLab(outputs=lab.folder).compare([toy()], **asked)
         yield
 
     lab.certify([toy()])
@@ -277,11 +290,11 @@ def test_a_model_that_differs_is_shown_as_such_and_gets_no_ratio(lab):
     assert row["verdict"] == MODELS_DIFFER
     assert row[["ratio", "low", "high"]].isna().all()
     assert comparison.throughput()["samples_per_second"].notna().all()
-    turned = type(comparison)([twin, toy()], _as_baseline(comparison.measurements, twin), comparison.certificates)
+    turned = replace(comparison, conditions=[twin, toy()], measurements=_as_baseline(comparison.measurements, twin))
     assert turned.ratios().set_index("role").loc["condition", "verdict"] == MODELS_DIFFER, (
         "nor does its being the baseline"
     )
-    unchecked = type(comparison)([toy(), twin], comparison.measurements, {})
+    unchecked = replace(comparison, certificates={})
     assert unchecked.ratios().set_index("role").loc["condition", "verdict"] == MODELS_NOT_CHECKED
     verdicts = Lab(outputs=lab.folder).certify([toy(), twin]).values()
     assert sorted(c.verdict for c in verdicts) == ["different", "same"]
@@ -309,17 +322,23 @@ def test_training_that_fails_is_reported_and_the_rest_goes_on(lab, monkeypatch):
 
 
 KILLED = """
+import sys
+sys.path.insert(0, {tests!r})
+from fixed_lab import FixedLab
 from benchlib.condition import Condition
-from benchlib.lab import Lab
 toy = Condition(workload="toy", framework="toy")
 slower = toy.but(hyperparameters={{"burn_ms": 3.0}})
-Lab(outputs={outputs!r}).compare([toy, slower], repetitions=4, rounds=3, block_s=0.2)
+FixedLab(outputs={outputs!r}).compare([toy, slower], repetitions=4, rounds=3, block_s=0.2)
 """
 
 
 def test_after_kill_9_no_worker_is_left_and_it_goes_on_where_it_stopped(lab):
-    script = [sys.executable, "-c", KILLED.format(outputs=str(lab.folder))]
-    parent = subprocess.Popen(script, stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(DOUBLES)})
+    script = [sys.executable, "-c", KILLED.format(outputs=str(lab.folder), tests=str(Path(__file__).parent))]
+    parent = subprocess.Popen(
+        script,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(DOUBLES.parents[1]), str(DOUBLES)])},
+    )
     deadline = time.monotonic() + 30
     while len(list(lab.store.folder.glob("*.parquet"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -330,7 +349,12 @@ def test_after_kill_9_no_worker_is_left_and_it_goes_on_where_it_stopped(lab):
     assert not workers_alive(parent.pid)
     kept = {path.name: path.stat().st_mtime_ns for path in lab.store.folder.glob("*.parquet")}
     assert 2 <= len(kept) < 4
-    subprocess.run(script, check=True, stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(DOUBLES)})
+    subprocess.run(
+        script,
+        check=True,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(DOUBLES.parents[1]), str(DOUBLES)])},
+    )
     after = {path.name: path.stat().st_mtime_ns for path in lab.store.folder.glob("*.parquet")}
     assert len(after) == 4
     assert kept.items() <= after.items(), "what was measured before the kill is as it was"
@@ -406,3 +430,66 @@ def test_a_worker_that_dies_in_the_gate_is_reported_and_there_is_no_ratio(lab):
     comparison = lab.compare([toy(), toy(misbehave="raise")], repetitions=1, rounds=2, block_s=0.01)
     failures = comparison.failures()
     assert "out of toys" in failures.loc[failures["role"] == "gate", "failure"].iloc[0]
+
+
+def test_a_worker_that_works_unasked_is_stopped_while_others_are_measured(lab, monkeypatch):
+    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    comparison = lab.compare([toy(), toy(misbehave="spin")], repetitions=1, rounds=4, block_s=0.2)
+    baseline = next(m for m in comparison.measurements if m.role == "baseline")
+    takes = {number: [block for block in baseline.blocks if block.round == number] for number in range(4)}
+    assert any(block.disturbed and block.idle_cpu_s > 0.05 for block in baseline.blocks), "it is seen"
+    assert all(not blocks[-1].disturbed for blocks in takes.values()), "and then held"
+    assert not workers_alive()
+
+
+def test_a_block_that_others_disturb_is_taken_again_and_kept(lab):
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+        try:
+            comparison = lab.compare([toy()], repetitions=1, rounds=2, block_s=0.2)
+        finally:
+            other.kill()
+    blocks = comparison.measurements[0].blocks
+    assert len(blocks) == 2 * rounds.TAKES
+    assert all(block.disturbed and block.others_cpu_s > 0.1 for block in blocks)
+    assert comparison.throughput()["disturbed"].tolist() == [1.0]
+
+
+def test_a_condition_that_keeps_slowing_down_is_not_averaged(lab, monkeypatch):
+    slowing = toy(misbehave="slow down")
+    comparison = lab.compare([toy(), slowing], repetitions=3, rounds=6, block_s=0.05)
+    assert comparison.slows_down(slowing)
+    assert not comparison.slows_down(toy())
+    row = comparison.ratios().set_index("role").loc["condition"]
+    assert (row["verdict"], math.isnan(row["ratio"])) == (SLOWS_DOWN, True)
+
+
+def test_the_timer_has_to_see_planted_work(lab):
+    queued, forgetful = (toy(burn_ms=1.0).but(framework=name) for name in ("toy_queued", "toy_forgetful"))
+    checks = lab.check_timers([queued, forgetful])
+    assert [check.ok for check in checks] == [True, False]
+    assert checks[0].known_s > 0.1
+    assert checks[1].share < 0.2
+
+
+def test_a_budget_too_small_for_the_pilot_is_refused_with_the_least_that_would_do(tmp_path):
+    lab = Lab(outputs=tmp_path / "outputs")
+    with pytest.raises(BenchlibError, match=r"budget_s 3: the pilot takes .* 11 s at the very least"):
+        lab.compare([toy()], budget_s=3, block_s=0.1)
+    with pytest.raises(BenchlibError, match="precision 3: give the half-width as a share"):
+        lab.compare([toy()], precision=3)
+    assert not lab.folder.exists()
+
+
+def test_measured_to_a_precision_and_continued_to_a_finer_one(tmp_path):
+    lab = Lab(outputs=tmp_path / "outputs", patience_s=20)
+    coarse = lab.compare([toy(), toy(burn_ms=4.0)], precision=0.5, budget_s=60, block_s=0.03)
+    assert coarse.plan.ended == PRECISION
+    assert len({m.repetition for m in coarse.measurements}) == PILOT
+    finer = lab.compare([toy(), toy(burn_ms=4.0)], precision=0.0001, budget_s=coarse.plan.spent_s * 1.5, block_s=0.03)
+    assert finer.plan.ended == BUDGET
+    assert finer.plan.more_processes > 0
+    assert len({m.repetition for m in finer.measurements}) > PILOT
+    before = sorted(path.stat().st_mtime_ns for path in lab.store.folder.iterdir())
+    again = lab.compare([toy(), toy(burn_ms=4.0)], precision=0.5, budget_s=60, block_s=0.03)
+    assert sorted(path.stat().st_mtime_ns for path in lab.store.folder.iterdir()) == before
+    assert len(again.measurements) == len(coarse.measurements)

@@ -87,3 +87,8 @@ def test_steps_of_microseconds_are_timed_in_chunks_and_for_long_enough():
     assert done.steps == sum(asked)
     with pytest.raises(ValueError, match="impossible"):
         steady.warm_up(lambda steps: -1.0, limit_s=1)
+
+
+def test_growth_is_that_of_the_last_third_over_the_first():
+    assert steady.growth([0.0, 0.0, 5.0, 5.0, 0.3, 0.3]) == pytest.approx(0.3)
+    assert steady.growth([0.0, 0.1, 0.2, 0.3, 0.4]) is None, "too few blocks to tell it from noise"

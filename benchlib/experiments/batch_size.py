@@ -15,6 +15,7 @@ from benchlib.experiments.metric import Metric
 from benchlib.experiments.result import (
     PROCESSES,
     Result,
+    ceiling_text,
     data_note,
     different_models,
     indicators,
@@ -38,8 +39,8 @@ class Parameters(p.Parameters):
     hyperparameters: dict[str, Any]
     subjects: p.Grid[p.Subject]  # the first is the baseline
     batch_sizes: p.Grid[p.BatchSize]
-    repetitions: p.Repetitions
-    rounds: p.Count
+    precision: p.Precision
+    budget_s: p.Seconds  # of each comparison
     block_s: p.Seconds
     accuracy_subjects: p.Grid[p.Subject]
     accuracy_batch_sizes: p.Grid[p.BatchSize]
@@ -62,7 +63,7 @@ def conditions(parameters: Parameters) -> list[Condition]:
 
 def measure(parameters: Parameters, lab: Lab) -> BatchSize:
     """Measure, or take from disk what was measured before."""
-    settings = {"repetitions": parameters.repetitions, "rounds": parameters.rounds, "block_s": parameters.block_s}
+    settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
     comparisons = [lab.compare(group, **settings) for group in _comparisons(parameters)]
     training = _training(parameters)
     runs = lab.train(training, seeds=parameters.seeds, epochs=parameters.epochs)
@@ -79,7 +80,8 @@ class BatchSize(Result):
     def __init__(
         self, parameters: Parameters, lab: Lab, comparisons: list[Comparison], runs: TrainingRuns, note: str
     ) -> None:
-        super().__init__(lab.folder, [*comparisons, runs], [note])
+        self.ceiling = lab.ceiling(parameters.device)
+        super().__init__(lab.folder, [*comparisons, runs], [note, ceiling_text(self.ceiling)])
         self.comparisons = comparisons
         self.runs = runs
         metric = workloads.load(parameters.workload).metric
@@ -95,7 +97,7 @@ class BatchSize(Result):
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """``indicators``, ``processes``, ``ratios``, ``metric`` and ``runs``."""
-        frame = throughputs(self.comparisons)
+        frame = throughputs(self.comparisons, self.ceiling)
         return {
             "indicators": (
                 "Each framework at each batch size: means over processes, with 95 % intervals.",
@@ -121,13 +123,14 @@ class BatchSize(Result):
         }
 
     def _draw_indicators(self) -> tuple[str, Figure]:
-        frame = throughputs(self.comparisons)
+        frame = throughputs(self.comparisons, self.ceiling)
         looks = figures.looks(frame["subject"])
         shown = {
             "samples_per_second": (f"throughput ({_unit(frame)}/s)", True),
             "step_ms": ("time of a step (ms)", True),
             "cpu_percent": ("CPU (% of the machine)", False),
             "memory_mib": ("peak memory (MiB)", False),
+            "peak_share_percent": ("share of the machine's peak (%)", False),
             "gpu_percent": ("GPU (%)", False),
             "gpu_memory_mib": ("GPU memory of the process (MiB)", False),
         }

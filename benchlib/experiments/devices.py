@@ -36,8 +36,8 @@ class Parameters(p.Parameters):
     subjects: p.Grid[p.Subject]
     devices: p.Grid[DeviceName] | None  # None: all that this machine has
     threads: p.Grid[p.Count]  # on the CPU, beside as many as the framework takes by itself
-    repetitions: p.Repetitions
-    rounds: p.Count
+    precision: p.Precision
+    budget_s: p.Seconds  # of each comparison
     block_s: p.Seconds
 
     @model_validator(mode="after")
@@ -55,7 +55,7 @@ def conditions(parameters: Parameters) -> list[Condition]:
 
 def measure(parameters: Parameters, lab: Lab) -> Devices:
     """Measure, or take from disk what was measured before."""
-    settings = {"repetitions": parameters.repetitions, "rounds": parameters.rounds, "block_s": parameters.block_s}
+    settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
     groups = _comparisons(parameters, parameters.devices)
     notes = [] if parameters.devices else _missing(parameters)
     return Devices(lab.folder, [lab.compare(group, **settings) for group in groups], notes)

@@ -15,6 +15,7 @@ from benchlib.experiments import parameters as p
 from benchlib.experiments.result import (
     PROCESSES,
     Result,
+    ceiling_text,
     counts_text,
     indicators,
     processes,
@@ -46,8 +47,8 @@ class Parameters(p.Parameters):
     operators: p.Grid[Operator]
     passes: p.Grid[str]
     subjects: p.Grid[p.Subject]  # the first is the baseline
-    repetitions: p.Repetitions
-    rounds: p.Count
+    precision: p.Precision
+    budget_s: p.Seconds  # of each comparison
     block_s: p.Seconds
 
     @model_validator(mode="after")
@@ -77,7 +78,7 @@ def conditions(parameters: Parameters) -> list[Condition]:
 
 def measure(parameters: Parameters, lab: Lab) -> Operators:
     """Measure, or take from disk what was measured before."""
-    settings = {"repetitions": parameters.repetitions, "rounds": parameters.rounds, "block_s": parameters.block_s}
+    settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
     return Operators(parameters, lab, [lab.compare(group, **settings) for group in _comparisons(parameters)])
 
 
@@ -89,7 +90,8 @@ class Operators(Result):
     title = "Operators"
 
     def __init__(self, parameters: Parameters, lab: Lab, comparisons: list[Comparison]) -> None:
-        super().__init__(lab.folder, comparisons)
+        self.ceiling = lab.ceiling(parameters.device)
+        super().__init__(lab.folder, comparisons, [ceiling_text(self.ceiling)])
         self.operators = parameters.operators
         self.passes = parameters.passes
 
@@ -100,8 +102,7 @@ class Operators(Result):
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """``ratios``, ``indicators`` and ``processes``."""
-        sized = [throughputs([one]).assign(**_size(one.baseline)) for one in self.measured]
-        frame = _without_parts(pd.concat(sized, ignore_index=True))
+        frame = _without_parts(self._throughputs())
         return {
             "ratios": ("Throughput relative to the first framework at the same size.", _without_parts(self._ratios())),
             "indicators": (
@@ -131,7 +132,32 @@ class Operators(Result):
             "forward pass; above 1 is faster. From a base size one thing is varied at a time (a linear layer's "
             "features count as its channels)."
         )
-        return {"ratios": (caption, figures.finish(figure, looks, figures.ratio_legend(frame)))}
+        ratios = caption, figures.finish(figure, looks, figures.ratio_legend(frame))
+        return {"ratios": ratios, "peak": self._draw_peak()}
+
+    def _draw_peak(self) -> tuple[str, Figure]:
+        """The share of the machine's peak that each framework reaches."""
+        frame = self._throughputs()
+        looks = figures.looks(frame["subject"])
+        width = figures.PAGE if len(self.passes) > 1 else figures.COLUMN
+        figure, panels = figures.panels(len(self.operators), len(self.passes), height=1.95, width=width)
+        places = [(operator.workload, passes) for operator in self.operators for passes in self.passes]
+        for axes, (name, passes) in zip(panels, places, strict=True):
+            rows = frame[(frame["workload"] == name) & (frame["passes"] == passes)]
+            work = "million multiply-adds" if name == self.operators[-1].workload else ""
+            label = "share of the\nmachine's peak (%)" if passes == self.passes[0] else ""
+            figures.line_panel(axes, rows, looks, "million_multiply_adds", "peak_share_percent", work, label, ticks=())
+            axes.set_title(f"{workloads.load(name).title}, {passes}")
+        caption = (
+            "The share of the machine's peak: the least time that a step could take, by its multiply-adds or by the "
+            "bytes that it has to move, of the time that it took (means over processes). Above 100 % the bytes were "
+            "in a cache."
+        )
+        return caption, figures.finish(figure, looks)
+
+    def _throughputs(self) -> pd.DataFrame:
+        sized = [throughputs([one], self.ceiling).assign(**_size(one.baseline)) for one in self.measured]
+        return pd.concat(sized, ignore_index=True)
 
     def _ratios(self) -> pd.DataFrame:
         frames = [ratios([one]).assign(**_size(one.baseline)) for one in self.measured]

@@ -64,7 +64,7 @@ BatchSize = Annotated[int, Field(ge=1)]
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0)]
 Count = Annotated[int, Field(ge=1)]
-Repetitions = Annotated[int, Field(ge=2)]  # processes of each condition; one alone has no interval
+Precision = Annotated[float, Field(gt=0, lt=1)]  # half-width of the ratios' 95 % intervals, relative
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 

@@ -9,15 +9,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib import data, figures, knobs, tables
+from benchlib import data, figures, knobs, progress, tables
 from benchlib.condition import Condition
 from benchlib.data import files
 from benchlib.data.prepare import prepare
 from benchlib.equivalence import SAME
-from benchlib.measure.comparison import MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, Comparison
+from benchlib.measure.ceiling import Ceiling
+from benchlib.measure.comparison import MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, Comparison
+from benchlib.measure.planner import PRECISION
 from benchlib.measure.training import TrainingRuns
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ NO_RATIO = {
     MODELS_DIFFER: "no ratio: the models differ (see the certificates)",
     MODELS_NOT_CHECKED: "no ratio: the models could not be checked",
     NOT_MEASURED: "no ratio: not measured (see what failed)",
+    SLOWS_DOWN: "no ratio: one of the two gets slower from block to block, so there is no throughput to compare",
 }
 """What a sentence says instead of a ratio, by verdict."""
 
@@ -63,7 +67,7 @@ class Result(ABC):
     def warnings(self) -> list[str]:
         """What makes some of the numbers less sure than they look: processes that were not steady, or not alone."""
         compared = [measured for measured in self.measured if isinstance(measured, Comparison)]
-        return disturbances(throughputs(compared)) if compared else []
+        return [*unfinished(compared), *disturbances(throughputs(compared))] if compared else []
 
     def failures(self) -> pd.DataFrame:
         """What failed, a row a process."""
@@ -149,14 +153,18 @@ def ratios(comparisons: Iterable[Comparison]) -> pd.DataFrame:
     for comparison in comparisons:
         control = comparison.control
         extra = {"control": control.estimate, "control_low": control.low, "control_high": control.high}
+        extra |= {"half_width_percent": 100 * comparison.plan.half_width, "ended": comparison.plan.ended}
         frame = comparison.ratios()
         frames.append(frame[frame["role"] == "condition"].assign(baseline=subject_of(comparison.baseline), **extra))
     frame = pd.concat(frames, ignore_index=True).drop(columns="role")
     return with_subject(frame.rename(columns={"low": "ratio_low", "high": "ratio_high"}))
 
 
-def throughputs(comparisons: Iterable[Comparison]) -> pd.DataFrame:
-    """The indicators of all conditions of all comparisons, with ``steps_per_second``."""
+def throughputs(comparisons: Iterable[Comparison], ceiling: Ceiling | None = None) -> pd.DataFrame:
+    """The indicators of all conditions of all comparisons, with ``steps_per_second``; and, given the machine's
+    ceiling, ``peak_share_percent``: the least time that the step could take there, of the time that it took.
+    """
+    comparisons = list(comparisons)
     frame = pd.concat([comparison.throughput() for comparison in comparisons], ignore_index=True)
     frame = frame.rename(columns={"low": "samples_per_second_low", "high": "samples_per_second_high"})
     steps = {
@@ -164,7 +172,20 @@ def throughputs(comparisons: Iterable[Comparison]) -> pd.DataFrame:
         "steps_per_second_low": 1000 / frame["step_ms_high"],
         "steps_per_second_high": 1000 / frame["step_ms_low"],
     }
+    if ceiling is not None:
+        roofs = [ceiling.roof_s(condition) for comparison in comparisons for condition in comparison.conditions]
+        steps["peak_share_percent"] = 100 * 1000 * np.array(roofs) / frame["step_ms"]
     return with_subject(frame.assign(**steps))
+
+
+def ceiling_text(ceiling: Ceiling) -> str:
+    """The machine's limits, in words."""
+    return (
+        f"The machine's limits on {ceiling.device} in {ceiling.precision}: "
+        f"{tables.number(ceiling.multiply_adds_per_s / 1e9)} thousand million multiply-adds a second (the largest "
+        f"matrix product: {ceiling.best['multiply_adds']}), {tables.number(ceiling.bytes_per_s / 2**30)} GiB/s (the "
+        f"largest copy: {ceiling.best['least_bytes']})."
+    )
 
 
 def indicators(frame: pd.DataFrame) -> pd.DataFrame:
@@ -184,18 +205,42 @@ def processes(frame: pd.DataFrame) -> pd.DataFrame:
 OF_PROCESSES = (
     "cores_used",
     "memory_import_mib",
+    "memory_steady_mib",
+    "memory_private_mib",
     "device_peak_mib",
     "first_step_s",
     "warm_up_s",
     "steady",
+    "slows_down",
+    "disturbed",
     "idle_cores",
 )
 PROCESSES = (
     "How it went in the processes: means over them. First step: with compilation. Steady: the share that was by the "
     "warm-up's rule when its blocks began. Cores of others: what the other workers of the comparison, who should "
-    "sleep, used meanwhile, beside the process where it was worst."
+    "sleep, used meanwhile, beside the process where it was worst. Disturbed: the share of blocks that count although "
+    "something else used the machine in every take of them."
 )
 """The caption of :func:`processes`."""
+
+
+def unfinished(comparisons: list[Comparison]) -> list[str]:
+    """A sentence for each comparison that ended before its precision was reached: what more it would have taken."""
+    told = []
+    for comparison in comparisons:
+        plan = comparison.plan
+        if plan.ended != PRECISION and math.isfinite(plan.half_width):
+            told.append(
+                f"{comparison.baseline}: {plan.ended} after {progress.duration(plan.spent_s)} with intervals of up to "
+                f"{100 * plan.half_width:.1f} % of half-width, where {100 * comparison.precision:g} % was asked for; "
+                f"that would have taken about {plan.more_processes} more processes of each condition, "
+                f"{progress.duration(plan.more_s)}."
+            )
+    return told
+
+
+SHARE_DISTURBED = 0.2
+"""Of the blocks that count: more is told."""
 
 DISTURBED = 0.1
 """Cores that the other workers use meanwhile: more is told. CPU time is counted in hundredths of a second, so that some
@@ -211,6 +256,13 @@ def disturbances(frame: pd.DataFrame) -> list[str]:
                 f"{row['label']}: {row['steady']:.0%} of its processes were steady when their blocks began; of the "
                 "others it could not be shown in the time for warm-up, so its throughput may be too low."
             )
+        if row["disturbed"] > SHARE_DISTURBED:
+            told.append(
+                f"{row['label']}: {row['disturbed']:.0%} of its blocks were disturbed by other processes in every "
+                "take: see that the machine is quiet, delete the measurement and run again."
+            )
+        if row["slows_down"]:
+            told.append(f"{row['label']}: it gets slower from block to block: its throughput is no constant.")
         if row["idle_cores"] > DISTURBED:
             told.append(
                 f"{row['label']}: the other workers of the comparison used up to {tables.number(row['idle_cores'], 2)} "

@@ -15,11 +15,14 @@ import pandas as pd
 
 from benchlib.condition import Condition
 from benchlib.equivalence import DIFFERENT, NOT_CHECKED, Certificate
-from benchlib.measure.statistics import Interval, geometric_interval, within_rounds
+from benchlib.measure import steady
+from benchlib.measure.planner import Paired, Plan, plan
+from benchlib.measure.statistics import Interval, geometric_interval, rounds_of, within_rounds
 from benchlib.measure.steady import STEADY
 from benchlib.results import ATTEMPTS, Measurement, identity
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
+SLOWS_DOWN = "slows down"
 MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED = "models differ", "models not checked", "not measured"
 
 
@@ -32,6 +35,16 @@ class Comparison:
     conditions: list[Condition]
     measurements: list[Measurement]
     certificates: dict[str, Certificate]  # by condition key
+    precision: float  # relative half-width of the ratios' intervals that was asked for
+    budget_s: float  # that was allowed for it
+
+    @property
+    def plan(self) -> Plan:
+        """Where the comparison stands: what is next, or why it ended and what more the precision would have taken."""
+        repetitions: dict[int, list[Measurement]] = {}
+        for m in self.measurements:
+            repetitions.setdefault(m.repetition, []).append(m)
+        return plan([self._planned(together) for together in repetitions.values()], self.precision, self.budget_s)
 
     @property
     def baseline(self) -> Condition:
@@ -60,20 +73,38 @@ class Comparison:
         """A row per condition but the baseline, and the control's: ratio to the baseline, low, high, processes,
         verdict.
 
-        A condition whose model is not the baseline's gets no ratio. An interval that includes 1 is "no difference
-        shown".
+        A condition whose model is not the baseline's gets no ratio, nor does one that keeps slowing down (or whose
+        baseline does). An interval that includes 1 is "no difference shown".
         """
         rows = [(self.baseline, "control"), *((condition, "condition") for condition in self.conditions[1:])]
         return pd.DataFrame([self._ratio_row(condition, role) for condition, role in rows])
+
+    def slows_down(self, condition: Condition) -> bool:
+        """Do the condition's processes get slower from block to block (``steady.GROWTH``)? Both as they are and, so
+        that a drift of the machine does not count, relative to the other conditions in the same rounds.
+        """
+        files: dict[str, list[Measurement]] = {}
+        for m in self.measurements:
+            if m.ok:
+                files.setdefault(m.file, []).append(m)
+        mine = [(m, together) for together in files.values() for m in together if m.condition == condition]
+        others = [[one for one in together if one.condition != condition] for _, together in mine]
+        alone = [steady.growth(_relative(m, [])) for m, _ in mine]
+        beside = [steady.growth(_relative(m, there)) for (m, _), there in zip(mine, others, strict=True)]
+        return all(
+            geometric_interval([value for value in values if value is not None]).low > steady.GROWTH
+            for values in (alone, beside)
+        )
 
     def throughput(self) -> pd.DataFrame:
         """A row per condition: samples per second and step time with intervals over processes, CPU, memory, first
         step, warm-up.
 
-        ``cpu_percent`` is the worker's share of the machine, ``cores_used`` its CPU seconds per second; memory in MiB
-        (2**20 bytes): ``memory_mib`` the process's peak resident set, ``memory_import_mib`` that after importing the
-        framework; ``gpu_percent`` is of the whole device and ``gpu_memory_mib`` what the worker's process holds of it,
-        from the driver; ``device_peak_mib`` the most that the framework's allocator gave out; nan where nobody tells.
+        ``cpu_percent`` is the worker's share of the machine, ``cores_used`` its CPU seconds per second. Memory in MiB
+        (2**20 bytes): ``memory_mib`` the process's peak resident set, ``memory_steady_mib`` that after the last step,
+        ``memory_private_mib`` what of it is no mapped file, ``memory_import_mib`` that after importing the framework.
+        ``gpu_percent`` is of the whole device and ``gpu_memory_mib`` what the worker's process holds of it, from the
+        driver; ``device_peak_mib`` the most that the framework's allocator gave out; nan where nobody tells.
         ``idle_cores`` are the cores that the other workers, who should sleep, used meanwhile, beside the process where
         it was worst.
         """
@@ -94,6 +125,19 @@ class Comparison:
     def _of(self, condition: Condition, role: str) -> list[Measurement]:
         return [m for m in self.measurements if m.ok and m.role == role and m.condition == condition]
 
+    def _planned(self, together: list[Measurement]) -> Paired:
+        """What the planner has to know of a repetition, all its attempts together."""
+        files = {m.file: m for m in together}.values()
+        rounds_s, total_s = sum(m.rounds_s for m in files), sum(m.repetition_s for m in files)
+        baselines = {m.file: _seconds_by_round(m) for m in together if m.ok and m.role == "baseline"}
+        logs = {
+            f"{m.role} {m.condition.key}": rounds_of(baselines[m.file], _seconds_by_round(m))
+            for m in together
+            if m.ok and m.role != "baseline" and m.file in baselines
+        }
+        rounds = max((len(values) for values in logs.values()), default=1)
+        return Paired(logs, total_s - rounds_s, rounds_s / rounds)
+
     def _one_a_repetition(self, condition: Condition, role: str) -> list[Measurement]:
         """The processes that went well, one of each repetition: rather one whose baseline did, too."""
         baselines = {m.file: m for m in self.measurements if m.role == "baseline"}
@@ -107,6 +151,8 @@ class Comparison:
             verdict = NOT_MEASURED
         elif unproved:
             interval, verdict = Interval(math.nan, math.nan, math.nan, interval.processes), unproved
+        elif self.slows_down(condition) or self.slows_down(self.baseline):
+            interval, verdict = Interval(math.nan, math.nan, math.nan, interval.processes), SLOWS_DOWN
         elif interval.excludes(1):
             verdict = FASTER if interval.estimate > 1 else SLOWER
         else:
@@ -146,6 +192,8 @@ class Comparison:
             "cores_used": _mean(good, _cores_used),
             "cpu_percent": _mean(good, lambda m: 100 * _cores_used(m) / m.machine["cores"]),
             "memory_mib": _mean(good, lambda m: m.memory["peak"]),
+            "memory_steady_mib": _mean(good, lambda m: m.memory["steady"]),
+            "memory_private_mib": _mean(good, lambda m: m.memory["private"]),
             "memory_import_mib": _mean(good, lambda m: m.memory["after_import"]),
             "gpu_percent": _mean_traced(good, "gpu_percent"),
             "gpu_memory_mib": _mean_traced(good, "gpu_memory_mib"),
@@ -153,6 +201,8 @@ class Comparison:
             "first_step_s": _mean(good, lambda m: m.first_step_s),
             "warm_up_s": _mean(good, lambda m: m.warm_up_s),
             "steady": _mean(good, lambda m: float(m.steady == STEADY)),
+            "slows_down": self.slows_down(condition),
+            "disturbed": _disturbed(good),
             "idle_cores": max((_idle_cores(m) for m in good), default=math.nan),
             "processes": len(good),
             "failed": len(_failed(every)),
@@ -218,8 +268,25 @@ def _seconds_by_round(m: Measurement) -> dict[int, float]:
     return {block.round: block.wall_s / block.samples for block in m.blocks}
 
 
+def _relative(m: Measurement, others: list[Measurement]) -> list[float]:
+    """The logarithms of a process's seconds per sample by round, less the mean of those of ``others``."""
+    mine, theirs = _seconds_by_round(m), [_seconds_by_round(one) for one in others]
+    logs = []
+    for number in sorted(mine):
+        there = [math.log(seconds[number]) for seconds in theirs if number in seconds]
+        logs.append(math.log(mine[number]) - (sum(there) / len(there) if there else 0.0))
+    return logs
+
+
 def _cores_used(m: Measurement) -> float:
     return sum(block.cpu_s for block in m.blocks) / sum(block.wall_s for block in m.blocks)
+
+
+def _disturbed(measurements: list[Measurement]) -> float:
+    """The share of rounds whose block counts although it was disturbed: every take of it was."""
+    counted = [{block.round: block.disturbed for block in m.blocks} for m in measurements]
+    flags = [flag for by_round in counted for flag in by_round.values()]
+    return sum(flags) / len(flags) if flags else math.nan
 
 
 def _idle_cores(m: Measurement) -> float:

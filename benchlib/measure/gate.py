@@ -37,6 +37,7 @@ def gated(condition: Condition) -> Condition:
         batch_size=min(condition.batch_size, BATCH_SIZE),
         learning_rate=workload.learning_rate,
         threads=None,
+        without=[],
     )
 
 

@@ -208,6 +208,7 @@ def code_files(condition: Condition, procedure: str) -> list[Path]:
     of_procedure = {
         "rounds": ["measure/record.py", "measure/sampler.py"],
         "epochs": ["measure/record.py", "measure/sampler.py", "metrics.py"],
+        "ceiling": [],
         "gate": ["measure/check.py", "equivalence.py"],
     }
     return [

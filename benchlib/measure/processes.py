@@ -71,6 +71,8 @@ class WorkerProcess:
         theirs.close()
         self.channel = Channel(ours)
         self.cpu = psutil.Process(self.process.pid)
+        self.held = False
+        self.restless = False  # has been seen at work when it was another's turn
         try:
             self._request_open(seed)
         except WorkerFailed:
@@ -91,17 +93,41 @@ class WorkerProcess:
         """Send a request and return its answer. ``tick`` is called while waiting; ``each`` gets the blocks that come
         before the answer.
         """
+        self.release()
         self._request({"do": do, **details})
         while "block" in (answer := self._answer(do, tick)):
             if each:
                 each(answer["block"])
         return answer
 
+    def children_mib(self) -> float:
+        """Resident memory of the processes that the worker has started and that still run."""
+        total = 0.0
+        with contextlib.suppress(psutil.Error):
+            for child in self.cpu.children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    total += child.memory_info().rss / 2**20
+        return total
+
+    def hold(self) -> None:
+        """Stop the process and its children until it is asked again: for one that works without being asked."""
+        self.held = True
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGSTOP)
+
+    def release(self) -> None:
+        """Let the process go on, if it was held."""
+        if self.held:
+            self.held = False
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGCONT)
+
     def end(self) -> None:
         """End the process and its children, whatever it is doing, and remove its scratch directory; once is enough."""
         if self._ended:
             return
         self._ended = True
+        self.release()
         with contextlib.suppress(ChannelClosed, subprocess.TimeoutExpired):
             self.channel.send({"do": "end"})
             self.process.wait(timeout=2)

@@ -73,13 +73,28 @@ def first_step(measurement: Measurement, worker: WorkerProcess) -> None:
 
 
 def memory(measurement: Measurement, worker: WorkerProcess) -> None:
-    """Peak and present memory of the worker, and of the device as the framework counts it."""
+    """Memory in MiB (2**20 bytes), each of its own kind.
+
+    Of the worker's process, from the operating system: ``after_import`` resident once the framework is imported;
+    ``peak`` the most that was ever resident; ``steady`` resident after the last step; ``private`` of that what is not
+    a mapped file. ``children`` is resident in processes that the worker started (compilers). Of the device, from the
+    framework's allocator: ``device_allocated`` now, ``device_peak``. What the driver says is in the trace.
+    """
     answer = worker.ask("memory")
-    measurement.memory = {**measurement.memory, "peak": answer["peak"], **answer}
+    needed = {name: answer[name] for name in ("peak", "steady", "private")}
+    measurement.memory = {**measurement.memory, **needed, **answer, "children": worker.children_mib()}
 
 
-def checked(block: Block) -> Block:
-    """The block, if its times can be true; a worker that reports impossible ones has failed."""
+CLOCK_S = 0.01
+"""A block cannot last longer than the parent waited for it, but for this: the clocks are the same, reading them takes
+time.
+"""
+
+
+def checked(block: Block, window_s: float = math.inf) -> Block:
+    """The block, if its times can be true; a worker that reports impossible ones has failed. ``window_s`` is how long
+    the parent waited for it, by a clock of its own.
+    """
     if not (
         math.isfinite(block.wall_s)
         and block.wall_s > 0
@@ -89,5 +104,10 @@ def checked(block: Block) -> Block:
     ):
         raise WorkerFailed(
             f"reported impossible times: {block.wall_s!r} s wall, {block.cpu_s!r} s CPU, {block.steps!r} steps"
+        )
+    if block.wall_s > window_s + CLOCK_S:
+        raise WorkerFailed(
+            f"reported impossible times: a block of {block.wall_s:.3f} s in the {window_s:.3f} s that its answer took: "
+            "its clock was set, or is wrong"
         )
     return block

@@ -1,21 +1,24 @@
 """One repetition of a comparison: a fresh process for each condition and a second one for the baseline, measured
 together in rounds.
 
-A round is one block of every condition in random order. One worker is busy at a time; the others sleep, and what CPU
-they use all the same is recorded with the block.
+A round is one block of every condition in random order. One worker is busy at a time; the others sleep. What CPU they
+and all other processes of the machine use all the same is recorded with the block: a block that was disturbed is taken
+again at once, and a worker that cannot sit still is stopped while it is not its turn.
 """
 
 from __future__ import annotations
 
 import math
 import random
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from benchlib.measure import record
+from benchlib.measure.disturbance import Watch, hold_still
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
-from benchlib.measure.sampler import Sampler, cpu_seconds
+from benchlib.measure.sampler import Sampler
 from benchlib.results import Block, Measurement
 from benchlib.validation import Strict
 
@@ -23,11 +26,12 @@ WARM_UP_LIMIT_S = 20.0
 """Most time for the warm-up of one process; a slow condition still gets a first step and one more."""
 
 
+TAKES = 3  # of a block that is disturbed, the first included
+
+
 class Settings(Strict):
     """How a comparison is measured; a part of its key."""
 
-    repetitions: int  # fresh processes per condition
-    rounds: int  # blocks per process
     block_s: float  # about how long a block lasts; at least one step
 
 
@@ -43,15 +47,17 @@ class _Entry:
 
 
 def measure_repetition(
-    measurements: list[Measurement], jobs: list[Job], settings: Settings, patience_s: float
+    measurements: list[Measurement], jobs: list[Job], settings: Settings, rounds: int, patience_s: float
 ) -> list[Measurement]:
-    """Fill ``measurements`` (one a job, in order: baseline, control, the other conditions) and return them.
+    """Fill ``measurements`` (one a job, in order: baseline, control, the other conditions) with ``rounds`` blocks each,
+    and return them.
 
     A worker that fails gets its failure recorded and leaves the repetition; the others go on. Workers end here,
     whatever happens.
     """
     entries = [_Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
     chance = random.Random(measurements[0].file)  # seeded by the key: the same order if it has to be done again
+    started = rounds_started = time.monotonic()
     try:
         for entry in entries:
             _guarded(entry, lambda e: _start(e, patience_s))
@@ -59,16 +65,21 @@ def measure_repetition(
             _guarded(entry, lambda e: record.opened(e.measurement, e.worker))
         for entry in chance.sample(entries, len(entries)):
             _guarded(entry, lambda e: _prepare(e, settings))
-        for number in range(settings.rounds):
+        rounds_started = time.monotonic()
+        for number in range(rounds):
             for position, entry in enumerate(chance.sample(entries, len(entries))):
                 others = [e.worker for e in entries if e is not entry and e.worker is not None]
-                _guarded(entry, lambda e, p=position, o=others, n=number: _block(e, n, p, o))
+                _guarded(entry, lambda e, p=position, o=others, n=number: _blocks(e, n, p, o))
+        rounds_s = time.monotonic() - rounds_started
         for entry in entries:
             _guarded(entry, lambda e: record.memory(e.measurement, e.worker))
     finally:
         for entry in entries:
             if entry.worker is not None:
                 entry.worker.end()
+    repetition_s = time.monotonic() - started
+    for measurement in measurements:
+        measurement.repetition_s, measurement.rounds_s = repetition_s, rounds_s
     return measurements
 
 
@@ -102,11 +113,21 @@ def _prepare(entry: _Entry, settings: Settings) -> None:
     entry.steps = max(1, math.ceil(settings.block_s / step_s))
 
 
-def _block(entry: _Entry, number: int, position: int, others: list[WorkerProcess]) -> None:
-    idle_before = cpu_seconds(others)
+def _blocks(entry: _Entry, number: int, position: int, others: list[WorkerProcess]) -> None:
+    """A block of round ``number``, taken again while it is disturbed; the last take counts, all are kept."""
+    for _ in range(TAKES):
+        block = _block(entry, number, position, others)
+        entry.measurement.blocks.append(block)
+        if not block.disturbed:
+            break
+
+
+def _block(entry: _Entry, number: int, position: int, others: list[WorkerProcess]) -> Block:
+    hold_still(others)
+    watch = Watch(entry.worker, others)
     entry.sampler.start()
-    block = entry.worker.ask("block", tick=entry.sampler.tick, steps=entry.steps)
+    told = entry.worker.ask("block", tick=entry.sampler.tick, steps=entry.steps)
     entry.sampler.tick()
     entry.measurement.trace = entry.sampler.trace
-    idle = cpu_seconds(others) - idle_before
-    entry.measurement.blocks.append(record.checked(Block(round=number, position=position, idle_cpu_s=idle, **block)))
+    seen = watch.end()
+    return record.checked(Block(round=number, position=position, **asdict(seen), **told), watch.window_s)

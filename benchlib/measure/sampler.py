@@ -61,18 +61,6 @@ class Sampler:
         return time.perf_counter(), times.user + times.system, psutil.cpu_times()
 
 
-def cpu_seconds(workers: list[WorkerProcess]) -> float:
-    """CPU seconds that these workers have used so far; one that is gone counts as 0."""
-    total = 0.0
-    for worker in workers:
-        try:
-            times = worker.cpu.cpu_times()
-        except psutil.Error:
-            continue
-        total += times.user + times.system
-    return total
-
-
 def _gpu_reader(pid: int) -> Callable[[], tuple[float | None, float | None]] | None:
     """Reads the utilisation of the GPU that workers use in percent, and the MiB of it that process ``pid`` holds."""
     import pynvml

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 CONFIDENCE = 0.95
 
@@ -53,15 +53,23 @@ def geometric_interval(logs: Sequence[float]) -> Interval:
     mean = float(values.mean())
     if n == 1:
         return Interval(math.exp(mean), math.nan, math.nan, 1)
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * values.std(ddof=1) / math.sqrt(n))
+    half = half_width(float(values.std(ddof=1)), n)
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n)
+
+
+def half_width(sd: float, n: int) -> float:
+    """Of Student's interval for the mean of ``n`` values with standard deviation ``sd``."""
+    return float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sd / math.sqrt(n)
 
 
 def within_rounds(baseline: dict[int, float], other: dict[int, float]) -> float:
     """Mean over the rounds that both have of log(baseline) - log(other), for seconds per sample by round: the log of
     how many times the other's throughput is the baseline's. nan if they share no round.
     """
-    rounds = sorted(baseline.keys() & other.keys())
-    if not rounds:
-        return math.nan
-    return float(np.mean([math.log(baseline[r]) - math.log(other[r]) for r in rounds]))
+    logs = rounds_of(baseline, other)
+    return float(np.mean(logs)) if logs else math.nan
+
+
+def rounds_of(baseline: dict[int, float], other: dict[int, float]) -> list[float]:
+    """The logarithms of the ratio, by round: of how many times the other's throughput is the baseline's."""
+    return [math.log(baseline[r]) - math.log(other[r]) for r in sorted(baseline.keys() & other.keys())]

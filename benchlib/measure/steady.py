@@ -17,6 +17,11 @@ CHUNK_S = 0.02
 LEAST_S = 0.3
 WINDOW = 4
 TOLERANCE = 0.05
+GROWTH = 1.05
+"""A condition slows down if its blocks surely, by the 95 % interval over its processes, grow by more than this factor
+from the first third to the last: heat, a leak, a queue that grows. It has no throughput to average.
+"""
+
 STEADY = "steady"
 NOT_STEADY = "not steady"
 TOO_FEW = "too few steps to tell"
@@ -54,6 +59,14 @@ def warm_up(timed_steps: Callable[[int], float], limit_s: float) -> WarmUp:
     else:
         done.verdict = NOT_STEADY if len(done.times) > 2 * WINDOW else TOO_FEW
     return done
+
+
+def growth(logs: list[float]) -> float | None:
+    """How much longer the last third of a process's blocks took than the first third, as a logarithm; ``logs`` are
+    those of its times, block after block. None for fewer than 6: single blocks say more of noise than of growth.
+    """
+    third = len(logs) // 3
+    return statistics.mean(logs[-third:]) - statistics.mean(logs[:third]) if third >= 2 else None
 
 
 def _stopped_falling(times: list[float]) -> bool:

@@ -17,6 +17,7 @@ reset                                               the initial weights again, a
 epoch      number, block_steps                      a message a block, then the mean loss
 predict    file                                     predictions of the test data, written to ``file``
 check      steps, file                              outputs, gradients, losses, final state, written to ``file``
+planted    seconds, takes                           durations of the same work, by the timer and known otherwise
 memory                                              peak and present resident memory, device memory
 ========== ======================================== ============================================================
 """
@@ -150,9 +151,33 @@ class Worker:
         np.savez(file, **check.computed(self.session, self.workload, self.initial, self.ready, steps))
         return {}
 
+    def do_planted(self, seconds: float, takes: int) -> dict[str, Any]:
+        """The same steps, of about ``seconds``, by the timer and until the weights that they trained can be read."""
+        step_s = max(self._until_read(1), 1e-6)
+        steps = max(4, round(seconds / step_s))
+        known_s, timed_s = [], []
+        for _ in range(takes):
+            timed_s.append(self._timed(steps)["wall_s"])
+            known_s.append(self._until_read(steps) - self._until_read(0))  # reading takes its time, too
+        return {"known_s": known_s, "timed_s": timed_s}
+
+    def _until_read(self, steps: int) -> float:
+        """Seconds that steps take until the weights can be read. What was queued before is over when it starts."""
+        self.session.weights()
+        started = time.perf_counter()
+        for i in range(steps):
+            self.session.step(self.ready[i % len(self.ready)])
+        self.session.weights()
+        return time.perf_counter() - started
+
     def do_memory(self) -> dict[str, Any]:
         device = {f"device_{name}": value for name, value in self.session.device_memory().items()}
-        return {"peak": _status_mib("VmHWM"), "present": _status_mib("VmRSS"), **device}
+        return {
+            "peak": _status_mib("VmHWM"),
+            "steady": _status_mib("VmRSS"),
+            "private": _status_mib("RssAnon"),
+            **device,
+        }
 
     def _timed(self, steps: int) -> dict[str, Any]:
         return self._run([self.ready[i % len(self.ready)] for i in range(steps)])[0]

@@ -66,6 +66,21 @@ class Weight:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What has to be done for one sample, whatever the framework."""
+
+    multiply_adds: float
+    least_bytes: float  # that have to be read and written if nothing stays in a cache between operators; float32
+
+    def times(self, factor: float) -> Work:
+        return Work(factor * self.multiply_adds, factor * self.least_bytes)
+
+
+BACKWARD = 3.0
+"""Work of forward and backward over that of forward: the gradients of inputs and of weights each cost about as much."""
+
+
+@dataclass(frozen=True)
 class Workload:
     """Model + data + hyperparameters + metric + threshold, free of any framework.
 
@@ -92,6 +107,7 @@ class Workload:
     unit: str = "images"  # what a sample is
     convolutions: bool = False  # does it convolve? Some knobs are for that alone
     inputs: Callable[[Values, int, np.random.Generator], tuple[np.ndarray, ...]] | None = None
+    work: Callable[[Values], Work] | None = None  # of a sample's forward pass
     fits: Callable[[Values], None] | None = (
         None  # BenchlibError if hyperparameters that are good alone do not go together
     )
@@ -108,6 +124,13 @@ class Workload:
         if self.fits:
             self.fits(values)
         return values
+
+    def step_work(self, values: Values) -> Work | None:
+        """The work of a step for one sample; None where nobody has said."""
+        if self.work is None:
+            return None
+        forward_only = values.get("passes") == "forward"
+        return self.work(values) if forward_only else self.work(values).times(BACKWARD)
 
     def frameworks(self) -> list[str]:
         """The frameworks that this workload has a file for."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchlib.workloads import Hyperparameter, Values, Weight, Workload
+from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -42,4 +42,8 @@ WORKLOAD = Workload(
     batch_size=32,
     unit="samples",
     inputs=inputs,
+    work=lambda values: Work(
+        multiply_adds=float(values["channels"] * values["image_size"] ** 2),
+        least_bytes=8.0 * values["channels"] * values["image_size"] ** 2,  # reads the input, writes the output
+    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchlib.workloads import Hyperparameter, Values, Weight, Workload
+from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -33,6 +33,18 @@ def weights(values: Values) -> dict[str, Weight]:
     }
 
 
+def work(values: Values) -> Work:
+    """Of a sample's forward pass: the convolutions and dense layers, whose inputs and outputs have to be moved."""
+    size = values["image_size"]
+    convolutions = ((3, 50, size), (50, 50, size), (50, 100, size // 2), (100, 100, size // 2))
+    dense = ((100 * (size // 4) ** 2, 512), (512, 10))
+    multiply_adds = sum(9 * inputs * outputs * side**2 for inputs, outputs, side in convolutions)
+    numbers = sum((inputs + outputs) * side**2 for inputs, outputs, side in convolutions)
+    multiply_adds += sum(inputs * outputs for inputs, outputs in dense)
+    numbers += sum(inputs + outputs for inputs, outputs in dense)
+    return Work(float(multiply_adds), 4.0 * numbers)
+
+
 WORKLOAD = Workload(
     name="cnn",
     title="Rosetta CNN",
@@ -45,6 +57,7 @@ WORKLOAD = Workload(
     ),
     data=("digits", "cifar10"),
     weights=weights,
+    work=work,
     hyperparameters={
         "image_size": Hyperparameter(32, "height and width of the images in pixels", choices=(8, 16, 32)),
         "conv_dropout": Hyperparameter(0.25, "dropout probability after each pooling", minimum=0.0, below=1.0),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchlib.errors import BenchlibError
-from benchlib.workloads import Hyperparameter, Values, Weight, Workload
+from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -38,6 +38,13 @@ def fits(values: Values) -> None:
         )
 
 
+def work(values: Values) -> Work:
+    """Of a sample's forward pass."""
+    numbers_out = values["out_channels"] * _size_out(values) ** 2
+    numbers_in = values["in_channels"] * values["image_size"] ** 2
+    return Work(float(numbers_out * values["in_channels"] * values["kernel"] ** 2), 4.0 * (numbers_in + numbers_out))
+
+
 def _size_out(values: Values) -> int:
     return values["image_size"] + 2 * values["padding"] - values["kernel"] + 1
 
@@ -62,4 +69,5 @@ WORKLOAD = Workload(
     unit="samples",
     inputs=inputs,
     fits=fits,
+    work=work,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchlib.workloads import Hyperparameter, Values, Weight, Workload
+from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -38,4 +38,8 @@ WORKLOAD = Workload(
     batch_size=64,
     unit="samples",
     inputs=inputs,
+    work=lambda values: Work(
+        multiply_adds=float(values["in_features"] * values["out_features"]),
+        least_bytes=4.0 * (values["in_features"] + values["out_features"]),  # the weights are shared by the batch
+    ),
 )

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 
 import numpy as np
@@ -12,6 +13,11 @@ from benchlib.measure.channel import Channel
 
 PACKAGE = "numpy"
 DEVICES = ("cpu",)
+
+
+def _spin():
+    while True:
+        pass
 
 
 class Session:
@@ -46,7 +52,9 @@ class Session:
 
     def step(self, batch):
         self._misbehave()
-        end = time.process_time() + self.values["burn_ms"] / 1000
+        self.steps = getattr(self, "steps", 0) + 1
+        slower = 1.002**self.steps if self.values["misbehave"] == "slow down" else 1.0
+        end = time.process_time() + slower * self.values["burn_ms"] / 1000
         while time.process_time() < end:
             pass
         loss = -np.log(self._probabilities(batch)[np.arange(len(batch[1])), batch[1]]).mean()
@@ -71,6 +79,13 @@ class Session:
         elif how == "once" and not os.path.exists(self.values["flag"]):
             open(self.values["flag"], "x").close()
             raise RuntimeError("out of toys, this once")
+        elif how == "spin" and not hasattr(self, "steps"):
+            threading.Thread(target=_spin, daemon=True).start()
+        elif how == "clock" and not hasattr(self, "steps"):
+            right = time.perf_counter
+            time.perf_counter = lambda: 50 * right()
+        elif how == "nan":
+            time.perf_counter = lambda: float("nan")
         elif how == "later" and os.path.exists(self.values["flag"]):
             raise RuntimeError("out of toys, from now on")
         elif how == "odd":

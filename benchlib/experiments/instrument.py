@@ -1,0 +1,189 @@
+"""The experiment ``instrument``: how far the measurements can be believed, asked before anybody else does."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import pandas as pd
+from matplotlib.figure import Figure
+from pydantic import model_validator
+
+from benchlib import figures, knobs, tables
+from benchlib.condition import Condition, DeviceName, WorkloadName
+from benchlib.experiments import parameters as p
+from benchlib.experiments.result import PROCESSES, Result, ceiling_text, processes, ratio_text, ratios, throughputs
+from benchlib.lab import Lab
+from benchlib.measure.ceiling import Ceiling
+from benchlib.measure.comparison import Comparison
+from benchlib.measure.contract import LEAST_SHARE, SyncCheck
+from benchlib.measure.simulation import ASKED, NOISES, coverage
+
+
+class Parameters(p.Parameters):
+    """For each subject in the tuned lane, a comparison with its default lane and without single knobs."""
+
+    workload: WorkloadName
+    data: str
+    device: DeviceName
+    batch_size: p.BatchSize
+    hyperparameters: dict[str, Any]
+    subjects: p.Grid[p.Subject]  # each in the lane tuned
+    default_lane: bool  # compare each with its lane default
+    single_knobs: bool  # compare each with itself without one knob, for all its knobs
+    precision: p.Precision
+    budget_s: p.Seconds  # of each comparison
+    block_s: p.Seconds
+    simulated: p.Count  # comparisons, for the coverage
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for number, subject in enumerate(self.subjects):
+            if subject.lane != "tuned":
+                raise ValueError(
+                    f"subjects.{number}.lane: {subject.lane!r}: it is the tuned lane whose knobs are asked for"
+                )
+        conditions(self)
+        return self
+
+
+def conditions(parameters: Parameters) -> list[Condition]:
+    """All conditions that will be measured."""
+    return [condition for group in _comparisons(parameters) for condition in group]
+
+
+def measure(parameters: Parameters, lab: Lab) -> Instrument:
+    """Measure, or take from disk what was measured before."""
+    settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
+    groups = _comparisons(parameters)
+    comparisons = [lab.compare(group, **settings) for group in groups]
+    timers = lab.check_timers(group[0] for group in groups)
+    simulated = pd.DataFrame([coverage(noise, parameters.simulated) for noise in NOISES])
+    return Instrument(lab, comparisons, timers, lab.ceiling(parameters.device), simulated, parameters.simulated)
+
+
+class Instrument(Result):
+    """The A/A controls, the effects of the knobs, the timers' self-tests, the machine's limits and the coverage."""
+
+    notebook = "instrument"
+    in_report = ("knobs", "processes", "timers", "coverage")
+    title = "Instrument"
+
+    def __init__(
+        self,
+        lab: Lab,
+        comparisons: list[Comparison],
+        timers: list[SyncCheck],
+        ceiling: Ceiling,
+        simulated: pd.DataFrame,
+        count: int,
+    ) -> None:
+        super().__init__(lab.folder, comparisons, [ceiling_text(ceiling)])
+        self.timers, self.simulated, self.count = timers, simulated, count
+
+    def findings(self) -> list[str]:
+        """What each knob does, whether the timers see all the work, and how often intervals hold the truth."""
+        found = [
+            f"{row['subject']}, {row['change']}: throughput ratio {ratio_text(row)}."
+            for _, row in self._knobs().iterrows()
+        ]
+        found += [_timer_sentence(check) for check in self.timers]
+        held, pooled = self.simulated["holds %"], self.simulated["pooled blocks hold %"]
+        found.append(
+            f"Of {self.count} simulated comparisons of each of {len(held)} kinds of noise, planned to {100 * ASKED:g} "
+            f"%, the 95 % intervals hold the truth in {held.min():.1f} to {held.max():.1f} %; those of pooled blocks "
+            f"would have held it in {pooled.min():.1f} to {pooled.max():.1f} %."
+        )
+        return found
+
+    def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
+        """``knobs``, ``timers``, ``coverage`` and ``processes``."""
+        timers = pd.DataFrame(
+            {
+                "subject": [
+                    f"{one.condition.framework} {one.condition.mode} {one.condition.lane}" for one in self.timers
+                ],
+                "device": [one.condition.device for one in self.timers],
+                "known (s)": [one.known_s for one in self.timers],
+                "seen by the timer (s)": [one.timed_s for one in self.timers],
+                "share": [one.share for one in self.timers],
+                "passes": [one.ok for one in self.timers],
+            }
+        )
+        planted = f"Planted work: the timer has to see {LEAST_SHARE:.0%} of its known duration."
+        simulated = "How often 95 % intervals hold the truth, by kind of noise (simulated)."
+        ends = [f"{name}{end}" for name in ("ratio", "control") for end in ("", "_low", "_high")]
+        shown = [
+            "subject",
+            "change",
+            "workload",
+            "batch_size",
+            *ends,
+            "processes",
+            "verdict",
+            "half_width_percent",
+            "ended",
+        ]
+        return {
+            "knobs": ("What the knobs do here: throughput relative to the tuned lane.", self._knobs()[shown]),
+            "timers": (planted, timers),
+            "coverage": (simulated, self.simulated),
+            "processes": (PROCESSES, processes(throughputs(self.measured))),
+        }
+
+    @figures.styled
+    def draw(self) -> dict[str, tuple[str, Figure]]:
+        """``knobs``: a bar for each change."""
+        frame = self._knobs()
+        looks = figures.looks(frame["subject"])
+        figure, (axes,) = figures.panels(1, 1, height=0.45 + 0.24 * len(frame))
+        labels = [
+            f"{row['change']} (A/A {tables.ratio(row['control'], row['control_low'], row['control_high'])})"
+            for _, row in frame.iterrows()
+        ]
+        figures.bar_panel(axes, frame, looks, "ratio", "throughput relative to the tuned lane", labels)
+        axes.axvline(1, color="0.2", linewidth=0.8)
+        caption = "What the knobs do: throughput relative to the tuned lane with all its knobs, with 95 % intervals."
+        return {"knobs": (caption, figures.finish(figure, looks))}
+
+    def _knobs(self) -> pd.DataFrame:
+        frame = ratios(self.measured)
+        left_out = frame["without"].fillna("") if "without" in frame else pd.Series("", index=frame.index)
+        change = [
+            f"without {name}" if name else f"lane {lane}" for name, lane in zip(left_out, frame["lane"], strict=True)
+        ]
+        frame = frame.assign(subject=frame["framework"] + " " + frame["mode"], change=change)
+        first = ["subject", "change"]
+        return frame[[*first, *(name for name in frame if name not in {*first, "without", "baseline", "lane"})]]
+
+
+def _comparisons(parameters: Parameters) -> list[list[Condition]]:
+    """For each subject: itself, its default lane, and itself without each of its knobs."""
+    groups = []
+    for number, subject in enumerate(parameters.subjects):
+        tuned = p.condition(
+            dict.fromkeys(subject.choices, f"subjects.{number}"),
+            workload=parameters.workload,
+            **subject.choices,
+            data=parameters.data,
+            device=parameters.device,
+            hyperparameters=parameters.hyperparameters,
+            batch_size=parameters.batch_size,
+        )
+        group = [tuned]
+        if parameters.default_lane:
+            group.append(tuned.but(lane="default"))
+        if parameters.single_knobs:
+            of_lane = [name for name in knobs.of(tuned) if name not in knobs.of(tuned.but(lane="default"))]
+            group += [tuned.but(without=[name]) for name in of_lane]
+        groups.append(group)
+    return groups
+
+
+def _timer_sentence(check: SyncCheck) -> str:
+    who = f"{check.condition.framework} {check.condition.mode} on {check.condition.device}"
+    if check.failure:
+        return f"{who}: the timer could not be tested: {check.failure}"
+    verdict = (
+        "the timer sees the work" if check.ok else "THE TIMER DOES NOT SEE ALL THE WORK: believe none of its times"
+    )
+    return f"{who}: {verdict}, {check.share:.0%} of planted {check.known_s:.2f} s."

@@ -1,0 +1,124 @@
+"""The machine's own limits: the largest matrix product and the largest copy that any framework here gets out of it.
+
+A ratio of two frameworks says who is faster; the share of these limits says how good either is. A step cannot be faster
+than its multiply-adds at the rate of the largest matrix product, nor than the bytes that it has to move at the rate of
+the largest copy: the longer of the two times is its roof (Williams, Waterman and Patterson, "Roofline", CACM 2009).
+What is measured is the best of some blocks, not a mean: a ceiling is not a thing to be disturbed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from benchlib import frameworks, workloads
+from benchlib.condition import Condition
+from benchlib.measure import machine
+from benchlib.measure.jobs import INITIAL_SEED, prepare_job
+from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
+
+SIZES = (512, 1024, 2048)
+"""Of the square matrices whose product is timed."""
+
+COPIED = (2**20, 2**22, 2**24)
+"""Numbers of the arrays that are copied: 4 to 64 MiB. The best is often one that fits a cache; so may a step's."""
+
+BLOCKS = 5
+BLOCK_S = 0.1
+WARM_UP_LIMIT_S = 5.0
+
+
+class Ceiling(BaseModel):
+    """Of one device in one precision; ``best`` says for each limit which condition reached it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    device: str
+    precision: str
+    multiply_adds_per_s: float
+    bytes_per_s: float
+    best: dict[str, str] = {}
+    failures: list[str] = []
+
+    def roof_s(self, condition: Condition) -> float:
+        """The least seconds that a step of ``condition`` could take; nan where its work is not known."""
+        work = workloads.load(condition.workload).step_work(condition.hyperparameters)
+        if work is None:
+            return math.nan
+        times = (work.multiply_adds / self.multiply_adds_per_s, work.least_bytes / self.bytes_per_s)
+        return condition.batch_size * max(times)
+
+
+def conditions(device: str, precision: str) -> list[Condition]:
+    """What is timed for the ceiling of a device: in each framework that can use it, in the tuned lane."""
+    choices = {"device": device, "precision": precision, "lane": "tuned"}
+    found = []
+    for framework in frameworks.names():
+        if machine.available(framework, device) is not None:
+            continue
+        for workload, sizes in (("linear", SIZES), ("copy", COPIED)):
+            if framework in workloads.load(workload).frameworks():
+                found += [_condition(workload, size, framework=framework, **choices) for size in sizes]
+    return found
+
+
+def measure(device: str, precision: str, inputs: Path, patience_s: float) -> Ceiling:
+    """Time products and copies in a fresh worker of each framework."""
+    best = {"multiply_adds": (0.0, ""), "least_bytes": (0.0, "")}
+    failures = []
+    by_framework: dict[str, list[Condition]] = {}
+    for condition in conditions(device, precision):
+        by_framework.setdefault(condition.framework, []).append(condition)
+    for group in by_framework.values():
+        rates, failure = _steps_per_second(group, inputs, patience_s)
+        failures += failure
+        for condition, rate in rates.items():
+            work = workloads.load(condition.workload).step_work(condition.hyperparameters)
+            for name in best:
+                best[name] = max(best[name], (rate * condition.batch_size * getattr(work, name), str(condition)))
+    return Ceiling(
+        device=device,
+        precision=precision,
+        multiply_adds_per_s=best["multiply_adds"][0],
+        bytes_per_s=best["least_bytes"][0],
+        best={name: label for name, (_, label) in best.items()},
+        failures=failures,
+    )
+
+
+def _steps_per_second(
+    group: Iterable[Condition], inputs: Path, patience_s: float
+) -> tuple[dict[Condition, float], list[str]]:
+    """Of conditions that share a worker; and what failed."""
+    group = list(group)
+    rates: dict[Condition, float] = {}
+    worker = None
+    try:
+        with faults(None):
+            worker = WorkerProcess(group[0], INITIAL_SEED, patience_s)
+        with faults(worker):
+            worker.opened()
+            for condition in group:
+                worker.ask("build", **prepare_job(condition, INITIAL_SEED, inputs).document())
+                worker.ask("first_step")
+                step_s = min(worker.ask("warm_up", limit_s=WARM_UP_LIMIT_S)["times"])
+                steps = max(1, round(BLOCK_S / step_s))
+                blocks = [worker.ask("block", steps=steps) for _ in range(BLOCKS)]
+                rates[condition] = max(block["steps"] / block["wall_s"] for block in blocks)
+    except WorkerFailed as failure:
+        return rates, [str(failure)]
+    finally:
+        if worker is not None:
+            worker.end()
+    return rates, []
+
+
+def _condition(workload: str, size: int, **choices: str) -> Condition:
+    if workload == "copy":
+        return Condition(workload=workload, batch_size=1, hyperparameters={"elements": size}, **choices)
+    square = {"in_features": size, "out_features": size, "passes": "forward"}
+    mode = "graph" if choices["framework"] == "mindspore" else "eager"
+    return Condition(workload=workload, batch_size=size, hyperparameters=square, mode=mode, **choices)

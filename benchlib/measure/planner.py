@@ -1,0 +1,143 @@
+"""How many blocks and how many processes: from the variances and costs that a pilot shows, not a fixed count.
+
+After Kalibera and Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013): the best number of blocks in a process
+balances what a process costs before its first block (start, import, compilation, warm-up) against what blocks cost, by
+the variances within and between processes. The number of processes follows from the half-width asked for. The plan is
+a function of what has been measured and of nothing else, so a comparison that was stopped goes on as it would have.
+
+Looking at the interval after every process and stopping at the first that is narrow enough stops too early where the
+variance happens to look small, and such intervals hold the truth less often than they say. So the plan stops only when
+the interval would be narrow enough with a variance ``CAUTION`` times its standard error larger than seen;
+``benchmarks/coverage.py`` shows what that gives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchlib.errors import BenchlibError
+from benchlib.measure.statistics import half_width
+
+PILOT = 5
+"""Repetitions of the pilot: fewer say next to nothing of the variance between processes."""
+
+PILOT_ROUNDS = 6
+MOST_ROUNDS = 40
+
+CAUTION = 1.0
+
+LEAST_START_S = 0.5
+"""Seconds that a worker takes at least to start, import its framework and warm up."""
+
+PRECISION, BUDGET, FAILED = "precision reached", "budget spent", "nothing to compare"
+"""Why a comparison ended."""
+
+
+@dataclass(frozen=True)
+class Paired:
+    """What one repetition gave: for each ratio the logarithms of its rounds, and what the repetition cost."""
+
+    logs: Mapping[str, Sequence[float]]
+    start_s: float  # all but the rounds
+    round_s: float  # of one round
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where a comparison stands: what is next, or why it ends and what more the precision would have taken."""
+
+    ended: str | None  # None: another repetition; else why not
+    rounds: int  # of the next repetition
+    half_width: float  # of the widest ratio's interval, relative; nan before there is one
+    spent_s: float
+    more_processes: int  # estimated, of each condition, to the precision; 0 if it is reached
+    more_s: float
+
+
+def plan(done: Sequence[Paired], precision: float, budget_s: float) -> Plan:
+    """What to do after ``done``, for intervals of ``precision`` (relative half-width) within ``budget_s`` seconds."""
+    spent = sum(_cost(paired, _rounds_of(paired)) for paired in done)
+    if len(done) < PILOT:  # it is the least that says anything, so it is always finished
+        more = PILOT - len(done)
+        return Plan(None, PILOT_ROUNDS, math.nan, spent, more, spent / len(done) * more if done else math.nan)
+    if not _names(done):
+        return Plan(FAILED, PILOT_ROUNDS, math.nan, spent, 0, 0.0)
+    half, needed = zip(*(_needed(values, precision) for values in _means(done).values()), strict=True)
+    rounds = best_rounds(done[:PILOT])
+    more = max(0, max(needed) - len(done))
+    next_s = float(np.mean([_cost(paired, rounds) for paired in done]))
+    ended = PRECISION if more == 0 else BUDGET if spent + next_s > budget_s else None
+    return Plan(ended, rounds, max(half), spent, more, more * next_s)
+
+
+def require(precision: float, budget_s: float, block_s: float, processes: int) -> None:
+    """Refuse what no plan can meet: a BenchlibError says what is wrong, and the least budget that can do.
+
+    ``processes`` are those of one repetition. What a process costs before its first block is not known before one has
+    run; the least that any has taken is assumed. A pilot that then takes longer than the budget is finished all the
+    same.
+    """
+    if not (math.isfinite(precision) and 0 < precision < 1):
+        raise BenchlibError(f"precision {precision!r}: give the half-width as a share of the ratio, 0.03 for 3 %")
+    if not (math.isfinite(block_s) and block_s > 0):
+        raise BenchlibError(f"block_s {block_s!r}: give the seconds of a block, such as 0.25")
+    least = PILOT * processes * (LEAST_START_S + PILOT_ROUNDS * block_s)
+    if not budget_s >= least:
+        raise BenchlibError(
+            f"budget_s {budget_s!r}: the pilot takes {PILOT} times {processes} processes of {PILOT_ROUNDS} blocks of "
+            f"{block_s:g} s, {math.ceil(least)} s at the very least: give that or more, or shorter blocks"
+        )
+
+
+def best_rounds(pilot: Sequence[Paired]) -> int:
+    """Rounds of a process that give the narrowest interval for the time: the square root of (cost of a process over
+    cost of a round) times (variance within over variance between processes), for the ratio whose processes vary most.
+    """
+    variances = [_variances([paired.logs[name] for paired in pilot]) for name in _names(pilot)]
+    within, between = max(variances, key=lambda pair: pair[1] + pair[0] / PILOT_ROUNDS)
+    costs = np.mean([paired.start_s for paired in pilot]) / np.mean([paired.round_s for paired in pilot])
+    if between <= 0 or within / between * costs > MOST_ROUNDS**2:
+        return MOST_ROUNDS
+    return max(2, round(math.sqrt(costs * within / between)))
+
+
+def _needed(means: Sequence[float], precision: float) -> tuple[float, int]:
+    """Half-width of the interval now, and the processes that it would take to make it ``precision``."""
+    n, sd = len(means), float(np.std(means, ddof=1))
+    cautious = sd * math.sqrt(1 + CAUTION * math.sqrt(2 / (n - 1)))
+    needed = n
+    while math.expm1(half_width(cautious, needed)) > precision:
+        needed += max(1, needed // 50)
+    return math.expm1(half_width(sd, n)), needed
+
+
+def _variances(logs: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """Variances within and between processes, of the logarithms of rounds by process."""
+    within = float(np.mean([np.var(values, ddof=1) for values in logs if len(values) > 1]))
+    means = [np.mean(values) for values in logs]
+    rounds = np.mean([len(values) for values in logs])
+    return within, float(np.var(means, ddof=1) - within / rounds)
+
+
+def _means(done: Sequence[Paired]) -> dict[str, list[float]]:
+    return {
+        name: [float(np.mean(paired.logs[name])) for paired in done if paired.logs.get(name)] for name in _names(done)
+    }
+
+
+def _names(done: Sequence[Paired]) -> list[str]:
+    """The ratios that two repetitions at least have: one that always fails does not keep the others waiting."""
+    every = dict.fromkeys(name for paired in done for name in paired.logs)
+    return [name for name in every if sum(bool(paired.logs.get(name)) for paired in done) >= 2]
+
+
+def _rounds_of(paired: Paired) -> int:
+    return max((len(values) for values in paired.logs.values()), default=0)
+
+
+def _cost(paired: Paired, rounds: int) -> float:
+    return paired.start_s + rounds * paired.round_s

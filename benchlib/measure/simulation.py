@@ -1,0 +1,99 @@
+"""Simulated comparisons: only where the truth is known can it be seen how often the intervals hold it.
+
+The noise has the levels that were measured: processes that differ from each other, blocks that differ within a process
+and remember the one before, a machine that drifts from round to round, and now and then a disturbed block. The planner
+and the statistics are those of the product; only the workers are made up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from benchlib.measure.planner import PRECISION, Paired, plan
+from benchlib.measure.statistics import geometric_interval, rounds_of
+
+TRUTH = 1.04
+ASKED = 0.03  # the precision
+START_S, ROUND_S = 9.0, 0.5  # what a repetition costs before its rounds, and a round
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Standard deviations of the logarithm of a block's time, unless said otherwise."""
+
+    name: str
+    between: float  # of process means
+    within: float  # of blocks in a process
+    memory: float  # correlation of a block with the one before it in its process
+    drift: float  # of the machine, from round to round
+    bursts: float  # share of blocks that are disturbed, by half their time
+
+
+NOISES = (
+    Noise("tuned lane, quiet", 0.015, 0.02, 0.3, 0.02, 0.0),
+    Noise("tuned lane, restless", 0.02, 0.06, 0.5, 0.10, 0.03),
+    Noise("default lane", 0.08, 0.03, 0.3, 0.02, 0.0),
+    Noise("default lane, restless", 0.10, 0.06, 0.5, 0.10, 0.03),
+    Noise("blocks only", 0.0, 0.08, 0.0, 0.02, 0.0),
+)
+
+
+def coverage(noise: Noise, comparisons: int, budget_s: float = 1200.0) -> dict[str, object]:
+    """How often the 95 % intervals of so many simulated comparisons hold the truth, in percent; what the same blocks
+    give if they are pooled as independent samples, as is usual; and what the planner took.
+    """
+    rng = np.random.default_rng(0)
+    done = [_comparison(noise, rng, budget_s) for _ in range(comparisons)]
+    share = {name: 100 * np.mean([one[name] for one in done]) for name in ("holds", "control", "pooled", "reached")}
+    return {
+        "noise": noise.name,
+        "holds %": share["holds"],
+        "A/A holds 1 %": share["control"],
+        "pooled blocks hold %": share["pooled"],
+        "precision reached %": share["reached"],
+        "processes (median)": np.median([one["processes"] for one in done]),
+        "rounds (median)": np.median([one["rounds"] for one in done]),
+    }
+
+
+def _comparison(noise: Noise, rng: np.random.Generator, budget_s: float) -> dict[str, float]:
+    """One comparison, planned as the product plans it: does its interval hold the truth?"""
+    done: list[Paired] = []
+    while not (step := plan(done, ASKED, budget_s)).ended:
+        done.append(_repetition(noise, rng, step.rounds))
+    intervals = {name: geometric_interval([float(np.mean(one.logs[name])) for one in done]) for name in done[0].logs}
+    pooled = np.concatenate([one.logs["condition"] for one in done])
+    half = stats.t.ppf(0.975, len(pooled) - 1) * pooled.std(ddof=1) / math.sqrt(len(pooled))
+    return {
+        "holds": not intervals["condition"].excludes(TRUTH),
+        "control": not intervals["control"].excludes(1),
+        "pooled": abs(pooled.mean() - math.log(TRUTH)) <= half,
+        "reached": step.ended == PRECISION,
+        "processes": len(done),
+        "rounds": step.rounds,
+    }
+
+
+def _repetition(noise: Noise, rng: np.random.Generator, rounds: int) -> Paired:
+    """Three processes in rounds: baseline, control, condition."""
+    drift = np.cumsum(rng.normal(0, noise.drift, rounds))
+    seconds = {}
+    for name, speed in (("baseline", 1.0), ("control", 1.0), ("condition", TRUTH)):
+        own = rng.normal(0, noise.between) + drift + _blocks(noise, rng, rounds) - math.log(speed)
+        seconds[name] = dict(enumerate(np.exp(own)))
+    baseline = seconds.pop("baseline")
+    logs = {name: rounds_of(baseline, of) for name, of in seconds.items()}
+    return Paired(logs, start_s=START_S, round_s=ROUND_S)
+
+
+def _blocks(noise: Noise, rng: np.random.Generator, rounds: int) -> np.ndarray:
+    fresh = rng.normal(0, noise.within, rounds)
+    blocks = np.empty(rounds)
+    blocks[0] = fresh[0]
+    for i in range(1, rounds):
+        blocks[i] = noise.memory * blocks[i - 1] + math.sqrt(1 - noise.memory**2) * fresh[i]
+    return blocks + 0.4 * (rng.random(rounds) < noise.bursts)

@@ -1,0 +1,73 @@
+"""What does the analysis cost? It should grow with the number of blocks and no faster.
+
+    .venv/bin/python benchmarks/analysis.py
+
+Makes up comparisons of 3 conditions in 20 processes each with more and more blocks, and times what follows from them:
+ratios, throughput, and the plan. 100,000 blocks should take less than 5 s and 1 GB.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+
+import numpy as np
+import pandas as pd
+
+from benchlib.condition import Condition
+from benchlib.measure.comparison import Comparison
+from benchlib.results import Block, Measurement
+
+PROCESSES = 20
+
+
+def main() -> None:
+    """Print the table."""
+    print(pd.DataFrame([_row(blocks) for blocks in (1_000, 10_000, 100_000, 200_000)]).to_string(index=False))
+
+
+def _row(blocks: int) -> dict[str, object]:
+    comparison = _made_up(blocks)
+    started = time.perf_counter()
+    comparison.ratios()
+    comparison.throughput()
+    seconds = time.perf_counter() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    return {"blocks": blocks, "seconds": f"{seconds:.2f}", "peak memory of the process, MiB": round(peak)}
+
+
+def _made_up(blocks: int) -> Comparison:
+    rng = np.random.default_rng(0)
+    base = Condition(workload="cnn")
+    conditions = [base, base.but(framework="mindspore"), base.but(framework="mindspore", mode="graph")]
+    members = [("baseline", base), ("control", base), *(("condition", condition) for condition in conditions[1:])]
+    rounds = blocks // (PROCESSES * len(members))
+    measurements = [
+        Measurement(
+            kind="comparison",
+            group="made up",
+            file=str(repetition),
+            repetition=repetition,
+            role=role,
+            condition=condition,
+            seed=repetition,
+            started_utc="2026-01-01T00:00:00+00:00",
+            machine={"cores": 2},
+            memory=dict.fromkeys(("peak", "steady", "private", "after_import"), 100.0),
+            first_step_s=1.0,
+            warm_up_s=1.0,
+            repetition_s=10.0,
+            rounds_s=8.0,
+            blocks=[
+                Block(round=i, position=0, steps=1, samples=64, started_s=0.0, wall_s=wall, cpu_s=wall)
+                for i, wall in enumerate(np.exp(rng.normal(0, 0.05, rounds)))
+            ],
+        )
+        for repetition in range(PROCESSES)
+        for role, condition in members
+    ]
+    return Comparison(conditions, measurements, {}, 0.03, 600.0)
+
+
+if __name__ == "__main__":
+    main()

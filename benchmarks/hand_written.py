@@ -1,0 +1,48 @@
+"""A training loop as anybody would write it, for ``overhead.py``: prints the seconds of a step when it reads a line.
+
+    python hand_written.py DATA WEIGHTS BATCH_SIZE IMAGE_SIZE
+
+DATA and WEIGHTS are folders of .npy files. Nothing of benchlib's measuring is in here: the model only.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from benchlib.workloads.cnn.pytorch import Model
+
+STEPS = 40
+
+
+def main() -> None:
+    """Train, and answer each line with the seconds of a step."""
+    data, weights, batch_size, image_size = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    torch.manual_seed(0)
+    model = Model({"image_size": image_size, "conv_dropout": 0.25, "dense_dropout": 0.5})
+    model.load_state_dict({path.stem: torch.tensor(np.load(path)) for path in weights.glob("*.npy")})
+    inputs, labels = np.load(data / "train_inputs.npy"), np.load(data / "train_labels.npy")
+    order = np.random.default_rng([0, 1]).permutation(len(labels))
+    batches = [order[i * batch_size : (i + 1) * batch_size] for i in range(8)]
+    batches = [(torch.tensor(inputs[batch]), torch.tensor(labels[batch]).long()) for batch in batches]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+
+    def train(steps: int) -> float:
+        started = time.perf_counter()
+        for i in range(steps):
+            images, targets = batches[i % len(batches)]
+            optimizer.zero_grad(set_to_none=True)
+            loss = torch.nn.functional.cross_entropy(model(images), targets)
+            loss.backward()
+            optimizer.step()
+        return (time.perf_counter() - started) / steps
+
+    train(2 * STEPS)
+    for _ in sys.stdin:
+        print(train(STEPS), flush=True)
+
+
+if __name__ == "__main__":
+    main()

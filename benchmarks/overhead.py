@@ -1,0 +1,102 @@
+"""What does being measured cost? Our worker against a loop as anybody would write it, and the sampler against none.
+
+    .venv/bin/python benchmarks/overhead.py [--repetitions 20]
+
+Each repetition starts three fresh processes for the same training step (PyTorch ``cnn``, batch 32, images of 8x8,
+tuned lane): the hand-written loop of ``hand_written.py``, a worker, and a worker with the sampler reading beside it.
+They take turns in random order, 10 blocks of 40 steps each. Ratios of step times are within rounds, intervals over
+repetitions. Both should lie within 0.99 to 1.01.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from benchlib import knobs
+from benchlib.condition import Condition
+from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
+from benchlib.measure.processes import WorkerProcess
+from benchlib.measure.sampler import Sampler
+from benchlib.measure.statistics import geometric_interval, within_rounds
+from benchlib.measure.turn import turn
+
+HERE = Path(__file__).resolve().parent
+STEPS, ROUNDS = 40, 10
+CONDITION = Condition(workload="cnn", batch_size=32, hyperparameters={"image_size": 8}, lane="tuned")
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="Overhead of the worker and of the sampler.")
+    parser.add_argument("--repetitions", type=int, default=20)
+    repetitions = parser.parse_args().repetitions
+    job = prepare_job(CONDITION, INITIAL_SEED, HERE.parent / "outputs" / "benchmarks" / "inputs")
+    with turn(print):
+        done = [_repetition(job, random.Random(number)) for number in range(repetitions)]
+    rows = []
+    for what, of, to in (
+        ("worker, no sampler / hand-written loop", "worker", "hand-written"),
+        ("worker with sampler / worker without", "sampled", "worker"),
+    ):
+        interval = geometric_interval([within_rounds(one[of], one[to]) for one in done])
+        rows.append({"time of a step": what, "ratio": str(interval), "repetitions": interval.processes})
+    print(pd.DataFrame(rows).to_string(index=False))
+
+
+def _repetition(job: Job, chance: random.Random) -> dict[str, dict[int, float]]:
+    """Seconds of a step by kind of process and round."""
+    workers = [WorkerProcess(CONDITION, INITIAL_SEED) for _ in range(2)]
+    scratch = workers[0].scratch
+    command = [sys.executable, str(HERE / "hand_written.py"), str(job.data), str(job.weights)]
+    command += [str(CONDITION.batch_size), str(CONDITION.hyperparameters["image_size"])]
+    environment = {**knobs.environment(CONDITION, scratch), "PYTHONPATH": str(HERE.parent)}
+    loop = subprocess.Popen(
+        command, env=environment, cwd=scratch, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+    try:
+        for worker in workers:
+            worker.opened()
+            worker.ask("build", **job.document())
+            worker.ask("first_step")
+            worker.ask("block", steps=2 * STEPS)
+        takes: dict[str, Callable[[], float]] = {
+            "hand-written": lambda: _of_loop(loop),
+            "worker": lambda: workers[0].ask("block", steps=STEPS)["wall_s"] / STEPS,
+            "sampled": lambda: _sampled(workers[1]),
+        }
+        _of_loop(loop)  # has it come so far?
+        seconds: dict[str, dict[int, float]] = {name: {} for name in takes}
+        for number in range(ROUNDS):
+            for name in chance.sample(list(takes), len(takes)):
+                seconds[name][number] = takes[name]()
+        return seconds
+    finally:
+        loop.kill()
+        for worker in workers:
+            worker.end()
+
+
+def _of_loop(loop: subprocess.Popen) -> float:
+    loop.stdin.write("\n")
+    return float(loop.stdout.readline())
+
+
+def _sampled(worker: WorkerProcess) -> float:
+    sampler = Sampler(worker)
+    sampler.start()
+    block = worker.ask("block", tick=sampler.tick, steps=STEPS)
+    sampler.tick()
+    return block["wall_s"] / STEPS
+
+
+if __name__ == "__main__":
+    os.environ.pop("PYTHONPATH", None)
+    main()

@@ -1,0 +1,1 @@
+"""The Rosetta CNN, slowed down by a known share."""

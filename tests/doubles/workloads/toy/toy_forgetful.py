@@ -1,0 +1,1 @@
+"""The forgetful framework builds the workload by itself."""

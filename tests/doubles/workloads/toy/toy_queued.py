@@ -1,0 +1,1 @@
+"""The queued framework builds the workload by itself."""

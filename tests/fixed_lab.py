@@ -1,0 +1,25 @@
+"""A lab without the planner."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchlib.condition import Condition
+from benchlib.lab import Lab
+from benchlib.measure import comparison as comparison_module
+from benchlib.measure.comparison import Comparison
+from benchlib.measure.planner import PRECISION, Plan
+
+
+class FixedLab(Lab):
+    """A lab that measures so many repetitions and rounds: what the planner makes of it is tested elsewhere."""
+
+    def compare(self, conditions: list[Condition], *, repetitions: int, rounds: int, block_s: float) -> Comparison:
+        """Measure conditions together."""
+
+        def plan(done, precision, budget_s):
+            return Plan(None if len(done) < repetitions else PRECISION, rounds, 0.1, 0.0, repetitions - len(done), 0.0)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(comparison_module, "plan", plan)
+            return super().compare(conditions, block_s=block_s)

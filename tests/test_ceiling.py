@@ -1,0 +1,53 @@
+"""The machine's limits, and the share of them that a step reaches."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from benchlib import workloads
+from benchlib.condition import Condition
+from benchlib.lab import Lab
+from benchlib.measure import ceiling
+from benchlib.measure.ceiling import Ceiling
+
+LIMITS = Ceiling(device="cpu", precision="fp32", multiply_adds_per_s=1e9, bytes_per_s=1e9)
+
+
+def test_a_step_cannot_be_faster_than_its_products_and_copies():
+    square = {"in_features": 1000, "out_features": 1000, "passes": "forward"}
+    linear = Condition(workload="linear", batch_size=1000, hyperparameters=square)
+    assert LIMITS.roof_s(linear) == pytest.approx(1.0), "10**9 multiply-adds"
+    both = linear.but(hyperparameters={**square, "passes": "forward+backward"})
+    assert LIMITS.roof_s(both) == pytest.approx(3.0)
+    copy = Condition(workload="copy", batch_size=2, hyperparameters={"elements": 10**6})
+    assert LIMITS.roof_s(copy) == pytest.approx(0.016), "read and written, 4 bytes each"
+
+
+def test_the_work_of_the_cnn_is_that_of_its_layers():
+    """Counted by hand for images of 8x8: 9 x in x out x pixels, and in x out."""
+    values = workloads.load("cnn").values({"image_size": 8})
+    convolutions = 9 * (3 * 50 * 64 + 50 * 50 * 64 + 50 * 100 * 16 + 100 * 100 * 16)
+    assert workloads.load("cnn").work(values).multiply_adds == convolutions + 400 * 512 + 512 * 10
+
+
+def test_the_work_of_a_convolution_counts_each_output_once():
+    values = workloads.load("conv2d").values({"in_channels": 2, "out_channels": 3, "kernel": 3, "image_size": 4})
+    assert workloads.load("conv2d").work(values).multiply_adds == 3 * 4 * 4 * 2 * 9
+
+
+def test_a_limit_is_measured_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(ceiling, "SIZES", (64,))
+    monkeypatch.setattr(ceiling, "COPIED", (2**14,))
+    monkeypatch.setattr(ceiling, "BLOCK_S", 0.01)
+    lab = Lab(outputs=tmp_path)
+    found = lab.ceiling("cpu")
+    assert found.failures == []
+    assert 1e6 < found.multiply_adds_per_s < 1e14
+    assert 1e6 < found.bytes_per_s < 1e14
+    assert "linear" in found.best["multiply_adds"]
+    assert "copy" in found.best["least_bytes"]
+    monkeypatch.setattr(ceiling, "measure", None)
+    assert lab.ceiling("cpu") == found
+    assert math.isfinite(found.roof_s(Condition(workload="cnn")))

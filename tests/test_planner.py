@@ -1,0 +1,84 @@
+"""The plan: how many blocks and processes, when it ends, and that the intervals still hold the truth."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from benchlib.errors import BenchlibError
+from benchlib.measure import planner
+from benchlib.measure.planner import BUDGET, FAILED, PILOT, PRECISION, Paired, best_rounds, plan
+from benchlib.measure.simulation import NOISES, Noise, coverage
+
+
+def repetitions(n, between, within, rounds=5, start_s=9.0, round_s=0.5, seed=0):
+    rng = np.random.default_rng(seed)
+    return [
+        Paired({"control": list(rng.normal(rng.normal(0, between), within, rounds))}, start_s, round_s)
+        for _ in range(n)
+    ]
+
+
+def test_a_pilot_comes_first():
+    assert plan([], 0.03, 600).ended is None
+    assert plan([], 0.03, 600).rounds == planner.PILOT_ROUNDS
+    done = repetitions(PILOT - 1, 0.0001, 0.0001)
+    assert plan(done, 0.03, 600).ended is None, "however narrow it looks"
+    assert plan(done, 0.03, 1).ended is None, "and whatever it costs: less says nothing"
+    assert plan(done, 0.03, 600).more_processes == 1
+
+
+def test_it_ends_at_the_precision_or_at_the_budget_and_says_what_more_it_would_have_taken():
+    quiet = plan(repetitions(PILOT, 0.001, 0.002), 0.03, 600)
+    assert (quiet.ended, quiet.more_processes) == (PRECISION, 0)
+    assert quiet.half_width < 0.03
+    noisy = repetitions(PILOT, 0.1, 0.02)
+    assert plan(noisy, 0.03, 600).ended is None
+    spent = plan(noisy, 0.03, 60)
+    assert spent.ended == BUDGET
+    assert spent.spent_s == pytest.approx(PILOT * 11.5)
+    assert spent.more_processes > 20
+    assert spent.more_s == pytest.approx(spent.more_processes * (9 + 0.5 * spent.rounds), rel=0.01)
+
+
+def test_what_always_fails_does_not_keep_the_others_waiting():
+    done = [Paired({**one.logs, "condition x": []}, 9.0, 0.5) for one in repetitions(PILOT, 0.001, 0.002)]
+    assert plan(done, 0.03, 600).ended == PRECISION
+    nothing = [Paired({}, 9.0, 0.5)] * PILOT
+    assert plan(nothing, 0.03, 600).ended == FAILED
+
+
+def test_blocks_of_a_process_balance_cost_against_variance():
+    """Kalibera and Jones (2013): the square root of (cost ratio) x (variance within / between)."""
+
+    def exactly(between, within):
+        # two rounds above and below the process's mean, means above and below 0: variances are what they should be
+        wave = within * np.array([1, -1] * 3) * math.sqrt(5 / 6)
+        means = [between * sign for sign in (1, -1, 1, -1, 0)]
+        return [Paired({"control": list(mean + wave)}, 9.0, 0.5) for mean in means]
+
+    pilot = exactly(0.05, 0.10)
+    within, between = 0.1**2, 0.05**2 * 4 / 4 - 0.1**2 / 6
+    assert best_rounds(pilot) == round(math.sqrt(18 * within / between))
+    assert best_rounds(exactly(0.2, 0.02)) == 2, "processes differ: many of them, short ones"
+    assert best_rounds(exactly(0.0, 0.1)) == planner.MOST_ROUNDS, "processes do not differ: few of them, long ones"
+
+
+def test_bad_requests_are_refused():
+    for precision in (0, 1, -0.1, math.nan):
+        with pytest.raises(BenchlibError, match="precision"):
+            planner.require(precision, 600, 0.2, 3)
+    with pytest.raises(BenchlibError, match="block_s"):
+        planner.require(0.03, 600, 0, 3)
+    with pytest.raises(BenchlibError, match=r"budget_s nan"):
+        planner.require(0.03, math.nan, 0.2, 3)
+
+
+@pytest.mark.parametrize("noise", [NOISES[0], NOISES[2]], ids=lambda noise: noise.name)
+def test_intervals_hold_the_truth_although_the_plan_stops_by_itself(noise: Noise):
+    """A short form of benchmarks/coverage.py: with 300 comparisons 95 % is known to +-2.5 %."""
+    found = coverage(noise, 300)
+    assert 92 <= found["holds %"] <= 99
+    assert found["pooled blocks hold %"] < 90
