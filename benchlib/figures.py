@@ -390,7 +390,8 @@ def html(image: bytes, caption: str) -> HTML:
 
     inches = float(re.search(rb'width="([\d.]+)pt"', image)[1]) / 72
     width = f"width: {math.floor(100 * inches / PAGE)}%; max-width: {1.4 * inches:.1f}in"
-    style = f"display: inline-block; vertical-align: top; margin: 1em 0; {width}"
+    style = f"display: inline-block; vertical-align: top; margin: 1em 0; padding-right: 1em; {width}"
+    style += "; box-sizing: border-box"
     source = base64.b64encode(image).decode()
     told = html_text.escape(caption)
     return HTML(

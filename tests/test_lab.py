@@ -438,7 +438,7 @@ def test_a_worker_that_works_unasked_is_stopped_while_others_are_measured(lab, m
     baseline = next(m for m in comparison.measurements if m.role == "baseline")
     takes = {number: [block for block in baseline.blocks if block.round == number] for number in range(4)}
     assert any(block.disturbed and block.idle_cpu_s > 0.05 for block in baseline.blocks), "it is seen"
-    assert all(not blocks[-1].disturbed for blocks in takes.values()), "and then held"
+    assert all(blocks[-1].idle_cpu_s <= 0.05 for blocks in takes.values()), "and then held"
     assert not workers_alive()
 
 
@@ -485,7 +485,7 @@ def test_measured_to_a_precision_and_continued_to_a_finer_one(tmp_path):
     coarse = lab.compare([toy(), toy(burn_ms=4.0)], precision=0.5, budget_s=60, block_s=0.03)
     assert coarse.plan.ended == PRECISION
     assert len({m.repetition for m in coarse.measurements}) == PILOT
-    finer = lab.compare([toy(), toy(burn_ms=4.0)], precision=0.0001, budget_s=coarse.plan.spent_s * 1.5, block_s=0.03)
+    finer = lab.compare([toy(), toy(burn_ms=4.0)], precision=0.0001, budget_s=coarse.plan.spent_s * 4, block_s=0.03)
     assert finer.plan.ended == BUDGET
     assert finer.plan.more_processes > 0
     assert len({m.repetition for m in finer.measurements}) > PILOT

@@ -104,7 +104,10 @@ class Operators(Result):
         """``ratios``, ``indicators`` and ``processes``."""
         frame = _without_parts(self._throughputs())
         return {
-            "ratios": ("Throughput relative to the first framework at the same size.", _without_parts(self._ratios())),
+            "ratios": (
+                "Throughput relative to the first framework at the same size.",
+                _without_parts(self._ratios()).drop(columns=["half_width_percent", "ended"]),
+            ),
             "indicators": (
                 "Each operator in each framework: means over processes, with 95 % intervals.",
                 indicators(frame),
