@@ -50,6 +50,15 @@ def test_what_always_fails_does_not_keep_the_others_waiting():
     assert plan(nothing, 0.03, 600).ended == FAILED
 
 
+def test_a_process_that_failed_in_the_pilot_costs_its_own_measurement_only():
+    done = repetitions(PILOT, 0.01, 0.02)
+    both = [Paired({**one.logs, "condition x": one.logs["control"]}, 9.0, 0.5) for one in done]
+    lacking = [Paired({"control": both[0].logs["control"]}, 9.0, 0.5), *both[1:]]
+    assert plan(lacking, 0.03, 600).rounds >= 2
+    late = [Paired({}, 9.0, 0.5)] * PILOT + done  # the whole pilot failed, and then it worked
+    assert plan(late, 0.03, 600).ended is None or plan(late, 0.03, 600).ended == PRECISION
+
+
 def test_blocks_of_a_process_balance_cost_against_variance():
     """Kalibera and Jones (2013): the square root of (cost ratio) x (variance within / between)."""
 

@@ -97,7 +97,10 @@ def best_rounds(pilot: Sequence[Paired]) -> int:
     """Rounds of a process that give the narrowest interval for the time: the square root of (cost of a process over
     cost of a round) times (variance within over variance between processes), for the ratio whose processes vary most.
     """
-    variances = [_variances([paired.logs[name] for paired in pilot]) for name in _names(pilot)]
+    names = _names(pilot)
+    if not names:  # so far all has failed
+        return PILOT_ROUNDS
+    variances = [_variances([paired.logs[name] for paired in pilot if paired.logs.get(name)]) for name in names]
     within, between = max(variances, key=lambda pair: pair[1] + pair[0] / PILOT_ROUNDS)
     costs = np.mean([paired.start_s for paired in pilot]) / np.mean([paired.round_s for paired in pilot])
     if between <= 0 or within / between * costs > MOST_ROUNDS**2:
