@@ -98,7 +98,6 @@ class Measurement(Record):
     code: str = ""  # hash of the files that made the number
     commit: str = ""
     built: dict[str, Any] = Field(default_factory=dict)  # parameters, hashes of weights and data
-    start_s: float | None = None  # process start to ready: interpreter and imports
     first_step_s: float | None = None  # with compilation
     repetition_s: float | None = None  # of all that were measured together: from their start to their last answer
     rounds_s: float | None = None  # of that, the rounds

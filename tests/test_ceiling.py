@@ -8,9 +8,11 @@ import pytest
 
 from benchlib import workloads
 from benchlib.condition import Condition
+from benchlib.experiments.result import ceiling_text
 from benchlib.lab import Lab
 from benchlib.measure import ceiling
 from benchlib.measure.ceiling import Ceiling
+from benchlib.measure.processes import WorkerFailed, WorkerProcess
 
 LIMITS = Ceiling(device="cpu", precision="fp32", multiply_adds_per_s=1e9, bytes_per_s=1e9)
 
@@ -35,6 +37,18 @@ def test_the_work_of_the_cnn_is_that_of_its_layers():
 def test_the_work_of_a_convolution_counts_each_output_once():
     values = workloads.load("conv2d").values({"in_channels": 2, "out_channels": 3, "kernel": 3, "image_size": 4})
     assert workloads.load("conv2d").work(values).multiply_adds == 3 * 4 * 4 * 2 * 9
+
+
+def test_limits_that_could_not_be_measured_are_told_and_cost_nothing_else(tmp_path, monkeypatch):
+    def fail(self, *args, **kwargs):
+        raise WorkerFailed("worker died of this test")
+
+    monkeypatch.setattr(WorkerProcess, "opened", fail)
+    found = Lab(outputs=tmp_path).ceiling("cpu")
+    assert len(found.failures) == 2, "one for each framework"
+    assert math.isnan(found.roof_s(Condition(workload="cnn")))
+    assert "could not be measured. A worker failed: worker died of this test" in ceiling_text(found)
+    assert not (tmp_path / "ceilings").exists(), "so that it is tried again"
 
 
 def test_a_limit_is_measured_once(tmp_path, monkeypatch):

@@ -179,12 +179,15 @@ def throughputs(comparisons: Iterable[Comparison], ceiling: Ceiling | None = Non
 
 
 def ceiling_text(ceiling: Ceiling) -> str:
-    """The machine's limits, in words."""
+    """The machine's limits, in words, and what failed while they were measured."""
+    failed = "".join(f" A worker failed: {failure}" for failure in ceiling.failures)
+    if not (ceiling.multiply_adds_per_s and ceiling.bytes_per_s):
+        return f"The machine's limits on {ceiling.device} could not be measured.{failed}"
     return (
         f"The machine's limits on {ceiling.device} in {ceiling.precision}: "
         f"{tables.number(ceiling.multiply_adds_per_s / 1e9)} thousand million multiply-adds a second (the largest "
         f"matrix product: {ceiling.best['multiply_adds']}), {tables.number(ceiling.bytes_per_s / 2**30)} GiB/s (the "
-        f"largest copy: {ceiling.best['least_bytes']})."
+        f"largest copy: {ceiling.best['least_bytes']}).{failed}"
     )
 
 

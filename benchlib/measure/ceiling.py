@@ -38,15 +38,15 @@ class Ceiling(BaseModel):
 
     device: str
     precision: str
-    multiply_adds_per_s: float
+    multiply_adds_per_s: float  # 0: none could be measured, as the next
     bytes_per_s: float
     best: dict[str, str] = {}
     failures: list[str] = []
 
     def roof_s(self, condition: Condition) -> float:
-        """The least seconds that a step of ``condition`` could take; nan where its work is not known."""
+        """The least seconds that a step of ``condition`` could take; nan where its work or a limit is not known."""
         work = workloads.load(condition.workload).step_work(condition.hyperparameters)
-        if work is None:
+        if work is None or not (self.multiply_adds_per_s and self.bytes_per_s):
             return math.nan
         times = (work.multiply_adds / self.multiply_adds_per_s, work.least_bytes / self.bytes_per_s)
         return condition.batch_size * max(times)
