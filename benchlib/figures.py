@@ -227,6 +227,29 @@ def bar_panel(
 
 
 @styled
+def interval_panel(
+    axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], x: str, xlabel: str, labels: Sequence[str]
+) -> None:
+    """A point with its interval for each row from the top down, around a line at 1; ``labels`` name the rows."""
+    axes.set(xlabel=xlabel, ylim=(len(frame) - 0.4, -0.6))
+    axes.set_yticks(range(len(frame)), labels)
+    axes.grid(axis="y", visible=False)
+    axes.tick_params(axis="y", length=0)
+    axes.axvline(1, color="0.2", linewidth=0.8)
+    known = frame.dropna(subset=[x])
+    reach = 1.1 * max([0.01, *(abs(known[name] - 1).max() for name in (x, f"{x}_low", f"{x}_high") if len(known))])
+    axes.set_xlim(1 - min(reach, 1), 1 + min(reach, 1))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    for place, (_, row) in enumerate(frame.iterrows()):
+        look = series[row["subject"]]
+        if pd.isna(row[x]):
+            axes.annotate(tables.MISSING, (1, place), xytext=(4, 0), textcoords="offset points", va="center")
+            continue
+        axes.plot([row[f"{x}_low"], row[f"{x}_high"]], [place, place], color=look.color, linestyle=look.line)
+        axes.plot(row[x], place, look.marker, color=look.color)
+
+
+@styled
 def run_panel(
     axes: Axes,
     frame: pd.DataFrame,

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Knob:
-    """An environment variable of a worker: where it applies, its value, why, and who says so."""
+    """A setting of a worker: where it applies, its value, why, and who says so. It is an environment variable, or is
+    set by the framework's session (``by_session``), which knows it by this name.
+    """
 
     name: str
     value: str
@@ -34,6 +36,7 @@ class Knob:
     reason: str
     source: str
     convolutions_only: bool = False
+    by_session: bool = False
 
     def applies(self, condition: Condition) -> bool:
         return (
@@ -80,6 +83,37 @@ TUNED = (
         "ONEDNN_VERBOSE=1 output; oneDNN manual, 'CPU dispatcher control'",
         convolutions_only=True,
     ),
+    Knob(
+        "cudnn_benchmark",
+        "on",
+        ("pytorch",),
+        ("cuda",),
+        "cuDNN times its algorithms for each new shape and takes the fastest; as installed it guesses",
+        "PyTorch documentation, 'torch.backends.cudnn.benchmark'",
+        convolutions_only=True,
+        by_session=True,
+    ),
+    Knob(
+        "channels_last",
+        "on",
+        ("pytorch",),
+        ("cpu", "cuda"),
+        "images and kernels lie in memory with the channels innermost, as the fastest convolutions of oneDNN and cuDNN "
+        "want them; batches are laid out so off the clock",
+        "PyTorch tutorials, 'Channels Last Memory Format'",
+        convolutions_only=True,
+        by_session=True,
+    ),
+    Knob(
+        "float32_matmul_precision",
+        "high",
+        ("pytorch",),
+        ("cuda",),
+        "matrix products of fp32 round their factors to TF32 (10 bits after the point), as cuDNN's convolutions do as "
+        "installed; the gate runs without TF32",
+        "PyTorch documentation, 'torch.set_float32_matmul_precision'",
+        by_session=True,
+    ),
 )
 
 SCRATCH = "{scratch}"
@@ -111,6 +145,8 @@ ALWAYS = (
         "CUDA C++ Programming Guide, 'CUDA Environment Variables'",
     ),
 )
+
+_BY_SESSION = {knob.name for knob in (*ALWAYS, *TUNED) if knob.by_session}
 
 THREADS_REASON = (
     "the condition asks for so many threads: OpenMP's limit, and the worker is bound to as many cores "
@@ -153,7 +189,7 @@ declared.
 
 
 def of(condition: Condition) -> dict[str, str]:
-    """The knobs set for a condition: environment variables by name; ``SCRATCH`` in them is not filled in."""
+    """The knobs set for a condition: values by name; ``SCRATCH`` in them is not filled in."""
     declared = [*ALWAYS, *(TUNED if condition.lane == "tuned" else ())]
     knobs = {knob.name: knob.value for knob in declared if knob.applies(condition)}
     for name in condition.without:
@@ -168,7 +204,13 @@ def of(condition: Condition) -> dict[str, str]:
 def environment(condition: Condition, scratch: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
     """A worker's environment: what is inherited, less what could act as a knob, plus the condition's knobs."""
     clean = {name: value for name, value in inherited.items() if not name.startswith(SCRUBBED_PREFIXES)}
-    return {**clean, **{name: value.replace(SCRATCH, str(scratch)) for name, value in of(condition).items()}}
+    variables = {name: value for name, value in of(condition).items() if name not in _BY_SESSION}
+    return {**clean, **{name: value.replace(SCRATCH, str(scratch)) for name, value in variables.items()}}
+
+
+def for_session(condition: Condition) -> dict[str, str]:
+    """Of the condition's knobs those that the framework's session sets."""
+    return {name: value for name, value in of(condition).items() if name in _BY_SESSION}
 
 
 def ledger(conditions: Iterable[Condition]) -> pd.DataFrame:

@@ -49,6 +49,7 @@ class Block(Record):
     cpu_s: float  # of the worker, all threads
     idle_cpu_s: float = 0.0  # that the other workers of the comparison used meanwhile: they should sleep
     others_cpu_s: float = 0.0  # that all other processes of the machine used meanwhile, hypervisor's theft included
+    parent_cpu_s: float = 0.0  # of the process that asks for the block and samples beside it
     others_gpu: int = 0  # processes on the GPU that are not the comparison's
     disturbed: bool = False  # by the rule of ``measure.disturbance``; it was repeated if there was time
 

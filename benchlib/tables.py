@@ -43,6 +43,7 @@ MEASURED = {
     "warm_up_s": "warm-up (s)",
     "steady": "steady (share of processes)",
     "idle_cores": "cores of others",
+    "parent_cores": "cores of the parent",
     "slows_down": "slows down",
     "disturbed": "disturbed (share of blocks)",
     "half_width_percent": "widest half-width (%)",

@@ -77,8 +77,8 @@ class Probe:
         self.framework, self.mode = framework, mode
         self.session = self.open()
 
-    def open(self, device: str = "cpu", precision: str = "fp32", seed: int = 1) -> frameworks.Session:
-        return frameworks.session_class(self.framework)(device, self.mode, precision, seed)
+    def open(self, device: str = "cpu", precision: str = "fp32", seed: int = 1, **knobs: str) -> frameworks.Session:
+        return frameworks.session_class(self.framework)(device, self.mode, precision, seed, knobs)
 
     def build(self, name: str, given: dict, session: frameworks.Session | None = None) -> tuple:
         """Build a workload and load its initial weights; returns it with its hyperparameters."""
@@ -128,6 +128,7 @@ class Probe:
             "other model": _refused(self.session.build, other, module, values, 0.1),
             "device": _refused(self.open, device="npu"),
             "precision": _refused(self.open, precision="bf16"),
+            "knob": _refused(self.open, channels_first="on"),
         }
 
     def dropout(self) -> dict[str, list[float] | float]:
@@ -168,6 +169,19 @@ class Probe:
                 "evaluation": session.outputs(batch, training=False).ravel().tolist(),
             }
         return found
+
+    def knobs(self) -> dict[str, np.ndarray]:
+        """Outputs and gradients of ``cnn`` with every knob that PyTorch's sessions set. It is the last that is asked:
+        knobs are for the whole process.
+        """
+        session = self.open(channels_last="on", cudnn_benchmark="on", float32_matmul_precision="high")
+        workload, values = self.build("cnn", WITHOUT_DROPOUT, session)
+        batch = session.put(batches(workload, values)[0])
+        found = {"loaded:" + name: array for name, array in session.weights().items()}
+        found |= {"outputs": session.outputs(batch, training=True), **_named("gradient", session.gradients(batch))}
+        settings = session.settings()
+        asked = ("channels_last", "float32_matmul_precision")
+        return {**found, "settings": np.array([str(settings[name]) for name in asked])}
 
     def passes(self) -> dict[str, float]:
         """CPU seconds that the cheapest of some steps takes, by passes: what a step does must not be optimised away.
@@ -251,6 +265,8 @@ def main() -> None:
     else:
         facts |= {"refusals": probe.refusals(), "dropout": probe.dropout(), "zeroed": probe.zeroed()}
         facts |= {"passes": probe.passes(), "waits": probe.waits()}
+    if (framework, mode) == ("pytorch", "eager"):
+        arrays |= {f"knobs/{name}": array for name, array in probe.knobs().items()}
     np.savez(folder / "arrays.npz", **arrays)
     (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
 

@@ -131,6 +131,7 @@ class SyntheticLab:
                 started_s=0.0,
                 wall_s=seconds,
                 cpu_s=(condition.threads or 2) * 0.9 * seconds,
+                parent_cpu_s=0.005 * seconds,
             )
             for number in range(rounds)
         ]

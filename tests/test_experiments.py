@@ -14,7 +14,7 @@ import pytest
 import yaml
 from synthetic_lab import SyntheticLab, step_seconds
 
-from benchlib import experiments
+from benchlib import experiments, knobs
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.experiments import batch_size, devices, instrument, learning_rate, operators
@@ -62,7 +62,7 @@ def test_shipped_parameters_are_valid(path: Path) -> None:
     parameters = experiments.load(path.stem, path)
     made = experiments.conditions(path.stem, parameters)
     assert len(made) >= 2
-    few = path.parts[-2:] == ("quick", "instrument.yaml")  # a minute is what it may take
+    few = path.parent.name == "quick" and path.stem in {"devices", "instrument"}  # which may take a minute each
     assert {condition.framework for condition in made} == ({"pytorch"} if few else {"pytorch", "mindspore"})
     if path.parent.name == "quick":
         assert {condition.data for condition in made} <= {"digits", "random"}
@@ -248,7 +248,7 @@ def test_devices_measures_what_the_machine_has(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(machine, "available", available)
     monkeypatch.setattr(machine, "devices", lambda: ["cpu", "cuda"])
-    made = devices.conditions(devices.Parameters(**quick("devices")))
+    made = devices.conditions(devices.Parameters(**{**quick("devices"), "subjects": [PYTORCH, MINDSPORE]}))
     assert [(c.framework, c.device, c.threads) for c in made] == [
         ("pytorch", "cpu", None),
         ("pytorch", "cuda", None),
@@ -582,8 +582,34 @@ def test_the_instrument_tells_what_knobs_do_and_whether_timers_see_all(tmp_path:
     assert "pytorch eager on cpu: the timer sees the work, 100% of planted 0.20 s" in findings
     assert "mindspore graph on cpu: THE TIMER DOES NOT SEE ALL THE WORK" in findings
     table = result.tables()["knobs"][1]
-    assert len(table) == 2 + 3 + 4, "the default lane of each, and each knob of each"
+    assert len(table) == 2 + 4 + 4, "the default lane of each, and each knob of each"
     assert result.draw()["knobs"]
+    assert re.search(r"\(A/A\): \d of 3 intervals include 1", findings), "the two subjects, and one alone"
+    assert "used 0.50 % of one core at most" in findings
+    effects = {(one["framework"], one["knob"]): one["effect"] for one in result.summary()["effects"]}
+    assert len(effects) == 2 + 4 + 4
+    assert effects["pytorch", None].startswith("1.2"), "the tuned lane is the faster one, by a quarter"
+    assert effects["mindspore", "ONEDNN_MAX_CPU_ISA"].startswith("1.10")
+
+
+def test_the_ledger_of_knobs_says_what_was_measured_of_them(tmp_path: Path) -> None:
+    effects = [{"framework": "pytorch", "mode": "eager", "device": "cpu", "knob": None, "effect": "1.20 [1.10, 1.30]"}]
+    tuned = Condition(workload="cnn", lane="tuned")
+    knob = "GLIBC_TUNABLES"
+    alone = [*effects, {**effects[0], "knob": knob, "effect": "1.05 [1.04, 1.06]"}]
+    assert "1.20 [1.10, 1.30], with the rest of the lane" in _ledger(tmp_path, [tuned], effects)
+    assert "1.05 [1.04, 1.06]" in _ledger(tmp_path, [tuned], alone)
+    both = _ledger(tmp_path, [Condition(workload="cnn")], alone)
+    assert "1.05" not in both
+    assert "1.20" not in both
+    mindspore = tuned.but(framework="mindspore", mode="graph")
+    assert "mindspore: not measured in this profile" in _ledger(tmp_path, [mindspore], alone)
+
+
+def _ledger(folder: Path, conditions: list[Condition], effects: list[dict]) -> str:
+    made = Report(SyntheticLab(folder))
+    made.summaries = {"instrument": {"knobs": knobs.ledger(conditions).to_dict("records"), "effects": effects}}
+    return made.show_knobs().data
 
 
 def test_a_comparison_that_the_budget_ended_says_what_it_would_have_taken(tmp_path: Path) -> None:

@@ -209,6 +209,17 @@ def test_what_is_wrong_is_refused_by_name(framework, mode):
     assert said["misshapen"] == f"weights for {framework}: weight 'conv2.bias' has shape (49,), expected (50,)"
     assert said["other model"].startswith(f"cnn in {framework}: unknown weight 'dense2.bias'")
     assert said["precision"] == f"precision 'bf16': {framework} runs fp32 only so far"
+    assert said["knob"].startswith("unknown knob of pytorch 'channels_first': did you mean 'channels_last'") or (
+        said["knob"] == "knob 'channels_first': mindspore has no such setting"
+    )
+
+
+def test_knobs_change_how_pytorch_computes_and_not_what():
+    plain, turned = case_of("pytorch", "eager", "cnn"), case_of("pytorch", "eager", "knobs")
+    assert list(turned.pop("settings")) == ["True", "high"], "read back after they were set"
+    assert group(turned, "loaded").keys() == group(plain, "loaded").keys()
+    for name, array in turned.items():
+        assert difference(array, plain[name]) < GRADIENTS, name
 
 
 @pytest.mark.skipif(any(Path("/dev").glob("davinci[0-9]*")), reason="there is an Ascend device here")

@@ -17,9 +17,12 @@ def test_the_default_lane_sets_nothing_and_the_tuned_lane_what_is_declared():
     assert knobs.of(TORCH).keys() == always, "what makes processes comparable is in both lanes"
     assert knobs.of(MINDSPORE) == {}
     malloc = {"MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"}
-    assert knobs.of(TORCH.but(lane="tuned")).keys() == malloc | always
+    assert knobs.of(TORCH.but(lane="tuned")).keys() == malloc | always | {"channels_last"}
     assert knobs.of(MINDSPORE.but(lane="tuned")).keys() == malloc | {"ONEDNN_MAX_CPU_ISA"}
-    assert knobs.of(TORCH.but(lane="tuned", device="cuda")).keys() == always | {"CUDA_DEVICE_ORDER"}
+    on_cuda = {"cudnn_benchmark", "channels_last", "float32_matmul_precision"}
+    assert knobs.of(TORCH.but(lane="tuned", device="cuda")).keys() == always | {"CUDA_DEVICE_ORDER"} | on_cuda
+    linear = Condition(workload="linear", lane="tuned", device="cuda")
+    assert on_cuda & knobs.of(linear).keys() == {"float32_matmul_precision"}, "there is nothing to convolve"
     linear = Condition(workload="linear", framework="mindspore", lane="tuned")
     assert knobs.of(linear).keys() == malloc, "the knob for convolutions slows matrix products down"
 
@@ -32,6 +35,15 @@ def test_a_knob_can_be_left_out_to_see_what_it_does():
     assert "without ONEDNN_MAX_CPU_ISA" in str(without)
     with pytest.raises(BenchlibError, match="unknown knob of this condition 'ONEDNN_MAX_CPU'"):
         knobs.of(tuned.but(without=["ONEDNN_MAX_CPU"]))
+
+
+def test_what_a_session_sets_is_no_environment_variable():
+    tuned = TORCH.but(lane="tuned", device="cuda")
+    on_cuda = {"cudnn_benchmark": "on", "channels_last": "on", "float32_matmul_precision": "high"}
+    assert knobs.for_session(tuned) == on_cuda
+    assert not on_cuda.keys() & knobs.environment(tuned, Path("/scratch"), {}).keys()
+    assert knobs.for_session(tuned.but(without=["channels_last"])).keys() == on_cuda.keys() - {"channels_last"}
+    assert knobs.for_session(tuned.but(lane="default")) == {}
 
 
 def test_a_users_shell_cannot_change_a_lane():

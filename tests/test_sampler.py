@@ -11,6 +11,7 @@ import pytest
 
 from benchlib.condition import Condition
 from benchlib.measure import machine
+from benchlib.measure.disturbance import Watch
 from benchlib.measure.sampler import Sampler
 
 MIB = 2**20
@@ -96,6 +97,16 @@ def test_what_the_driver_does_not_tell_is_a_gap_and_no_end(driver):
     sample = traced()
     assert (sample.gpu_percent, sample.gpu_memory_mib) == (None, None)
     assert sample.rss_mib > 10
+
+
+def test_a_stranger_on_the_gpu_disturbs_a_block(driver, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")  # on which there are this process and another one
+    condition = Condition(workload="cnn", device="cuda")
+    me = types.SimpleNamespace(cpu=psutil.Process(), process=psutil.Process(), condition=condition)
+    seen = Watch(me, []).end()
+    assert (seen.others_gpu, seen.disturbed) == (1, True)
+    another = types.SimpleNamespace(cpu=psutil.Process(), process=psutil.Process(), restless=False)
+    assert Watch(me, [another]).end().others_gpu == 0, "two workers of the comparison are no strangers"
 
 
 def test_without_a_driver_there_is_no_gpu(driver):

@@ -11,7 +11,17 @@ from pydantic import model_validator
 from benchlib import figures, knobs, tables
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.experiments import parameters as p
-from benchlib.experiments.result import PROCESSES, Result, ceiling_text, processes, ratio_text, ratios, throughputs
+from benchlib.experiments.result import (
+    NO_RATIO,
+    PROCESSES,
+    Result,
+    ceiling_text,
+    processes,
+    ratio_text,
+    ratios,
+    subject_of,
+    throughputs,
+)
 from benchlib.lab import Lab
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.comparison import Comparison
@@ -19,17 +29,26 @@ from benchlib.measure.contract import LEAST_SHARE, SyncCheck
 from benchlib.measure.simulation import ASKED, NOISES, coverage
 
 
+class Alone(p.Subject):
+    """A subject that is compared with itself only, at a batch size."""
+
+    batch_size: p.BatchSize
+
+
 class Parameters(p.Parameters):
-    """For each subject in the tuned lane, a comparison with its default lane and without single knobs."""
+    """For each subject in the tuned lane, a comparison with its default lane and without single knobs; and of both
+    lanes with themselves, at more batch sizes.
+    """
 
     workload: WorkloadName
     data: str
     device: DeviceName
-    batch_size: p.BatchSize
+    batch_size: p.BatchSize  # of the knobs' comparisons
     hyperparameters: dict[str, Any]
     subjects: p.Grid[p.Subject]  # each in the lane tuned
     default_lane: bool  # compare each with its lane default
     single_knobs: bool  # compare each with itself without one knob, for all its knobs
+    alone: list[Alone]  # compared with nothing but themselves (A/A), beside the controls of the other comparisons
     precision: p.Precision
     budget_s: p.Seconds  # of each comparison
     block_s: p.Seconds
@@ -65,7 +84,7 @@ class Instrument(Result):
     """The A/A controls, the effects of the knobs, the timers' self-tests, the machine's limits and the coverage."""
 
     notebook = "instrument"
-    in_report = ("knobs", "processes", "timers", "coverage")
+    in_report = ("resolution", "knobs", "processes", "timers", "coverage")
     title = "Instrument"
 
     def __init__(
@@ -81,11 +100,15 @@ class Instrument(Result):
         self.timers, self.simulated, self.count = timers, simulated, count
 
     def findings(self) -> list[str]:
-        """What each knob does, whether the timers see all the work, and how often intervals hold the truth."""
-        found = [
+        """What can be resolved, what each knob does, what measuring costs, whether the timers see all the work, and how
+        often intervals hold the truth.
+        """
+        found = [_resolution_sentence(self._resolution())]
+        found += [
             f"{row['subject']}, {row['change']}: throughput ratio {ratio_text(row)}."
             for _, row in self._knobs().iterrows()
         ]
+        found.append(_overhead_sentence(throughputs(self.measured)))
         found += [_timer_sentence(check) for check in self.timers]
         held, pooled = self.simulated["holds %"], self.simulated["pooled blocks hold %"]
         found.append(
@@ -96,7 +119,7 @@ class Instrument(Result):
         return found
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
-        """``knobs``, ``timers``, ``coverage`` and ``processes``."""
+        """``resolution``, ``knobs``, ``timers``, ``coverage`` and ``processes``."""
         timers = pd.DataFrame(
             {
                 "subject": [
@@ -124,6 +147,7 @@ class Instrument(Result):
             "ended",
         ]
         return {
+            "resolution": ("A/A: each condition against itself, in fresh processes.", self._resolution()),
             "knobs": ("What the knobs do here: throughput relative to the tuned lane.", self._knobs()[shown]),
             "timers": (planted, timers),
             "coverage": (simulated, self.simulated),
@@ -132,7 +156,32 @@ class Instrument(Result):
 
     @figures.styled
     def draw(self) -> dict[str, tuple[str, Figure]]:
-        """``knobs``: a bar for each change."""
+        """``resolution``: each A/A; ``knobs``: a bar for each change."""
+        return {"resolution": self._draw_resolution(), **({"knobs": self._draw_knobs()} if len(self._knobs()) else {})}
+
+    def summary(self) -> dict[str, Any]:
+        """As of every result; and ``effects``, for the ledger of knobs: a row for each that was measured."""
+        rows = []
+        for _, row in ratios(self.measured).iterrows():
+            if row["verdict"] not in NO_RATIO:
+                named = {name: row[name] for name in ("framework", "mode", "device")}
+                knob = row["without"] if pd.notna(row.get("without")) else None  # None: the whole lane
+                effect = tables.ratio(1 / row["ratio"], 1 / row["ratio_high"], 1 / row["ratio_low"])
+                rows.append({**named, "knob": knob, "effect": effect})
+        return {**super().summary(), "effects": rows}
+
+    def _draw_resolution(self) -> tuple[str, Figure]:
+        frame = self._resolution()
+        looks = figures.looks(frame["subject"])
+        figure, (axes,) = figures.panels(1, 1, height=0.45 + 0.24 * len(frame))
+        labels = [f"{row['workload']}, batch {row['batch_size']}" for _, row in frame.iterrows()]
+        figures.interval_panel(
+            axes, frame, looks, "ratio", "throughput of a process over that of another (A/A)", labels
+        )
+        caption = "What cannot be told apart: identical processes against each other, with 95 % intervals."
+        return caption, figures.finish(figure, looks)
+
+    def _draw_knobs(self) -> tuple[str, Figure]:
         frame = self._knobs()
         looks = figures.looks(frame["subject"])
         figure, (axes,) = figures.panels(1, 1, height=0.45 + 0.24 * len(frame))
@@ -143,7 +192,27 @@ class Instrument(Result):
         figures.bar_panel(axes, frame, looks, "ratio", "throughput relative to the tuned lane", labels)
         axes.axvline(1, color="0.2", linewidth=0.8)
         caption = "What the knobs do: throughput relative to the tuned lane with all its knobs, with 95 % intervals."
-        return {"knobs": (caption, figures.finish(figure, looks))}
+        return caption, figures.finish(figure, looks)
+
+    def _resolution(self) -> pd.DataFrame:
+        """A row for each comparison's A/A."""
+        rows = []
+        for comparison in self.measured:
+            interval, baseline = comparison.control, comparison.baseline
+            rows.append(
+                {
+                    "subject": subject_of(baseline),
+                    "workload": baseline.workload,
+                    "batch_size": baseline.batch_size,
+                    "ratio": interval.estimate,
+                    "ratio_low": interval.low,
+                    "ratio_high": interval.high,
+                    "processes": interval.processes,
+                    "half_width_percent": 100 * interval.half_width,
+                    "ended": comparison.plan.ended,
+                }
+            )
+        return pd.DataFrame(rows)
 
     def _knobs(self) -> pd.DataFrame:
         frame = ratios(self.measured)
@@ -157,18 +226,10 @@ class Instrument(Result):
 
 
 def _comparisons(parameters: Parameters) -> list[list[Condition]]:
-    """For each subject: itself, its default lane, and itself without each of its knobs."""
+    """For each subject: itself, its default lane, and itself without each of its knobs; then those alone."""
     groups = []
     for number, subject in enumerate(parameters.subjects):
-        tuned = p.condition(
-            dict.fromkeys(subject.choices, f"subjects.{number}"),
-            workload=parameters.workload,
-            **subject.choices,
-            data=parameters.data,
-            device=parameters.device,
-            hyperparameters=parameters.hyperparameters,
-            batch_size=parameters.batch_size,
-        )
+        tuned = _condition(parameters, f"subjects.{number}", subject, parameters.batch_size)
         group = [tuned]
         if parameters.default_lane:
             group.append(tuned.but(lane="default"))
@@ -176,7 +237,42 @@ def _comparisons(parameters: Parameters) -> list[list[Condition]]:
             of_lane = [name for name in knobs.of(tuned) if name not in knobs.of(tuned.but(lane="default"))]
             group += [tuned.but(without=[name]) for name in of_lane]
         groups.append(group)
+    for number, subject in enumerate(parameters.alone):
+        groups.append([_condition(parameters, f"alone.{number}", subject, subject.batch_size)])
     return groups
+
+
+def _condition(parameters: Parameters, key: str, subject: p.Subject, batch_size: int) -> Condition:
+    return p.condition(
+        {**dict.fromkeys(subject.choices, key), "batch_size": key if isinstance(subject, Alone) else "batch_size"},
+        workload=parameters.workload,
+        **subject.choices,
+        data=parameters.data,
+        device=parameters.device,
+        hyperparameters=parameters.hyperparameters,
+        batch_size=batch_size,
+    )
+
+
+def _resolution_sentence(frame: pd.DataFrame) -> str:
+    known = frame.dropna(subset="ratio_low")
+    if not len(known):
+        return "No A/A could be measured: nothing is known of the resolution."
+    including = ((known["ratio_low"] <= 1) & (known["ratio_high"] >= 1)).sum()
+    narrowest, widest = known["half_width_percent"].min(), known["half_width_percent"].max()
+    return (
+        f"Identical processes against each other (A/A): {including} of {len(known)} intervals include 1; their "
+        f"half-widths are {tables.number(narrowest, 2)} to {tables.number(widest, 2)} %. Smaller differences cannot be "
+        "shown here in the time that was allowed."
+    )
+
+
+def _overhead_sentence(frame: pd.DataFrame) -> str:
+    return (
+        f"While blocks ran, the process that asks for them and samples beside them used "
+        f"{tables.number(100 * frame['parent_cores'].max(), 2)} % of one core at most (a mean over a condition's "
+        "processes)."
+    )
 
 
 def _timer_sentence(check: SyncCheck) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import scrapbook
 
-from benchlib import experiments, figures, suite, tables, workloads
+from benchlib import experiments, figures, knobs, suite, tables, workloads
 from benchlib.condition import Condition
 from benchlib.equivalence import Certificate
 from benchlib.errors import BenchlibError
@@ -170,14 +170,20 @@ class Report:
         return _html([tables.html(frame, caption).data, tables.bullets(_neutralised(certificates)).data])
 
     def show_knobs(self) -> HTML:
-        """The ledger of knobs: every setting outside the code that was set, for what, and why."""
+        """The ledger of knobs: every setting outside the code that was set, for what, why, and what it does here."""
         rows = [knob for summary in self.summaries.values() for knob in summary["knobs"]]
         names = ["name", "value", "reason", "source"]
         frame = pd.DataFrame(rows, columns=[*names, "framework", "device", "lane"]).drop_duplicates()
-        applies = (frame["framework"] + " " + frame["lane"] + " " + frame["device"]).groupby(
-            [frame[name] for name in names], sort=False
+        effects = [effect for summary in self.summaries.values() for effect in summary.get("effects", [])]
+        told = [_effect(row, effects) for row in frame.to_dict("records")]
+        where = frame["framework"] + " " + frame["lane"] + " " + frame["device"]
+        groups = frame.assign(where=where, effect=told).groupby(names, sort=False)
+        ledger = groups.agg(**{"set for": ("where", _list), "measured effect": ("effect", _distinct_lines)})
+        caption = (
+            "Knobs set for the workers. Measured effect: throughput with the knob over throughput without it, from the "
+            "notebook instrument, whose workload and batch size it is true of."
         )
-        return tables.html(applies.agg(_list).rename("set for").reset_index(), "Knobs set for the workers.")
+        return tables.html(ledger.reset_index(), caption)
 
     def show_failures(self) -> HTML:
         """Every measurement that failed."""
@@ -251,6 +257,22 @@ def _neutralised(certificates: list[Certificate]) -> list[str]:
 def _machine_rows(told: dict[str, Any]) -> list[tuple[str, str]]:
     names = {"memory_gib": "memory (GiB)", "huge_pages": "huge pages"}
     return [(names.get(name, name), _text(value)) for name, value in told.items()]
+
+
+def _effect(knob: dict[str, Any], effects: list[dict[str, Any]]) -> str:
+    """What a knob of the ledger was measured to do: alone, or at least together with the rest of its lane."""
+    if knob["name"] not in {tuned.name for tuned in knobs.TUNED}:
+        return "the same in both lanes: see the conditions that differ in it"
+    mine = [one for one in effects if (one["framework"], one["device"]) == (knob["framework"], knob["device"])]
+    for name, words in ((knob["name"], ""), (None, ", with the rest of the lane")):
+        found = [f"{one['framework']} {one['mode']} {one['effect']}{words}" for one in mine if one["knob"] == name]
+        if found:
+            return "; ".join(found)
+    return f"{knob['framework']}: not measured in this profile"
+
+
+def _distinct_lines(values: pd.Series) -> str:
+    return "\n".join(dict.fromkeys(values))
 
 
 def _distinct(values: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -217,12 +217,14 @@ OF_PROCESSES = (
     "slows_down",
     "disturbed",
     "idle_cores",
+    "parent_cores",
 )
 PROCESSES = (
     "How it went in the processes: means over them. First step: with compilation. Steady: the share that was by the "
     "warm-up's rule when its blocks began. Cores of others: what the other workers of the comparison, who should "
-    "sleep, used meanwhile, beside the process where it was worst. Disturbed: the share of blocks that count although "
-    "something else used the machine in every take of them."
+    "sleep, used meanwhile, beside the process where it was worst. Cores of the parent: what the notebook's own "
+    "process used, which asks, waits and samples. Disturbed: the share of blocks that count although something else "
+    "used the machine in every take of them."
 )
 """The caption of :func:`processes`."""
 

@@ -11,7 +11,7 @@ import importlib
 import pkgutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,10 +23,13 @@ from benchlib.workloads import Values, Workload
 class Session(Protocol):
     """What a framework's file offers a worker: ``frameworks/X.py`` defines ``class Session`` with these methods.
 
-    Construction selects device, mode and precision, for the whole process. Nothing here times anything.
+    Construction selects device, mode and precision and sets ``knobs`` (see ``benchlib.knobs``), for the whole process;
+    one that the framework does not have is a BenchlibError. Nothing here times anything.
     """
 
-    def __init__(self, device: str, mode: str, precision: str, seed: int) -> None: ...
+    def __init__(
+        self, device: str, mode: str, precision: str, seed: int, knobs: Mapping[str, str] = MappingProxyType({})
+    ) -> None: ...
 
     def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
         """Build model, loss and optimizer (or the operator) from ``module``, the framework's file of the workload."""

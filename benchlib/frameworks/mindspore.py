@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 import mindspore as ms
 import numpy as np
@@ -45,11 +45,15 @@ _ISA = {  # oneDNN's numbers, see dnnl_cpu_isa_t in its manual
 class Session:
     """One workload in MindSpore, in this process: see ``benchlib.frameworks.Session`` for what each method promises."""
 
-    def __init__(self, device: str, mode: str, precision: str, seed: int) -> None:
+    def __init__(
+        self, device: str, mode: str, precision: str, seed: int, knobs: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         if precision != "fp32":
             raise BenchlibError(f"precision {precision!r}: mindspore runs fp32 only so far")
         if device not in _TARGETS:
             raise BenchlibError(unknown("device of mindspore", device, _TARGETS))
+        for name in knobs:
+            raise BenchlibError(f"knob {name!r}: mindspore has no such setting")
         target = _TARGETS[device]
         if target != "CPU" and not ms.hal.is_available(target):
             raise BenchlibError(

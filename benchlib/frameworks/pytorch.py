@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from benchlib.errors import BenchlibError
+from benchlib.errors import BenchlibError, unknown
 from benchlib.frameworks import check_weights
 from benchlib.workloads import Values, Workload
 
@@ -33,18 +33,23 @@ _MIB = 2**20
 class Session:
     """One workload in PyTorch, in this process: see ``benchlib.frameworks.Session`` for what each method promises."""
 
-    def __init__(self, device: str, mode: str, precision: str, seed: int) -> None:
+    def __init__(
+        self, device: str, mode: str, precision: str, seed: int, knobs: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         if precision != "fp32":
             raise BenchlibError(f"precision {precision!r}: pytorch runs fp32 only so far")
         self._device = _device(device)
         self._graph = mode == "graph"
+        self._layout = torch.contiguous_format  # of what has four dimensions
+        for name, value in knobs.items():
+            self._set(name, value)
         torch.manual_seed(seed)  # for dropout only: weights and batches come from files
 
     def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
         """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for PyTorch."""
         self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
         self._trains = workload.kind == "training"
-        self._model = module.build(values).to(self._device).train()
+        self._model = module.build(values).to(self._device, memory_format=self._layout).train()
         self._trained = dict(self._model.named_parameters())
         buffers = dict(self._model.named_buffers())
         self._untrained = {name: tensor for name, tensor in buffers.items() if not name.endswith("num_batches_tracked")}
@@ -77,7 +82,7 @@ class Session:
 
     def put(self, arrays: tuple[np.ndarray, np.ndarray]) -> tuple[Tensor, Tensor]:
         """A batch on the device: (images, labels int64), or (input, gradient of the output)."""
-        inputs, second = (torch.tensor(array, device=self._device) for array in arrays)
+        inputs, second = (self._placed(torch.tensor(array, device=self._device)) for array in arrays)
         if self._trains:
             return inputs, second.long()
         return inputs.requires_grad_(), second
@@ -137,6 +142,7 @@ class Session:
             "onednn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
             "float32_matmul_precision": torch.get_float32_matmul_precision(),
             "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
+            "channels_last": self._layout == torch.channels_last,
         }
         if self._device.type != "cpu":
             settings["device_name"] = torch.get_device_module(self._device).get_device_name(self._device)
@@ -169,6 +175,20 @@ class Session:
         if torch.version.cuda:
             versions |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
         return versions
+
+    def _set(self, name: str, value: str) -> None:
+        if name == "channels_last":
+            self._layout = torch.channels_last
+        elif name == "cudnn_benchmark":
+            torch.backends.cudnn.benchmark = True
+        elif name == "float32_matmul_precision":
+            torch.set_float32_matmul_precision(value)
+        else:
+            known = ("channels_last", "cudnn_benchmark", "float32_matmul_precision")
+            raise BenchlibError(unknown("knob of pytorch", name, known))
+
+    def _placed(self, tensor: Tensor) -> Tensor:
+        return tensor.to(memory_format=self._layout) if tensor.dim() == 4 else tensor
 
     def _output_and_gradients(self, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
         inputs, gradient = batch

@@ -106,7 +106,7 @@ class Comparison:
         ``gpu_percent`` is of the whole device and ``gpu_memory_mib`` what the worker's process holds of it, from the
         driver; ``device_peak_mib`` the most that the framework's allocator gave out; nan where nobody tells.
         ``idle_cores`` are the cores that the other workers, who should sleep, used meanwhile, beside the process where
-        it was worst.
+        it was worst; ``parent_cores`` those that this process used, which asks, waits and samples.
         """
         return pd.DataFrame([self._throughput_row(condition) for condition in self.conditions])
 
@@ -204,6 +204,7 @@ class Comparison:
             "slows_down": self.slows_down(condition),
             "disturbed": _disturbed(good),
             "idle_cores": max((_idle_cores(m) for m in good), default=math.nan),
+            "parent_cores": _mean(good, _parent_cores),
             "processes": len(good),
             "failed": len(_failed(every)),
         }
@@ -291,6 +292,10 @@ def _disturbed(measurements: list[Measurement]) -> float:
 
 def _idle_cores(m: Measurement) -> float:
     return sum(block.idle_cpu_s for block in m.blocks) / sum(block.wall_s for block in m.blocks)
+
+
+def _parent_cores(m: Measurement) -> float:
+    return sum(block.parent_cpu_s for block in m.blocks) / sum(block.wall_s for block in m.blocks)
 
 
 def _mean(measurements: list[Measurement], of: Callable[[Measurement], float]) -> float:

@@ -28,6 +28,7 @@ class Seen:
 
     idle_cpu_s: float
     others_cpu_s: float
+    parent_cpu_s: float
     others_gpu: int
     disturbed: bool
 
@@ -37,6 +38,7 @@ class Watch:
 
     def __init__(self, worker: WorkerProcess, others: list[WorkerProcess]) -> None:
         self._worker, self._others = worker, others
+        self._parent_s = time.process_time()
         self._started = time.perf_counter()
         self._before = self._read()
 
@@ -53,7 +55,7 @@ class Watch:
         others_s = max(0.0, machine_s - ours_s - own_s - idle_s)
         gpu = _strangers_on_gpu(1 + len(self._others)) if self._worker.condition.device == "cuda" else 0
         disturbed = self._too_much(others_s) or self._too_much(idle_s) or gpu > 0
-        return Seen(idle_s, others_s, gpu, disturbed)
+        return Seen(idle_s, others_s, time.process_time() - self._parent_s, gpu, disturbed)
 
     def _too_much(self, seconds: float) -> bool:
         return seconds > max(LEAST_S, SHARE * self.window_s)

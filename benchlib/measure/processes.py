@@ -146,6 +146,7 @@ class WorkerProcess:
                 "precision": condition.precision,
                 "seed": seed,
                 "cpus": condition.threads,
+                "knobs": knobs.for_session(condition),
             }
         )
 

@@ -8,7 +8,8 @@ Requests (``do``) and answers:
 
 ========== ======================================== ============================================================
 open       framework, device, mode, precision, seed, versions, rss_mib after import
-           cpus (bind to so many cores)
+           cpus (bind to so many cores), knobs
+           (for the session to set)
 build      workload, values, batch_size, data, ...  parameters, hashes of weights (read back), data and order
 first_step                                          wall_s of the first step, compilation included; settings now
 warm_up    limit_s                                  step times, steps, seconds, verdict (see ``steady``)
@@ -68,13 +69,20 @@ class Worker:
             self.channel.send(answer)
 
     def do_open(
-        self, framework: str, device: str, mode: str, precision: str, seed: int, cpus: int | None
+        self,
+        framework: str,
+        device: str,
+        mode: str,
+        precision: str,
+        seed: int,
+        cpus: int | None,
+        knobs: dict[str, str],
     ) -> dict[str, Any]:
         if cpus is not None:
             os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cpus])
         self.framework = framework
         session_class = frameworks.session_class(framework)
-        self.session = session_class(device, mode, precision, seed)
+        self.session = session_class(device, mode, precision, seed, knobs)
         return {
             "versions": session_class.versions(),
             "rss_mib": _status_mib("VmRSS"),

@@ -23,7 +23,7 @@ def _spin():
 class Session:
     SCALE = 1.0
 
-    def __init__(self, device, mode, precision, seed):
+    def __init__(self, device, mode, precision, seed, knobs):
         print("toy framework: a line on standard output")
 
     def build(self, workload, module, values, learning_rate):

@@ -10,8 +10,8 @@ DEVICES = ("cpu",)
 
 
 class Session(toy.Session):
-    def __init__(self, device, mode, precision, seed):
-        super().__init__(device, mode, precision, seed)
+    def __init__(self, device, mode, precision, seed, knobs):
+        super().__init__(device, mode, precision, seed, knobs)
         self.queue = queue.Queue()
         threading.Thread(target=self._work, daemon=True).start()
 
