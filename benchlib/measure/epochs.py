@@ -54,6 +54,7 @@ def _train(
     measurement: Measurement, worker: WorkerProcess, job: Job, settings: Settings, progress: Callable[[str], None]
 ) -> None:
     record.opened(measurement, worker)
+    record.build(worker, job)
     record.built(measurement, worker, job)
     record.first_step(measurement, worker)
     worker.ask("reset")

@@ -81,7 +81,7 @@ class WorkerProcess:
 
     def opened(self) -> dict[str, Any]:
         """Wait for the import; versions, settings, memory after import."""
-        return self._answer("open")
+        return self.finish("open")
 
     def ask(
         self,
@@ -93,12 +93,20 @@ class WorkerProcess:
         """Send a request and return its answer. ``tick`` is called while waiting; ``each`` gets the blocks that come
         before the answer.
         """
-        self.release()
-        self._request({"do": do, **details})
+        self.begin(do, **details)
         while "block" in (answer := self._answer(do, tick)):
             if each:
                 each(answer["block"])
         return answer
+
+    def begin(self, do: str, **details: Any) -> None:
+        """Send a request and do not wait: several workers can do at once what is not timed. See :meth:`finish`."""
+        self.release()
+        self._request({"do": do, **details})
+
+    def finish(self, do: str) -> dict[str, Any]:
+        """Wait for the answer to what was begun."""
+        return self._answer(do)
 
     def children_mib(self) -> float:
         """Resident memory of the processes that the worker has started and that still run."""

@@ -53,9 +53,14 @@ def opened(measurement: Measurement, worker: WorkerProcess) -> None:
     measurement.memory = {"after_import": answer["rss_mib"]}
 
 
+def build(worker: WorkerProcess, job: Job) -> None:
+    """Have the worker begin to build the job."""
+    worker.begin("build", **job.document())
+
+
 def built(measurement: Measurement, worker: WorkerProcess, job: Job) -> None:
-    """Have the worker build the job; the weights that the framework now holds must be those of the file."""
-    answer = worker.ask("build", **job.document())
+    """Wait until it is built; the weights that the framework now holds must be those of the file."""
+    answer = worker.finish("build")
     measurement.built = answer
     if answer["weights_sha256"] != answer["weights_file_sha256"]:
         raise WorkerFailed(

@@ -63,6 +63,10 @@ def measure_repetition(
             _guarded(entry, lambda e: _start(e, patience_s))
         for entry in entries:
             _guarded(entry, lambda e: record.opened(e.measurement, e.worker))
+        for entry in entries:  # all at once: PyTorch's first optimizer imports for a second
+            _guarded(entry, lambda e: record.build(e.worker, e.job))
+        for entry in entries:
+            _guarded(entry, lambda e: record.built(e.measurement, e.worker, e.job))
         for entry in chance.sample(entries, len(entries)):
             _guarded(entry, lambda e: _prepare(e, settings))
         rounds_started = time.monotonic()
@@ -102,8 +106,7 @@ def _start(entry: _Entry, patience_s: float) -> None:
 
 
 def _prepare(entry: _Entry, settings: Settings) -> None:
-    """Build, first step, warm-up; and from the last steps' times the number of steps in a block."""
-    record.built(entry.measurement, entry.worker, entry.job)
+    """First step and warm-up; and from the last steps' times the number of steps in a block."""
     record.first_step(entry.measurement, entry.worker)
     warm = entry.worker.ask("warm_up", limit_s=WARM_UP_LIMIT_S)
     entry.measurement.warm_up_steps = warm["steps"]
