@@ -29,7 +29,7 @@ HERE = Path(__file__).resolve().parent
 PLANTED = HERE / "planted"
 FOLDER = HERE.parent / "outputs" / "benchmarks" / "real"
 SLOWER = (0.03, 0.10)
-ASKED = {"precision": 0.03, "budget_s": 60.0, "block_s": 0.15}
+ASKED = {"precision": 0.03, "budget_s": 45.0, "block_s": 0.15}
 
 
 def main() -> None:
