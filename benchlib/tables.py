@@ -53,6 +53,9 @@ MEASURED = {
     "accuracy_percent": "test accuracy (%)",
     "lowest": "lowest seed",
     "highest": "highest seed",
+    "known_s": "known (s)",
+    "timed_s": "seen by the timer (s)",
+    "timed_share": "share",
     "metric": "metric",
     "best_metric": "best metric",
     "epochs": "epochs",
@@ -121,11 +124,12 @@ def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     said |= {"device", "threads"} if "where" in frame else set()
     shown = [name for name in frame if name not in said and not _is_end(name, frame) and _has_values(name, frame)]
     same = []
-    if len(frame) > 1 and "subject" in frame:
-        same = [name for name in shown if name not in MEASURED and len(set(_column(frame, name))) == 1]
+    if "subject" in frame:
+        kept = {*MEASURED, *(("subject", "where", "change") if len(frame) == 1 else ())}
+        same = [name for name in shown if name not in kept and len(set(_column(frame, name))) == 1]
     text = pd.DataFrame({_heading(name): _column(frame, name) for name in shown if name not in same})
     told = "; ".join(f"{_heading(name)} {_cell(name, frame[name].iloc[0])}" for name in same)
-    return text, f"In all rows: {told}." if told else ""
+    return text, f"{'In all rows' if len(frame) > 1 else 'Here'}: {told}." if told else ""
 
 
 def html(frame: pd.DataFrame, caption: str) -> HTML:

@@ -19,6 +19,7 @@ from benchlib.experiments.result import (
     processes,
     ratio_text,
     ratios,
+    span,
     subject_of,
     throughputs,
 )
@@ -126,9 +127,9 @@ class Instrument(Result):
                     f"{one.condition.framework} {one.condition.mode} {one.condition.lane}" for one in self.timers
                 ],
                 "device": [one.condition.device for one in self.timers],
-                "known (s)": [one.known_s for one in self.timers],
-                "seen by the timer (s)": [one.timed_s for one in self.timers],
-                "share": [one.share for one in self.timers],
+                "known_s": [one.known_s for one in self.timers],
+                "timed_s": [one.timed_s for one in self.timers],
+                "timed_share": [one.share for one in self.timers],
                 "passes": [one.ok for one in self.timers],
             }
         )
@@ -259,11 +260,10 @@ def _resolution_sentence(frame: pd.DataFrame) -> str:
     if not len(known):
         return "No A/A could be measured: nothing is known of the resolution."
     including = ((known["ratio_low"] <= 1) & (known["ratio_high"] >= 1)).sum()
-    narrowest, widest = known["half_width_percent"].min(), known["half_width_percent"].max()
     return (
-        f"Identical processes against each other (A/A): {including} of {len(known)} intervals include 1; their "
-        f"half-widths are {tables.number(narrowest, 2)} to {tables.number(widest, 2)} %. Smaller differences cannot be "
-        "shown here in the time that was allowed."
+        f"Identical processes against each other (A/A): {including} of {len(known)} intervals include 1, with "
+        f"half-widths of {span(list(known['half_width_percent']), 2)} %. Smaller differences cannot be shown here in "
+        "the time that was allowed."
     )
 
 

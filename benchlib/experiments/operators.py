@@ -86,7 +86,7 @@ class Operators(Result):
     """Ratios of each operator at each size."""
 
     notebook = "operators"
-    in_report = ("ratios", "processes")
+    in_report = ("ratios",)
     title = "Operators"
 
     def __init__(self, parameters: Parameters, lab: Lab, comparisons: list[Comparison]) -> None:
@@ -112,7 +112,7 @@ class Operators(Result):
                 "Each operator in each framework: means over processes, with 95 % intervals.",
                 indicators(frame),
             ),
-            "processes": (PROCESSES, processes(frame)),
+            "processes": (PROCESSES, processes(frame).drop(columns="size")),
         }
 
     @figures.styled

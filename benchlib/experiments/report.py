@@ -174,16 +174,19 @@ class Report:
         rows = [knob for summary in self.summaries.values() for knob in summary["knobs"]]
         names = ["name", "value", "reason", "source"]
         frame = pd.DataFrame(rows, columns=[*names, "framework", "device", "lane"]).drop_duplicates()
+        frame["knob"] = frame["name"] + "\n" + frame["value"]
+        frame["why"] = frame["reason"] + " (" + frame["source"] + ")"
         effects = [effect for summary in self.summaries.values() for effect in summary.get("effects", [])]
         told = [_effect(row, effects) for row in frame.to_dict("records")]
         where = frame["framework"] + " " + frame["lane"] + " " + frame["device"]
-        groups = frame.assign(where=where, effect=told).groupby(names, sort=False)
-        ledger = groups.agg(**{"set for": ("where", _list), "measured effect": ("effect", _distinct_lines)})
+        groups = frame.assign(where=where, effect=told).groupby(["knob", "why"], sort=False)
+        ledger = groups.agg(**{"set for": ("where", _distinct_lines), "measured effect": ("effect", _distinct_lines)})
+        ledger = ledger.reset_index()[["knob", "set for", "measured effect", "why"]]
         caption = (
             "Knobs set for the workers. Measured effect: throughput with the knob over throughput without it, from the "
             "notebook instrument, whose workload and batch size it is true of."
         )
-        return tables.html(ledger.reset_index(), caption)
+        return tables.html(ledger, caption)
 
     def show_failures(self) -> HTML:
         """Every measurement that failed."""
@@ -262,7 +265,7 @@ def _machine_rows(told: dict[str, Any]) -> list[tuple[str, str]]:
 def _effect(knob: dict[str, Any], effects: list[dict[str, Any]]) -> str:
     """What a knob of the ledger was measured to do: alone, or at least together with the rest of its lane."""
     if knob["name"] not in {tuned.name for tuned in knobs.TUNED}:
-        return "the same in both lanes: see the conditions that differ in it"
+        return "no choice of a lane"
     mine = [one for one in effects if (one["framework"], one["device"]) == (knob["framework"], knob["device"])]
     for name, words in ((knob["name"], ""), (None, ", with the rest of the lane")):
         found = [f"{one['framework']} {one['mode']} {one['effect']}{words}" for one in mine if one["knob"] == name]
@@ -304,4 +307,6 @@ def _list(values: pd.Series) -> str:
 def _text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) or "none"
-    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -185,9 +185,9 @@ def ceiling_text(ceiling: Ceiling) -> str:
         return f"The machine's limits on {ceiling.device} could not be measured.{failed}"
     return (
         f"The machine's limits on {ceiling.device} in {ceiling.precision}: "
-        f"{tables.number(ceiling.multiply_adds_per_s / 1e9)} thousand million multiply-adds a second (the largest "
-        f"matrix product: {ceiling.best['multiply_adds']}), {tables.number(ceiling.bytes_per_s / 2**30)} GiB/s (the "
-        f"largest copy: {ceiling.best['least_bytes']}).{failed}"
+        f"{tables.number(ceiling.multiply_adds_per_s / 1e9)} thousand million multiply-adds a second (the fastest "
+        f"product or convolution: {ceiling.best['multiply_adds']}), {tables.number(ceiling.bytes_per_s / 2**30)} GiB/s "
+        f"(the fastest copy: {ceiling.best['least_bytes']}).{failed}"
     )
 
 
@@ -230,18 +230,27 @@ PROCESSES = (
 
 
 def unfinished(comparisons: list[Comparison]) -> list[str]:
-    """A sentence for each comparison that ended before its precision was reached: what more it would have taken."""
-    told = []
-    for comparison in comparisons:
-        plan = comparison.plan
-        if plan.ended != PRECISION and math.isfinite(plan.half_width):
-            told.append(
-                f"{comparison.baseline}: {plan.ended} after {progress.duration(plan.spent_s)} with intervals of up to "
-                f"{100 * plan.half_width:.1f} % of half-width, where {100 * comparison.precision:g} % was asked for; "
-                f"that would have taken about {plan.more_processes} more processes of each condition, "
-                f"{progress.duration(plan.more_s)}."
-            )
-    return told
+    """A sentence on the comparisons that ended before their precision was reached: what more it would have taken."""
+    ended = [one for one in comparisons if one.plan.ended != PRECISION and math.isfinite(one.plan.half_width)]
+    if not ended:
+        return []
+    plans = [one.plan for one in ended]
+    return [
+        f"{len(ended)} of {len(comparisons)} comparisons did not reach the {100 * ended[0].precision:g} % that was "
+        f"asked for in their budget of {progress.duration(ended[0].budget_s)}: half-widths of "
+        f"{span([100 * plan.half_width for plan in plans], 2)} %; it would have taken about "
+        f"{span([plan.more_processes for plan in plans], 4)} more processes of each condition, "
+        f"{_ends([progress.duration(plan.more_s) for plan in sorted(plans, key=lambda plan: plan.more_s)])}."
+    ]
+
+
+def span(values: list[float], digits: int) -> str:
+    """The least and the most of some values, in words."""
+    return _ends([tables.number(value, digits) for value in sorted(values)])
+
+
+def _ends(ordered: list[str]) -> str:
+    return ordered[0] if ordered[0] == ordered[-1] else f"{ordered[0]} to {ordered[-1]}"
 
 
 SHARE_DISTURBED = 0.2
@@ -253,7 +262,9 @@ DISTURBED = 0.1
 
 
 def disturbances(frame: pd.DataFrame) -> list[str]:
-    """A sentence for each row of :func:`throughputs` whose processes were not steady, or whose others did not sleep."""
+    """A sentence for each row of :func:`throughputs` whose processes were not steady or not alone, and one on the rows
+    whose others did not sleep.
+    """
     told = []
     for _, row in frame.iterrows():
         if row["steady"] < 1:
@@ -268,11 +279,14 @@ def disturbances(frame: pd.DataFrame) -> list[str]:
             )
         if row["slows_down"]:
             told.append(f"{row['label']}: it gets slower from block to block: its throughput is no constant.")
-        if row["idle_cores"] > DISTURBED:
-            told.append(
-                f"{row['label']}: the other workers of the comparison used up to {tables.number(row['idle_cores'], 2)} "
-                "cores while it was measured; they should sleep."
-            )
+    restless = frame[frame["idle_cores"] > DISTURBED]
+    if len(restless):
+        worst = restless.loc[restless["idle_cores"].idxmax()]
+        told.append(
+            f"Beside {len(restless)} of {len(frame)} conditions the other workers of the comparison, who should sleep, "
+            f"used more than {DISTURBED:g} cores in a process; most, {tables.number(worst['idle_cores'], 2)}, beside "
+            f"{worst['label']}."
+        )
     return told
 
 

@@ -1,8 +1,10 @@
-"""The machine's own limits: the largest matrix product and the largest copy that any framework here gets out of it.
+"""The machine's own limits: the fastest matrix product or convolution and the fastest copy that any framework here
+gets out of it.
 
 A ratio of two frameworks says who is faster; the share of these limits says how good either is. A step cannot be faster
-than its multiply-adds at the rate of the largest matrix product, nor than the bytes that it has to move at the rate of
-the largest copy: the longer of the two times is its roof (Williams, Waterman and Patterson, "Roofline", CACM 2009).
+than its multiply-adds at the rate of the fastest product or convolution, nor than the bytes that it has to move at the
+rate of the fastest copy: the longer of the two times is its roof (Williams, Waterman and Patterson, "Roofline", CACM
+2009).
 What is measured is the best of some blocks, not a mean: a ceiling is not a thing to be disturbed.
 """
 
@@ -14,7 +16,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from benchlib import frameworks, workloads
+from benchlib import frameworks, knobs, workloads
 from benchlib.condition import Condition
 from benchlib.measure import machine
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
@@ -22,6 +24,9 @@ from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
 
 SIZES = (512, 1024, 2048)
 """Of the square matrices whose product is timed."""
+
+CHANNELS = (64, 128)
+"""In and out, of the convolutions that are timed: 3x3 over 16 images of 32x32."""
 
 COPIED = (2**20, 2**22, 2**24)
 """Numbers of the arrays that are copied: 4 to 64 MiB. The best is often one that fits a cache; so may a step's."""
@@ -59,20 +64,20 @@ def conditions(device: str, precision: str) -> list[Condition]:
     for framework in frameworks.names():
         if machine.available(framework, device) is not None:
             continue
-        for workload, sizes in (("linear", SIZES), ("copy", COPIED)):
+        for workload, sizes in (("linear", SIZES), ("copy", COPIED), ("conv2d", CHANNELS)):
             if framework in workloads.load(workload).frameworks():
                 found += [_condition(workload, size, framework=framework, **choices) for size in sizes]
     return found
 
 
 def measure(device: str, precision: str, inputs: Path, patience_s: float) -> Ceiling:
-    """Time products and copies in a fresh worker of each framework."""
+    """Time products, convolutions and copies in a fresh worker of each framework, and of each set of its knobs."""
     best = {"multiply_adds": (0.0, ""), "least_bytes": (0.0, "")}
     failures = []
-    by_framework: dict[str, list[Condition]] = {}
+    alike: dict[tuple, list[Condition]] = {}
     for condition in conditions(device, precision):
-        by_framework.setdefault(condition.framework, []).append(condition)
-    for group in by_framework.values():
+        alike.setdefault((condition.framework, *knobs.of(condition).items()), []).append(condition)
+    for group in alike.values():
         rates, failure = _steps_per_second(group, inputs, patience_s)
         failures += failure
         for condition, rate in rates.items():
@@ -119,6 +124,9 @@ def _steps_per_second(
 def _condition(workload: str, size: int, **choices: str) -> Condition:
     if workload == "copy":
         return Condition(workload=workload, batch_size=1, hyperparameters={"elements": size}, **choices)
-    square = {"in_features": size, "out_features": size, "passes": "forward"}
     mode = "graph" if choices["framework"] == "mindspore" else "eager"
+    if workload == "conv2d":
+        values = {"in_channels": size, "out_channels": size, "image_size": 32, "passes": "forward"}
+        return Condition(workload=workload, batch_size=16, hyperparameters=values, mode=mode, **choices)
+    square = {"in_features": size, "out_features": size, "passes": "forward"}
     return Condition(workload=workload, batch_size=size, hyperparameters=square, mode=mode, **choices)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload
+from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload, taps
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -38,7 +38,7 @@ def work(values: Values) -> Work:
     size = values["image_size"]
     convolutions = ((3, 50, size), (50, 50, size), (50, 100, size // 2), (100, 100, size // 2))
     dense = ((100 * (size // 4) ** 2, 512), (512, 10))
-    multiply_adds = sum(9 * inputs * outputs * side**2 for inputs, outputs, side in convolutions)
+    multiply_adds = sum(inputs * outputs * taps(side, 3, 1) ** 2 for inputs, outputs, side in convolutions)
     numbers = sum((inputs + outputs) * side**2 for inputs, outputs, side in convolutions)
     multiply_adds += sum(inputs * outputs for inputs, outputs in dense)
     numbers += sum(inputs + outputs for inputs, outputs in dense)

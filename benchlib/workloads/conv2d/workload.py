@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchlib.errors import BenchlibError
-from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload
+from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload, taps
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -42,7 +42,9 @@ def work(values: Values) -> Work:
     """Of a sample's forward pass."""
     numbers_out = values["out_channels"] * _size_out(values) ** 2
     numbers_in = values["in_channels"] * values["image_size"] ** 2
-    return Work(float(numbers_out * values["in_channels"] * values["kernel"] ** 2), 4.0 * (numbers_in + numbers_out))
+    multiply_adds = values["in_channels"] * values["out_channels"]
+    multiply_adds *= taps(values["image_size"], values["kernel"], values["padding"]) ** 2
+    return Work(float(multiply_adds), 4.0 * (numbers_in + numbers_out))
 
 
 def _size_out(values: Values) -> int:
