@@ -309,11 +309,14 @@ def _told(measured: list[Measurement]) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """At once or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """At once or not at all. Where it cannot be kept (a full disk), it has to be made again next time."""
     partial = path.with_suffix(".partial")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        say(f"{path}: it could not be kept, and will be made again: {error.strerror}")
 
 
 def _trains(condition: Condition) -> bool:

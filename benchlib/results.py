@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 
-FORMAT = 1
+FORMAT = 2
 """Of the files; a reader refuses a newer one by name."""
 
 
@@ -51,7 +51,7 @@ class Block(Record):
     others_cpu_s: float = 0.0  # that all other processes of the machine used meanwhile, hypervisor's theft included
     parent_cpu_s: float = 0.0  # of the process that asks for the block and samples beside it
     others_gpu: int = 0  # processes on the GPU that are not the comparison's
-    disturbed: bool = False  # by the rule of ``measure.disturbance``; it was repeated if there was time
+    disturbed: bool = False  # by the rule of ``measure.disturbance``; in a comparison it was then taken again
 
     @property
     def cores_used(self) -> float:

@@ -1,11 +1,13 @@
 """A training loop as anybody would write it, for ``overhead.py``: prints the seconds of a step when it reads a line.
 
-    python hand_written.py DATA WEIGHTS BATCH_SIZE IMAGE_SIZE
+    python hand_written.py JOB
 
-DATA and WEIGHTS are folders of .npy files. Nothing of benchlib's measuring is in here: the model only. Model and images
-are laid out as the tuned lane has them (``channels_last``); its other knobs are environment variables.
+JOB is a worker's job in JSON, for where data and weights lie, and how large a batch is. Nothing of benchlib's measuring
+is in here: the model only. Model and images are laid out as the tuned lane has them (``channels_last``); its other
+knobs are environment variables.
 """
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -20,9 +22,10 @@ STEPS = 40
 
 def main() -> None:
     """Train, and answer each line with the seconds of a step."""
-    data, weights, batch_size, image_size = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    job = json.loads(sys.argv[1])
+    data, weights, batch_size = Path(job["data"]), Path(job["weights"]), job["batch_size"]
     torch.manual_seed(0)
-    model = Model({"image_size": image_size, "conv_dropout": 0.25, "dense_dropout": 0.5})
+    model = Model(job["values"])
     model.load_state_dict({path.stem: torch.tensor(np.load(path)) for path in weights.glob("*.npy")})
     model = model.to(memory_format=torch.channels_last)
     inputs, labels = np.load(data / "train_inputs.npy"), np.load(data / "train_labels.npy")

@@ -2,15 +2,17 @@
 
     .venv/bin/python benchmarks/overhead.py [--repetitions 20]
 
-Each repetition starts three fresh processes for the same training step (PyTorch ``cnn``, batch 32, images of 8x8,
-tuned lane): the hand-written loop of ``hand_written.py``, a worker, and a worker with the sampler reading beside it.
-They take turns in random order, 10 blocks of 40 steps each. Ratios of step times are within rounds, intervals over
-repetitions. Both should lie within 0.99 to 1.01.
+Each repetition starts fresh processes for the same training step (PyTorch ``cnn``, batch 32, images of 8x8, tuned
+lane): the hand-written loop of ``hand_written.py``, a worker, and one process that is both, in which the loop runs over
+the worker's own model and batches, so that no luck of one process stands between the two. They take turns in random
+order, 10 blocks of 40 steps each; the worker takes two, one with the sampler reading beside it. Ratios of step times
+are within rounds, intervals over repetitions. All should lie within 0.99 to 1.01.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import subprocess
@@ -43,36 +45,34 @@ def main() -> None:
         done = [_repetition(job, random.Random(number)) for number in range(repetitions)]
     rows = []
     for what, of, to in (
-        ("worker, no sampler / hand-written loop", "worker", "hand-written"),
-        ("worker with sampler / worker without", "sampled", "worker"),
+        ("worker / hand-written loop, a process each", "worker", "hand-written"),
+        ("worker / hand-written loop, in one process", "worker beside", "hand-written beside"),
+        ("worker with sampler / the same worker without", "sampled", "worker"),
     ):
         interval = geometric_interval([within_rounds(one[of], one[to]) for one in done])
-        rows.append({"time of a step": what, "ratio": str(interval), "repetitions": interval.processes})
+        ratio = f"{interval.estimate:.4f} [{interval.low:.4f}, {interval.high:.4f}]"
+        rows.append({"time of a step": what, "ratio": ratio, "repetitions": interval.processes})
     print(pd.DataFrame(rows).to_string(index=False))
 
 
 def _repetition(job: Job, chance: random.Random) -> dict[str, dict[int, float]]:
     """Seconds of a step by kind of process and round."""
-    workers = [WorkerProcess(CONDITION, INITIAL_SEED) for _ in range(2)]
-    scratch = workers[0].scratch
-    command = [sys.executable, str(HERE / "hand_written.py"), str(job.data), str(job.weights)]
-    command += [str(CONDITION.batch_size), str(CONDITION.hyperparameters["image_size"])]
-    environment = {**knobs.environment(CONDITION, scratch), "PYTHONPATH": str(HERE.parent)}
-    loop = subprocess.Popen(
-        command, env=environment, cwd=scratch, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
-    )
+    worker = WorkerProcess(CONDITION, INITIAL_SEED)
+    loop, beside = (_started(worker.scratch, name, job) for name in ("hand_written.py", "beside.py"))
     try:
-        for worker in workers:
-            worker.opened()
-            worker.ask("build", **job.document())
-            worker.ask("first_step")
-            worker.ask("block", steps=2 * STEPS)
+        worker.opened()
+        worker.ask("build", **job.document())
+        worker.ask("first_step")
+        worker.ask("block", steps=2 * STEPS)
         takes: dict[str, Callable[[], float]] = {
-            "hand-written": lambda: _of_loop(loop),
-            "worker": lambda: workers[0].ask("block", steps=STEPS)["wall_s"] / STEPS,
-            "sampled": lambda: _sampled(workers[1]),
+            "hand-written": lambda: _answer(loop, "loop"),
+            "worker": lambda: worker.ask("block", steps=STEPS)["wall_s"] / STEPS,
+            "sampled": lambda: _sampled(worker),
+            "hand-written beside": lambda: _answer(beside, "loop"),
+            "worker beside": lambda: _answer(beside, "worker"),
         }
-        _of_loop(loop)  # has it come so far?
+        for name in takes:  # have they all come so far, and are they warm?
+            takes[name]()
         seconds: dict[str, dict[int, float]] = {name: {} for name in takes}
         for number in range(ROUNDS):
             for name in chance.sample(list(takes), len(takes)):
@@ -80,13 +80,20 @@ def _repetition(job: Job, chance: random.Random) -> dict[str, dict[int, float]]:
         return seconds
     finally:
         loop.kill()
-        for worker in workers:
-            worker.end()
+        beside.kill()
+        worker.end()
 
 
-def _of_loop(loop: subprocess.Popen) -> float:
-    loop.stdin.write("\n")
-    return float(loop.stdout.readline())
+def _started(scratch: Path, script: str, job: Job) -> subprocess.Popen:
+    command = [sys.executable, str(HERE / script), json.dumps(job.document())]
+    environment = {**knobs.environment(CONDITION, scratch), "PYTHONPATH": str(HERE.parent)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    return subprocess.Popen(command, env=environment, cwd=scratch, **pipes)
+
+
+def _answer(process: subprocess.Popen, which: str) -> float:
+    process.stdin.write(f"{which}\n")
+    return float(process.stdout.readline())
 
 
 def _sampled(worker: WorkerProcess) -> float:

@@ -3,29 +3,38 @@
     .venv/bin/pip install pyperf
     .venv/bin/python benchmarks/versus.py [--times 3]
 
-The step is PyTorch's training step of ``cnn`` (batch 32, images of 8x8, as installed), the two conditions are the same:
-whoever says that one is faster is wrong. A row is one try: the seconds it took, the ratio and what is claimed of it.
+The step is PyTorch's training step of ``cnn`` (batch 32, images of 8x8), the two conditions are the same: whoever says
+that one is faster is wrong. All three measure it in both lanes, with the same knobs. A row is one try: the seconds it
+took, the ratio, its 95 % interval over processes where there are several, and what the instrument itself says of it.
 
-- benchlib: a comparison to a precision of 3 %, in the tuned lane and in the default one.
-- pyperf: ``pyperf_step.py`` twice with its defaults (20 processes, one after the other), then ``compare_to``.
-- torch.utils.benchmark: ``Timer.adaptive_autorange`` (its own rule for stopping, in one process each); different are
-  medians that are further apart than the wider of the interquartile ranges.
+- benchlib: a comparison to a precision of 3 %. The gate, which the others do not have, is done before.
+- pyperf: ``pyperf_step.py`` twice with its defaults (20 processes, one after the other), then ``compare_to``. The
+  interval is Welch's over the means of its processes; pyperf itself gives none.
+- torch.utils.benchmark: ``Timer.adaptive_autorange`` to an interquartile range of 3 % of the median, in one process
+  each. From one process no interval follows, and the tool says nothing of a pair but the two medians.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+import pyperf_step
+from scipy import stats
 
+from benchlib import knobs
 from benchlib.condition import Condition
 from benchlib.lab import Lab
+from benchlib.measure.turn import turn
 
 HERE = Path(__file__).resolve().parent
 CONDITION = Condition(workload="cnn", batch_size=32, hyperparameters={"image_size": 8})
@@ -36,7 +45,9 @@ sys.path.insert(0, {here!r})
 import pyperf_step, torch
 from torch.utils.benchmark import Timer
 step = pyperf_step.make_step()
-found = Timer("step()", globals={{"step": step}}, num_threads=torch.get_num_threads()).adaptive_autorange()
+timer = Timer("step()", globals={{"step": step}}, num_threads=torch.get_num_threads())
+timer.timeit(100)  # warm-up
+found = timer.adaptive_autorange(threshold=0.03, min_run_time=0.2)
 print(json.dumps([found.median, found.iqr]))
 """
 
@@ -48,71 +59,80 @@ def main() -> None:
     times = parser.parse_args().times
     rows = []
     for number in range(times):
-        with tempfile.TemporaryDirectory() as folder:
-            rows += [_benchlib(lane, Path(folder)) for lane in ("tuned", "default")]
-            rows += [_pyperf(Path(folder)), _torch()]
+        for lane in ("tuned", "default"):
+            with tempfile.TemporaryDirectory() as folder:
+                condition, place = CONDITION.but(lane=lane), Path(folder)
+                rows.append({"lane": lane, **_benchlib(condition, place)})
+                with turn(print):
+                    environment = _environment(condition, place)
+                    rows.append({"lane": lane, **_pyperf(place, environment)})
+                    rows.append({"lane": lane, **_torch(environment)})
         print(f"{number + 1} of {times} done", file=sys.stderr)
-    print(pd.DataFrame(rows).sort_values("instrument", kind="stable").to_string(index=False))
+    print(pd.DataFrame(rows).sort_values(["lane", "instrument"], kind="stable").to_string(index=False))
 
 
-def _benchlib(lane: str, folder: Path) -> dict[str, object]:
-    lab = Lab(outputs=folder / lane)
-    condition = CONDITION.but(lane=lane)
-    lab.certify([condition])  # the gate is no part of timing, and the others have none
+def _environment(condition: Condition, folder: Path) -> dict[str, str]:
+    layout = {pyperf_step.LAYOUT: "channels_last"} if "channels_last" in knobs.for_session(condition) else {}
+    return {**knobs.environment(condition, folder), **layout, "PYTHONPATH": str(HERE.parent)}
+
+
+def _benchlib(condition: Condition, folder: Path) -> dict[str, object]:
+    lab = Lab(outputs=folder / "lab")
+    lab.certify([condition])
     started = time.monotonic()
     comparison = lab.compare([condition], precision=0.03, budget_s=600, block_s=0.15)
-    seconds, control = time.monotonic() - started, comparison.control
-    claim = "different" if control.excludes(1) else "no difference shown"
-    half = f"+-{100 * control.half_width:.1f} % (95 %), {comparison.plan.ended}"
-    return {
-        "instrument": f"benchlib, {lane}",
-        "seconds": round(seconds),
-        "ratio": str(control),
-        "claims": f"{claim}; {half}",
-    }
+    seconds, found = time.monotonic() - started, comparison.control
+    claim = "different" if found.excludes(1) else "no difference shown"
+    return _row("benchlib", seconds, found.estimate, (found.low, found.high), f"{claim}; {comparison.plan.ended}")
 
 
-def _pyperf(folder: Path) -> dict[str, object]:
+def _pyperf(folder: Path, environment: dict[str, str]) -> dict[str, object]:
     started = time.monotonic()
     files = [folder / f"{name}.json" for name in "ab"]
+    inherited = ",".join(sorted({"PYTHONPATH", *(environment.keys() - os.environ.keys())}))
     for file in files:
-        subprocess.run([sys.executable, HERE / "pyperf_step.py", "-q", "-o", file], check=True, capture_output=True)
-    command = [sys.executable, "-m", "pyperf", "compare_to", "--table-format", "md", *files]
+        command = [sys.executable, HERE / "pyperf_step.py", "-q", "-o", file, f"--inherit-environ={inherited}"]
+        subprocess.run(command, check=True, capture_output=True, env=environment)
+    command = [sys.executable, "-m", "pyperf", "compare_to", *files]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     seconds = time.monotonic() - started
-    means = [_mean_of_pyperf(file) for file in files]
-    claim = " ".join(told.split())
-    return {
-        "instrument": "pyperf",
-        "seconds": round(seconds),
-        "ratio": f"{means[0] / means[1]:.3f}",
-        "claims": claim[-60:],
-    }
+    first, second = (_logs_of_pyperf(file) for file in files)
+    difference = stats.ttest_ind(second, first, equal_var=False).confidence_interval(0.95)
+    ratio, ends = math.exp(np.mean(second) - np.mean(first)), (math.exp(difference.low), math.exp(difference.high))
+    return _row("pyperf", seconds, ratio, ends, " ".join(told.split())[-70:])
 
 
-def _mean_of_pyperf(file: Path) -> float:
+def _logs_of_pyperf(file: Path) -> list[float]:
+    """The logarithms of the mean step of each process."""
     runs = json.loads(file.read_text(encoding="utf-8"))["benchmarks"][0]["runs"]
-    values = [value for run in runs for value in run.get("values", [])]
-    return sum(values) / len(values)
+    return [math.log(np.mean(run["values"])) for run in runs if run.get("values")]
 
 
-def _torch() -> dict[str, object]:
+def _torch(environment: dict[str, str]) -> dict[str, object]:
     started = time.monotonic()
     found = []
     for _ in range(2):
         command = [sys.executable, "-c", _TIMER.format(here=str(HERE))]
-        out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        out = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
         found.append(json.loads(out.splitlines()[-1]))
     (first, spread), (second, other) = found
-    seconds = time.monotonic() - started
-    apart = abs(first - second) > max(spread, other)
     widest = 100 * max(spread / first, other / second)
-    claim = f"{'different' if apart else 'not told apart'}; interquartile range {widest:.1f} %"
+    told = f"two medians, each with an interquartile range of up to {widest:.1f} %"
+    return _row("torch.utils.benchmark", time.monotonic() - started, second / first, None, told)
+
+
+def _row(
+    instrument: str, seconds: float, ratio: float, ends: tuple[float, float] | None, told: str
+) -> dict[str, object]:
+    half = f"{50 * (ends[1] - ends[0]) / ratio:.1f}" if ends else "none"
+    interval = f"[{ends[0]:.3f}, {ends[1]:.3f}]" if ends else "none"
     return {
-        "instrument": "torch.utils.benchmark",
+        "instrument": instrument,
         "seconds": round(seconds),
-        "ratio": f"{first / second:.3f}",
-        "claims": claim,
+        "ratio": f"{ratio:.3f}",
+        "95 % interval": interval,
+        "half-width %": half,
+        "says": told,
     }
 
 

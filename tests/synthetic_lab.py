@@ -111,6 +111,7 @@ class SyntheticLab:
                 "steady": 390.0 + 2 * condition.batch_size,
                 "private": 350.0,
                 "after_import": 300.0,
+                "children": 0.0,
             },
             first_step_s=1.0,
             warm_up_s=0.5,

@@ -52,8 +52,9 @@ def test_limits_that_could_not_be_measured_are_told_and_cost_nothing_else(tmp_pa
 
 
 def test_a_limit_is_measured_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(ceiling, "SIZES", (64,))
-    monkeypatch.setattr(ceiling, "COPIED", (2**14,))
+    monkeypatch.setattr(ceiling, "SIZES", {"cpu": (64,)})
+    monkeypatch.setattr(ceiling, "COPIED", {"cpu": (2**14,)})
+    monkeypatch.setattr(ceiling, "CHANNELS", (1,))
     monkeypatch.setattr(ceiling, "BLOCK_S", 0.01)
     lab = Lab(outputs=tmp_path)
     found = lab.ceiling("cpu")

@@ -209,7 +209,7 @@ def test_what_is_wrong_is_refused_by_name(framework, mode):
     assert said["misshapen"] == f"weights for {framework}: weight 'conv2.bias' has shape (49,), expected (50,)"
     assert said["other model"].startswith(f"cnn in {framework}: unknown weight 'dense2.bias'")
     assert said["precision"] == f"precision 'bf16': {framework} runs fp32 only so far"
-    assert said["knob"].startswith("unknown knob of pytorch 'channels_first': did you mean 'channels_last'") or (
+    assert said["knob"].startswith("unknown knob of pytorch 'channels_first=on': did you mean 'channels_last=on'") or (
         said["knob"] == "knob 'channels_first': mindspore has no such setting"
     )
 

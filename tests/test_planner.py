@@ -10,7 +10,7 @@ import pytest
 from benchlib.errors import BenchlibError
 from benchlib.measure import planner
 from benchlib.measure.planner import BUDGET, FAILED, PILOT, PRECISION, Paired, best_rounds, plan
-from benchlib.measure.simulation import NOISES, Noise, coverage
+from benchlib.measure.simulation import NOISES, Noise, coverage, repetition
 
 
 def repetitions(n, between, within, rounds=5, start_s=9.0, round_s=0.5, seed=0):
@@ -59,6 +59,16 @@ def test_a_process_that_failed_in_the_pilot_costs_its_own_measurement_only():
     assert plan(late, 0.03, 600).ended is None or plan(late, 0.03, 600).ended == PRECISION
 
 
+def test_a_ratio_of_few_processes_is_not_done_because_others_have_many():
+    done = repetitions(2 * PILOT, 0.0001, 0.0001)
+    assert plan(done, 0.03, 6000).ended == PRECISION
+    values = iter(0.019 * np.arange(PILOT))  # these need 10 processes
+    some = [Paired({**one.logs, "x": [next(values)] * 2 if n % 2 else []}, 9.0, 0.5) for n, one in enumerate(done)]
+    step = plan(some, 0.03, 6000)
+    assert step.half_width > 0.03
+    assert (step.ended, step.more_processes) == (None, 5)
+
+
 def test_blocks_of_a_process_balance_cost_against_variance():
     """Kalibera and Jones (2013): the square root of (cost ratio) x (variance within / between)."""
 
@@ -85,9 +95,17 @@ def test_bad_requests_are_refused():
         planner.require(0.03, math.nan, 0.2, 3)
 
 
+def test_a_machine_that_drifts_is_no_longer_the_same_at_the_next_turn():
+    drift = Noise("drift only", between=0.0, within=0.0, memory=0.0, drift=0.1, bursts=0.0)
+    paired, _ = repetition(drift, np.random.default_rng(0), 1000)
+    turns_apart = 4 / 3  # of three turns in random order, on the average
+    assert np.std(paired.logs["control"]) == pytest.approx(0.1 * math.sqrt(turns_apart / 3), rel=0.1)
+    assert np.mean(paired.logs["control"]) == pytest.approx(0, abs=0.01), "but in any order, so that nobody gains"
+
+
 @pytest.mark.parametrize("noise", [NOISES[0], NOISES[2]], ids=lambda noise: noise.name)
 def test_intervals_hold_the_truth_although_the_plan_stops_by_itself(noise: Noise):
     """A short form of benchmarks/coverage.py: with 300 comparisons 95 % is known to +-2.5 %."""
     found = coverage(noise, 300)
     assert 92 <= found["holds %"] <= 99
-    assert found["pooled blocks hold %"] < 90
+    assert found["pooled rounds hold %"] < 85, "rounds of a process are no independent samples"

@@ -101,12 +101,18 @@ def test_what_the_driver_does_not_tell_is_a_gap_and_no_end(driver):
 
 def test_a_stranger_on_the_gpu_disturbs_a_block(driver, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")  # on which there are this process and another one
-    condition = Condition(workload="cnn", device="cuda")
-    me = types.SimpleNamespace(cpu=psutil.Process(), process=psutil.Process(), condition=condition)
-    seen = Watch(me, []).end()
+
+    def worker(device, ended=None):
+        condition = Condition(workload="cnn", device=device)
+        process = types.SimpleNamespace(pid=os.getpid(), poll=lambda: ended)
+        counts = {"restless": False, "unasked_s": 0.0, "watched_s": 0.0}
+        return types.SimpleNamespace(cpu=psutil.Process(), process=process, condition=condition, **counts)
+
+    seen = Watch(worker("cuda"), []).end()
     assert (seen.others_gpu, seen.disturbed) == (1, True)
-    another = types.SimpleNamespace(cpu=psutil.Process(), process=psutil.Process(), restless=False)
-    assert Watch(me, [another]).end().others_gpu == 0, "two workers of the comparison are no strangers"
+    assert Watch(worker("cuda"), [worker("cuda")]).end().others_gpu == 0, "two workers of the comparison"
+    for no_user in (worker("cpu"), worker("cuda", ended=1)):
+        assert Watch(worker("cuda"), [no_user]).end().others_gpu == 1
 
 
 def test_without_a_driver_there_is_no_gpu(driver):

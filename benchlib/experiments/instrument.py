@@ -26,7 +26,7 @@ from benchlib.experiments.result import (
 from benchlib.lab import Lab
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.comparison import Comparison
-from benchlib.measure.contract import LEAST_SHARE, SyncCheck
+from benchlib.measure.contract import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
 from benchlib.measure.simulation import ASKED, NOISES, coverage
 
 
@@ -49,6 +49,7 @@ class Parameters(p.Parameters):
     subjects: p.Grid[p.Subject]  # each in the lane tuned
     default_lane: bool  # compare each with its lane default
     single_knobs: bool  # compare each with itself without one knob, for all its knobs
+    timers: p.Grid[p.Subject]  # whose timers are tested
     alone: list[Alone]  # compared with nothing but themselves (A/A), beside the controls of the other comparisons
     precision: p.Precision
     budget_s: p.Seconds  # of each comparison
@@ -63,6 +64,8 @@ class Parameters(p.Parameters):
                     f"subjects.{number}.lane: {subject.lane!r}: it is the tuned lane whose knobs are asked for"
                 )
         conditions(self)
+        for number, subject in enumerate(self.timers):
+            _condition(self, f"timers.{number}", subject, self.batch_size)
         return self
 
 
@@ -76,7 +79,10 @@ def measure(parameters: Parameters, lab: Lab) -> Instrument:
     settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
     groups = _comparisons(parameters)
     comparisons = [lab.compare(group, **settings) for group in groups]
-    timers = lab.check_timers(group[0] for group in groups)
+    timers = lab.check_timers(
+        _condition(parameters, f"timers.{number}", subject, parameters.batch_size)
+        for number, subject in enumerate(parameters.timers)
+    )
     simulated = pd.DataFrame([coverage(noise, parameters.simulated) for noise in NOISES])
     return Instrument(lab, comparisons, timers, lab.ceiling(parameters.device), simulated, parameters.simulated)
 
@@ -111,11 +117,11 @@ class Instrument(Result):
         ]
         found.append(_overhead_sentence(throughputs(self.measured)))
         found += [_timer_sentence(check) for check in self.timers]
-        held, pooled = self.simulated["holds %"], self.simulated["pooled blocks hold %"]
+        held, pooled = self.simulated["holds %"], self.simulated["pooled rounds hold %"]
         found.append(
             f"Of {self.count} simulated comparisons of each of {len(held)} kinds of noise, planned to {100 * ASKED:g} "
-            f"%, the 95 % intervals hold the truth in {held.min():.1f} to {held.max():.1f} %; those of pooled blocks "
-            f"would have held it in {pooled.min():.1f} to {pooled.max():.1f} %."
+            f"%, the 95 % intervals hold the truth in {held.min():.1f} to {held.max():.1f} %; those of rounds "
+            f"pooled over the processes would have held it in {pooled.min():.1f} to {pooled.max():.1f} %."
         )
         return found
 
@@ -129,11 +135,15 @@ class Instrument(Result):
                 "device": [one.condition.device for one in self.timers],
                 "known_s": [one.known_s for one in self.timers],
                 "timed_s": [one.timed_s for one in self.timers],
+                "share_of_few": [one.share_of_few for one in self.timers],
                 "timed_share": [one.share for one in self.timers],
                 "passes": [one.ok for one in self.timers],
             }
         )
-        planted = f"Planted work: the timer has to see {LEAST_SHARE:.0%} of its known duration."
+        planted = (
+            f"Planted work: the timer has to see {LEAST_SHARE:.0%} of the known duration of many steps, and "
+            f"{LEAST_SHARE_FEW:.0%} of that of a few."
+        )
         simulated = "How often 95 % intervals hold the truth, by kind of noise (simulated)."
         ends = [f"{name}{end}" for name in ("ratio", "control") for end in ("", "_low", "_high")]
         shown = [
@@ -276,10 +286,11 @@ def _overhead_sentence(frame: pd.DataFrame) -> str:
 
 
 def _timer_sentence(check: SyncCheck) -> str:
-    who = f"{check.condition.framework} {check.condition.mode} on {check.condition.device}"
+    who = f"{subject_of(check.condition)} on {check.condition.device}"
     if check.failure:
         return f"{who}: the timer could not be tested: {check.failure}"
     verdict = (
         "the timer sees the work" if check.ok else "THE TIMER DOES NOT SEE ALL THE WORK: believe none of its times"
     )
-    return f"{who}: {verdict}, {check.share:.0%} of planted {check.known_s:.2f} s."
+    few = f"{check.share_of_few:.0%} of a few steps"
+    return f"{who}: {verdict}, {check.share:.0%} of planted {check.known_s:.2f} s and {few}."

@@ -153,8 +153,8 @@ class Operators(Result):
             axes.set_title(f"{workloads.load(name).title}, {passes}")
         caption = (
             "The share of the machine's peak: the least time that a step could take, by its multiply-adds or by the "
-            "bytes that it has to move, of the time that it took (means over processes). Above 100 % the bytes were "
-            "in a cache."
+            "bytes that it has to move, of the time that it took (means over processes). Above 100 % its bytes "
+            "were in a faster cache than those of the fastest copy."
         )
         return caption, figures.finish(figure, looks)
 

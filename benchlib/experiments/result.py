@@ -210,6 +210,7 @@ OF_PROCESSES = (
     "memory_import_mib",
     "memory_steady_mib",
     "memory_private_mib",
+    "memory_children_mib",
     "device_peak_mib",
     "first_step_s",
     "warm_up_s",
@@ -235,12 +236,15 @@ def unfinished(comparisons: list[Comparison]) -> list[str]:
     if not ended:
         return []
     plans = [one.plan for one in ended]
+    over = sum(plan.spent_s > one.budget_s for plan, one in zip(plans, ended, strict=True))
     return [
         f"{len(ended)} of {len(comparisons)} comparisons did not reach the {100 * ended[0].precision:g} % that was "
         f"asked for in their budget of {progress.duration(ended[0].budget_s)}: half-widths of "
         f"{span([100 * plan.half_width for plan in plans], 2)} %; it would have taken about "
-        f"{span([plan.more_processes for plan in plans], 4)} more processes of each condition, "
+        f"{_ends([f'{more:,}' for more in sorted(plan.more_processes for plan in plans)])} more processes of each "
+        "condition, "
         f"{_ends([progress.duration(plan.more_s) for plan in sorted(plans, key=lambda plan: plan.more_s)])}."
+        + (f" The pilot alone, which is always finished, took longer than that in {over} of them." if over else "")
     ]
 
 

@@ -142,8 +142,9 @@ class Session:
             "onednn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
             "float32_matmul_precision": torch.get_float32_matmul_precision(),
             "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
-            "channels_last": self._layout == torch.channels_last,
         }
+        if kernels := [weight for weight in self._trained.values() if weight.dim() == 4]:
+            settings["channels_last"] = all(one.is_contiguous(memory_format=torch.channels_last) for one in kernels)
         if self._device.type != "cpu":
             settings["device_name"] = torch.get_device_module(self._device).get_device_name(self._device)
         if self._device.type == "cuda":
@@ -177,15 +178,15 @@ class Session:
         return versions
 
     def _set(self, name: str, value: str) -> None:
-        if name == "channels_last":
+        if (name, value) == ("channels_last", "on"):
             self._layout = torch.channels_last
-        elif name == "cudnn_benchmark":
+        elif (name, value) == ("cudnn_benchmark", "on"):
             torch.backends.cudnn.benchmark = True
         elif name == "float32_matmul_precision":
             torch.set_float32_matmul_precision(value)
         else:
-            known = ("channels_last", "cudnn_benchmark", "float32_matmul_precision")
-            raise BenchlibError(unknown("knob of pytorch", name, known))
+            known = ("channels_last=on", "cudnn_benchmark=on", "float32_matmul_precision=high")
+            raise BenchlibError(unknown("knob of pytorch", f"{name}={value}", known))
 
     def _placed(self, tensor: Tensor) -> Tensor:
         return tensor.to(memory_format=self._layout) if tensor.dim() == 4 else tensor

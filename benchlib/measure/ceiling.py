@@ -11,6 +11,7 @@ What is measured is the best of some blocks, not a mean: a ceiling is not a thin
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,18 +19,25 @@ from pydantic import BaseModel, ConfigDict
 
 from benchlib import frameworks, knobs, workloads
 from benchlib.condition import Condition
-from benchlib.measure import machine
+from benchlib.measure import machine, record
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
+from benchlib.results import Block
 
-SIZES = (512, 1024, 2048)
-"""Of the square matrices whose product is timed."""
+SIZES = {"cpu": (512, 1024, 2048)}
+"""Of the square matrices whose product is timed; elsewhere ``LARGE_SIZES``."""
+
+LARGE_SIZES = (4096, 8192)
 
 CHANNELS = (64, 128)
 """In and out, of the convolutions that are timed: 3x3 over 16 images of 32x32."""
 
-COPIED = (2**20, 2**22, 2**24)
-"""Numbers of the arrays that are copied: 4 to 64 MiB. The best is often one that fits a cache; so may a step's."""
+COPIED = {"cpu": (2**20, 2**22, 2**24)}
+"""Numbers of the arrays that are copied: 4 to 64 MiB. The best is often one that fits a cache; so may a step's.
+Elsewhere ``LARGE_COPIED``, 256 MiB to 1 GiB.
+"""
+
+LARGE_COPIED = (2**26, 2**28)
 
 BLOCKS = 5
 BLOCK_S = 0.1
@@ -64,7 +72,12 @@ def conditions(device: str, precision: str) -> list[Condition]:
     for framework in frameworks.names():
         if machine.available(framework, device) is not None:
             continue
-        for workload, sizes in (("linear", SIZES), ("copy", COPIED), ("conv2d", CHANNELS)):
+        sizes_of = {
+            "linear": SIZES.get(device, LARGE_SIZES),
+            "copy": COPIED.get(device, LARGE_COPIED),
+            "conv2d": CHANNELS,
+        }
+        for workload, sizes in sizes_of.items():
             if framework in workloads.load(workload).frameworks():
                 found += [_condition(workload, size, framework=framework, **choices) for size in sizes]
     return found
@@ -111,14 +124,20 @@ def _steps_per_second(
                 worker.ask("first_step")
                 step_s = min(worker.ask("warm_up", limit_s=WARM_UP_LIMIT_S)["times"])
                 steps = max(1, round(BLOCK_S / step_s))
-                blocks = [worker.ask("block", steps=steps) for _ in range(BLOCKS)]
-                rates[condition] = max(block["steps"] / block["wall_s"] for block in blocks)
+                blocks = [_block(worker, steps) for _ in range(BLOCKS)]
+                rates[condition] = max(block.steps / block.wall_s for block in blocks)
     except WorkerFailed as failure:
         return rates, [str(failure)]
     finally:
         if worker is not None:
             worker.end()
     return rates, []
+
+
+def _block(worker: WorkerProcess, steps: int) -> Block:
+    started = time.perf_counter()
+    told = worker.ask("block", steps=steps)
+    return record.checked(Block(round=-1, position=0, **told), time.perf_counter() - started, alone=True)
 
 
 def _condition(workload: str, size: int, **choices: str) -> Condition:

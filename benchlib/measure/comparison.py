@@ -19,7 +19,7 @@ from benchlib.measure import steady
 from benchlib.measure.planner import Paired, Plan, plan
 from benchlib.measure.statistics import Interval, geometric_interval, rounds_of, within_rounds
 from benchlib.measure.steady import STEADY
-from benchlib.results import ATTEMPTS, Measurement, identity
+from benchlib.results import ATTEMPTS, Block, Measurement, identity
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
 SLOWS_DOWN = "slows down"
@@ -97,12 +97,13 @@ class Comparison:
         )
 
     def throughput(self) -> pd.DataFrame:
-        """A row per condition: samples per second and step time with intervals over processes, CPU, memory, first
-        step, warm-up.
+        """A row per condition: samples per second and step time with intervals over processes (nan for one that keeps
+        slowing down), CPU, memory, first step, warm-up.
 
         ``cpu_percent`` is the worker's share of the machine, ``cores_used`` its CPU seconds per second. Memory in MiB
         (2**20 bytes): ``memory_mib`` the process's peak resident set, ``memory_steady_mib`` that after the last step,
-        ``memory_private_mib`` what of it is no mapped file, ``memory_import_mib`` that after importing the framework.
+        ``memory_private_mib`` what of it is no mapped file, ``memory_import_mib`` that after importing the framework,
+        ``memory_children_mib`` that of the processes that it started (compilers), after the last step.
         ``gpu_percent`` is of the whole device and ``gpu_memory_mib`` what the worker's process holds of it, from the
         driver; ``device_peak_mib`` the most that the framework's allocator gave out; nan where nobody tells.
         ``idle_cores`` are the cores that the other workers, who should sleep, used meanwhile, beside the process where
@@ -178,7 +179,9 @@ class Comparison:
     def _throughput_row(self, condition: Condition) -> dict[str, Any]:
         role = "baseline" if condition == self.baseline else "condition"
         good = self._one_a_repetition(condition, role)
-        seconds = geometric_interval([float(np.mean(np.log(list(_seconds_by_round(m).values())))) for m in good])
+        slows_down = self.slows_down(condition)
+        counted = [] if slows_down else good  # what has no throughput is not averaged
+        seconds = geometric_interval([float(np.mean(np.log(list(_seconds_by_round(m).values())))) for m in counted])
         every = [m for m in self.measurements if m.role == role and m.condition == condition]
         step_ms = 1000 * condition.batch_size
         return {
@@ -189,22 +192,23 @@ class Comparison:
             "step_ms": step_ms * seconds.estimate,
             "step_ms_low": step_ms * seconds.low,
             "step_ms_high": step_ms * seconds.high,
-            "cores_used": _mean(good, _cores_used),
-            "cpu_percent": _mean(good, lambda m: 100 * _cores_used(m) / m.machine["cores"]),
+            "cores_used": _mean(good, lambda m: _cores(m, "cpu_s")),
+            "cpu_percent": _mean(good, lambda m: 100 * _cores(m, "cpu_s") / m.machine["cores"]),
             "memory_mib": _mean(good, lambda m: m.memory["peak"]),
             "memory_steady_mib": _mean(good, lambda m: m.memory["steady"]),
             "memory_private_mib": _mean(good, lambda m: m.memory["private"]),
             "memory_import_mib": _mean(good, lambda m: m.memory["after_import"]),
+            "memory_children_mib": _mean(good, lambda m: m.memory["children"]),
             "gpu_percent": _mean_traced(good, "gpu_percent"),
             "gpu_memory_mib": _mean_traced(good, "gpu_memory_mib"),
             "device_peak_mib": _mean(good, lambda m: m.memory.get("device_peak", math.nan)),
             "first_step_s": _mean(good, lambda m: m.first_step_s),
             "warm_up_s": _mean(good, lambda m: m.warm_up_s),
             "steady": _mean(good, lambda m: float(m.steady == STEADY)),
-            "slows_down": self.slows_down(condition),
+            "slows_down": slows_down,
             "disturbed": _disturbed(good),
-            "idle_cores": max((_idle_cores(m) for m in good), default=math.nan),
-            "parent_cores": _mean(good, _parent_cores),
+            "idle_cores": max((_cores(m, "idle_cpu_s") for m in good), default=math.nan),
+            "parent_cores": _mean(good, lambda m: _cores(m, "parent_cpu_s")),
             "processes": len(good),
             "failed": len(_failed(every)),
         }
@@ -279,23 +283,20 @@ def _relative(m: Measurement, others: list[Measurement]) -> list[float]:
     return logs
 
 
-def _cores_used(m: Measurement) -> float:
-    return sum(block.cpu_s for block in m.blocks) / sum(block.wall_s for block in m.blocks)
+def _counted(m: Measurement) -> list[Block]:
+    """The last take of each round: the others were disturbed."""
+    return list({block.round: block for block in m.blocks}.values())
+
+
+def _cores(m: Measurement, name: str) -> float:
+    """CPU seconds (a field of a block) per second."""
+    return sum(getattr(block, name) for block in _counted(m)) / sum(block.wall_s for block in _counted(m))
 
 
 def _disturbed(measurements: list[Measurement]) -> float:
     """The share of rounds whose block counts although it was disturbed: every take of it was."""
-    counted = [{block.round: block.disturbed for block in m.blocks} for m in measurements]
-    flags = [flag for by_round in counted for flag in by_round.values()]
+    flags = [block.disturbed for m in measurements for block in _counted(m)]
     return sum(flags) / len(flags) if flags else math.nan
-
-
-def _idle_cores(m: Measurement) -> float:
-    return sum(block.idle_cpu_s for block in m.blocks) / sum(block.wall_s for block in m.blocks)
-
-
-def _parent_cores(m: Measurement) -> float:
-    return sum(block.parent_cpu_s for block in m.blocks) / sum(block.wall_s for block in m.blocks)
 
 
 def _mean(measurements: list[Measurement], of: Callable[[Measurement], float]) -> float:

@@ -16,7 +16,7 @@ from benchlib.measure import machine
 from benchlib.measure.processes import WorkerProcess
 
 SHARE = 0.1
-"""Cores that others may use before a block counts as disturbed."""
+"""Cores that others may use before a block counts as disturbed; of a large machine a fiftieth, if that is more."""
 
 LEAST_S = 0.05
 """CPU seconds below which nothing can be said: five hundredths, one for each clock that is read."""
@@ -49,16 +49,15 @@ class Watch:
             now - before if not isinstance(now, dict) else {pid: now[pid] - before.get(pid, now[pid]) for pid in now}
             for now, before in zip(self._read(), self._before, strict=True)
         )
-        for worker in self._others:
-            worker.restless = worker.restless or self._too_much(idle.get(worker.process.pid, 0.0))
+        for worker in self._others:  # over all blocks beside which it should have slept: one block is short
+            worker.unasked_s += idle.get(worker.process.pid, 0.0)
+            worker.watched_s += self.window_s
+            worker.restless = worker.restless or _too_much(worker.unasked_s, worker.watched_s)
         idle_s = sum(idle.values())
         others_s = max(0.0, machine_s - ours_s - own_s - idle_s)
-        gpu = _strangers_on_gpu(1 + len(self._others)) if self._worker.condition.device == "cuda" else 0
-        disturbed = self._too_much(others_s) or self._too_much(idle_s) or gpu > 0
+        gpu = _strangers_on_gpu([self._worker, *self._others]) if self._worker.condition.device == "cuda" else 0
+        disturbed = _too_much(others_s, self.window_s) or _too_much(idle_s, self.window_s) or gpu > 0
         return Seen(idle_s, others_s, time.process_time() - self._parent_s, gpu, disturbed)
-
-    def _too_much(self, seconds: float) -> bool:
-        return seconds > max(LEAST_S, SHARE * self.window_s)
 
     def _read(self) -> tuple[float, float, float, dict[int, float]]:
         """CPU seconds so far: of the machine, this process, the worker, and each of the others."""
@@ -76,6 +75,11 @@ def hold_still(workers: list[WorkerProcess]) -> None:
             worker.hold()
 
 
+def _too_much(seconds: float, window_s: float) -> bool:
+    cores = max(SHARE, 0.02 * psutil.cpu_count())
+    return seconds > max(LEAST_S, cores * window_s)
+
+
 def _cpu_s(worker: WorkerProcess) -> float:
     """CPU seconds of a worker so far; 0 for one that is gone."""
     try:
@@ -85,9 +89,11 @@ def _cpu_s(worker: WorkerProcess) -> float:
     return times.user + times.system
 
 
-def _strangers_on_gpu(ours: int) -> int:
-    """Processes that compute on the GPU beside ``ours``. Counted, not compared by number: a container has its own."""
+def _strangers_on_gpu(workers: list[WorkerProcess]) -> int:
+    """Processes that compute on the GPU beside ours. Counted, not compared by number: a container has its own."""
     import pynvml
+
+    ours = sum(worker.condition.device == "cuda" and worker.process.poll() is None for worker in workers)
 
     handle = machine.gpu_handle()
     try:

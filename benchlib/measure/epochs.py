@@ -6,12 +6,14 @@ The first step, with compilation, is timed apart, and then undone: the run start
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from benchlib.data import files
 from benchlib.measure import record
+from benchlib.measure.disturbance import Watch
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
 from benchlib.measure.sampler import Sampler
@@ -74,9 +76,14 @@ def _is_settled(epochs: list[Epoch], threshold: float | None) -> bool:
 
 def _epoch(measurement: Measurement, worker: WorkerProcess, job: Job, sampler: Sampler, number: int) -> Epoch:
     blocks: list[Block] = []
+    watch = Watch(worker, [])
 
-    def add(block: dict) -> None:
-        blocks.append(record.checked(Block(round=-1, position=len(blocks), epoch=number, **block)))
+    def add(told: dict) -> None:
+        nonlocal watch
+        seen = watch.end()  # of the block, and of making its batches
+        block = Block(round=-1, position=len(blocks), epoch=number, **asdict(seen), **told)
+        blocks.append(record.checked(block, watch.window_s, alone=False))
+        watch = Watch(worker, [])
 
     sampler.start()
     loss = worker.ask("epoch", tick=sampler.tick, each=add, number=number, block_steps=BLOCK_STEPS)["loss"]

@@ -201,13 +201,13 @@ def code_files(condition: Condition, procedure: str) -> list[Path]:
     """The files whose text makes a condition's numbers: the worker's and the measuring core's, the framework's, the
     workload's.
 
-    ``procedure`` is the module of ``benchlib.measure`` that says what is done: ``rounds``, ``epochs`` or ``gate``.
-    What only analyses is left out.
+    ``procedure`` is the module of ``benchlib.measure`` that says what is done: ``rounds``, ``epochs``, ``ceiling`` or
+    ``gate``. What only analyses is left out.
     """
     workload = workloads.folder(condition.workload)
     of_procedure = {
-        "rounds": ["measure/record.py", "measure/sampler.py"],
-        "epochs": ["measure/record.py", "measure/sampler.py", "metrics.py"],
+        "rounds": ["measure/record.py", "measure/sampler.py", "measure/disturbance.py"],
+        "epochs": ["measure/record.py", "measure/sampler.py", "measure/disturbance.py", "metrics.py"],
         "ceiling": [],
         "gate": ["measure/check.py", "equivalence.py"],
     }

@@ -66,9 +66,9 @@ def plan(done: Sequence[Paired], precision: float, budget_s: float) -> Plan:
         return Plan(None, PILOT_ROUNDS, math.nan, spent, more, spent / len(done) * more if done else math.nan)
     if not _names(done):
         return Plan(FAILED, PILOT_ROUNDS, math.nan, spent, 0, 0.0)
-    half, needed = zip(*(_needed(values, precision) for values in _means(done).values()), strict=True)
+    half, lacking = zip(*(_lacking(values, precision) for values in _means(done).values()), strict=True)
     rounds = best_rounds(done[:PILOT])
-    more = max(0, max(needed) - len(done))
+    more = max(lacking)
     next_s = float(np.mean([_cost(paired, rounds) for paired in done]))
     ended = PRECISION if more == 0 else BUDGET if spent + next_s > budget_s else None
     return Plan(ended, rounds, max(half), spent, more, more * next_s)
@@ -108,14 +108,14 @@ def best_rounds(pilot: Sequence[Paired]) -> int:
     return max(2, round(math.sqrt(costs * within / between)))
 
 
-def _needed(means: Sequence[float], precision: float) -> tuple[float, int]:
-    """Half-width of the interval now, and the processes that it would take to make it ``precision``."""
+def _lacking(means: Sequence[float], precision: float) -> tuple[float, int]:
+    """Half-width of a ratio's interval now, and how many more processes it would take to make it ``precision``."""
     n, sd = len(means), float(np.std(means, ddof=1))
     cautious = sd * math.sqrt(1 + CAUTION * math.sqrt(2 / (n - 1)))
     needed = n
     while math.expm1(half_width(cautious, needed)) > precision:
         needed += max(1, needed // 50)
-    return math.expm1(half_width(sd, n)), needed
+    return math.expm1(half_width(sd, n)), needed - n
 
 
 def _variances(logs: Sequence[Sequence[float]]) -> tuple[float, float]:

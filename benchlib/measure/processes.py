@@ -73,6 +73,7 @@ class WorkerProcess:
         self.cpu = psutil.Process(self.process.pid)
         self.held = False
         self.restless = False  # has been seen at work when it was another's turn
+        self.unasked_s, self.watched_s = 0.0, 0.0  # CPU time of such work, of the time in which there should be none
         try:
             self._request_open(seed)
         except WorkerFailed:

@@ -8,6 +8,8 @@ import math
 from datetime import UTC, datetime
 from typing import Protocol
 
+import psutil
+
 from benchlib import knobs
 from benchlib.measure import machine
 from benchlib.measure.jobs import Job
@@ -92,13 +94,13 @@ def memory(measurement: Measurement, worker: WorkerProcess) -> None:
 
 CLOCK_S = 0.01
 """A block cannot last longer than the parent waited for it, but for this: the clocks are the same, reading them takes
-time.
+time. On a busy machine the parent may get its answer some of these late.
 """
 
 
-def checked(block: Block, window_s: float = math.inf) -> Block:
+def checked(block: Block, window_s: float, alone: bool) -> Block:
     """The block, if its times can be true; a worker that reports impossible ones has failed. ``window_s`` is how long
-    the parent waited for it, by a clock of its own.
+    the parent waited for it, by a clock of its own; for it ``alone``, so that it cannot be much shorter either.
     """
     if not (
         math.isfinite(block.wall_s)
@@ -110,9 +112,13 @@ def checked(block: Block, window_s: float = math.inf) -> Block:
         raise WorkerFailed(
             f"reported impossible times: {block.wall_s!r} s wall, {block.cpu_s!r} s CPU, {block.steps!r} steps"
         )
-    if block.wall_s > window_s + CLOCK_S:
+    if block.wall_s > window_s + CLOCK_S or (alone and block.wall_s < window_s / 2 - 10 * CLOCK_S):
         raise WorkerFailed(
             f"reported impossible times: a block of {block.wall_s:.3f} s in the {window_s:.3f} s that its answer took: "
             "its clock was set, or is wrong"
+        )
+    if block.cpu_s > psutil.cpu_count() * (block.wall_s + 10 * CLOCK_S):
+        raise WorkerFailed(
+            f"reported impossible times: {block.cpu_s:.3f} s CPU in {block.wall_s:.3f} s on {psutil.cpu_count()} cores"
         )
     return block

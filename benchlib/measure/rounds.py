@@ -133,4 +133,4 @@ def _block(entry: _Entry, number: int, position: int, others: list[WorkerProcess
     entry.sampler.tick()
     entry.measurement.trace = entry.sampler.trace
     seen = watch.end()
-    return record.checked(Block(round=number, position=position, **asdict(seen), **told), watch.window_s)
+    return record.checked(Block(round=number, position=position, **asdict(seen), **told), watch.window_s, alone=True)

@@ -160,9 +160,10 @@ class Worker:
         return {}
 
     def do_planted(self, seconds: float, takes: int) -> dict[str, Any]:
-        """The same steps, of about ``seconds``, by the timer and until the weights that they trained can be read."""
-        step_s = max(self._until_read(1), 1e-6)
-        steps = max(4, round(seconds / step_s))
+        """The same steps, of about ``seconds`` but one at least, by the timer and until the weights that they trained
+        can be read.
+        """
+        steps = max(1, round(seconds / max(self._until_read(1), 1e-6)))
         known_s, timed_s = [], []
         for _ in range(takes):
             timed_s.append(self._timed(steps)["wall_s"])

@@ -20,6 +20,14 @@ def _spin():
         pass
 
 
+def _asked_for_a_block():
+    frame = sys._getframe()
+    while frame := frame.f_back:
+        if frame.f_code.co_name == "do_block":
+            return True
+    return False
+
+
 class Session:
     SCALE = 1.0
 
@@ -53,7 +61,7 @@ class Session:
     def step(self, batch):
         self._misbehave()
         self.steps = getattr(self, "steps", 0) + 1
-        slower = 1.002**self.steps if self.values["misbehave"] == "slow down" else 1.0
+        slower = 1.004**self.steps if self.values["misbehave"] == "slow down" else 1.0
         end = time.process_time() + slower * self.values["burn_ms"] / 1000
         while time.process_time() < end:
             pass
@@ -64,6 +72,8 @@ class Session:
 
     def _misbehave(self):
         how = self.values["misbehave"]
+        if how.endswith(" in a block"):
+            how = how.removesuffix(" in a block") if _asked_for_a_block() else ""
         if how == "die":
             print("last words", file=sys.stderr, flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
