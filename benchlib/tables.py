@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ def _column(frame: pd.DataFrame, name: str) -> list[str]:
 
 
 def _cell(name: str, value: object) -> str:
-    if isinstance(value, bool):
+    if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if pd.isna(value):
         return "all" if name == "threads" else MISSING

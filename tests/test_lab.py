@@ -470,7 +470,7 @@ def test_a_condition_that_keeps_slowing_down_is_not_averaged(lab, monkeypatch):
 def test_the_timer_has_to_see_planted_work(lab):
     queued, forgetful = (toy(burn_ms=1.0).but(framework=name) for name in ("toy_queued", "toy_forgetful"))
     checks = lab.check_timers([queued, forgetful])
-    assert [check.ok for check in checks] == [True, False]
+    assert [check.ok for check in checks] == [True, False], checks
     assert checks[0].known_s > 0.1
     assert checks[1].share < 0.2
 

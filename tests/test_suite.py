@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import fcntl
+import functools
 import io
 import json
 import os
@@ -377,7 +378,10 @@ def test_killed_or_stopped_it_leaves_no_kernel_and_no_success_and_goes_on_the_ne
     command = [sys.executable, "-c", DRIVER.format(tests=str(Path(__file__).parent))]
     for number, code in [(signal.SIGKILL, -9), (signal.SIGINT, 130)]:
         Path("kernel.pid").unlink(missing_ok=True)
-        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        # a shell's background jobs, such as tests may be, ignore Ctrl-C, and so would what they start
+        heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        run = subprocess.Popen(command, **pipes, preexec_fn=heed)
         kernel = wait_for(lambda: Path("kernel.pid").exists() and psutil.Process(int(Path("kernel.pid").read_text())))
         run.send_signal(number)
         said = run.communicate(timeout=60)[1]

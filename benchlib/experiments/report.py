@@ -265,7 +265,7 @@ def _machine_rows(told: dict[str, Any]) -> list[tuple[str, str]]:
 def _effect(knob: dict[str, Any], effects: list[dict[str, Any]]) -> str:
     """What a knob of the ledger was measured to do: alone, or at least together with the rest of its lane."""
     if knob["name"] not in {tuned.name for tuned in knobs.TUNED}:
-        return "no choice of a lane"
+        return "not measured: lanes do not differ in it"
     mine = [one for one in effects if (one["framework"], one["device"]) == (knob["framework"], knob["device"])]
     for name, words in ((knob["name"], ""), (None, ", with the rest of the lane")):
         found = [f"{one['framework']} {one['mode']} {one['effect']}{words}" for one in mine if one["knob"] == name]

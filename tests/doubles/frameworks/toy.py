@@ -62,8 +62,8 @@ class Session:
         self._misbehave()
         self.steps = getattr(self, "steps", 0) + 1
         slower = 1.004**self.steps if self.values["misbehave"] == "slow down" else 1.0
-        end = time.process_time() + slower * self.values["burn_ms"] / 1000
-        while time.process_time() < end:
+        end = time.thread_time() + slower * self.values["burn_ms"] / 1000
+        while time.thread_time() < end:
             pass
         loss = -np.log(self._probabilities(batch)[np.arange(len(batch[1])), batch[1]]).mean()
         for name, gradient in self.gradients(batch).items():

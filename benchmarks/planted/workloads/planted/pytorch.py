@@ -15,12 +15,17 @@ __all__ = ["build", "loss", "optimizer"]
 
 
 class Slower(torch.optim.SGD):
-    """From ``zero_grad`` at a step's start to its end it takes the time, and burns ``slower`` times as much."""
+    """From ``zero_grad`` at a step's start to its end it takes the time, and burns ``slower`` times as much.
+
+    It burns it with short operations on all threads: threads that wait for a millisecond go to sleep, and waking them
+    would make the next step slower by more than what is planted.
+    """
 
     def __init__(self, parameters: Any, slower: float, **settings: float) -> None:
         super().__init__(parameters, **settings)
         self._slower = slower
         self._started = time.perf_counter()
+        self._numbers = torch.zeros(2**17)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         self._started = time.perf_counter()
@@ -31,7 +36,7 @@ class Slower(torch.optim.SGD):
         now = time.perf_counter()
         end = now + self._slower * (now - self._started)
         while time.perf_counter() < end:
-            pass
+            self._numbers.add_(1.0)
         return value
 
 
