@@ -35,6 +35,7 @@ from benchlib.measure.comparison import (
     SLOWS_DOWN,
 )
 from benchlib.measure.planner import BUDGET, PILOT, PRECISION
+from benchlib.measure.steady import SLOWING
 from benchlib.measure.turn import turn
 
 DOUBLES = Path(__file__).parent / "doubles"
@@ -465,6 +466,17 @@ def test_a_condition_that_keeps_slowing_down_is_not_averaged(lab, monkeypatch):
     assert not comparison.slows_down(toy())
     row = comparison.ratios().set_index("role").loc["condition"]
     assert (row["verdict"], math.isnan(row["ratio"])) == (SLOWS_DOWN, True)
+
+
+def test_a_condition_whose_processes_were_slowing_down_when_warm_up_ended_is_not_averaged(lab):
+    slower = toy(burn_ms=1.0)
+    comparison = lab.compare([toy(), slower], repetitions=3, rounds=1, block_s=0.01)
+    mine = [m for m in comparison.measurements if m.condition == slower]
+    mine[0].steady = SLOWING
+    assert not comparison.slows_down(slower), "one of three"
+    mine[1].steady = SLOWING
+    assert comparison.slows_down(slower)
+    assert comparison.ratios().set_index("role").loc["condition", "verdict"] == SLOWS_DOWN
 
 
 def test_the_timer_has_to_see_planted_work(lab):

@@ -50,7 +50,7 @@ def test_ratios_are_taken_within_rounds():
     assert math.isnan(within_rounds({0: 1.0}, {1: 1.0}))
 
 
-def test_steady_is_when_steps_stop_getting_faster():
+def test_steady_is_when_steps_get_neither_faster_nor_slower():
     falling = [10.0 * 0.8**i for i in range(20)]
     assert not any(steady.is_steady(falling[:n]) for n in range(20))
     assert not steady.is_steady([1.0] * 8), "too few to tell twice"
@@ -58,6 +58,7 @@ def test_steady_is_when_steps_stop_getting_faster():
     assert steady.is_steady([9.0, 5.0, 2.0, 1.0, *[1.0] * 9])
     assert steady.is_steady([1.0] * 9 + [5.0]), "one disturbed chunk does not undo it"
     assert not steady.is_steady([2.0] * 5 + [1.0, 2.0, 2.0, 1.0]), "once is not twice"
+    assert not any(steady.is_steady([1.02**i for i in range(n)]) for n in range(40))
 
 
 def test_warm_up_ends_by_rule_or_by_its_limit():
@@ -71,6 +72,8 @@ def test_warm_up_ends_by_rule_or_by_its_limit():
     assert (done.times, done.seconds) == ([100, 50], 150)
     falling = iter(10 * 0.8**i for i in range(1000))
     assert steady.warm_up(lambda steps: steps * next(falling), limit_s=47).verdict == steady.NOT_STEADY
+    rising = iter(1.05**i for i in range(1000))
+    assert steady.warm_up(lambda steps: steps * next(rising), limit_s=47).verdict == steady.SLOWING
 
 
 def test_steps_of_microseconds_are_timed_in_chunks_and_for_long_enough():

@@ -30,7 +30,7 @@ NO_RATIO = {
     MODELS_DIFFER: "no ratio: the models differ (see the certificates)",
     MODELS_NOT_CHECKED: "no ratio: the models could not be checked",
     NOT_MEASURED: "no ratio: not measured (see what failed)",
-    SLOWS_DOWN: "no ratio: one of the two gets slower from block to block, so there is no throughput to compare",
+    SLOWS_DOWN: "no ratio: one of the two keeps getting slower, so there is no throughput to compare",
 }
 """What a sentence says instead of a ratio, by verdict."""
 
@@ -282,7 +282,7 @@ def disturbances(frame: pd.DataFrame) -> list[str]:
                 "take: see that the machine is quiet, delete the measurement and run again."
             )
         if row["slows_down"]:
-            told.append(f"{row['label']}: it gets slower from block to block: its throughput is no constant.")
+            told.append(f"{row['label']}: it keeps getting slower: its throughput is no constant.")
     restless = frame[frame["idle_cores"] > DISTURBED]
     if len(restless):
         worst = restless.loc[restless["idle_cores"].idxmax()]

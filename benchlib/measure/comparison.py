@@ -18,7 +18,7 @@ from benchlib.equivalence import DIFFERENT, NOT_CHECKED, Certificate
 from benchlib.measure import steady
 from benchlib.measure.planner import Paired, Plan, plan
 from benchlib.measure.statistics import Interval, geometric_interval, rounds_of, within_rounds
-from benchlib.measure.steady import STEADY
+from benchlib.measure.steady import SLOWING, STEADY
 from benchlib.results import ATTEMPTS, Block, Measurement, identity
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
@@ -80,14 +80,17 @@ class Comparison:
         return pd.DataFrame([self._ratio_row(condition, role) for condition, role in rows])
 
     def slows_down(self, condition: Condition) -> bool:
-        """Do the condition's processes get slower from block to block (``steady.GROWTH``)? Both as they are and, so
-        that a drift of the machine does not count, relative to the other conditions in the same rounds.
+        """Do the condition's processes get slower: were most of them slowing down when the warm-up's time was over, or
+        do their blocks grow (``steady.GROWTH``), both as they are and, so that a drift of the machine does not count,
+        relative to the other conditions in the same rounds?
         """
         files: dict[str, list[Measurement]] = {}
         for m in self.measurements:
             if m.ok:
                 files.setdefault(m.file, []).append(m)
         mine = [(m, together) for together in files.values() for m in together if m.condition == condition]
+        if mine and sum(m.steady == SLOWING for m, _ in mine) > len(mine) / 2:
+            return True
         others = [[one for one in together if one.condition != condition] for _, together in mine]
         alone = [steady.growth(_relative(m, [])) for m, _ in mine]
         beside = [steady.growth(_relative(m, there)) for (m, _), there in zip(mine, others, strict=True)]

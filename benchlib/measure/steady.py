@@ -1,14 +1,16 @@
 """When is a process warm? A rule, so that nobody's eye decides. Standard library only: workers use it.
 
 The rule: after the first step, chunks of steps are timed, each of one step or about ``CHUNK_S`` seconds if that is more
-(single steps of microseconds say more of the clock than of the step). The process is steady when it has worked for
-``LEAST_S`` at least, and the median of the last ``WINDOW`` chunks is no more than ``TOLERANCE`` faster than the median
-of the ``WINDOW`` before, twice in a row: it has stopped getting faster. If that has not come within the time allowed,
-the verdict says so, or that there were too few steps to tell, and travels with the measurement.
+(single steps of microseconds say more of the clock than of the step). The median of the last ``WINDOW`` chunks is
+compared with the median of the ``WINDOW`` before, and so it was a chunk earlier. The process is steady when it has
+worked for ``LEAST_S`` at least, and neither of the two looks found it faster by more than ``TOLERANCE``, nor both of
+them slower. If that has not come within the time allowed, the verdict says whether it was slowing down at the end or
+just not steady, or that there were too few steps to tell, and travels with the measurement.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,6 +25,7 @@ from the first third to the last: heat, a leak, a queue that grows. It has no th
 """
 
 STEADY = "steady"
+SLOWING = "slowing down"
 NOT_STEADY = "not steady"
 TOO_FEW = "too few steps to tell"
 
@@ -38,8 +41,8 @@ class WarmUp:
 
 
 def is_steady(times: list[float]) -> bool:
-    """Have step times (seconds, by chunk, in order) stopped falling?"""
-    return _stopped_falling(times) and _stopped_falling(times[:-1])
+    """Do step times (seconds, by chunk, in order) neither fall nor rise?"""
+    return all(change >= 1 - TOLERANCE for change in _changes(times)) and not _rises(times)
 
 
 def warm_up(timed_steps: Callable[[int], float], limit_s: float) -> WarmUp:
@@ -57,7 +60,7 @@ def warm_up(timed_steps: Callable[[int], float], limit_s: float) -> WarmUp:
             break
         chunk = max(1, round(CHUNK_S * chunk / seconds))
     else:
-        done.verdict = NOT_STEADY if len(done.times) > 2 * WINDOW else TOO_FEW
+        done.verdict = _why_not(done.times)
     return done
 
 
@@ -69,8 +72,22 @@ def growth(logs: list[float]) -> float | None:
     return statistics.mean(logs[-third:]) - statistics.mean(logs[:third]) if third >= 2 else None
 
 
-def _stopped_falling(times: list[float]) -> bool:
+def _why_not(times: list[float]) -> str:
+    if len(times) <= 2 * WINDOW:
+        return TOO_FEW
+    return SLOWING if _rises(times) else NOT_STEADY
+
+
+def _rises(times: list[float]) -> bool:
+    return all(change > 1 / (1 - TOLERANCE) for change in _changes(times))
+
+
+def _changes(times: list[float]) -> tuple[float, float]:
+    """The last two factors by which a window is slower than the one before; NaN where there are too few times."""
+    return _change(times[:-1]), _change(times)
+
+
+def _change(times: list[float]) -> float:
     if len(times) < 2 * WINDOW:
-        return False
-    before = statistics.median(times[-2 * WINDOW : -WINDOW])
-    return statistics.median(times[-WINDOW:]) >= (1 - TOLERANCE) * before
+        return math.nan
+    return statistics.median(times[-WINDOW:]) / statistics.median(times[-2 * WINDOW : -WINDOW])
