@@ -479,6 +479,20 @@ def test_a_condition_whose_processes_were_slowing_down_when_warm_up_ended_is_not
     assert comparison.ratios().set_index("role").loc["condition", "verdict"] == SLOWS_DOWN
 
 
+def test_no_condition_is_always_started_first(lab, monkeypatch):
+    started = []
+
+    def start(condition, *arguments):
+        started.append(condition)
+        return processes.WorkerProcess(condition, *arguments)
+
+    monkeypatch.setattr(rounds, "WorkerProcess", start)
+    other = toy(burn_ms=1.0)
+    lab.compare([toy(), other], repetitions=6, rounds=1, block_s=0.01)
+    assert len(started) == 18, "a baseline, its control and the other, six times"
+    assert {started[i] for i in range(0, 18, 3)} == {toy(), other}
+
+
 def test_the_timer_has_to_see_planted_work(lab):
     queued, forgetful = (toy(burn_ms=1.0).but(framework=name) for name in ("toy_queued", "toy_forgetful"))
     checks = lab.check_timers([queued, forgetful])

@@ -72,8 +72,17 @@ def test_warm_up_ends_by_rule_or_by_its_limit():
     assert (done.times, done.seconds) == ([100, 50], 150)
     falling = iter(10 * 0.8**i for i in range(1000))
     assert steady.warm_up(lambda steps: steps * next(falling), limit_s=47).verdict == steady.NOT_STEADY
-    rising = iter(1.05**i for i in range(1000))
-    assert steady.warm_up(lambda steps: steps * next(rising), limit_s=47).verdict == steady.SLOWING
+
+
+def test_a_process_that_gets_slower_is_told_at_once_and_a_rise_that_ends_is_waited_for():
+    rising = iter(0.03 * 1.02**i for i in range(1000))
+    done = steady.warm_up(lambda steps: steps * next(rising), limit_s=100)
+    assert done.verdict == steady.SLOWING
+    assert done.seconds < 3
+    rising = iter(0.03 * min(1.02**i, 1.5) for i in range(1000))
+    done = steady.warm_up(lambda steps: steps * next(rising), limit_s=100)
+    assert done.verdict == steady.STEADY
+    assert done.times[-1] == pytest.approx(0.045)
 
 
 def test_steps_of_microseconds_are_timed_in_chunks_and_for_long_enough():

@@ -57,15 +57,17 @@ def measure_repetition(
     """
     entries = [_Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
     chance = random.Random(measurements[0].file)  # seeded by the key: the same order if it has to be done again
+    # In random order too: of equal processes that start side by side the first was 0.8 % faster than the second here.
+    starting = chance.sample(entries, len(entries))
     started = rounds_started = time.monotonic()
     try:
-        for entry in entries:
+        for entry in starting:
             _guarded(entry, lambda e: _start(e, patience_s))
-        for entry in entries:
+        for entry in starting:
             _guarded(entry, lambda e: record.opened(e.measurement, e.worker))
-        for entry in entries:  # all at once: PyTorch's first optimizer imports for a second
+        for entry in starting:  # all at once: PyTorch's first optimizer imports for a second
             _guarded(entry, lambda e: record.build(e.worker, e.job))
-        for entry in entries:
+        for entry in starting:
             _guarded(entry, lambda e: record.built(e.measurement, e.worker, e.job))
         for entry in chance.sample(entries, len(entries)):
             _guarded(entry, lambda e: _prepare(e, settings))

@@ -4,8 +4,9 @@ The rule: after the first step, chunks of steps are timed, each of one step or a
 (single steps of microseconds say more of the clock than of the step). The median of the last ``WINDOW`` chunks is
 compared with the median of the ``WINDOW`` before, and so it was a chunk earlier. The process is steady when it has
 worked for ``LEAST_S`` at least, and neither of the two looks found it faster by more than ``TOLERANCE``, nor both of
-them slower. If that has not come within the time allowed, the verdict says whether it was slowing down at the end or
-just not steady, or that there were too few steps to tell, and travels with the measurement.
+them slower. It is slowing down when, for ``RISE_S``, none of them found it faster and all of them found it slower. If
+neither has come within the time allowed, the verdict says so, or that there were too few steps to tell. The verdict
+travels with the measurement.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ CHUNK_S = 0.02
 LEAST_S = 0.3
 WINDOW = 4
 TOLERANCE = 0.05
+RISE_S = 1.0
 GROWTH = 1.05
 """A condition slows down if its blocks surely, by the 95 % interval over its processes, grow by more than this factor
 from the first third to the last: heat, a leak, a queue that grows. It has no throughput to average.
@@ -47,7 +49,7 @@ def is_steady(times: list[float]) -> bool:
 
 def warm_up(timed_steps: Callable[[int], float], limit_s: float) -> WarmUp:
     """Run steps until the rule is met or ``limit_s`` is spent; ``timed_steps(n)`` runs n and returns their seconds."""
-    done, chunk = WarmUp(), 1
+    done, chunk, rising_s = WarmUp(), 1, 0.0
     while done.seconds <= limit_s:
         seconds = timed_steps(chunk)
         if not seconds > 0:
@@ -55,12 +57,16 @@ def warm_up(timed_steps: Callable[[int], float], limit_s: float) -> WarmUp:
         done.steps += chunk
         done.seconds += seconds
         done.times.append(seconds / chunk)
+        rising_s = rising_s + seconds if _rises(done.times) else 0.0
         if done.seconds >= LEAST_S and is_steady(done.times):
             done.verdict = STEADY
             break
+        if rising_s >= RISE_S:
+            done.verdict = SLOWING
+            break
         chunk = max(1, round(CHUNK_S * chunk / seconds))
     else:
-        done.verdict = _why_not(done.times)
+        done.verdict = NOT_STEADY if len(done.times) > 2 * WINDOW else TOO_FEW
     return done
 
 
@@ -70,12 +76,6 @@ def growth(logs: list[float]) -> float | None:
     """
     third = len(logs) // 3
     return statistics.mean(logs[-third:]) - statistics.mean(logs[:third]) if third >= 2 else None
-
-
-def _why_not(times: list[float]) -> str:
-    if len(times) <= 2 * WINDOW:
-        return TOO_FEW
-    return SLOWING if _rises(times) else NOT_STEADY
 
 
 def _rises(times: list[float]) -> bool:
