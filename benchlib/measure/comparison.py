@@ -80,8 +80,8 @@ class Comparison:
         return pd.DataFrame([self._ratio_row(condition, role) for condition, role in rows])
 
     def slows_down(self, condition: Condition) -> bool:
-        """Do the condition's processes get slower: were most of them slowing down when the warm-up's time was over, or
-        do their blocks grow (``steady.GROWTH``), both as they are and, so that a drift of the machine does not count,
+        """Do the condition's processes get slower: were most of them slowing down when their warm-up ended, or do their
+        blocks grow (``steady.GROWTH``), both as they are and, so that a drift of the machine does not count,
         relative to the other conditions in the same rounds?
         """
         files: dict[str, list[Measurement]] = {}
