@@ -77,6 +77,7 @@ class Certificate(BaseModel):
     checks: list[Check] = []
     reason: str = ""
     attempts: int = 1  # to make it
+    inputs: dict[str, str] = {}  # hashes of what both were given: data, the order of the first epoch, initial weights
     neutralised: dict[str, Any] = {}  # hyperparameters and environment variables that were set for the gate only
 
     @property
@@ -104,12 +105,14 @@ def certify(
     found: Mapping[str, np.ndarray] | str,
     expected: Mapping[str, np.ndarray] | str,
     gate_environment: Mapping[str, str],
+    inputs: Mapping[str, str],
 ) -> Certificate:
     """Compare what a gated condition computed with what the reference did; a text in place of the arrays is a
-    worker's failure. ``gate_environment`` is what was set for the gate only.
+    worker's failure. ``gate_environment`` is what was set for the gate only, ``inputs`` the hashes of what both were
+    given.
     """
-    neutralised = {**workloads.load(condition.workload).gate, **gate_environment}
-    told = {"condition": condition, "reference": reference, "neutralised": neutralised}
+    neutralised = {**workloads.load(condition.workload).gate.hyperparameters, **gate_environment}
+    told = {"condition": condition, "reference": reference, "neutralised": neutralised, "inputs": dict(inputs)}
     for who, result in (("the condition", found), ("the reference", expected)):
         if isinstance(result, str):
             return Certificate(**told, reason=f"{who} failed: {result}")

@@ -238,7 +238,12 @@ class Lab:
         for condition in conditions:
             reference = gate.reference(condition)
             certificate = equivalence.certify(
-                condition, reference, found[condition.key], found[reference.key], gate.EXACT.get(condition.device, {})
+                condition,
+                reference,
+                found[condition.key],
+                found[reference.key],
+                gate.EXACT.get(condition.device, {}),
+                prepare_job(condition, INITIAL_SEED, self.inputs).hashes(),
             )
             before = self._certificate(condition)
             certificate = certificate.model_copy(update={"attempts": 1 + (before.attempts if before else 0)})

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
+
+from benchlib.data import files, translations
+
+
+def measure(metric: str, predictions: np.ndarray, data: Mapping[str, np.ndarray]) -> float:
+    """The value of ``metric`` for the predictions of the test samples of prepared ``data``."""
+    if metric == "bleu":
+        words, references = (files.lines(data[name]) for name in ("target_vocabulary", "test_references"))
+        return bleu([translations.sentence(row, words) for row in predictions], references)
+    return accuracy(predictions, data["test_labels"])
 
 
 def accuracy(predictions: np.ndarray, labels: np.ndarray) -> float:
-    """The share of predicted classes (n,) that equal the labels (n,): between 0 and 1."""
+    """The share of predicted classes that equal the labels, of the same shape: between 0 and 1. A label of -1 is none:
+    what was predicted there does not count.
+    """
     if predictions.shape != labels.shape:
         raise ValueError(f"{predictions.shape} predictions for {labels.shape} labels")
-    return float(np.mean(predictions == labels))
+    asked = labels >= 0
+    return float(np.mean(predictions[asked] == labels[asked]))
 
 
-METRICS = {"accuracy": accuracy}
-RANGES = {"accuracy": (0.0, 1.0)}
+def bleu(sentences: list[str], references: list[str]) -> float:
+    """BLEU of the corpus (Papineni et al. 2002), 0 to 100, by sacrebleu (Post 2018): tokens 13a, lower case."""
+    from sacrebleu.metrics import BLEU
+
+    return BLEU(lowercase=True).corpus_score(sentences, [references]).score
+
+
+RANGES = {"accuracy": (0.0, 1.0), "bleu": (0.0, 100.0)}
 """The values that a metric can have: a threshold outside can never be reached."""

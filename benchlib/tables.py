@@ -68,6 +68,8 @@ MEASURED = {
     "seconds_to_threshold": "time to threshold (s)",
     "seconds": "training time (s)",
     "epoch_s": "epoch (s)",
+    "first_epoch": "first epoch, compilation included (of the others' mean)",
+    "first_epoch_alone": "without (of the others' mean)",
     "half_width_median": "half width, median (%)",
     "half_width_largest": "half width, largest (%)",
 }

@@ -53,9 +53,14 @@ class Session(Protocol):
     def synchronize(self) -> None:
         """Wait until all queued work is done. What a clock reads after this includes all of it."""
 
-    def outputs(self, batch: Any, training: bool) -> np.ndarray:
-        """The model's outputs for a batch's inputs, without a step, in training or in evaluation behaviour (BN,
-        dropout).
+    def outputs(self, batch: Any, training: bool) -> tuple[np.ndarray, ...]:
+        """The model's outputs, one or more, for a batch's inputs, without a step, in training or in evaluation
+        behaviour (BN, dropout).
+        """
+
+    def predictions(self, batch: Any) -> np.ndarray:
+        """What the model, in evaluation behaviour, predicts for a batch's inputs: the classes of its first output, or
+        what ``predict`` of the workload's file says.
         """
 
     def gradients(self, batch: Any) -> dict[str, np.ndarray]:

@@ -15,7 +15,7 @@ from types import MappingProxyType, ModuleType
 
 import mindspore as ms
 import numpy as np
-from mindspore import Parameter, Tensor, nn
+from mindspore import Parameter, Tensor, nn, ops
 from mindspore.common.api import _pynative_executor
 
 from benchlib.errors import BenchlibError, unknown
@@ -27,8 +27,16 @@ DEVICES = ("cpu", "npu")
 
 _MIB = 2**20
 _TARGETS = {"cpu": "CPU", "npu": "Ascend"}
-_BATCH_NORM = {"gamma": "weight", "beta": "bias", "moving_mean": "running_mean", "moving_variance": "running_var"}
-_NAMES = {nn.BatchNorm2d: _BATCH_NORM}  # by type of cell: MindSpore's name to the workload's, where they differ
+_NAMES = {  # by type of cell: MindSpore's name to the workload's, where they differ
+    nn.BatchNorm2d: {
+        "gamma": "weight",
+        "beta": "bias",
+        "moving_mean": "running_mean",
+        "moving_variance": "running_var",
+    },
+    nn.Embedding: {"embedding_table": "weight"},
+    nn.LayerNorm: {"gamma": "weight", "beta": "bias"},
+}
 _ISA = {  # oneDNN's numbers, see dnnl_cpu_isa_t in its manual
     0x1: "SSE41",
     0x3: "AVX",
@@ -72,7 +80,10 @@ class Session:
         """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for MindSpore."""
         self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
         self._trains = workload.kind == "training"
-        self._model = model = module.build(values).set_train()
+        self._module, self._values, self._targets = module, values, workload.targets
+        self._model = model = module.build(values)
+        self._training = not workload.evaluates
+        model.set_train(self._training)
         found = _named_parameters(model)
         check_weights(
             f"{workload.name} in mindspore", self._shapes, {name: weight.shape for name, weight in found.items()}
@@ -83,21 +94,26 @@ class Session:
 
         # What jit compiles below is a ``def`` of its own each, because MindSpore reads their source.
         if self._trains:
-            optimizer = module.optimizer(model, values, learning_rate)
-            self._optimizer_state = _initial(set(optimizer.get_parameters()) - set(found.values()))
+            self._optimizer = optimizer = module.optimizer(model, values, learning_rate)
+            rates = [group["lr"] for group in getattr(optimizer, "param_groups", [])]  # get_parameters() has them not
+            self._optimizer_state = _initial({*optimizer.get_parameters(), *rates} - set(found.values()))
+            clip = values.get("clip")
 
-            def loss(inputs, labels):
-                return module.loss(model, (inputs, labels))
+            def loss(*batch):
+                return module.loss(model, batch)
 
             loss_and_gradients = ms.value_and_grad(loss, None, optimizer.parameters)
+            of_trained = ms.value_and_grad(loss, None, ms.ParameterTuple(self._trained.values()))
 
-            def step(inputs, labels):
-                value, gradients = loss_and_gradients(inputs, labels)
+            def step(*batch):
+                value, gradients = loss_and_gradients(*batch)
+                if clip is not None:
+                    gradients = ops.clip_by_global_norm(gradients, clip)
                 optimizer(gradients)
                 return value
 
-            def gradients(inputs, labels):
-                return loss_and_gradients(inputs, labels)[1]
+            def gradients(*batch):
+                return of_trained(*batch)[1]
 
         else:
             output_and_gradients = ms.value_and_grad(
@@ -125,6 +141,8 @@ class Session:
             parameter.copy_(Tensor(weights[name]))
         for parameter, value in self._optimizer_state:
             parameter.copy_(Tensor(value))
+        schedule = getattr(self._module, "schedule", None)
+        self._schedule = schedule(self._optimizer, self._values) if schedule else None
 
     def weights(self) -> dict[str, np.ndarray]:
         """The model's state now, as float32 copies."""
@@ -132,14 +150,18 @@ class Session:
         parameters = self._trained | self._untrained
         return {name: self.to_numpy(parameters[name]) for name in self._shapes}
 
-    def put(self, arrays: tuple[np.ndarray, np.ndarray]) -> tuple[Tensor, Tensor]:
-        """A batch on the device: (images, labels int32), or (input, gradient of the output)."""
-        inputs, second = arrays
-        return Tensor(inputs), Tensor(second)
+    def put(self, arrays: tuple[np.ndarray, ...]) -> tuple[Tensor, ...]:
+        """A batch on the device: the sample's arrays, whole numbers as int32; or (input, gradient of the output)."""
+        return tuple(Tensor(array) for array in arrays)
 
-    def step(self, batch: tuple[Tensor, Tensor]) -> Tensor:
+    def step(self, batch: tuple[Tensor, ...]) -> Tensor:
         """Queue one step; return its loss (an operator: its output)."""
-        return self._step(*batch) if self._trains else self._step(*batch)[0]
+        if not self._trains:
+            return self._step(*batch)[0]
+        loss = self._step(*batch)
+        if self._schedule:
+            self._schedule.step()
+        return loss
 
     def synchronize(self) -> None:
         """Wait until all queued work is done.
@@ -149,18 +171,23 @@ class Session:
         # mindspore.runtime.synchronize(), the public way to this wait, refuses the CPU: its first call returns at once.
         _pynative_executor.sync()
 
-    def outputs(self, batch: tuple[Tensor, Tensor], training: bool) -> np.ndarray:
+    def outputs(self, batch: tuple[Tensor, ...], training: bool) -> tuple[np.ndarray, ...]:
         """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
-        with self._untrained_kept():
-            if not self._trains and training:
-                return self.to_numpy(self.step(batch))  # an operator's step is its output, so this is what is measured
-            self._model.set_train(training)
-            try:
-                return self.to_numpy(self._model(batch[0]))
-            finally:
-                self._model.set_train()
+        if not self._trains and training:
+            with self._untrained_kept():
+                return (self.to_numpy(self.step(batch)),)  # an operator's step is its output: this is what is measured
+        with self._untrained_kept(), self._behaving(training):
+            found = self._model(*batch[: -self._targets])
+            return tuple(map(self.to_numpy, found if isinstance(found, tuple) else (found,)))
 
-    def gradients(self, batch: tuple[Tensor, Tensor]) -> dict[str, np.ndarray]:
+    def predictions(self, batch: tuple[Tensor, ...]) -> np.ndarray:
+        """What the model predicts for a batch's inputs, in evaluation behaviour."""
+        if not hasattr(self._module, "predict"):
+            return self.outputs(batch, training=False)[0].argmax(axis=-1)
+        with self._behaving(training=False):
+            return self._module.predict(self._model, batch[: -self._targets]).asnumpy()
+
+    def gradients(self, batch: tuple[Tensor, ...]) -> dict[str, np.ndarray]:
         """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
         with self._untrained_kept():
             names, gradients = [*self._trained], self._gradients(*batch)
@@ -209,6 +236,14 @@ class Session:
             onednn.dnnl_version.restype = ctypes.POINTER(ctypes.c_int * 3)  # major, minor, patch
             versions["onednn"] = ".".join(map(str, onednn.dnnl_version().contents))
         return versions
+
+    @contextmanager
+    def _behaving(self, training: bool) -> Iterator[None]:
+        self._model.set_train(training)
+        try:
+            yield
+        finally:
+            self._model.set_train(self._training)
 
     @contextmanager
     def _untrained_kept(self) -> Iterator[None]:

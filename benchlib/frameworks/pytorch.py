@@ -10,6 +10,7 @@ the clock, and compiling them too would cost every process another 15 seconds or
 
 from __future__ import annotations
 
+import copy
 import importlib
 import re
 from collections.abc import Iterator, Mapping
@@ -49,7 +50,10 @@ class Session:
         """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for PyTorch."""
         self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
         self._trains = workload.kind == "training"
-        self._model = module.build(values).to(self._device, memory_format=self._layout).train()
+        self._module, self._values, self._targets = module, values, workload.targets
+        self._model = module.build(values).to(self._device, memory_format=self._layout)
+        self._training = not workload.evaluates
+        self._model.train(self._training)
         self._trained = dict(self._model.named_parameters())
         buffers = dict(self._model.named_buffers())
         self._untrained = {name: tensor for name, tensor in buffers.items() if not name.endswith("num_batches_tracked")}
@@ -57,11 +61,13 @@ class Session:
         check_weights(f"{workload.name} in pytorch", self._shapes, found)
         if self._trains:
 
-            def loss(batch: tuple[Tensor, Tensor]) -> Tensor:
+            def loss(batch: tuple[Tensor, ...]) -> Tensor:
                 return module.loss(self._model, batch)
 
             self._loss = torch.compile(loss, dynamic=False) if self._graph else loss
             self._optimizer = module.optimizer(self._model, values, learning_rate)
+            self._start = copy.deepcopy(self._optimizer.state_dict())
+            self._clip = values.get("clip")
         else:
             self._operator = torch.compile(self._model, dynamic=False) if self._graph else self._model
             self._backward = values["passes"] == "forward+backward"
@@ -73,27 +79,34 @@ class Session:
             for name, tensor in (self._trained | self._untrained).items():
                 tensor.copy_(torch.tensor(weights[name]))
         if self._trains:
-            self._optimizer.state.clear()
+            self._optimizer.load_state_dict(self._start)
+            schedule = getattr(self._module, "schedule", None)
+            self._schedule = schedule(self._optimizer, self._values) if schedule else None
 
     def weights(self) -> dict[str, np.ndarray]:
         """The model's state now, as float32 copies."""
         tensors = self._trained | self._untrained
         return {name: self.to_numpy(tensors[name]) for name in self._shapes}
 
-    def put(self, arrays: tuple[np.ndarray, np.ndarray]) -> tuple[Tensor, Tensor]:
-        """A batch on the device: (images, labels int64), or (input, gradient of the output)."""
-        inputs, second = (self._placed(torch.tensor(array, device=self._device)) for array in arrays)
+    def put(self, arrays: tuple[np.ndarray, ...]) -> tuple[Tensor, ...]:
+        """A batch on the device: the sample's arrays, whole numbers as int64; or (input, gradient of the output)."""
+        tensors = [self._placed(torch.tensor(array, device=self._device)) for array in arrays]
         if self._trains:
-            return inputs, second.long()
-        return inputs.requires_grad_(), second
+            return tuple(tensor if tensor.is_floating_point() else tensor.long() for tensor in tensors)
+        inputs, gradient = tensors
+        return inputs.requires_grad_(), gradient
 
-    def step(self, batch: tuple[Tensor, Tensor]) -> Tensor:
+    def step(self, batch: tuple[Tensor, ...]) -> Tensor:
         """Queue one step; return its loss (an operator: its output)."""
         if self._trains:
             self._optimizer.zero_grad(set_to_none=True)
             loss = self._loss(batch)
             loss.backward()
+            if self._clip is not None:
+                torch.nn.utils.clip_grad_norm_(self._model.parameters(), self._clip)
             self._optimizer.step()
+            if self._schedule:
+                self._schedule.step()
             return loss.detach()
         if self._backward:
             return self._output_and_gradients(batch)[0]
@@ -105,19 +118,24 @@ class Session:
         if self._device.type != "cpu":
             torch.accelerator.synchronize()
 
-    def outputs(self, batch: tuple[Tensor, Tensor], training: bool) -> np.ndarray:
+    def outputs(self, batch: tuple[Tensor, ...], training: bool) -> tuple[np.ndarray, ...]:
         """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
-        with self._untrained_kept():
-            if not self._trains and training:
-                return self.to_numpy(self.step(batch))  # an operator's step is its output, so this is what is measured
-            self._model.train(training)
-            try:
-                with torch.no_grad():
-                    return self.to_numpy(self._model(batch[0]))
-            finally:
-                self._model.train()
+        if not self._trains and training:
+            with self._untrained_kept():
+                return (self.to_numpy(self.step(batch)),)  # an operator's step is its output: this is what is measured
+        with self._untrained_kept(), self._behaving(training):
+            with torch.no_grad():
+                found = self._model(*batch[: -self._targets])
+            return tuple(map(self.to_numpy, found if isinstance(found, tuple) else (found,)))
 
-    def gradients(self, batch: tuple[Tensor, Tensor]) -> dict[str, np.ndarray]:
+    def predictions(self, batch: tuple[Tensor, ...]) -> np.ndarray:
+        """What the model predicts for a batch's inputs, in evaluation behaviour."""
+        if not hasattr(self._module, "predict"):
+            return self.outputs(batch, training=False)[0].argmax(axis=-1)
+        with self._behaving(training=False), torch.no_grad():
+            return self._module.predict(self._model, batch[: -self._targets]).cpu().numpy()
+
+    def gradients(self, batch: tuple[Tensor, ...]) -> dict[str, np.ndarray]:
         """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
         with self._untrained_kept():
             if self._trains:
@@ -196,6 +214,14 @@ class Session:
         output = self._operator(inputs)
         gradients = torch.autograd.grad(output, [inputs, *self._trained.values()], gradient)
         return output.detach(), gradients
+
+    @contextmanager
+    def _behaving(self, training: bool) -> Iterator[None]:
+        self._model.train(training)
+        try:
+            yield
+        finally:
+            self._model.train(self._training)
 
     @contextmanager
     def _untrained_kept(self) -> Iterator[None]:

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 
+from benchlib import metrics
 from benchlib.data import files
 from benchlib.measure import record
 from benchlib.measure.disturbance import Watch
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
 from benchlib.measure.sampler import Sampler
-from benchlib.metrics import METRICS
 from benchlib.results import Block, Epoch, Measurement
 from benchlib.validation import Strict
 from benchlib.workloads import load
@@ -92,9 +91,5 @@ def _epoch(measurement: Measurement, worker: WorkerProcess, job: Job, sampler: S
     measurement.trace = sampler.trace
     predictions = worker.scratch / "predictions.npy"
     worker.ask("predict", file=str(predictions))
-    metric = METRICS[load(job.condition.workload).metric](np.load(predictions), _labels(job.data))
+    metric = metrics.measure(load(job.condition.workload).metric, np.load(predictions), files.arrays(job.data))
     return Epoch(epoch=number, wall_s=sum(block.wall_s for block in blocks), loss=loss, metric=metric)
-
-
-def _labels(data: Path) -> np.ndarray:
-    return files.arrays(data)["test_labels"]

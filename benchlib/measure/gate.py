@@ -16,7 +16,7 @@ from benchlib.condition import Condition
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
 
-BATCH_SIZE = 4  # at most: so small that most trials meet no kink (see ``equivalence``), and quick everywhere
+BATCH_SIZE = 4  # at most, unless the workload says otherwise; most trials then meet no kink (see ``equivalence``)
 STEPS = 3  # of a trial: momentum shows from the second on
 
 EXACT = {"cuda": {"NVIDIA_TF32_OVERRIDE": "0"}}
@@ -29,13 +29,13 @@ EXACT_REASON = "so that rounding to TF32 does not hide another model"
 
 def gated(condition: Condition) -> Condition:
     """The condition as the gate runs it: what its workload has to neutralise neutralised, a small batch, the
-    workload's own learning rate.
+    workload's own learning rate unless it says otherwise for this.
     """
     workload = workloads.load(condition.workload)
     return condition.but(
-        hyperparameters={**condition.hyperparameters, **workload.gate},
-        batch_size=min(condition.batch_size, BATCH_SIZE),
-        learning_rate=workload.learning_rate,
+        hyperparameters={**condition.hyperparameters, **workload.gate.hyperparameters},
+        batch_size=workload.gate.batch_size or min(condition.batch_size, BATCH_SIZE),
+        learning_rate=workload.gate.learning_rate or workload.learning_rate,
         threads=None,
         without=[],
     )
@@ -92,6 +92,7 @@ def _computed(jobs: list[Job], patience_s: float) -> dict[str, dict[str, np.ndar
 def _of_condition(worker: WorkerProcess, job: Job) -> dict[str, np.ndarray]:
     worker.ask("build", **job.document())
     file = worker.scratch / "computed.npz"
-    worker.ask("check", steps=STEPS, file=str(file))
+    trials = workloads.load(job.condition.workload).gate.trials
+    worker.ask("check", steps=STEPS, trials=trials, file=str(file))
     with np.load(file) as arrays:
         return dict(arrays)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchlib import knobs
+from benchlib import knobs, workloads
 from benchlib.condition import Condition
 from benchlib.data import files
+from benchlib.data.batches import Batches
 from benchlib.data.prepare import prepare
 from benchlib.data.weights import prepare_weights
 from benchlib.measure import machine
@@ -41,6 +42,14 @@ class Job:
             "weights": str(self.weights),
             "seed": self.seed,
         }
+
+    def hashes(self) -> dict[str, str]:
+        """Of what a worker is given: ``data``, ``order`` of its first epoch (empty for an operator), ``weights``."""
+        workload = workloads.load(self.condition.workload)
+        order = ""
+        if workload.kind != "operator":
+            order = Batches(self.data, self.condition.batch_size, self.seed, workload.fields).order_digest()
+        return {"data": files.digest(self.data), "order": order, "weights": files.digest(self.weights)}
 
     def depends_on(self, procedure: str) -> dict[str, Any]:
         """All that a number got by ``procedure`` (see ``machine.code_files``) depends on, but for chance: a part of

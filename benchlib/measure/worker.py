@@ -100,7 +100,7 @@ class Worker:
     ) -> dict[str, Any]:
         self.workload = workloads.load(workload)
         module = importlib.import_module(f"benchlib.workloads.{workload}.{self.framework}")
-        self.batches = Batches(Path(data), batch_size, seed)
+        self.batches = Batches(Path(data), batch_size, seed, self.workload.fields)
         self.batch_size = batch_size
         self.initial = {name: np.array(array) for name, array in files.arrays(Path(weights)).items()}
         self.session.build(self.workload, module, values, learning_rate)
@@ -144,19 +144,18 @@ class Worker:
         return {"loss": float(np.mean(losses))}
 
     def do_predict(self, file: str) -> dict[str, Any]:
-        """The class that the model predicts for every test input, in order."""
+        """What the model predicts for every test sample (classes; of a graph: for each node; words), in order."""
         predicted = []
-        for inputs, real in self.batches.test(self.batch_size):
-            batch = self.session.put((inputs, np.zeros(len(inputs), np.int32)))
-            predicted.append(self.session.outputs(batch, training=False)[:real].argmax(axis=1))
+        for arrays, real in self.batches.test(self.batch_size):
+            predicted.append(self.session.predictions(self.session.put(arrays))[:real])
         np.save(file, np.concatenate(predicted).astype(np.int32))
         return {}
 
-    def do_check(self, steps: int, file: str) -> dict[str, Any]:
+    def do_check(self, steps: int, trials: int | None, file: str) -> dict[str, Any]:
         """What the equivalence gate compares, for this session's model: see ``benchlib.measure.check``."""
         from benchlib.measure import check  # here, so that a change to the gate leaves what was measured valid
 
-        np.savez(file, **check.computed(self.session, self.workload, self.initial, self.ready, steps))
+        np.savez(file, **check.computed(self.session, self.workload, self.initial, self.ready, steps, trials))
         return {}
 
     def do_planted(self, seconds: float, takes: int) -> dict[str, Any]:

@@ -60,8 +60,11 @@ class Weight:
     """One array of a model's initial state: its shape, and how it is drawn (see ``benchlib.data.weights``)."""
 
     shape: tuple[int, ...]
-    init: str  # "glorot_uniform", "zeros", "ones", "normal"
+    init: str  # "glorot_uniform", "uniform", "zeros", "ones", "normal", "constant"
     fan: tuple[int, int] | None = None  # (fan_in, fan_out), for glorot_uniform
+    limit: float | None = None  # of the absolute values, for uniform
+    deviation: float = 1.0  # standard deviation, for normal
+    value: float = 0.0  # for constant
     trained: bool = True  # False: state that is not trained, such as a running mean
 
 
@@ -76,19 +79,37 @@ class Work:
         return Work(factor * self.multiply_adds, factor * self.least_bytes)
 
 
-def taps(size: int, kernel: int, padding: int) -> int:
-    """Multiply-adds of a convolution along one dimension, stride 1, for one pair of channels: those with the padding,
-    which is 0, are no work.
+def taps(size: int, kernel: int, padding: int, stride: int = 1) -> int:
+    """Multiply-adds of a convolution along one dimension for one pair of channels: those with the padding, which is 0,
+    are no work.
 
-    >>> taps(4, 3, 1), taps(4, 3, 0)
-    (10, 6)
+    >>> taps(4, 3, 1), taps(4, 3, 0), taps(4, 3, 1, stride=2)
+    (10, 6, 5)
     """
-    outputs = size + 2 * padding - kernel + 1
-    return sum(0 <= place + padding - tap < outputs for place in range(size) for tap in range(kernel))
+    starts = range(-padding, size + padding - kernel + 1, stride)
+    return sum(0 <= start + tap < size for start in starts for tap in range(kernel))
 
 
 BACKWARD = 3.0
 """Work of forward and backward over that of forward: the gradients of inputs and of weights each cost about as much."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What the equivalence gate sets for a workload, and how it looks at it: see ``benchlib.measure.gate``.
+
+    A hyperparameter is set to what two frameworks can agree on to the last digits, or to what shows a difference that
+    its usual value would hide.
+    """
+
+    settings: Mapping[str, tuple[Any, str]] = field(default_factory=dict)  # hyperparameters: value, and why
+    batch_size: int | None = None  # None: the gate's own, which is small
+    learning_rate: float | None = None  # None: the workload's own
+    trials: int | None = None  # None: as many as there are batches, which is enough for a model with kinks
+
+    @property
+    def hyperparameters(self) -> dict[str, Any]:
+        return {name: value for name, (value, _) in self.settings.items()}
 
 
 @dataclass(frozen=True)
@@ -99,7 +120,7 @@ class Workload:
     forward, or forward and backward from a given gradient of its output). ``weights(values)`` gives the model's
     initial state by PyTorch's names, in order. ``inputs(values, batch_size, rng)`` draws one batch of an operator:
     (input, gradient of the output). ``gate`` is what has to be neutralised before two frameworks can agree to the
-    last digits, with the reason in ``gate_reason``.
+    last digits, and why.
     """
 
     name: str
@@ -113,9 +134,16 @@ class Workload:
     learning_rate: float | None = None  # None: nothing is trained
     metric: str | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)  # by data set
-    gate: Mapping[str, Any] = field(default_factory=dict)
-    gate_reason: str = ""
+    gate: Gate = field(default_factory=Gate)
     unit: str = "images"  # what a sample is
+    data_values: Mapping[str, Values] = field(
+        default_factory=dict
+    )  # hyperparameters that a data set settles, by its name
+    data_defaults: Mapping[str, Values] = field(default_factory=dict)  # and those that it only suggests
+    pads_before: bool = False  # sequences: is what is too short filled up before its first token, or after its last?
+    fields: tuple[str, ...] = ("inputs", "labels")  # the arrays of a sample in the order of a batch, labels last
+    targets: int = 1  # how many of the fields, the last ones, are for the loss only: the model does not see them
+    evaluates: bool = False  # does a step see the model in evaluation behaviour, and not in training's?
     convolutions: bool = False  # does it convolve? Some knobs are for that alone
     inputs: Callable[[Values, int, np.random.Generator], tuple[np.ndarray, ...]] | None = None
     work: Callable[[Values], Work] | None = None  # of a sample's forward pass

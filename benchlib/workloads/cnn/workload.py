@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload, taps
+from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload, taps
+from benchlib.workloads.neutral import DROPOUT_OFF
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -68,6 +69,5 @@ WORKLOAD = Workload(
     learning_rate=0.01,
     metric="accuracy",
     thresholds={"cifar10": 0.60, "digits": 0.95},
-    gate={"conv_dropout": 0.0, "dense_dropout": 0.0},
-    gate_reason="dropout masks come from each framework's own generator and never agree, so dropout is off for this",
+    gate=Gate({"conv_dropout": DROPOUT_OFF, "dense_dropout": DROPOUT_OFF}),
 )

@@ -1,0 +1,22 @@
+"""What the equivalence gate sets in several workloads, as (value, why): see ``benchlib.workloads.Gate``."""
+
+from __future__ import annotations
+
+DROPOUT_OFF = (0.0, "dropout masks come from each framework's own generator and never agree: it is off for this")
+LARGE_EPSILON = (
+    1e-3,
+    "Adam divides a small gradient by its own size, so the last digit of one that is almost 0 decides an update: a "
+    "large epsilon prevents that",
+)
+LARGE_DECAY = (1.0, "three steps with the usual one would not show whether all weights decay, or only some")
+NORM_BIAS = (
+    2.0,
+    "batch normalisation over few numbers and ReLU, dozens of times, make rounding grow: from the initial state, "
+    "PyTorch's outputs in fp32 differ from its own in fp64 by 1e-5 to 1e-3, its gradients by up to 0.2 "
+    "(benchmarks/conditioning.py); with this bias few numbers lie near ReLU's kink, and a batch of 16 images gives the "
+    "normalisation more to go on",
+)
+CAREFUL_RATE = 0.001
+"""Learning rate of the gate for deep convolutional models: at a usual one, three steps carry them past kinks, where
+even PyTorch's eager and graph mode part.
+"""
