@@ -26,6 +26,53 @@ _DATA_SETS = {
         "16 and 8 pixels are averages over 2x2 and 4x4 areas; no augmentation.",
         50_000,
     ),
+    "cora": _DataSet(
+        "Cora",
+        "Cora: one graph of 2,708 papers in 7 classes, with 1,433 words each and 5,278 citations; Planetoid's split "
+        "(Yang et al. 2016), of which 140 papers are trained on and 1,000 tested; the 500 for validation are not used.",
+        1,
+    ),
+    "imdb": _DataSet(
+        "IMDB",
+        "IMDB: 25,000 film reviews for training and 25,000 for testing, half of them positive (Maas et al. 2011); "
+        "words are lower-case runs of letters, digits and apostrophes, the vocabulary is that of the training reviews.",
+        25_000,
+    ),
+    "digits_sequence": _DataSet(
+        "digits as sequences",
+        "digits_sequence: scikit-learn's handwritten digits read pixel by pixel, as up to 64 tokens of 17 greys; 1,437 "
+        "for training and 360 for testing. It stands in for texts, and says nothing about them.",
+        1_437,
+    ),
+    "digits_graph": _DataSet(
+        "digits as a graph",
+        "digits_graph: scikit-learn's 1,797 handwritten digits as nodes, joined to the 6 nearest of them by their 64 "
+        "pixels; 20 of each class are trained on, the rest is tested. It stands in for Cora, and says nothing of it.",
+        1,
+    ),
+    "multi30k": _DataSet(
+        "Multi30k",
+        "Multi30k: 29,000 descriptions of pictures in English and French for training and 1,000 for testing "
+        "(test_2016_flickr), task 1 (Elliott et al. 2016, 2017); lower case, words outside the vocabulary are unknown.",
+        29_000,
+    ),
+    "number_names": _DataSet(
+        "names of numbers",
+        "number_names: numbers in English and French words, made by num2words; 4,000 for training and 500 for testing, "
+        "drawn below a million. It stands in for a translation task, and says nothing about one.",
+        4_000,
+    ),
+    "pydoc": _DataSet(
+        "Python's help texts",
+        "pydoc: the topics of Python's own help, about 0.46 MB of technical English; a tenth of them is tested. It "
+        "stands in for a text corpus, and its accuracies say nothing about one.",
+        None,
+    ),
+    "text": _DataSet(
+        "a text of yours",
+        "text: the user's own text files; a tenth of their documents is tested.",
+        None,
+    ),
     "digits": _DataSet(
         "digits",
         "digits: 8x8 grey images of handwritten digits that come with scikit-learn, 1,437 for training and 360 for "

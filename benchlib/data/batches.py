@@ -16,15 +16,19 @@ from benchlib.errors import BenchlibError
 
 
 class Batches:
-    """The batches of the prepared data in ``folder`` (see ``benchlib.data.prepare``).
+    """The batches of the prepared data in ``folder`` (see ``benchlib.data.prepare``): tuples of the arrays that
+    ``fields`` name, labels last.
 
     Epoch n of seed s has the order ``np.random.default_rng([s, n]).permutation(N)`` over the N training samples. The
     last incomplete batch of an epoch is dropped, so every step has ``batch_size`` samples. Arrays that are handed out
     are copies, C-contiguous, and own their memory.
     """
 
-    def __init__(self, folder: Path, batch_size: int, seed: int) -> None:
+    def __init__(
+        self, folder: Path, batch_size: int, seed: int, fields: tuple[str, ...] = ("inputs", "labels")
+    ) -> None:
         self._arrays = files.arrays(folder)
+        self._fields = fields
         self._folder = folder
         self._seed = seed
         self._epoch, self._order = -1, np.empty(0, dtype=np.int64)
@@ -45,17 +49,14 @@ class Batches:
             )
         return self.samples // self.batch_size
 
-    def batch(self, epoch: int, position: int) -> tuple[np.ndarray, np.ndarray]:
-        """Batch ``position`` (from 0) of ``epoch``.
-
-        Returns inputs float32 (batch_size, channels, height, width) and labels int32 (batch_size,).
-        """
+    def batch(self, epoch: int, position: int) -> tuple[np.ndarray, ...]:
+        """Batch ``position`` (from 0) of ``epoch``: an array (batch_size, ...) of each field, float32 or int32."""
         if not 0 <= position < self.steps_per_epoch:
             raise IndexError(f"batch {position} of epoch {epoch}: there are {self.steps_per_epoch}")
         chosen = self.order(epoch)[position * self.batch_size : (position + 1) * self.batch_size]
-        return self._array("train_inputs")[chosen], self._array("train_labels")[chosen]
+        return tuple(self._array(f"train_{field}")[chosen] for field in self._fields)
 
-    def epoch(self, epoch: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def epoch(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:
         """The batches of ``epoch``, in order."""
         for position in range(self.steps_per_epoch):
             yield self.batch(epoch, position)
@@ -73,16 +74,16 @@ class Batches:
             hashed.update(self.order(epoch).astype("<i8").tobytes())
         return hashed.hexdigest()[:16]
 
-    def test(self, batch_size: int) -> Iterator[tuple[np.ndarray, int]]:
-        """The test inputs in order, as (inputs of exactly ``batch_size``, how many of them are real).
+    def test(self, batch_size: int) -> Iterator[tuple[tuple[np.ndarray, ...], int]]:
+        """The test samples in order, as (batch of exactly ``batch_size``, how many of it are real).
 
-        The last batch is filled up by repeating its last sample: graph modes compile for one shape. Labels:
-        ``test_labels``.
+        The last batch is filled up by repeating its last sample: graph modes compile for one shape.
         """
-        inputs = self._array("test_inputs")
-        for start in range(0, len(inputs), batch_size):
-            real = min(batch_size, len(inputs) - start)
-            yield inputs[np.minimum(np.arange(start, start + batch_size), len(inputs) - 1)], real
+        count = len(self._array("test_labels"))
+        for start in range(0, count, batch_size):
+            chosen = np.minimum(np.arange(start, start + batch_size), count - 1)
+            batch = tuple(self._array(f"test_{field}")[chosen] for field in self._fields)
+            yield batch, min(batch_size, count - start)
 
     def operator_batches(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """The batches of an operator: (input, gradient of the output) each, float32."""

@@ -6,12 +6,9 @@ are read too: where their bytes are not the original's, that is said beside ever
 
 from __future__ import annotations
 
-import codecs
-import functools
 import hashlib
 import io
 import os
-import pickle
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,12 +16,13 @@ from pathlib import Path
 
 import numpy as np
 
+from benchlib.data import downloads, pickles
+from benchlib.data.downloads import VARIABLE, Original
 from benchlib.data.images import Images
 from benchlib.errors import BenchlibError
-from benchlib.progress import Progress
 
-URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
 ARCHIVE = "cifar-10-python.tar.gz"
+URL = f"https://www.cs.toronto.edu/~kriz/{ARCHIVE}"
 ARCHIVE_MD5 = "c58f30108f718f92721af3b95e74349a"
 FOLDER = "cifar-10-batches-py"
 BATCHES_MD5 = {
@@ -36,7 +34,6 @@ BATCHES_MD5 = {
     "test_batch": "40351d587109b95175f43aff81a1287e",
 }
 PER_BATCH = 10_000
-VARIABLE = "BENCHLIB_DATA"
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ def load() -> Images:
     Raises a BenchlibError that names the file, what was expected and what to do, for a file that is missing, cut or
     altered.
     """
-    found = _found(_place() or _download())
+    found = _found(_place() or downloads.download(Original(ARCHIVE, URL, "md5", ARCHIVE_MD5), "CIFAR-10", "digits"))
     batches = {}
     for name, content in _contents(found.path):
         batches[name] = _batch(content, f"{found.path}{os.sep}{name}")
@@ -87,10 +84,10 @@ def load() -> Images:
 
 def _place() -> Path | None:
     """The archive or else the folder of batches that ``BENCHLIB_DATA`` offers; None if it names no folder."""
-    named = os.environ.get(VARIABLE)
-    if not named:
+    named = downloads.offered()
+    if named is None:
         return None
-    for place in (Path(named) / ARCHIVE, Path(named) / FOLDER):
+    for place in (named / ARCHIVE, named / FOLDER):
         if place.exists():
             return place
     raise BenchlibError(
@@ -100,48 +97,10 @@ def _place() -> Path | None:
     )
 
 
-def _download() -> Path:
-    """The archive from its home, kept in the user's cache."""
-    import pooch
-
-    cache = Path(pooch.os_cache("benchlib"))
-    downloader = pooch.HTTPDownloader(progressbar=_Steps(), chunk_size=2**16)
-    try:
-        return Path(pooch.retrieve(URL, f"md5:{ARCHIVE_MD5}", fname=ARCHIVE, path=cache, downloader=downloader))
-    except (OSError, ValueError) as error:  # no network, no space; what arrived is not the archive
-        raise BenchlibError(
-            f"{URL}: CIFAR-10 could not be downloaded to {cache}: {error}; download it in another way, put "
-            f"it into a folder and let {VARIABLE} name that folder, or use data: digits, which needs no download"
-        ) from error
-
-
-class _Steps:
-    """A download as pooch tells of it, shown as 20 steps; a file that is there already shows none."""
-
-    total = 0  # bytes; pooch sets it
-
-    def __init__(self) -> None:
-        self._bytes = 0
-        self._progress: Progress | None = None
-
-    def update(self, count: int) -> None:
-        if self._progress is None:
-            self._progress = Progress(20, f"downloading {ARCHIVE}").__enter__()
-        self._bytes += count
-        while self._progress.done < min(20, 20 * self._bytes // max(self.total, 1)):
-            self._progress.step()
-
-    def reset(self) -> None:
-        self._bytes = 0
-
-    def close(self) -> None:
-        self._progress.__exit__(None)
-
-
 def _found(place: Path) -> _Found:
     """Make sure of the bytes at ``place``."""
     if place.name == ARCHIVE:
-        md5 = _md5(place)
+        md5 = downloads.hash_of(place, "md5")
         if md5 != ARCHIVE_MD5:
             raise BenchlibError(
                 f"{place}: not the original archive of CIFAR-10: its md5 is {md5} ({place.stat().st_size:,} bytes), "
@@ -152,7 +111,7 @@ def _found(place: Path) -> _Found:
         if not (place / name).is_file():
             expected = ", ".join(BATCHES_MD5)
             raise BenchlibError(f"{place / name}: this file of CIFAR-10 is missing; expected: {expected}; {_remedy()}")
-    found = {name: _md5(place / name) for name in BATCHES_MD5}
+    found = {name: downloads.hash_of(place / name, "md5") for name in BATCHES_MD5}
     other = [name for name in BATCHES_MD5 if found[name] != BATCHES_MD5[name]]
     if not other:
         return _Found(place, "original", "")
@@ -186,7 +145,7 @@ def _contents(place: Path) -> Iterator[tuple[str, io.BufferedIOBase]]:
 def _batch(file: io.BufferedIOBase, where: str) -> tuple[np.ndarray, np.ndarray]:
     """One batch: images (n, 32, 32, 3) and labels (n,)."""
     try:
-        content = _Unpickler(file, encoding="bytes").load()
+        content = pickles.load(file, "CIFAR-10", "bytes", {})
         pixels, labels = content[b"data"], np.array(content[b"labels"])
     except BenchlibError as error:
         raise BenchlibError(f"{where}: {error}; {_remedy()}") from None
@@ -213,43 +172,3 @@ def _batch(file: io.BufferedIOBase, where: str) -> tuple[np.ndarray, np.ndarray]
 
 def _remedy() -> str:
     return f"get the original again from {URL} (md5 {ARCHIVE_MD5}) and replace what is there"
-
-
-def _latin1(text: str, encoding: str) -> bytes:
-    if encoding != "latin1":
-        raise BenchlibError(
-            f"its pickle asks for the encoding {encoding!r}, which no file of CIFAR-10 needs: it was refused"
-        )
-    return codecs.encode(text, "latin1")
-
-
-_ADMITTED = {
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): np.dtype,
-    ("numpy.core.multiarray", "_reconstruct"): np.core.multiarray._reconstruct,
-    ("numpy._core.multiarray", "_reconstruct"): np.core.multiarray._reconstruct,  # written by numpy 2
-    ("_codecs", "encode"): _latin1,  # how Python 3 writes bytes in the original's pickle protocol
-}
-
-
-class _Unpickler(pickle.Unpickler):
-    """Reads arrays, lists, numbers and bytes, and refuses all else: a pickle can ask for any code to be run."""
-
-    def find_class(self, module: str, name: str) -> object:
-        if (module, name) not in _ADMITTED:
-            raise BenchlibError(
-                f"its pickle asks for {module}.{name}, which no file of CIFAR-10 needs: it was refused, not run"
-            )
-        return _ADMITTED[module, name]
-
-
-def _md5(path: Path) -> str:
-    status = path.stat()
-    return _hashed(str(path), status.st_size, status.st_mtime_ns)
-
-
-@functools.lru_cache(maxsize=32)
-def _hashed(path: str, size: int, modified_ns: int) -> str:
-    """The md5 of a file, read again only when size or time of change differ."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "md5").hexdigest()

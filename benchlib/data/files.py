@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,16 @@ def check(folder: Path) -> None:
 def about(folder: Path) -> dict[str, Any]:
     """What the arrays of ``folder`` are, as their writer said."""
     return _index(folder)["about"]
+
+
+def text(lines: Iterable[str]) -> np.ndarray:
+    """Lines as an array that a folder can hold, uint8; :func:`lines` gives them back."""
+    return np.frombuffer("\n".join(lines).encode(), dtype=np.uint8)
+
+
+def lines(array: np.ndarray) -> list[str]:
+    """What :func:`text` was given."""
+    return array.tobytes().decode().split("\n")
 
 
 def digest(folder: Path) -> str:

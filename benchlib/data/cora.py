@@ -1,0 +1,95 @@
+"""Cora, the citation graph, in the form and with the split of Planetoid (Yang, Cohen and Salakhutdinov, ICML 2016):
+found in the folder that ``BENCHLIB_DATA`` names, or downloaded.
+"""
+
+from __future__ import annotations
+
+import collections
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchlib.data import pickles
+from benchlib.data.downloads import FileSet
+from benchlib.data.graphs import Graph, check
+from benchlib.errors import BenchlibError
+
+FILES = FileSet(
+    title="Cora",
+    home="https://github.com/kimiyoung/planetoid/raw/af6abf468a772cc055bec88c52e4d6f51b7c37e3/data/",
+    folder="cora",
+    sha256={
+        "ind.cora.x": "23cfa55d91c6f624233f5eb7b6e3f141f1bd2b2ae39608a63cf5d084bb27baab",
+        "ind.cora.y": "94465c14eb53e04ca262198dcbb2521ee8af60fb3f3d546cd6ca24a511b0e7d1",
+        "ind.cora.tx": "b9afbaa4a400df991f6f02ef677e1e44da55ffc04801fd02f9e673987829226a",
+        "ind.cora.ty": "41f5ac76596a1699cc33f53084a2419e92961c42bb75f36fc38e616d348532ad",
+        "ind.cora.allx": "9419ba2f26f5c35243db64aba110e0f35a04851609e0dc5433450676ca6b8543",
+        "ind.cora.ally": "2b998f5cc7fedc86e7f97ca2498f47a1ffc1462c29e2d578b23bf3f62b6e7d71",
+        "ind.cora.graph": "58f13302f39dde8852dad6fe6d15b89b077b6d7f837626bce671ef80344b383d",
+        "ind.cora.test.index": "297ce89af2b51a6a194181c7dbe1796c6a1cf9cd9349a88383b1b1e227867875",
+    },
+    instead="digits_graph",
+)
+
+
+def require() -> None:
+    """Raise a BenchlibError if ``BENCHLIB_DATA`` names a folder without Cora. Reads no file."""
+    FILES.place()
+
+
+def identity() -> str:
+    """What the graph is."""
+    return FILES.identity()
+
+
+def load() -> Graph:
+    """2,708 papers with 1,433 words each (1 or 0) in 7 classes; 140 are trained on, 1,000 tested.
+
+    Raises a BenchlibError that names the file, what was expected and what to do, for one that is missing, cut or
+    altered.
+    """
+    paths = FILES.paths()
+    parts = {name: _unpickled(paths[f"ind.cora.{name}"]) for name in ("allx", "ally", "tx", "ty", "y", "graph")}
+    try:
+        order = np.array(paths["ind.cora.test.index"].read_text(encoding="ascii").split(), dtype=np.int64)
+        features = np.concatenate([parts["allx"].dense(), parts["tx"].dense()])
+        labels = np.concatenate([parts["ally"], parts["ty"]]).argmax(axis=1).astype(np.int32)
+        places = np.sort(order)  # the rows of the test set come in the order of the index file
+        features[order], labels[order] = features[places], labels[places]
+        edges = np.array(
+            [(node, other) for node, others in parts["graph"].items() for other in others if node != other]
+        )
+    except (AttributeError, IndexError, TypeError, ValueError) as error:
+        raise BenchlibError(f"{paths['ind.cora.graph'].parent}: these are not the files of Cora: {error}") from error
+    graph = Graph(features, labels, edges, np.arange(len(parts["y"])), places, str(paths["ind.cora.graph"].parent))
+    check(graph, str(paths["ind.cora.graph"]))
+    return graph
+
+
+class _Csr:
+    """What a pickled scipy matrix of compressed rows holds, whatever scipy is installed."""
+
+    def dense(self) -> np.ndarray:
+        dense = np.zeros(self._shape, dtype=np.float32)
+        rows = np.repeat(np.arange(self._shape[0]), np.diff(self.indptr))
+        dense[rows, self.indices] = self.data
+        return dense
+
+
+_ADMITTED = {
+    ("scipy.sparse.csr", "csr_matrix"): _Csr,
+    ("scipy.sparse._csr", "csr_matrix"): _Csr,
+    ("collections", "defaultdict"): collections.defaultdict,
+    ("__builtin__", "list"): list,
+}
+
+
+def _unpickled(path: Path) -> Any:
+    try:
+        with path.open("rb") as file:
+            return pickles.load(file, "Cora", "latin1", _ADMITTED)
+    except BenchlibError as error:
+        raise BenchlibError(f"{path}: {error}") from None
+    except Exception as error:  # what a damaged pickle raises is not limited to a few types
+        raise BenchlibError(f"{path}: it cannot be read as a pickle ({type(error).__name__}: {error})") from error

@@ -1,0 +1,34 @@
+"""scikit-learn's digits as sequences: a real task for recurrent networks that needs no download."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchlib.data import digits
+from benchlib.data.sequences import FIRST, Sequences
+
+
+def identity() -> str:
+    """What the sequences are made of."""
+    return digits.identity()
+
+
+def load(size: int) -> Sequences:
+    """Each image row by row as tokens, one of 17 greys each, up to its last pixel that is not empty: 33 to 64 tokens.
+
+    ``size`` is that of the vocabulary, and has no effect: there are but 17 words.
+    """
+    images = digits.load()
+    return Sequences(
+        [_tokens(image) for image in images.train_images],
+        images.train_labels,
+        [_tokens(image) for image in images.test_images],
+        images.test_labels,
+        [f"grey {value}" for value in range(17)],
+        images.source,
+    )
+
+
+def _tokens(image: np.ndarray) -> np.ndarray:
+    greys = image.ravel()
+    return (FIRST + greys[: np.flatnonzero(greys)[-1] + 1]).astype(np.int32)

@@ -1,0 +1,132 @@
+"""Files from their homes: found in the folder that ``BENCHLIB_DATA`` names, or downloaded into the user's cache."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchlib.errors import BenchlibError
+from benchlib.progress import Progress
+
+VARIABLE = "BENCHLIB_DATA"
+
+
+@dataclass(frozen=True)
+class Original:
+    """A file as it was published: where, and the hash by which it is known."""
+
+    name: str
+    url: str
+    algorithm: str  # "md5" or "sha256"
+    hash: str
+
+
+def offered() -> Path | None:
+    """The folder that ``BENCHLIB_DATA`` names; None if it names none."""
+    named = os.environ.get(VARIABLE)
+    return Path(named) if named else None
+
+
+def download(original: Original, what: str, instead: str) -> Path:
+    """The file from its home, kept in the user's cache; ``what`` it is a part of, and what needs no download."""
+    import pooch
+
+    cache = Path(pooch.os_cache("benchlib"))
+    downloader = pooch.HTTPDownloader(progressbar=_Steps(original.name), chunk_size=2**16)
+    known = f"{original.algorithm}:{original.hash}"
+    try:
+        return Path(pooch.retrieve(original.url, known, fname=original.name, path=cache, downloader=downloader))
+    except (OSError, ValueError) as error:  # no network, no space; what arrived is not the file
+        raise BenchlibError(
+            f"{original.url}: {what} could not be downloaded to {cache}: {error}; download it in another way, put "
+            f"it into a folder and let {VARIABLE} name that folder, or use data: {instead}, which needs no download"
+        ) from error
+
+
+@dataclass(frozen=True)
+class FileSet:
+    """A data set that is published as several files, known by their sha256."""
+
+    title: str
+    home: str  # their addresses, up to the name
+    folder: str  # that they may lie in, in the folder that ``BENCHLIB_DATA`` names
+    sha256: Mapping[str, str]
+    instead: str  # the data set that needs no download
+
+    def place(self) -> Path | None:
+        """The folder in ``BENCHLIB_DATA`` that has the files; None if it names no folder. Reads no file."""
+        named = offered()
+        if named is None:
+            return None
+        first = next(iter(self.sha256))
+        for folder in (named, named / self.folder):
+            if (folder / first).exists():
+                return folder
+        raise BenchlibError(
+            f"{VARIABLE}={named}: there is no {first} in it, nor in its folder {self.folder}; put the files of "
+            f"{self.title} there (from {self.home}), or unset {VARIABLE} to have them downloaded, or use data: "
+            f"{self.instead}, which needs no download"
+        )
+
+    def identity(self) -> str:
+        """What the data is: a hash of the files' hashes, which :meth:`paths` makes sure of."""
+        return hashlib.sha256("".join(self.sha256.values()).encode()).hexdigest()
+
+    def paths(self) -> dict[str, Path]:
+        """All files by name, found or downloaded; one that is missing, cut or altered is a BenchlibError."""
+        place = self.place()
+        found = {}
+        for name, expected in self.sha256.items():
+            if place is None:
+                original = Original(name, self.home + name, "sha256", expected)
+                found[name] = download(original, self.title, self.instead)
+                continue
+            found[name] = path = place / name
+            if not path.is_file():
+                raise BenchlibError(f"{path}: this file of {self.title} is missing; get it from {self.home}{name}")
+            if (sha256 := hash_of(path, "sha256")) != expected:
+                raise BenchlibError(
+                    f"{path}: this file of {self.title} is cut or altered: its sha256 is {sha256}, expected "
+                    f"{expected}; get it again from {self.home}{name}"
+                )
+        return found
+
+
+def hash_of(path: Path, algorithm: str) -> str:
+    """The hash of a file, computed again only when its size or time of change differ."""
+    status = path.stat()
+    return _hashed(str(path), algorithm, status.st_size, status.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=64)
+def _hashed(path: str, algorithm: str, size: int, modified_ns: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+class _Steps:
+    """A download as pooch tells of it, shown as 20 steps; a file that is there already shows none."""
+
+    total = 0  # bytes; pooch sets it
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._bytes = 0
+        self._progress: Progress | None = None
+
+    def update(self, count: int) -> None:
+        if self._progress is None:
+            self._progress = Progress(20, f"downloading {self._name}").__enter__()
+        self._bytes += count
+        while self._progress.done < min(20, 20 * self._bytes // max(self.total, 1)):
+            self._progress.step()
+
+    def reset(self) -> None:
+        self._bytes = 0
+
+    def close(self) -> None:
+        self._progress.__exit__(None)

@@ -1,0 +1,63 @@
+"""Graphs whose nodes have features and classes: checked, and made into what a graph convolution takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchlib.errors import BenchlibError
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A data set as its loader gives it. ``train`` and ``test`` are the numbers of the nodes of a split."""
+
+    features: np.ndarray  # (nodes, features) float32
+    labels: np.ndarray  # (nodes,) int32, from 0
+    edges: np.ndarray  # (edges, 2), undirected; in any order, in one direction or both
+    train: np.ndarray
+    test: np.ndarray
+    source: str
+    note: str = ""
+
+
+def check(graph: Graph, where: str) -> None:
+    """Raise a BenchlibError for a node or class that does not exist, or a node that is trained on and tested."""
+    nodes = len(graph.features)
+    if len(graph.labels) != nodes:
+        raise BenchlibError(f"{where}: {len(graph.labels)} labels for {nodes} nodes")
+    for what, numbers in (("an edge", graph.edges), ("the training set", graph.train), ("the test set", graph.test)):
+        wrong = numbers[(numbers < 0) | (numbers >= nodes)]
+        if wrong.size:
+            raise BenchlibError(f"{where}: {what} names node {wrong[0]}, but the nodes are 0 to {nodes - 1}")
+    if graph.labels.min() < 0:
+        node = int(graph.labels.argmin())
+        raise BenchlibError(f"{where}: node {node} has class {graph.labels[node]}, expected one from 0")
+    if both := set(graph.train) & set(graph.test):
+        raise BenchlibError(f"{where}: node {min(both)} is trained on and tested")
+
+
+def arrays(graph: Graph) -> dict[str, np.ndarray]:
+    """What workers map: both splits as one sample each, the whole graph, with the labels of the split and -1 elsewhere.
+
+    ``features`` (1, nodes, features), each row divided by its sum; ``edges`` (1, edges, 2) int32 from node to node,
+    both directions and each node to itself, by target; ``weights`` (1, edges): 1 over the roots of both nodes' numbers
+    of edges, themselves included (Kipf and Welling, "Semi-supervised classification with graph convolutional
+    networks", ICLR 2017, section 2).
+    """
+    nodes = len(graph.features)
+    sums = graph.features.sum(axis=1, keepdims=True)
+    features = np.divide(graph.features, sums, out=np.zeros_like(graph.features), where=sums > 0)
+    loops = np.repeat(np.arange(nodes), 2).reshape(-1, 2)
+    both = np.concatenate([graph.edges, graph.edges[:, ::-1], loops])
+    edges = np.unique(both[:, ::-1], axis=0)[:, ::-1].astype(np.int32)  # by target, then source
+    degrees = np.bincount(edges[:, 1], minlength=nodes)
+    weights = (1 / np.sqrt(degrees[edges[:, 0]] * degrees[edges[:, 1]])).astype(np.float32)
+    found = {}
+    for split, chosen in (("train", graph.train), ("test", graph.test)):
+        labels = np.full(nodes, -1, dtype=np.int32)
+        labels[chosen] = graph.labels[chosen]
+        sample = {"features": features, "edges": edges, "weights": weights, "labels": labels}
+        found |= {f"{split}_{name}": array[None] for name, array in sample.items()}
+    return found

@@ -1,0 +1,128 @@
+"""IMDB, the Large Movie Review Dataset 1.0 (Maas et al., ACL 2011): the archive or its unpacked folder in the folder
+that ``BENCHLIB_DATA`` names, or downloaded.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from benchlib.data import downloads
+from benchlib.data.downloads import VARIABLE, Original
+from benchlib.data.sequences import Sequences, Texts, from_texts
+from benchlib.errors import BenchlibError
+
+ARCHIVE, FOLDER = "aclImdb_v1.tar.gz", "aclImdb"
+URL = f"https://ai.stanford.edu/~amaas/data/sentiment/{ARCHIVE}"
+MD5 = "7c2ac02c03563afcf9b574c7e56c153a"
+LABELS = {"neg": 0, "pos": 1}
+PER_LABEL = 12_500  # reviews of each label in each split
+_REVIEW = re.compile(r"aclImdb/(train|test)/(neg|pos)/(\d+)_(\d+)\.txt")
+
+
+def require() -> None:
+    """Raise a BenchlibError if ``BENCHLIB_DATA`` names a folder without IMDB. Reads no file."""
+    _place()
+
+
+def identity() -> str:
+    """What the reviews are: the archive's md5, or a hash of the unpacked files."""
+    place = _place()
+    return MD5 if place is None or place.name == ARCHIVE else _hash_of_folder(place)
+
+
+def load(size: int) -> Sequences:
+    """25,000 reviews for training and as many for testing as tokens, with a vocabulary of ``size``; 0 is negative.
+
+    Raises a BenchlibError that names the file, what was expected and what to do, for one that is missing, cut or
+    altered.
+    """
+    place = _place() or downloads.download(Original(ARCHIVE, URL, "md5", MD5), "IMDB", "digits_sequence")
+    reviews: dict[str, dict[tuple[int, str], str]] = {"train": {}, "test": {}}
+    for split, label, number, text in _reviews(place):
+        if not text.strip():
+            raise BenchlibError(f"{place}: review {split}/{label}/{number} is empty; {_remedy()}")
+        reviews[split][number, label] = text
+    found = {}
+    for split, by_number in reviews.items():
+        keys = sorted(by_number)  # by number, neg before pos: so any beginning is balanced
+        labels = np.array([LABELS[label] for _, label in keys], dtype=np.int32)
+        if np.bincount(labels, minlength=2).tolist() != [PER_LABEL, PER_LABEL]:
+            counts = np.bincount(labels, minlength=2).tolist()
+            raise BenchlibError(
+                f"{place}: {split} has {counts[0]} negative and {counts[1]} positive reviews, expected {PER_LABEL} of "
+                f"each; {_remedy()}"
+            )
+        found[split] = ([by_number[key] for key in keys], labels)
+    return from_texts(Texts(*found["train"], *found["test"], str(place)), size)
+
+
+def _place() -> Path | None:
+    """The archive or else the folder that ``BENCHLIB_DATA`` offers; None if it names no folder."""
+    offered = downloads.offered()
+    if offered is None:
+        return None
+    for place in (offered / ARCHIVE, offered / FOLDER):
+        if place.exists():
+            return place
+    raise BenchlibError(
+        f"{VARIABLE}={offered}: there is neither {ARCHIVE} nor a folder {FOLDER} in it, one of which was expected; put "
+        f"one there (from {URL}), or unset {VARIABLE} to have it downloaded, or use data: digits_sequence, which needs "
+        "no download"
+    )
+
+
+def _reviews(place: Path) -> Iterator[tuple[str, str, int, str]]:
+    """Each review's split, label, number and text. Of an archive only reviews are read; nothing is written."""
+    for name, content in _contents(place):
+        match = _REVIEW.fullmatch(name)
+        try:
+            yield match[1], match[2], int(match[3]), content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise BenchlibError(f"{place}: {name} is no text in UTF-8 ({error}); {_remedy()}") from None
+
+
+def _contents(place: Path) -> Iterator[tuple[str, bytes]]:
+    if place.is_dir():
+        for path in sorted(place.glob("*/*/*.txt")):
+            name = path.relative_to(place.parent).as_posix()
+            if _REVIEW.fullmatch(name):
+                yield name, path.read_bytes()
+        return
+    md5 = downloads.hash_of(place, "md5")
+    if md5 != MD5:
+        raise BenchlibError(
+            f"{place}: not the original archive of IMDB: its md5 is {md5} ({place.stat().st_size:,} bytes), expected "
+            f"{MD5}, so it is cut or altered; {_remedy()}"
+        )
+    yield from members(place)
+
+
+def members(archive: Path) -> Iterator[tuple[str, bytes]]:
+    """The reviews in an archive; one whose path leaves the archive's folder is refused."""
+    with tarfile.open(archive, "r|gz") as opened:
+        for member in opened:
+            path = PurePosixPath(member.name)
+            if path.is_absolute() or ".." in path.parts:
+                raise BenchlibError(f"{archive}: member {member.name!r} climbs out of the archive: it was refused")
+            if member.isfile() and _REVIEW.fullmatch(member.name):
+                yield member.name, opened.extractfile(member).read()
+
+
+@functools.cache
+def _hash_of_folder(folder: Path) -> str:
+    """Read once in a process: there are 50,000 files."""
+    hashed = hashlib.sha256()
+    for name, content in _contents(folder):
+        hashed.update(f"{name} {len(content)} ".encode() + content)
+    return hashed.hexdigest()
+
+
+def _remedy() -> str:
+    return f"get the original again from {URL} (md5 {MD5}) and replace what is there"

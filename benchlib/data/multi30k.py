@@ -1,0 +1,62 @@
+"""Multi30k, task 1, English to French (Elliott et al. 2016 and 2017): the raw files in the folder that
+``BENCHLIB_DATA`` names, or downloaded.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+from benchlib.data.downloads import FileSet
+from benchlib.data.translations import Pairs
+from benchlib.errors import BenchlibError
+
+FILES = FileSet(
+    title="Multi30k",
+    home="https://github.com/multi30k/dataset/raw/a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw/",
+    folder="multi30k",
+    sha256={
+        "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
+        "train.fr.gz": "622e75069e9f4c577425c4f277116ce66e63a2401c0a2312d90073cb12379a3c",
+        "test_2016_flickr.en.gz": "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9",
+        "test_2016_flickr.fr.gz": "6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56c90987c40c8b90",
+    },
+    instead="number_names",
+)
+
+
+def require() -> None:
+    """Raise a BenchlibError if ``BENCHLIB_DATA`` names a folder without Multi30k. Reads no file."""
+    FILES.place()
+
+
+def identity() -> str:
+    """What the sentences are."""
+    return FILES.identity()
+
+
+def load() -> Pairs:
+    """29,000 pairs for training and the 1,000 of test_2016_flickr for testing, as published.
+
+    Raises a BenchlibError that names the file, what was expected and what to do, for one that is missing, cut or
+    altered, or has an empty sentence.
+    """
+    paths = FILES.paths()
+    train, test = (
+        list(zip(sentences(paths[f"{split}.en.gz"]), sentences(paths[f"{split}.fr.gz"]), strict=True))
+        for split in ("train", "test_2016_flickr")
+    )
+    return Pairs(train, test, str(paths["train.en.gz"].parent))
+
+
+def sentences(path: Path) -> list[str]:
+    """The lines of a file in gzip; an empty one, or a file that is no text, is a BenchlibError."""
+    try:
+        lines = gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise BenchlibError(f"{path}: it cannot be read as text in gzip ({error}); get it again") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            raise BenchlibError(f"{path}: line {number} is empty, expected a sentence; get it again")
+    return [line.strip() for line in lines]

@@ -1,0 +1,28 @@
+"""Names of numbers, English to French: a translation task that needs no download."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import numpy as np
+
+from benchlib.data.translations import Pairs
+
+TRAIN, TEST, BELOW = 4_000, 500, 1_000_000
+
+
+def identity() -> str:
+    """What the names are made by."""
+    return f"num2words {version('num2words')}"
+
+
+def load() -> Pairs:
+    """So many different numbers below a million, drawn evenly by the number of their digits."""
+    from num2words import num2words
+
+    rng = np.random.default_rng(0)
+    drawn: dict[int, None] = {}
+    while len(drawn) < TRAIN + TEST:
+        drawn[int(rng.integers(10 ** rng.integers(1, len(str(BELOW))))) % BELOW] = None
+    pairs = [(num2words(number, lang="en"), num2words(number, lang="fr")) for number in drawn]
+    return Pairs(pairs[:TRAIN], pairs[TRAIN:], identity())

@@ -1,0 +1,60 @@
+"""A text of the user's own, for BERT: ``text.txt``, or all ``*.txt`` and ``*.txt.gz`` of a folder ``text``, in the
+folder that ``BENCHLIB_DATA`` names. Empty lines divide documents.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+from pathlib import Path
+
+from benchlib.data import downloads
+from benchlib.data.corpus import Corpus, document
+from benchlib.data.downloads import VARIABLE
+from benchlib.errors import BenchlibError
+
+FILE, FOLDER = "text.txt", "text"
+
+
+def require() -> None:
+    """Raise a BenchlibError if there is no text. Reads none."""
+    _files()
+
+
+def identity() -> str:
+    """A hash of the files' hashes."""
+    return hashlib.sha256("".join(downloads.hash_of(path, "sha256") for path in _files()).encode()).hexdigest()
+
+
+def load() -> Corpus:
+    """The documents of all files, in the order of their names; one that is no text in UTF-8 is a BenchlibError."""
+    paths = _files()
+    texts = [text for path in paths for text in re.split(r"\n\s*\n", _read(path)) if text.strip()]
+    return Corpus([document(text) for text in texts], str(paths[0] if len(paths) == 1 else paths[0].parent))
+
+
+def _files() -> list[Path]:
+    offered = downloads.offered()
+    if offered is None:
+        raise BenchlibError(
+            f"data text is a text of yours: let {VARIABLE} name a folder with a file {FILE} or a folder {FOLDER} of "
+            "*.txt files, or use data: pydoc, which needs none"
+        )
+    if (offered / FILE).is_file():
+        return [offered / FILE]
+    found = sorted([*(offered / FOLDER).glob("*.txt"), *(offered / FOLDER).glob("*.txt.gz")])
+    if not found:
+        raise BenchlibError(
+            f"{VARIABLE}={offered}: there is neither {FILE} nor a folder {FOLDER} with *.txt files in it, one of which "
+            "was expected; put one there, or use data: pydoc, which needs none"
+        )
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+        return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
+    except (OSError, EOFError, ValueError) as error:
+        raise BenchlibError(f"{path}: no text in UTF-8 can be read from it ({error}): save it as UTF-8") from error

@@ -1,0 +1,101 @@
+"""Sentences in two languages: words, vocabularies, numbers and a common length; and numbers back to sentences."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchlib.data import files
+from benchlib.errors import BenchlibError
+
+PADDING, START, UNKNOWN, END, FIRST = 0, 1, 2, 3, 4
+"""Tokens that are no words; words are numbered from ``FIRST``, the most frequent first."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """A data set as its loader gives it: sentences, and their translations in the same places."""
+
+    train: list[tuple[str, str]]
+    test: list[tuple[str, str]]
+    source: str
+    note: str = ""
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words and marks; what ends in an apostrophe is a word of its own.
+
+    >>> words("L'homme a un chien.")
+    ["l'", 'homme', 'a', 'un', 'chien', '.']
+    """
+    return re.findall(r"\w+'|\w+|[^\w\s]", text.lower())
+
+
+def sentence(tokens: Iterable[int], vocabulary: Sequence[str]) -> str:
+    """The words up to ``END`` as a text again; ``vocabulary`` names them from ``FIRST`` on.
+
+    >>> sentence([4, 5, 2, 6, 3, 4], ["l'", "homme", "."])
+    "l'homme <unknown>."
+    """
+    found = ""
+    for token in tokens:
+        if token == END:
+            break
+        word = vocabulary[token - FIRST] if token >= FIRST else "<unknown>"
+        joined = not found or found.endswith("'") or re.fullmatch(r"[.,;:!?)]", word)
+        found += word if joined else f" {word}"
+    return found
+
+
+def arrays(
+    pairs: Pairs, source_words: int, target_words: int, length: int, samples: int | None
+) -> dict[str, np.ndarray]:
+    """What workers map, for both splits: ``source`` (n, length) with ``lengths`` (n,), the ``target`` from ``START`` on
+    and, as ``labels``, the word that follows each of it, -1 where there is none; all int32. Also the vocabularies, of
+    the training sentences, and the test's ``references``, as text.
+
+    Of the training pairs the first ``samples`` are taken. Sentences are cut to ``length``, their end included.
+    """
+    train = [(words(source), words(target)) for source, target in pairs.train[:samples]]
+    test = [(words(source), words(target)) for source, target in pairs.test]
+    for split, found in (("training", train), ("test", test)):
+        for row, (source, target) in enumerate(found):
+            if not source or not target:
+                raise BenchlibError(f"{pairs.source}: {split} sentence {row} is empty in one of the languages")
+    sources = _vocabulary((source for source, _ in train), source_words)
+    targets = _vocabulary((target for _, target in train), target_words)
+    found = {}
+    for split, of_split in (("train", train), ("test", test)):
+        source, lengths = _padded([source for source, _ in of_split], sources, length)
+        labels, label_lengths = _padded([target for _, target in of_split], targets, length)
+        target = np.concatenate([np.full((len(labels), 1), START, dtype=np.int32), labels[:, :-1]], axis=1)
+        target[target == END] = PADDING
+        labels[np.arange(length) >= label_lengths[:, None]] = -1
+        found |= {f"{split}_source": source, f"{split}_lengths": lengths}
+        found |= {f"{split}_target": target, f"{split}_labels": labels}
+    return {
+        **found,
+        "source_vocabulary": files.text(sources),
+        "target_vocabulary": files.text(targets),
+        "test_references": files.text(target.lower() for _, target in pairs.test),
+    }
+
+
+def _vocabulary(sentences: Iterable[Sequence[str]], size: int) -> list[str]:
+    counts = Counter(word for one in sentences for word in one)
+    return sorted(counts, key=lambda word: (-counts[word], word))[: size - FIRST]
+
+
+def _padded(sentences: list[list[str]], vocabulary: list[str], length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens with ``END`` (n, length), and how many they are."""
+    numbers = {word: FIRST + place for place, word in enumerate(vocabulary)}
+    tokens = np.full((len(sentences), length), PADDING, dtype=np.int32)
+    lengths = np.empty(len(sentences), dtype=np.int32)
+    for row, found in enumerate(sentences):
+        kept = [*(numbers.get(word, UNKNOWN) for word in found[: length - 1]), END]
+        tokens[row, : len(kept)], lengths[row] = kept, len(kept)
+    return tokens, lengths
