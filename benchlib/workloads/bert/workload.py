@@ -1,0 +1,94 @@
+"""What the workload ``bert`` is, free of any framework."""
+
+from __future__ import annotations
+
+from benchlib.errors import BenchlibError
+from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload
+from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_DECAY, LARGE_EPSILON
+
+DEVIATION = 0.02  # of all initial weights that are drawn
+EPSILON = 1e-12  # of layer normalisation
+WARM_UP = (2, "in three steps it is over, and they move the weights by enough to be compared")
+
+
+def weights(values: Values) -> dict[str, Weight]:
+    """Names (PyTorch's), shapes and initial distributions of all weights."""
+    words, hidden, inner = values["words"], values["hidden"], values["intermediate"]
+
+    def table(name: str, rows: int) -> dict[str, Weight]:
+        return {f"{name}.weight": Weight((rows, hidden), "normal", deviation=DEVIATION)}
+
+    def dense(name: str, inputs: int, outputs: int) -> dict[str, Weight]:
+        return {
+            f"{name}.weight": Weight((outputs, inputs), "normal", deviation=DEVIATION),
+            f"{name}.bias": Weight((outputs,), "zeros"),
+        }
+
+    def norm(name: str) -> dict[str, Weight]:
+        return {f"{name}.weight": Weight((hidden,), "ones"), f"{name}.bias": Weight((hidden,), "zeros")}
+
+    found = {**table("words", words), **table("places", values["length"]), **table("segments", 2), **norm("norm")}
+    for layer in range(values["layers"]):
+        name = f"layers.{layer}"
+        found |= {**dense(f"{name}.qkv", hidden, 3 * hidden), **dense(f"{name}.mixed", hidden, hidden)}
+        found |= norm(f"{name}.norm1")
+        found |= {**dense(f"{name}.inner", hidden, inner), **dense(f"{name}.outer", inner, hidden)}
+        found |= norm(f"{name}.norm2")
+    found |= {**dense("guess", hidden, hidden), **norm("guess_norm"), "guess_bias": Weight((words,), "zeros")}
+    return {**found, **dense("pool", hidden, hidden), **dense("follows", hidden, 2)}
+
+
+def work(values: Values) -> Work:
+    """Of a sample's forward pass: the matrix products, whose inputs and outputs have to be moved."""
+    hidden, inner, length, masked = (values[name] for name in ("hidden", "intermediate", "length", "masked"))
+    of_layer = length * (4 * hidden**2 + 2 * hidden * inner) + 2 * length**2 * hidden
+    heads = masked * (hidden**2 + hidden * values["words"]) + hidden**2
+    moved = length * (10 * hidden + 2 * inner) + 2 * values["heads"] * length**2
+    return Work(float(values["layers"] * of_layer + heads), 4.0 * (values["layers"] * moved + masked * values["words"]))
+
+
+def fits(values: Values) -> None:
+    """Each head of the attention gets an equal share of the width."""
+    if values["hidden"] % values["heads"]:
+        raise BenchlibError(
+            f"hyperparameters.hidden: {values['hidden']} is no multiple of the {values['heads']} heads of the attention"
+        )
+
+
+WORKLOAD = Workload(
+    name="bert",
+    title="BERT",
+    kind="training",
+    source=(
+        "BERT of Devlin et al., 'BERT: pre-training of deep bidirectional transformers for language understanding' "
+        "(NAACL 2019), pre-trained on masked words and next sentences; its sizes are hyperparameters: 12 layers of "
+        "768, 12 heads and 3072 inside are the paper's base model, the defaults are those known as BERT-tiny (Turc et "
+        "al. 2019)"
+    ),
+    data=("pydoc", "text"),
+    weights=weights,
+    work=work,
+    fits=fits,
+    hyperparameters={
+        "words": Hyperparameter(4000, "size of the vocabulary, with the tokens that are no words", minimum=6),
+        "length": Hyperparameter(128, "tokens of a pair of sentences", minimum=8),
+        "masked": Hyperparameter(20, "most masked words of a pair", minimum=1),
+        "layers": Hyperparameter(2, "transformer layers", minimum=1),
+        "hidden": Hyperparameter(128, "width of a layer", minimum=1),
+        "heads": Hyperparameter(2, "heads of the attention", minimum=1),
+        "intermediate": Hyperparameter(512, "width inside a layer's dense part", minimum=1),
+        "dropout": Hyperparameter(0.1, "dropout probability, of the attention's weights too", minimum=0.0, below=1.0),
+        "weight_decay": Hyperparameter(0.01, "decay of matrices, as a factor of them", minimum=0.0),
+        "warm_up": Hyperparameter(100, "steps in which the learning rate rises to its value", minimum=1),
+        "epsilon": Hyperparameter(1e-6, "added to the denominator of AdamW", minimum=0.0),
+    },
+    batch_size=32,
+    learning_rate=5e-4,
+    metric="accuracy",
+    gate=Gate(
+        {"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON, "weight_decay": LARGE_DECAY, "warm_up": WARM_UP}, trials=2
+    ),
+    unit="pairs of sentences",
+    fields=("tokens", "segments", "places", "follows", "labels"),
+    targets=2,
+)

@@ -1,0 +1,45 @@
+"""What the workload ``gcn`` is, free of any framework."""
+
+from __future__ import annotations
+
+from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Workload
+from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON
+
+
+def weights(values: Values) -> dict[str, Weight]:
+    """Names (PyTorch's), shapes and initial distributions of all weights."""
+    found = {}
+    sizes = (values["features"], values["hidden"], values["classes"])
+    for name, inputs, outputs in zip(("conv1", "conv2"), sizes[:-1], sizes[1:], strict=True):
+        found[f"{name}.linear.weight"] = Weight((outputs, inputs), "glorot_uniform", (inputs, outputs))
+        found[f"{name}.bias"] = Weight((outputs,), "zeros")
+    return found
+
+
+WORKLOAD = Workload(
+    name="gcn",
+    title="GCN",
+    kind="training",
+    source=(
+        "the two-layer graph convolutional network of Kipf and Welling, 'Semi-supervised classification with graph "
+        "convolutional networks' (ICLR 2017), section 3.1 and 5.2"
+    ),
+    data=("digits_graph", "cora"),
+    weights=weights,
+    hyperparameters={
+        "features": Hyperparameter(64, "numbers that describe a node", minimum=1),
+        "classes": Hyperparameter(10, "classes of the nodes", minimum=2),
+        "hidden": Hyperparameter(16, "width of the hidden layer", minimum=1),
+        "dropout": Hyperparameter(0.5, "dropout probability before each layer", minimum=0.0, below=1.0),
+        "weight_decay": Hyperparameter(5e-4, "L2 penalty of the first layer, as a factor of the weights", minimum=0.0),
+        "epsilon": Hyperparameter(1e-8, "added to the denominator of Adam", minimum=0.0),
+    },
+    data_values={"digits_graph": {"features": 64, "classes": 10}, "cora": {"features": 1433, "classes": 7}},
+    batch_size=1,
+    learning_rate=0.01,
+    metric="accuracy",
+    thresholds={"cora": 0.70, "digits_graph": 0.85},
+    gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON}),
+    unit="graphs",
+    fields=("features", "edges", "weights", "labels"),
+)

@@ -1,0 +1,50 @@
+"""What the workload ``gru`` is, free of any framework."""
+
+from __future__ import annotations
+
+from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Workload
+from benchlib.workloads.layers import dense_weights, recurrent_weights
+from benchlib.workloads.neutral import LARGE_EPSILON
+
+
+def weights(values: Values) -> dict[str, Weight]:
+    """Names (PyTorch's), shapes and initial distributions of all weights."""
+    return {
+        "embedding.weight": Weight((values["words"], values["embedding"]), "uniform", limit=0.05),
+        **recurrent_weights("gru", 3, values["embedding"], values["hidden"]),
+        **dense_weights("dense", values["hidden"], values["classes"]),
+    }
+
+
+WORKLOAD = Workload(
+    name="gru",
+    title="Rosetta GRU",
+    kind="training",
+    source=(
+        "the recurrent network for IMDB of Karmanov's Rosetta Stone of deep-learning frameworks "
+        "(https://github.com/ilkarman/DeepLearningFrameworks): 30,000 words, 150 tokens, embedding 125, one GRU layer "
+        "of 100, Adam; longer reviews lose their beginning, shorter ones are padded before it, as Keras does"
+    ),
+    data=("digits_sequence", "imdb"),
+    weights=weights,
+    hyperparameters={
+        "words": Hyperparameter(
+            20, "size of the vocabulary, with the tokens for padding, start and unknown", minimum=4
+        ),
+        "length": Hyperparameter(64, "tokens of a sequence", minimum=1),
+        "classes": Hyperparameter(10, "classes of the sequences", minimum=2),
+        "embedding": Hyperparameter(125, "numbers that stand for a word", minimum=1),
+        "hidden": Hyperparameter(100, "width of the GRU layer", minimum=1),
+        "epsilon": Hyperparameter(1e-8, "added to the denominator of Adam", minimum=0.0),
+    },
+    data_values={"digits_sequence": {"words": 20, "classes": 10}, "imdb": {"classes": 2}},
+    data_defaults={"imdb": {"words": 30_000, "length": 150}},
+    pads_before=True,
+    batch_size=64,
+    learning_rate=0.001,
+    metric="accuracy",
+    thresholds={"imdb": 0.82, "digits_sequence": 0.80},
+    gate=Gate({"epsilon": LARGE_EPSILON}, trials=2),
+    unit="sequences",
+    fields=("tokens", "labels"),
+)

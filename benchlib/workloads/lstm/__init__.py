@@ -1,0 +1,1 @@
+"""A bidirectional recurrent network with two LSTM layers, which reads a text and says which class it is of."""

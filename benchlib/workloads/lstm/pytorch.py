@@ -1,0 +1,71 @@
+"""The workload ``lstm`` in PyTorch."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from benchlib.workloads import Values
+
+
+class Bidirectional(nn.Module):
+    """A layer that reads (length, batch, inputs) in both directions: two of (length, batch, hidden).
+
+    A bidirectional ``nn.LSTM`` of a packed sequence is unrolled into single steps on the CPU, and 4.5 times as slow;
+    of a plain sequence it is one operator. So each direction is an LSTM of a plain one, and the way back begins at a
+    sequence's own end. What comes after the end is not used.
+    """
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__()
+        self.ahead = nn.LSTM(inputs, hidden)
+        self.back = nn.LSTM(inputs, hidden)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        ahead, _ = self.ahead(x)
+        back, _ = self.back(reverse(x, lengths))
+        return ahead, reverse(back, lengths)
+
+
+class Model(nn.Module):
+    """Tokens (batch, length), of which the first ``lengths`` (batch,) count, to logits (batch, classes)."""
+
+    def __init__(self, values: Values) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(values["words"], values["embedding"])
+        self.dropout = nn.Dropout(values["dropout"])
+        self.layer1 = Bidirectional(values["embedding"], values["hidden"])
+        self.layer2 = Bidirectional(2 * values["hidden"], values["hidden"])
+        self.dense = nn.Linear(2 * values["hidden"], values["classes"])
+
+    def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        x = self.dropout(self.embedding(tokens.transpose(0, 1)))  # (length, batch, embedding)
+        x = self.dropout(torch.cat(self.layer1(x, lengths), 2))  # (length, batch, 2 * hidden)
+        ahead, back = self.layer2(x, lengths)  # (length, batch, hidden) each
+        rows = torch.arange(len(lengths), device=lengths.device)
+        last = ahead[lengths - 1, rows]  # (batch, hidden)
+        x = torch.cat((last, back[0]), 1)  # (batch, 2 * hidden): after the last token, and back at the first
+        return self.dense(self.dropout(x))  # (batch, classes)
+
+
+def reverse(x: Tensor, lengths: Tensor) -> Tensor:
+    """(length, batch, features) with the first ``lengths`` of each sequence in reverse order, the rest as it is."""
+    places = torch.arange(len(x), device=x.device).unsqueeze(1)  # (length, 1)
+    places = torch.where(places < lengths, lengths - 1 - places, places)  # (length, batch)
+    return x.gather(0, places.unsqueeze(2).expand_as(x))
+
+
+def build(values: Values) -> Model:
+    """The model with these hyperparameters."""
+    return Model(values)
+
+
+def loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
+    """Mean cross entropy of a batch: tokens, lengths and labels, all of dtype int64."""
+    tokens, lengths, labels = batch
+    return nn.functional.cross_entropy(model(tokens, lengths), labels)
+
+
+def optimizer(model: nn.Module, values: Values, learning_rate: float) -> torch.optim.Optimizer:
+    """Adam."""
+    return torch.optim.Adam(model.parameters(), lr=learning_rate, eps=values["epsilon"])

@@ -1,0 +1,53 @@
+"""What the workload ``lstm`` is, free of any framework."""
+
+from __future__ import annotations
+
+from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Workload
+from benchlib.workloads.layers import dense_weights, recurrent_weights
+from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON
+
+
+def weights(values: Values) -> dict[str, Weight]:
+    """Names (PyTorch's), shapes and initial distributions of all weights."""
+    words, embedding, hidden = values["words"], values["embedding"], values["hidden"]
+    found = {"embedding.weight": Weight((words, embedding), "uniform", limit=0.05)}
+    for layer, inputs in (("layer1", embedding), ("layer2", 2 * hidden)):
+        for direction in ("ahead", "back"):
+            found |= recurrent_weights(f"{layer}.{direction}", 4, inputs, hidden)
+    return {**found, **dense_weights("dense", 2 * hidden, values["classes"])}
+
+
+WORKLOAD = Workload(
+    name="lstm",
+    title="Bidirectional LSTM",
+    kind="training",
+    source=(
+        "two bidirectional LSTM layers over words, for the sentiment of film reviews, after the task of Xia and Zhou "
+        "(2022), section 3.1; they take MindSpore's model zoo, with word vectors trained elsewhere (GloVe), which here "
+        "are trained with the rest"
+    ),
+    data=("digits_sequence", "imdb"),
+    weights=weights,
+    hyperparameters={
+        "words": Hyperparameter(
+            20, "size of the vocabulary, with the tokens for padding, start and unknown", minimum=4
+        ),
+        "length": Hyperparameter(64, "tokens of the longest sequence; longer ones lose their end", minimum=1),
+        "classes": Hyperparameter(10, "classes of the sequences", minimum=2),
+        "embedding": Hyperparameter(100, "numbers that stand for a word", minimum=1),
+        "hidden": Hyperparameter(100, "width of an LSTM layer in each direction", minimum=1),
+        "dropout": Hyperparameter(
+            0.5, "dropout probability of words, and before the second layer and the dense one", minimum=0.0, below=1.0
+        ),
+        "epsilon": Hyperparameter(1e-8, "added to the denominator of Adam", minimum=0.0),
+    },
+    data_values={"digits_sequence": {"words": 20, "classes": 10}, "imdb": {"classes": 2}},
+    data_defaults={"imdb": {"words": 20_000, "length": 250}},
+    batch_size=64,
+    learning_rate=0.001,
+    metric="accuracy",
+    thresholds={"imdb": 0.84, "digits_sequence": 0.80},
+    gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON}, trials=2),
+    unit="sequences",
+    fields=("tokens", "lengths", "labels"),
+)

@@ -1,0 +1,61 @@
+"""What the workload ``resnet50_inference`` is, free of any framework."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload
+from benchlib.workloads.layers import convolutions_weights, convolutions_work, dense_weights
+from benchlib.workloads.resnet50.workload import EXPANSION, STAGES, convolutions
+
+FEATURES = EXPANSION * STAGES[-1][1]
+CLASSES = 10
+
+
+def outputs(values: Values) -> int:
+    """Numbers that the model hands out for an image."""
+    return FEATURES if values["output"] == "features" else CLASSES
+
+
+def weights(values: Values) -> dict[str, Weight]:
+    """Those of ``resnet50``; features need no dense layer."""
+    found = convolutions_weights(convolutions(values), norm_bias=0.0)
+    return found if values["output"] == "features" else {**found, **dense_weights("dense", FEATURES, CLASSES)}
+
+
+def inputs(values: Values, batch_size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw one batch: images (batch, 3, size, size) and gradient of the output (batch, outputs), float32."""
+    images = rng.standard_normal((batch_size, 3, values["image_size"], values["image_size"]), dtype=np.float32)
+    return images, rng.standard_normal((batch_size, outputs(values)), dtype=np.float32)
+
+
+def work(values: Values) -> Work:
+    """Of a sample's forward pass."""
+    return convolutions_work(convolutions(values), (FEATURES, CLASSES) if values["output"] == "logits" else (0, 0))
+
+
+WORKLOAD = Workload(
+    name="resnet50_inference",
+    title="ResNet-50, inference",
+    kind="operator",
+    evaluates=True,
+    convolutions=True,
+    source=(
+        "the workload resnet50 in evaluation behaviour on random images: images per second (Xia and Zhou 2022, table "
+        "4), or the 2,048 features before its dense layer (Karmanov's Rosetta Stone, "
+        "https://github.com/ilkarman/DeepLearningFrameworks)"
+    ),
+    data=("random",),
+    weights=weights,
+    work=work,
+    hyperparameters={
+        "image_size": Hyperparameter(224, "height and width of the images in pixels", minimum=32),
+        "stem": Hyperparameter("7x7", "first convolution, see resnet50", choices=("7x7", "3x3")),
+        "output": Hyperparameter("logits", "what the model hands out", choices=("logits", "features")),
+        "passes": Hyperparameter("forward", "what a step does", choices=("forward",)),
+    },
+    batch_size=32,
+    gate=Gate(batch_size=4),  # one certificate for all batch sizes
+    unit="images",
+    inputs=inputs,
+)

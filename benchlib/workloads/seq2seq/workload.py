@@ -1,0 +1,57 @@
+"""What the workload ``seq2seq`` is, free of any framework."""
+
+from __future__ import annotations
+
+from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Workload
+from benchlib.workloads.layers import dense_weights, recurrent_weights
+from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON
+
+
+def weights(values: Values) -> dict[str, Weight]:
+    """Names (PyTorch's), shapes and initial distributions of all weights."""
+    embedding, hidden, words = values["embedding"], values["hidden"], values["target_words"]
+    return {
+        "source.weight": Weight((values["words"], embedding), "uniform", limit=0.05),
+        "target.weight": Weight((words, embedding), "uniform", limit=0.05),
+        **recurrent_weights("encoder", 3, embedding, hidden),
+        **recurrent_weights("decoder", 3, embedding, hidden),
+        "attention.weight": Weight((hidden, hidden), "glorot_uniform", (hidden, hidden)),
+        **dense_weights("combined", 2 * hidden, hidden),
+        **dense_weights("dense", hidden, words),
+    }
+
+
+WORKLOAD = Workload(
+    name="seq2seq",
+    title="GRU encoder-decoder",
+    kind="training",
+    source=(
+        "a GRU encoder and a GRU decoder with the attention of Luong et al., 'Effective approaches to attention-based "
+        "neural machine translation' (EMNLP 2015), section 3.1, 'general'; for the translation task of the comparison "
+        "for Ascend (2023), which does not give its sizes"
+    ),
+    data=("number_names", "multi30k"),
+    weights=weights,
+    hyperparameters={
+        "words": Hyperparameter(60, "size of the source's vocabulary, with tokens that are no words", minimum=5),
+        "target_words": Hyperparameter(60, "size of the target's vocabulary, with tokens that are no words", minimum=5),
+        "length": Hyperparameter(
+            24, "tokens of the longest sentence, its end included; longer ones are cut", minimum=2
+        ),
+        "embedding": Hyperparameter(256, "numbers that stand for a word", minimum=1),
+        "hidden": Hyperparameter(256, "width of encoder and decoder", minimum=1),
+        "dropout": Hyperparameter(
+            0.3, "dropout probability of words and before the last layer", minimum=0.0, below=1.0
+        ),
+        "clip": Hyperparameter(1.0, "greatest norm of all gradients together; longer ones are shortened", minimum=0.0),
+        "epsilon": Hyperparameter(1e-8, "added to the denominator of Adam", minimum=0.0),
+    },
+    data_defaults={"multi30k": {"words": 6000, "target_words": 6000, "length": 32}},
+    batch_size=64,
+    learning_rate=0.001,
+    metric="bleu",
+    thresholds={"multi30k": 10.0, "number_names": 80.0},
+    gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON}, trials=2),
+    unit="sentences",
+    fields=("source", "lengths", "target", "labels"),
+)
