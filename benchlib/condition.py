@@ -32,6 +32,19 @@ def _one_of(what: str, known: tuple[str, ...] | Any):
     return BeforeValidator(check)
 
 
+def _values(workload: workloads.Workload, data: str, given: dict[str, Any]) -> dict[str, Any]:
+    """All hyperparameters: those given, those that the data set settles or suggests, the workload's defaults. One that
+    is settled cannot be given another value.
+    """
+    settled = workload.data_values.get(data, {})
+    for name, value in settled.items():
+        if given.get(name, value) != value:
+            raise BenchlibError(
+                f"hyperparameters.{name}: {given[name]!r}: with data {data} it is {value}; leave it out"
+            )
+    return workload.values({**workload.data_defaults.get(data, {}), **settled, **given})
+
+
 WorkloadName = Annotated[str, _one_of("workload", workloads.names)]
 FrameworkName = Annotated[str, _one_of("framework", frameworks.names)]
 ModeName = Annotated[str, _one_of("mode", MODES)]
@@ -76,7 +89,7 @@ class Condition(Strict):
                     name, workload.learning_rate
                 )
         try:
-            filled["hyperparameters"] = workload.values(given.get("hyperparameters") or {})
+            filled["hyperparameters"] = _values(workload, filled["data"], given.get("hyperparameters") or {})
         except BenchlibError as error:
             raise ValueError(str(error)) from None
         return filled
@@ -109,13 +122,19 @@ class Condition(Strict):
 
     def but(self, **changes: Any) -> Condition:
         """This condition with some choices changed."""
-        return Condition(**{**self.model_dump(), **changes})
+        kept = self.model_dump()
+        if "data" in changes:  # what the data suggested goes with it
+            suggested = _values(workloads.load(self.workload), self.data, {})
+            kept["hyperparameters"] = {
+                name: value for name, value in self.hyperparameters.items() if value != suggested[name]
+            }
+        return Condition(**{**kept, **changes})
 
     def __hash__(self) -> int:
         return hash(self.key)
 
     def __str__(self) -> str:
-        defaults = workloads.load(self.workload).values({})
+        defaults = _values(workloads.load(self.workload), self.data, {})
         parts = [
             self.workload,
             self.framework,

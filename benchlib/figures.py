@@ -200,10 +200,7 @@ def bar_panel(
     axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], x: str, xlabel: str, labels: Sequence[str]
 ) -> None:
     """A bar for each row from the top down, with its interval and its number; ``labels`` name the rows."""
-    axes.set(xlabel=xlabel, ylim=(len(frame) - 0.4, -0.6))
-    axes.set_yticks(range(len(frame)), labels)
-    axes.grid(axis="y", visible=False)
-    axes.tick_params(axis="y", length=0)
+    _rows(axes, labels, xlabel)
     limit = 1.5 * (frame[x].max() if frame[x].notna().any() else 1)
     if f"{x}_high" in frame:
         limit = min(max(limit, 1.5 * frame[f"{x}_high"].max()), 2 * limit)
@@ -231,10 +228,7 @@ def interval_panel(
     axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], x: str, xlabel: str, labels: Sequence[str]
 ) -> None:
     """A point with its interval for each row from the top down, around a line at 1; ``labels`` name the rows."""
-    axes.set(xlabel=xlabel, ylim=(len(frame) - 0.4, -0.6))
-    axes.set_yticks(range(len(frame)), labels)
-    axes.grid(axis="y", visible=False)
-    axes.tick_params(axis="y", length=0)
+    _rows(axes, labels, xlabel)
     axes.axvline(1, color="0.2", linewidth=0.8)
     known = frame.dropna(subset=[x])
     reach = 1.1 * max([0.01, *(abs(known[name] - 1).max() for name in (x, f"{x}_low", f"{x}_high") if len(known))])
@@ -247,6 +241,24 @@ def interval_panel(
             continue
         axes.plot([row[f"{x}_low"], row[f"{x}_high"]], [place, place], color=look.color, linestyle=look.line)
         axes.plot(row[x], place, look.marker, color=look.color)
+
+
+@styled
+def dot_panel(
+    axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], x: str, xlabel: str, rows: str, column: str
+) -> None:
+    """Points over a logarithmic axis, in a row for each value of ``rows`` from the top down, looking as ``column``
+    says. What is 0, and what is infinite, is drawn at the edges.
+    """
+    names = list(dict.fromkeys(frame[rows]))
+    _rows(axes, names, xlabel)
+    axes.set_xscale("log")
+    finite = frame.loc[np.isfinite(frame[x]) & (frame[x] > 0), x]
+    least, most = min([0.1, *finite]) / 2, max([2.0, *finite]) * 2
+    axes.set_xlim(least, most)
+    for _, row in frame.iterrows():
+        look, at = series[row[column]], min(max(row[x], least), most)
+        axes.plot(at, names.index(row[rows]), look.marker, color=look.color, clip_on=False)
 
 
 @styled
@@ -430,6 +442,14 @@ def _render(figure: Figure, kind: str) -> bytes:
     return file.getvalue()
 
 
+def _rows(axes: Axes, labels: Sequence[str], xlabel: str) -> None:
+    """A row for each label from the top down."""
+    axes.set(xlabel=xlabel, ylim=(len(labels) - 0.4, -0.6))
+    axes.set_yticks(range(len(labels)), labels)
+    axes.grid(axis="y", visible=False)
+    axes.tick_params(axis="y", length=0)
+
+
 def _interval_line(axes: Axes, at: pd.Series, rows: pd.DataFrame, y: str, look: Look) -> None:
     axes.plot(at, rows[y], color=look.color, marker=look.marker, linestyle=look.line, zorder=3)
     if f"{y}_low" in rows:
@@ -477,7 +497,6 @@ def _thin(axis: Axis) -> None:
     """Leave out labels of a logarithmic axis that would overlap the one before; their ticks stay, as minor ones."""
     if axis.get_scale() != "log":
         return
-    locator = axis.get_major_locator()
     renderer = axis.get_figure().canvas.get_renderer()
     axis.get_tightbbox(renderer)  # places the labels
     kept, end = [], -math.inf
@@ -487,6 +506,7 @@ def _thin(axis: Axis) -> None:
         if first >= end + gap:
             kept.append(tick.get_loc())
             end = last
-    if len(kept) < len(locator.locs):
-        axis.set_minor_locator(FixedLocator(locator.locs))
+    ticks = [tick.get_loc() for tick in axis.get_major_ticks()]
+    if len(kept) < len(ticks):
+        axis.set_minor_locator(FixedLocator(ticks))
         axis.set_major_locator(FixedLocator(kept))

@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from benchlib.experiments.result import Result
     from benchlib.lab import Lab
 
-NOTEBOOKS = ("devices", "batch_size", "learning_rate", "operators", "instrument", "report")
+NOTEBOOKS = (
+    "devices",
+    "batch_size",
+    "learning_rate",
+    "operators",
+    "frameworks",
+    "inference",
+    "equivalence",
+    "instrument",
+    "report",
+)
 """In the order in which they run; ``report`` gathers the others."""
 
 

@@ -2,46 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import pandas as pd
 from matplotlib.figure import Figure
 from pydantic import model_validator
 
-from benchlib import figures, tables, workloads
-from benchlib.condition import Condition, DeviceName, WorkloadName
+from benchlib import figures, workloads
+from benchlib.condition import Condition
+from benchlib.experiments import by_batch
 from benchlib.experiments import parameters as p
+from benchlib.experiments.by_batch import ByBatch
 from benchlib.experiments.metric import Metric
-from benchlib.experiments.result import (
-    PROCESSES,
-    Result,
-    ceiling_text,
-    data_note,
-    different_models,
-    indicators,
-    processes,
-    ratio_text,
-    ratios,
-    throughputs,
-    with_subject,
-)
+from benchlib.experiments.result import data_note, different_models, with_subject
 from benchlib.lab import Lab
 from benchlib.measure.comparison import Comparison
 from benchlib.measure.training import TrainingRuns
 
 
-class Parameters(p.Parameters):
+class Parameters(by_batch.Parameters):
     """A comparison of the subjects at each batch size, and training runs of some of them for the accuracy."""
 
-    workload: WorkloadName
-    data: str
-    device: DeviceName
-    hyperparameters: dict[str, Any]
-    subjects: p.Grid[p.Subject]  # the first is the baseline
-    batch_sizes: p.Grid[p.BatchSize]
-    precision: p.Precision
-    budget_s: p.Seconds  # of each comparison
-    block_s: p.Seconds
     accuracy_subjects: p.Grid[p.Subject]
     accuracy_batch_sizes: p.Grid[p.BatchSize]
     learning_rate: p.Rate
@@ -58,19 +39,18 @@ class Parameters(p.Parameters):
 
 def conditions(parameters: Parameters) -> list[Condition]:
     """All conditions that will be measured."""
-    return [condition for group in _comparisons(parameters) for condition in group] + _training(parameters)
+    return [one for group in by_batch.comparisons(parameters) for one in group] + _training(parameters)
 
 
 def measure(parameters: Parameters, lab: Lab) -> BatchSize:
     """Measure, or take from disk what was measured before."""
-    settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
-    comparisons = [lab.compare(group, **settings) for group in _comparisons(parameters)]
+    comparisons = by_batch.compare(parameters, lab)
     training = _training(parameters)
     runs = lab.train(training, seeds=parameters.seeds, epochs=parameters.epochs)
     return BatchSize(parameters, lab, comparisons, runs, data_note(training[0], lab.inputs))
 
 
-class BatchSize(Result):
+class BatchSize(ByBatch):
     """Indicators and ratios by batch size, and the metric after some epochs by batch size."""
 
     notebook = "batch_size"
@@ -80,142 +60,34 @@ class BatchSize(Result):
     def __init__(
         self, parameters: Parameters, lab: Lab, comparisons: list[Comparison], runs: TrainingRuns, note: str
     ) -> None:
-        self.ceiling = lab.ceiling(parameters.device)
-        super().__init__(lab.folder, [*comparisons, runs], [note, ceiling_text(self.ceiling)])
-        self.comparisons = comparisons
+        super().__init__(parameters, lab, comparisons, [runs], note)
         self.runs = runs
         metric = workloads.load(parameters.workload).metric
         self.metric = Metric(metric, parameters.data, "batch_size", parameters.epochs, note)
 
     def findings(self) -> list[str]:
         """How the subjects compare, how throughput grows with the batch, and where the metric is best."""
-        by_subject = ratios(self.comparisons).groupby("subject", sort=False)
-        found = [_ratio_sentence(who, rows) for who, rows in by_subject]
-        by_subject = throughputs(self.comparisons).groupby("subject", sort=False)
-        found += [_growth_sentence(who, rows) for who, rows in by_subject]
-        return found + self.metric.findings(self.runs) + different_models(self.runs)
+        return [*super().findings(), *self.metric.findings(self.runs), *different_models(self.runs)]
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """``indicators``, ``processes``, ``ratios``, ``metric`` and ``runs``."""
-        frame = throughputs(self.comparisons, self.ceiling)
         return {
-            "indicators": (
-                "Each framework at each batch size: means over processes, with 95 % intervals.",
-                indicators(frame),
-            ),
-            "processes": (PROCESSES, processes(frame)),
-            "ratios": (
-                "Throughput relative to the first framework at the same batch size.",
-                ratios(self.comparisons),
-            ),
+            **super().tables(),
             "metric": (self.metric.caption, self.metric.table(self.runs)),
             "runs": ("The training runs.", with_subject(self.runs.runs())),
         }
 
     @figures.styled
     def draw(self) -> dict[str, tuple[str, Figure]]:
-        """``indicators``, ``ratios`` and ``metric``."""
-        compared = {"ratios": self._draw_ratios()} if len(ratios(self.comparisons)) else {}
-        return {
-            **compared,
-            "metric": self.metric.draw(self.runs),
-            "indicators": self._draw_indicators(),
-        }
-
-    def _draw_indicators(self) -> tuple[str, Figure]:
-        frame = throughputs(self.comparisons, self.ceiling)
-        looks = figures.looks(frame["subject"])
-        shown = {
-            "samples_per_second": (f"throughput ({_unit(frame)}/s)", True),
-            "step_ms": ("time of a step (ms)", True),
-            "cpu_percent": ("CPU (% of the machine)", False),
-            "memory_mib": ("peak memory (MiB)", False),
-            "peak_share_percent": ("share of the machine's peak (%)", False),
-            "gpu_percent": ("GPU (%)", False),
-            "gpu_memory_mib": ("GPU memory of the process (MiB)", False),
-        }
-        shown = {name: how for name, how in shown.items() if "gpu" not in name or frame[name].notna().any()}
-        figure, panels = figures.panels(-(-len(shown) // 2), 2, height=2.0)
-        for axes, (name, (label, log)) in zip(panels, shown.items(), strict=False):
-            figures.line_panel(axes, frame, looks, "batch_size", name, "batch size", label, log_y=log)
-        for axes in panels[len(shown) :]:
-            axes.remove()
-        caption = (
-            "Indicators against the batch size. Points: means over processes; bars: 95 % intervals, where one is "
-            "known. Share of the peak: the least time that a step's multiply-adds or bytes could take here, of the "
-            "time that it took."
-        )
-        return caption, figures.finish(figure, looks)
-
-    def _draw_ratios(self) -> tuple[str, Figure]:
-        frame = ratios(self.comparisons)
-        baseline = frame["baseline"].iloc[0]
-        looks = figures.looks([baseline, *ratios(self.comparisons)["subject"]])
-        del looks[baseline]
-        figure, (axes,) = figures.panels(1, 1, height=2.6, width=figures.COLUMN)
-        label = f"throughput relative to\n{baseline}"
-        figures.ratio_panel(axes, frame, looks, "batch_size", "batch size", label)
-        caption = f"Throughput relative to {baseline} at the same batch size, with 95 % intervals; above 1 is faster."
-        return caption, figures.finish(figure, looks, figures.ratio_legend(frame))
-
-
-def _comparisons(parameters: Parameters) -> list[list[Condition]]:
-    """A group of conditions for each batch size, baseline first."""
-    return [
-        [
-            _condition(parameters, f"subjects.{number}", subject, "batch_sizes", size)
-            for number, subject in enumerate(parameters.subjects)
-        ]
-        for size in parameters.batch_sizes
-    ]
+        """``ratios``, ``indicators`` and ``metric``."""
+        return {**super().draw(), "metric": self.metric.draw(self.runs)}
 
 
 def _training(parameters: Parameters) -> list[Condition]:
     """The conditions that are trained."""
     trained = {"learning_rate": parameters.learning_rate, "train_samples": parameters.train_samples}
     return [
-        _condition(parameters, f"accuracy_subjects.{number}", subject, "accuracy_batch_sizes", size, **trained)
+        by_batch.condition(parameters, f"accuracy_subjects.{number}", subject, "accuracy_batch_sizes", size, **trained)
         for number, subject in enumerate(parameters.accuracy_subjects)
         for size in parameters.accuracy_batch_sizes
     ]
-
-
-def _condition(
-    parameters: Parameters, subject_key: str, subject: p.Subject, size_key: str, size: int, **trained: Any
-) -> Condition:
-    keys = {**dict.fromkeys(subject.choices, subject_key), "batch_size": size_key}
-    return p.condition(
-        keys,
-        workload=parameters.workload,
-        **subject.choices,
-        data=parameters.data,
-        device=parameters.device,
-        hyperparameters=parameters.hyperparameters,
-        batch_size=size,
-        **trained,
-    )
-
-
-def _unit(frame: pd.DataFrame) -> str:
-    return workloads.load(frame["workload"].iloc[0]).unit
-
-
-def _ratio_sentence(who: str, rows: pd.DataFrame) -> str:
-    each = "; ".join(f"batch {row['batch_size']}: {ratio_text(row)}" for _, row in rows.iterrows())
-    return f"Throughput of {who} relative to {rows['baseline'].iloc[0]}: {each}."
-
-
-def _growth_sentence(who: str, rows: pd.DataFrame) -> str:
-    """How throughput and memory go with the batch size."""
-    rows = rows.dropna(subset=["samples_per_second"]).sort_values("batch_size")
-    if len(rows) < 2:
-        return f"{who}: too few batch sizes were measured to say how throughput goes with the batch."
-    first, last, best = rows.iloc[0], rows.iloc[-1], rows.loc[rows["samples_per_second"].idxmax()]
-    throughput = [best[f"samples_per_second{end}"] for end in ("", "_low", "_high")]
-    times = tables.number(throughput[0] / first["samples_per_second"])
-    return (
-        f"{who}: throughput is highest at batch {best['batch_size']} with {tables.interval(*throughput)} "
-        f"{_unit(rows)}/s, {times} times that at batch {first['batch_size']}; "
-        f"peak memory goes from {first['memory_mib']:,.0f} MiB at batch {first['batch_size']} "
-        f"to {last['memory_mib']:,.0f} MiB at batch {last['batch_size']}."
-    )

@@ -252,7 +252,7 @@ def _neutralised(certificates: list[Certificate]) -> list[str]:
     for certificate in certificates:
         workload = workloads.load(certificate.condition.workload)
         for name, value in certificate.neutralised.items():
-            reason = workload.gate_reason if name in workload.gate else gate.EXACT_REASON
+            reason = workload.gate.settings[name][1] if name in workload.gate.settings else gate.EXACT_REASON
             told[f"{workload.name}, for the gate only: {name} {value} ({reason})."] = None
     return list(told)
 

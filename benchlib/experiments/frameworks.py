@@ -1,0 +1,323 @@
+"""The experiment ``frameworks``: each workload in each framework, how fast its steps are and how soon it learns."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from pydantic import BaseModel, Field, model_validator
+from scipy import stats
+
+from benchlib import figures, tables, workloads
+from benchlib.condition import Condition, DeviceName, WorkloadName
+from benchlib.experiments import parameters as p
+from benchlib.experiments.metric import PERCENT
+from benchlib.experiments.result import (
+    PROCESSES,
+    Result,
+    data_note,
+    different_models,
+    indicators,
+    processes,
+    ratio_text,
+    ratios,
+    throughputs,
+    with_subject,
+)
+from benchlib.lab import Lab
+from benchlib.measure.comparison import Comparison
+from benchlib.measure.statistics import Interval, geometric_interval
+from benchlib.measure.training import TrainingRuns
+from benchlib.validation import Strict
+
+
+class Task(BaseModel):
+    """A workload, and how it is trained."""
+
+    model_config = Strict.model_config
+
+    workload: WorkloadName
+    data: str
+    hyperparameters: dict[str, Any] = Field(default_factory=dict)
+    batch_size: p.BatchSize
+    learning_rate: p.Rate
+    train_samples: p.Count | None = None  # None: all
+    epochs: p.Count  # of every run
+    most_epochs: p.Count  # a run that has not reached the threshold by then ends
+    threshold: float
+
+    def __str__(self) -> str:
+        return f"{self.workload} on {self.data}"
+
+
+class Parameters(p.Parameters):
+    """Each task in each subject: a comparison of steps, and training runs from each seed."""
+
+    tasks: p.Grid[Task]
+    device: DeviceName
+    subjects: p.Grid[p.Subject]  # the first is the baseline
+    seeds: p.Grid[p.Seed]
+    precision: p.Precision
+    budget_s: p.Seconds  # of each comparison
+    block_s: p.Seconds
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for number, task in enumerate(self.tasks):
+            try:
+                p.check_metric(task.workload, task.threshold)
+            except ValueError as error:
+                raise ValueError(f"tasks.{number}.{error}") from None
+            if task.most_epochs < task.epochs:
+                raise ValueError(f"tasks.{number}.most_epochs: {task.most_epochs}: is less than epochs ({task.epochs})")
+            _of_task(self, number)
+        return self
+
+
+def conditions(parameters: Parameters) -> list[Condition]:
+    """All conditions that will be measured."""
+    return [condition for number in range(len(parameters.tasks)) for condition in _of_task(parameters, number)]
+
+
+def measure(parameters: Parameters, lab: Lab) -> Frameworks:
+    """Compare and train, or take from disk what was measured before."""
+    settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
+    comparisons, runs = [], []
+    for number, task in enumerate(parameters.tasks):
+        made = _of_task(parameters, number)
+        comparisons.append(lab.compare(made, **settings))
+        more = {"epochs": task.epochs, "threshold": task.threshold, "most_epochs": task.most_epochs}
+        runs.append(lab.train(made, seeds=parameters.seeds, **more))
+    return Frameworks(parameters, lab, comparisons, runs)
+
+
+class Frameworks(Result):
+    """Of each task the ratios of throughput, the time to its threshold, and its curves."""
+
+    notebook = "frameworks"
+    in_report = ("ratios", "learned")
+    title = "Frameworks"
+
+    def __init__(
+        self, parameters: Parameters, lab: Lab, comparisons: list[Comparison], runs: list[TrainingRuns]
+    ) -> None:
+        notes = [data_note(one.baseline, lab.inputs) for one in comparisons]
+        super().__init__(lab.folder, [*comparisons, *runs], list(dict.fromkeys(notes)))
+        self.tasks, self.comparisons, self.runs = parameters.tasks, comparisons, runs
+
+    def findings(self) -> list[str]:
+        """For each task the ratio of throughput, how soon it was learned, and the first epoch against the others."""
+        found = []
+        for task, comparison, runs in zip(self.tasks, self.comparisons, self.runs, strict=True):
+            rows = ratios([comparison])
+            each = [f"{row['subject']} relative to {row['baseline']} {ratio_text(row)}" for _, row in rows.iterrows()]
+            found.append(f"{task}, throughput: {'; '.join(each)}.")
+            found.append(f"{task}, to {_value(task, task.threshold)}: {'; '.join(self._learned_texts(task, runs))}.")
+            found += [f"{task}: {warning}" for warning in different_models(runs)]
+        return found
+
+    def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
+        """``ratios``, ``learned``, ``indicators`` and ``processes``."""
+        names = [str(task) for task in self.tasks for _ in ratios([self._comparison(task)]).index]
+        frame = pd.concat([self._plain(throughputs([one])) for one in self.comparisons], ignore_index=True)
+        return {
+            "ratios": (
+                "Throughput relative to the first framework.",
+                self._plain(ratios(self.comparisons)).assign(task=names).drop(columns=["workload", "data"]),
+            ),
+            "learned": (
+                "Training: medians over seeds, with runs that did not reach the threshold as the longest. First epoch: "
+                "its time over the mean of the others', with the first step's compilation and without, and 95 % "
+                "intervals over seeds.",
+                pd.concat([self._learned(*pair) for pair in zip(self.tasks, self.runs, strict=True)]),
+            ),
+            "indicators": ("Each framework: means over processes, with 95 % intervals.", indicators(frame)),
+            "processes": (PROCESSES, processes(frame)),
+        }
+
+    @figures.styled
+    def draw(self) -> dict[str, tuple[str, Figure]]:
+        """``ratios``, ``survival`` and ``curves``."""
+        drawn = {"ratios": self._draw_ratios()}
+        if any(runs.runs()["epochs"].any() for runs in self.runs):
+            drawn |= {"survival": self._draw_survival(), "curves": self._draw_curves()}
+        return drawn
+
+    def _draw_ratios(self) -> tuple[str, Figure]:
+        frame = pd.concat(
+            [ratios([one]).assign(task=str(task)) for task, one in zip(self.tasks, self.comparisons, strict=True)],
+            ignore_index=True,
+        )
+        looks = figures.looks(frame["subject"])
+        figure, (axes,) = figures.panels(1, 1, height=0.45 + 0.24 * len(frame))
+        labels = [
+            f"{row['task']} (A/A {tables.ratio(row['control'], row['control_low'], row['control_high'])})"
+            for _, row in frame.iterrows()
+        ]
+        baseline = frame["baseline"].iloc[0]
+        figures.bar_panel(axes, frame, looks, "ratio", f"throughput relative to {baseline}", labels)
+        axes.axvline(1, color="0.2", linewidth=0.8)
+        caption = f"Throughput of each workload relative to {baseline}, with 95 % intervals; above 1 is faster."
+        return caption, figures.finish(figure, looks)
+
+    def _draw_survival(self) -> tuple[str, Figure]:
+        """How many runs have not learned yet, by training time."""
+        looks = figures.looks(subject for runs in self.runs for subject in with_subject(runs.runs())["subject"])
+        columns = min(2, len(self.tasks))
+        figure, panels = figures.panels(math.ceil(len(self.tasks) / columns), columns, height=2.0)
+        for axes, task, runs in zip(panels, self.tasks, self.runs, strict=False):
+            axes.set(xlabel="training time (s)", ylabel="runs not there yet (%)", ylim=(-4, 104))
+            axes.set_title(f"{task}: {_value(task, task.threshold)}")
+            for subject, rows in with_subject(runs.runs()).groupby("subject", sort=False):
+                _survival(axes, rows[rows["epochs"] > 0], looks[subject])
+        for axes in panels[len(self.tasks) :]:
+            axes.remove()
+        caption = (
+            "The share of training runs that have not reached the threshold yet, by training time (Kaplan and Meier "
+            "1958); a run that ended before it counts as long as it was watched (a cross)."
+        )
+        return caption, figures.finish(figure, looks)
+
+    def _draw_curves(self) -> tuple[str, Figure]:
+        every = [with_subject(runs.curves()) for runs in self.runs]
+        looks = figures.looks(subject for frame in every for subject in frame["subject"])
+        figure, panels = figures.panels(len(self.tasks), 2, height=1.9)
+        for row, (task, frame) in enumerate(zip(self.tasks, every, strict=True)):
+            frame = frame.assign(shown=frame["metric"] * _factor(task))
+            loss, metric = panels[2 * row : 2 * row + 2]
+            own = {name: look for name, look in looks.items() if name in set(frame["subject"])}
+            figures.curve_panel(loss, frame, own, "loss", "epoch", "training loss", "subject", log_y=True)
+            figures.curve_panel(metric, frame, own, "shown", "epoch", _label(task), "subject")
+            metric.axhline(task.threshold * _factor(task), color="0.2", linewidth=0.8, linestyle=":")
+            loss.set_title(str(task))
+        caption = (
+            "Training loss and metric by epoch: lines are means over seeds, bands go from the lowest to the highest."
+        )
+        return caption, figures.finish(figure, looks, [("threshold", figures.THRESHOLD)])
+
+    def _comparison(self, task: Task) -> Comparison:
+        return self.comparisons[self.tasks.index(task)]
+
+    def _plain(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Without the hyperparameters: those of one workload mean nothing to another."""
+        every = {name for task in self.tasks for name in workloads.load(task.workload).hyperparameters}
+        return frame.drop(columns=[name for name in every if name in frame])
+
+    def _learned(self, task: Task, runs: TrainingRuns) -> pd.DataFrame:
+        rows = []
+        for subject, of_subject in with_subject(runs.runs()).groupby("subject", sort=False):
+            compiled, alone = (_first_epoch(runs, of_subject, with_compilation) for with_compilation in (True, False))
+            reached = of_subject["reached"]
+            rows.append(
+                {
+                    "task": str(task),
+                    "subject": subject,
+                    "threshold": _value(task, task.threshold),
+                    "reached": f"{int(reached.sum())} of {len(of_subject)}",
+                    "epochs_to_threshold": _median(of_subject, "epochs_to_threshold"),
+                    "seconds_to_threshold": _median(of_subject, "seconds_to_threshold"),
+                    "best_metric": of_subject["best_metric"].median(),
+                    "epoch_s": of_subject["epoch_s"].mean(),
+                    "first_epoch": compiled.estimate,
+                    "first_epoch_low": compiled.low,
+                    "first_epoch_high": compiled.high,
+                    "first_epoch_alone": alone.estimate,
+                    "first_epoch_alone_low": alone.low,
+                    "first_epoch_alone_high": alone.high,
+                    "peak_memory_mib": of_subject["peak_memory_mib"].mean(),
+                    "failed": int(of_subject["failure"].notna().sum()),
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def _learned_texts(self, task: Task, runs: TrainingRuns) -> list[str]:
+        told = []
+        for _, row in self._learned(task, runs).iterrows():
+            if row["failed"]:
+                ended = f"{row['failed']} runs failed, {row['reached']} reached it"
+            elif np.isfinite(row["seconds_to_threshold"]):
+                ended = (
+                    f"{row['epochs_to_threshold']:g} epochs, {tables.number(row['seconds_to_threshold'])} s (medians; "
+                    f"{row['reached']} runs)"
+                )
+            else:
+                ended = (
+                    f"not reached by half of the runs ({row['reached']} did), best {_value(task, row['best_metric'])}"
+                )
+            first = tables.ratio(row["first_epoch"], row["first_epoch_low"], row["first_epoch_high"])
+            told.append(
+                f"{row['subject']} {ended}, its first epoch with compilation {first} times the mean of the others"
+            )
+        return told
+
+
+def _of_task(parameters: Parameters, number: int) -> list[Condition]:
+    """A condition for each subject, the baseline first."""
+    task, place = parameters.tasks[number], f"tasks.{number}"
+    made = []
+    for at, subject in enumerate(parameters.subjects):
+        choices = {
+            "data": task.data,
+            "device": parameters.device,
+            "hyperparameters": task.hyperparameters,
+            "batch_size": task.batch_size,
+            "train_samples": task.train_samples,
+            "learning_rate": task.learning_rate,
+        }
+        keys = {name: f"{place}.{name}" for name in choices if name != "device"}
+        keys |= {"workload": f"{place}.workload", **dict.fromkeys(subject.choices, f"subjects.{at}")}
+        made.append(p.condition(keys, workload=task.workload, **subject.choices, **choices))
+    return made
+
+
+def _survival(axes: figures.Axes, rows: pd.DataFrame, look: figures.Look) -> None:
+    """A step down for each run that learned, a cross where one was given up."""
+    seconds = rows["seconds_to_threshold"].where(rows["reached"], rows["seconds"]).to_numpy()
+    if not len(seconds):
+        return
+    sample = stats.CensoredData.right_censored(seconds, ~rows["reached"].to_numpy(dtype=bool))
+    found = stats.ecdf(sample).sf
+    at = np.concatenate([[0.0], found.quantiles, [seconds.max()]])
+    share = 100 * np.concatenate([[1.0], found.probabilities, found.probabilities[-1:]])
+    axes.plot(at, share, drawstyle="steps-post", color=look.color, linestyle=look.line)
+    given_up = seconds[~rows["reached"].to_numpy(dtype=bool)]
+    axes.plot(given_up, 100 * found.evaluate(given_up), "x", color=look.color)
+
+
+def _first_epoch(runs: TrainingRuns, of_subject: pd.DataFrame, with_compilation: bool) -> Interval:
+    """Time of the first epoch over the geometric mean of the others', with an interval over seeds. With compilation it
+    is the first step's time and the epoch's.
+    """
+    curves = with_subject(runs.curves())
+    curves = curves[curves["subject"] == of_subject["subject"].iloc[0]]
+    before = of_subject.set_index("seed")["first_step_s"]
+    logs = []
+    for seed, rows in curves.groupby("seed"):
+        times = np.diff(rows.sort_values("epoch")["seconds"], prepend=0.0)
+        if len(times) > 1:
+            first = times[0] + (before[seed] if with_compilation else 0.0)
+            logs.append(math.log(first) - float(np.mean(np.log(times[1:]))))
+    return geometric_interval(logs)
+
+
+def _median(rows: pd.DataFrame, column: str) -> float:
+    """The median over runs, where one that did not reach the threshold took longest; nan if it is such a run."""
+    median = rows[column].mask(~rows["reached"], np.inf).median()
+    return float(median) if np.isfinite(median) else math.nan
+
+
+def _factor(task: Task) -> float:
+    return 100.0 if workloads.load(task.workload).metric in PERCENT else 1.0
+
+
+def _label(task: Task) -> str:
+    metric = workloads.load(task.workload).metric
+    return f"{PERCENT[metric]} (%)" if metric in PERCENT else metric
+
+
+def _value(task: Task, value: float) -> str:
+    unit = " %" if _factor(task) == 100 else ""
+    return f"{tables.number(value * _factor(task))}{unit}"
