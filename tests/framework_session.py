@@ -96,8 +96,8 @@ class Probe:
         workload, values = self.build(name, given)
         ready = [session.put(arrays) for arrays in batches(workload, values)]
         found = _named("loaded", session.weights())
-        found["outputs"] = session.outputs(ready[0], training=True)
-        found["evaluation outputs"] = session.outputs(ready[0], training=False)
+        found["outputs"] = session.outputs(ready[0], training=True)[0]
+        found["evaluation outputs"] = session.outputs(ready[0], training=False)[0]
         found |= _named("gradient", session.gradients(ready[0]))
         found |= _named("untouched", session.weights())
         found["steps"] = self._steps(ready[:1])
@@ -139,10 +139,10 @@ class Probe:
             workload, values = self.build("cnn", {"image_size": 8}, session)
             batch = session.put(batches(workload, values)[0])
             found[name] = [self._single(session, batch, initial(workload, values)) for _ in range(3)]
-        before = [session.outputs(batch, training=False) for _ in range(2)]
+        before = [session.outputs(batch, training=False)[0] for _ in range(2)]
         found["evaluation varies by"] = float(np.abs(before[1] - before[0]).max())
         found["training varies by"] = float(
-            np.abs(session.outputs(batch, training=True) - session.outputs(batch, training=True)).max()
+            np.abs(session.outputs(batch, training=True)[0] - session.outputs(batch, training=True)[0]).max()
         )
         found["after evaluation"] = [self._single(session, batch, initial(workload, values)) for _ in range(3)]
         return found
@@ -165,8 +165,10 @@ class Probe:
             images[:, 0, 0, 0] = 1  # the one pixel that ``passing`` passes on
             batch = session.put((images, np.zeros(256, dtype=np.int32)))
             found[where] = {
-                "training": np.concatenate([session.outputs(batch, training=True) for _ in range(4)]).ravel().tolist(),
-                "evaluation": session.outputs(batch, training=False).ravel().tolist(),
+                "training": np.concatenate([session.outputs(batch, training=True)[0] for _ in range(4)])
+                .ravel()
+                .tolist(),
+                "evaluation": session.outputs(batch, training=False)[0].ravel().tolist(),
             }
         return found
 
@@ -178,7 +180,7 @@ class Probe:
         workload, values = self.build("cnn", WITHOUT_DROPOUT, session)
         batch = session.put(batches(workload, values)[0])
         found = {"loaded:" + name: array for name, array in session.weights().items()}
-        found |= {"outputs": session.outputs(batch, training=True), **_named("gradient", session.gradients(batch))}
+        found |= {"outputs": session.outputs(batch, training=True)[0], **_named("gradient", session.gradients(batch))}
         settings = session.settings()
         asked = ("channels_last", "float32_matmul_precision")
         return {**found, "settings": np.array([str(settings[name]) for name in asked])}

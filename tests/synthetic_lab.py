@@ -172,7 +172,7 @@ class SyntheticLab:
                 tolerance=1e-5,
                 ok=difference < 1e-5,
             )
-            neutralised = load(condition.workload).gate
+            neutralised = load(condition.workload).gate.hyperparameters
             told = {"condition": condition, "reference": conditions[0], "neutralised": neutralised}
             found[condition.key] = Certificate(**told, checks=[check])
         return found

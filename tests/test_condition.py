@@ -42,7 +42,7 @@ def test_a_condition_survives_json():
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"workload": "cnm"}, r"workload: 'cnm': unknown workload 'cnm': did you mean 'cnn'\?"),
+        ({"workload": "cnnn"}, r"workload: 'cnnn': unknown workload 'cnnn': did you mean 'cnn'\?"),
         ({"framework": "pytorhc"}, r"framework: 'pytorhc': .* did you mean 'pytorch'\?"),
         ({"mode": "grpah"}, r"mode: 'grpah': .* did you mean 'graph'\?"),
         ({"device": "cude"}, r"device: 'cude': .* did you mean 'cuda'\?"),

@@ -22,7 +22,7 @@ import sklearn.datasets
 
 from benchlib import data, workloads
 from benchlib.condition import Condition
-from benchlib.data import cifar10, digits, files, images, weights
+from benchlib.data import cifar10, digits, downloads, files, images, weights
 from benchlib.data.batches import Batches
 from benchlib.data.prepare import OPERATOR_BATCHES, prepare, require
 from benchlib.data.weights import draw, prepare_weights
@@ -37,10 +37,11 @@ PER_BATCH = 20  # of the made-up batches; the original has 10,000
 
 
 def test_every_data_set_says_what_it_is():
-    assert data.names() == ["cifar10", "digits", "random"]
-    assert [data.train_size(name) for name in data.names()] == [50_000, 1_437, None]
+    sizes = {"cifar10": 50_000, "digits": 1_437, "random": None, "imdb": 25_000, "digits_sequence": 1_437}
+    sizes |= {"cora": 1, "digits_graph": 1, "multi30k": 29_000, "number_names": 4_000, "pydoc": None, "text": None}
+    assert {name: data.train_size(name) for name in data.names()} == sizes
+    assert len({data.title(name) for name in data.names()}) == len(sizes)
     for name in data.names():
-        assert data.title(name).lower().replace("-", "")[:6] == name[:6]
         assert len(data.note(name)) > 40
 
 
@@ -212,7 +213,7 @@ def test_batches_can_be_had_in_any_order(numbered: Path):
 
 def test_the_last_test_batch_is_filled_up_and_says_how_many_are_real(numbered: Path):
     batches = list(Batches(numbered, 5, seed=0).test(3))
-    assert [(inputs[:, 0, 0, 0].tolist(), real) for inputs, real in batches] == [
+    assert [(inputs[:, 0, 0, 0].tolist(), real) for (inputs, _), real in batches] == [
         ([0, 1, 2], 3),
         ([3, 4, 5], 3),
         ([6, 6, 6], 1),
@@ -361,12 +362,13 @@ def test_weights_have_the_declared_shapes_and_distributions():
     assert uniform == 6
 
 
-def test_normal_ones_and_zeros_are_drawn_and_nothing_else():
+def test_normal_and_constants_are_drawn_and_nothing_else():
     rng = np.random.default_rng(0)
     normal = weights._draw("w", Weight((200, 200), "normal"), rng)
     assert (normal.mean(), normal.std()) == pytest.approx((0, 1), abs=0.02)
     assert weights._draw("w", Weight((2,), "ones"), rng).tolist() == [1, 1]
     assert weights._draw("w", Weight((2,), "zeros"), rng).tolist() == [0, 0]
+    assert weights._draw("w", Weight((2,), "constant", value=2.5), rng).tolist() == [2.5, 2.5]
     with pytest.raises(BenchlibError, match="weight 'w': no rule draws 'orthogonal'"):
         weights._draw("w", Weight((2,), "orthogonal"), rng)
 
@@ -404,7 +406,7 @@ def batches_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def originals(batches_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same, taken for the original files."""
-    md5 = {name: cifar10._md5(batches_folder / name) for name in cifar10.BATCHES_MD5}
+    md5 = {name: downloads.hash_of(batches_folder / name, "md5") for name in cifar10.BATCHES_MD5}
     monkeypatch.setattr(cifar10, "BATCHES_MD5", md5)
     return batches_folder
 
@@ -416,7 +418,7 @@ def archive(originals: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with tarfile.open(path, "w:gz") as tar:
         tar.add(originals, arcname=cifar10.FOLDER)
     shutil.move(originals, originals.parent.parent / "elsewhere")
-    monkeypatch.setattr(cifar10, "ARCHIVE_MD5", cifar10._md5(path))
+    monkeypatch.setattr(cifar10, "ARCHIVE_MD5", downloads.hash_of(path, "md5"))
     return path
 
 
@@ -468,7 +470,7 @@ def test_prepared_originals_need_no_file_of_the_original(
     condition = Condition(workload="cnn", data="cifar10", batch_size=8, hyperparameters={"image_size": 8})
     folder = prepare(condition, 0, tmp_path / "inputs")
     monkeypatch.delenv("BENCHLIB_DATA")
-    monkeypatch.setattr(cifar10, "_download", lambda: pytest.fail("downloaded"))
+    monkeypatch.setattr(downloads, "download", lambda *_: pytest.fail("downloaded"))
     assert prepare(condition, 0, tmp_path / "inputs") == folder
 
 
@@ -600,7 +602,7 @@ def test_a_pickle_that_asks_for_another_encoding_is_refused(batches_folder: Path
 @pytest.mark.parametrize(("damage", "said"), [(_flip_a_bit, "altered"), (_cut, "cut")])
 def test_a_damaged_archive_is_named_with_both_md5s(archive: Path, damage, said: str):
     damage(archive)
-    message = _load_error(archive, said, cifar10.ARCHIVE_MD5, cifar10._md5(archive))
+    message = _load_error(archive, said, cifar10.ARCHIVE_MD5, downloads.hash_of(archive, "md5"))
     assert "replace what is there" in message
 
 
@@ -615,7 +617,7 @@ def test_an_archive_that_climbs_out_writes_nothing(archive: Path, monkeypatch: p
         for name in (f"../{cifar10.FOLDER}/data_batch_1", f"./x/{cifar10.FOLDER}/test_batch"):
             tar.add(unpacked / "data_batch_2", arcname=name)
         tar.add(unpacked, arcname=cifar10.FOLDER)
-    monkeypatch.setattr(cifar10, "ARCHIVE_MD5", cifar10._md5(archive))
+    monkeypatch.setattr(cifar10, "ARCHIVE_MD5", downloads.hash_of(archive, "md5"))
     before = sorted(archive.parent.parent.rglob("*"))
     np.testing.assert_array_equal(cifar10.load().train_images, expected)
     assert sorted(archive.parent.parent.rglob("*")) == before

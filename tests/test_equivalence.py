@@ -29,7 +29,7 @@ def scaled(arrays, name, factor, trials=(0, 1)):
 
 
 def verdict(found, expected):
-    return equivalence.certify(CONDITION, REFERENCE, found, expected, {})
+    return equivalence.certify(CONDITION, REFERENCE, found, expected, {}, {})
 
 
 def test_rounding_passes(arrays):
@@ -85,7 +85,7 @@ def test_a_worker_that_failed_proves_nothing(arrays):
 def test_an_accelerator_may_sum_in_another_order_but_not_round_to_tf32(arrays):
     def on_gpu(factor):
         found = {name: array * factor for name, array in arrays.items()}
-        return equivalence.certify(REFERENCE.but(device="cuda"), REFERENCE, found, arrays, {}).verdict
+        return equivalence.certify(REFERENCE.but(device="cuda"), REFERENCE, found, arrays, {}, {}).verdict
 
     assert on_gpu(1 + 5e-5) == "same"
     assert on_gpu(1 + 2**-11) == "different"

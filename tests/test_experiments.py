@@ -53,6 +53,9 @@ def changed(notebook: str, place: str, value: object) -> dict[str, Any]:
     return values
 
 
+EMBEDDED = {"digits", "random", "digits_sequence", "digits_graph", "number_names", "pydoc"}  # need no download
+
+
 @pytest.mark.parametrize(
     "path",
     [path for profile in SHIPPED for path in sorted((ROOT / "parameters" / profile).glob("*.yaml"))],
@@ -62,10 +65,13 @@ def test_shipped_parameters_are_valid(path: Path) -> None:
     parameters = experiments.load(path.stem, path)
     made = experiments.conditions(path.stem, parameters)
     assert len(made) >= 2
-    few = path.parent.name == "quick" and path.stem in {"devices", "instrument"}  # which may take a minute each
-    assert {condition.framework for condition in made} == ({"pytorch"} if few else {"pytorch", "mindspore"})
+    frameworks = {"pytorch", "mindspore"}
     if path.parent.name == "quick":
-        assert {condition.data for condition in made} <= {"digits", "random"}
+        assert {condition.data for condition in made} <= EMBEDDED
+        # Some may take a minute each; PyTorch is what equivalence checks against.
+        few = {"devices": {"pytorch"}, "instrument": {"pytorch"}, "equivalence": {"mindspore"}}
+        frameworks = few.get(path.stem, frameworks)
+    assert {condition.framework for condition in made} == frameworks
 
 
 def test_every_profile_has_parameters_for_every_notebook() -> None:
@@ -74,7 +80,7 @@ def test_every_profile_has_parameters_for_every_notebook() -> None:
 
 
 WRONG = [
-    ("batch_size", "workload", "cnm", ["workload: 'cnm'", "did you mean 'cnn'"]),
+    ("batch_size", "workload", "cnnn", ["workload: 'cnnn'", "did you mean 'cnn'"]),
     (
         "batch_size",
         "subjects.1.framework",
@@ -115,7 +121,7 @@ WRONG = [
     ),
     ("batch_size", "hyperparameters", {"image_size": 7}, ["hyperparameters", "7", "16, 32, 8"]),
     ("batch_size", "batch_sise", [8], ["unknown key 'batch_sise'", "did you mean 'batch_sizes'"]),
-    ("batch_size", "workload", "linear", ["workload: 'linear'", "no metric", "choose cnn"]),
+    ("batch_size", "workload", "linear", ["workload: 'linear'", "no metric", "choose bert or cnn"]),
     (
         "learning_rate",
         "subjects.0.learning_rates",
@@ -129,7 +135,7 @@ WRONG = [
     ("learning_rate", "threshold", 60, ["threshold: 60", "accuracy lies between 0 and 1", "0.6"]),
     ("learning_rate", "threshold", 0.0, ["threshold: 0.0"]),
     ("learning_rate", "threshold", float("nan"), ["threshold: nan"]),
-    ("learning_rate", "workload", "conv2d", ["workload: 'conv2d'", "no metric", "choose cnn"]),
+    ("learning_rate", "workload", "conv2d", ["workload: 'conv2d'", "no metric", "choose bert or cnn"]),
     ("learning_rate", "most_epochs", 2, ["most_epochs: 2", "less than epochs"]),
     ("learning_rate", "batch_size", "many", ["batch_size: 'many'", "integer"]),
     ("learning_rate", "subjects.0.rates", [0.1], ["unknown key 'subjects.0.rates'", "[0.1]"]),
@@ -306,11 +312,11 @@ def test_models_that_differ_and_failures_get_no_ratio(tmp_path: Path) -> None:
     result = batch_sizes(
         tmp_path,
         differs=lambda condition: condition.framework == "mindspore" and condition.batch_size == 4,
-        fails=lambda condition: condition.framework == "mindspore" and condition.batch_size == 128,
+        fails=lambda condition: condition.framework == "mindspore" and condition.batch_size == 64,
     )
     ratios = result.findings()[0]
     assert "batch 4: no ratio: the models differ" in ratios
-    assert "batch 128: no ratio: not measured" in ratios
+    assert "batch 64: no ratio: not measured" in ratios
     assert re.search(r"batch 32: 0\.3\d", ratios)
     assert len(result.failures()) == 5
     assert "the worker died" in result.show_failures().data
@@ -415,10 +421,11 @@ def test_operators_findings_name_both_ends(tmp_path: Path) -> None:
         work = operators._size(condition)["million_multiply_adds"]
         return 0.001 if condition.framework == "pytorch" else 0.001 * work  # MindSpore is slower above a million
 
-    parameters = operators.Parameters(**quick("operators"))
-    found = operators.measure(parameters, SyntheticLab(tmp_path, step=step)).findings()
-    assert len(found) == 3
-    linear = next(finding for finding in found if finding.startswith("linear"))
+    sizes = {"hyperparameters": {"in_features": 128, "out_features": 128}, "vary": {"out_features": [1024]}}
+    only = {"workload": "linear", "batch_size": 64, **sizes}
+    parameters = operators.Parameters(**{**quick("operators"), "operators": [only]})
+    (linear,) = operators.measure(parameters, SyntheticLab(tmp_path, step=step)).findings()
+    assert linear.startswith("linear")
     assert "over 2 sizes (" in linear
     assert re.search(r"at 1\.05 million 0\.9\d+ .*; at 8\.39 million 0\.1\d+ ", linear)
 
@@ -513,7 +520,7 @@ def test_notebooks_run_and_the_report_gathers_them(run_notebook: Any, tmp_path: 
         assert summary["title"]
         assert summary["findings"]
         assert summary["failures"] == (2 if name == "learning_rate" else 0)
-        assert summary["measurements"]
+        assert summary["measurements"] or name == "equivalence", "which has certificates only"
         assert all((tmp_path / path).is_file() for path in [*summary["figures"], *summary["tables"]])
         figures = [html for html in shown if "<img" in html]
         assert len(figures) == len(summary["figures"]) / 3, "each figure is shown, and saved as png, svg and pdf"
@@ -533,7 +540,10 @@ def test_notebooks_run_and_the_report_gathers_them(run_notebook: Any, tmp_path: 
     assert "operators: failed in In [3]: ValueError: no" in page
     assert "learning_rate: 2 measurements failed" in page
     assert "the worker died" in page
-    assert page.count("<img") == 6, "devices 1, batch_size 3, learning_rate 2; the instrument has not run"
+    shown_figures = {name: len(report.summaries[name]["figures"]) / 3 for name in report.summaries}
+    of_each = {"devices": 1, "batch_size": 3, "learning_rate": 2, "frameworks": 3, "inference": 2, "equivalence": 1}
+    assert shown_figures == of_each, "the instrument and the operators have not run"
+    assert page.count("<img") == sum(of_each.values())
     assert "ONEDNN_MAX_CPU_ISA" in page
     assert re.search(r">same<.*>1\.0e-07<", page)
     assert re.search(r">different: cnn mindspore graph fp32 cpu tuned batch 4 .*>1\.0e-01<", page)
@@ -616,7 +626,7 @@ def _ledger(folder: Path, conditions: list[Condition], effects: list[dict]) -> s
 def test_a_comparison_that_the_budget_ended_says_what_it_would_have_taken(tmp_path: Path) -> None:
     result = batch_size.measure(batch_size.Parameters(**quick("batch_size")), SyntheticLab(tmp_path, spread=0.2))
     (told,) = (warning for warning in result.warnings() if "budget" in warning)
-    assert told.startswith("3 of 3 comparisons did not reach the 3 % that was asked for in their budget of 45 s")
+    assert told.startswith("3 of 3 comparisons did not reach the 3 % that was asked for in their budget of 30 s")
     assert re.search(r"it would have taken about [\d,]+ to [\d,]+ more processes of each condition, .* to .*\.", told)
     assert told.endswith("The pilot alone, which is always finished, took longer than that in 3 of them.")
 

@@ -1,14 +1,17 @@
 """The gate on the real frameworks: equal models pass it, and a model that was made wrong on purpose is caught."""
 
 import shutil
+from pathlib import Path
 
 import pytest
 from fixed_lab import FixedLab
 
+from benchlib import experiments, workloads
 from benchlib.condition import Condition
 from benchlib.measure import machine
 from benchlib.measure.comparison import MODELS_DIFFER
 
+ROOT = Path(__file__).resolve().parent.parent
 SMALL = {
     "batchnorm2d": {"channels": 4, "image_size": 8},
     "conv2d": {"in_channels": 3, "out_channels": 4, "image_size": 8},
@@ -52,6 +55,21 @@ def test_equal_operators_pass(lab):
     assert all(check.difference > 0 for check in certificates[conditions[1].key].checks if check.name == "outputs"), (
         "two frameworks never agree to the last bit: something was compared with itself"
     )
+
+
+def test_every_workload_is_the_same_model_in_both_frameworks(lab):
+    parameters = experiments.load("equivalence", ROOT / "parameters" / "quick" / "equivalence.yaml")
+    comparable = {name for name in workloads.names() if len(workloads.load(name).frameworks()) > 1}
+    assert {model.workload for model in parameters.models} == comparable
+    conditions = experiments.conditions("equivalence", parameters)
+    certificates = lab.certify(conditions)
+    found = {str(condition): certificates[condition.key] for condition in conditions}
+    assert {name: one.verdict for name, one in found.items()} == dict.fromkeys(found, "same"), [
+        (name, one.reason, check)
+        for name, one in found.items()
+        for check in [*one.checks, None]
+        if not (check and check.ok)
+    ]
 
 
 def test_another_batch_norm_momentum_is_caught_by_the_running_statistics_and_gets_no_ratio(lab, altered):

@@ -13,14 +13,16 @@ import benchlib
 from benchlib import frameworks, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
+from benchlib.workloads.resnet50.workload import convolutions as resnet50_convolutions
 
 PACKAGE = Path(benchlib.__file__).parent
 FILES = [PACKAGE / "workloads" / name for name in workloads.names()]
 EVERY_FRAMEWORK = {"torch", "torch_npu", "mindspore", "tensorflow", "keras", "jax", "flax", "mxnet", "paddle"}
 
 
-def test_the_four_shipped_workloads_are_there_in_both_frameworks():
-    shipped = {"batchnorm2d", "cnn", "conv2d", "linear"}
+def test_the_shipped_workloads_are_there_in_both_frameworks():
+    shipped = {"batchnorm2d", "bert", "cnn", "conv2d", "gcn", "googlenet", "gru", "linear", "lstm", "resnet50"}
+    shipped |= {"resnet50_inference", "seq2seq"}
     assert set(workloads.names()) >= shipped
     for name in workloads.names():
         assert workloads.load(name).name == name
@@ -32,33 +34,34 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def outline(module: ast.Module) -> list:
-    """What a framework's file of a workload defines, in order: names, arguments, methods, what __init__ makes."""
-    found = []
+def functions(module: ast.Module) -> list[tuple[str, list[str]]]:
+    """The functions that a framework's file of a workload defines for others, in order, with their arguments."""
+    defined = [node for node in module.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
+    return [(node.name, [each.arg for each in node.args.args]) for node in defined]
+
+
+def layers(module: ast.Module) -> dict[str, list[str]]:
+    """What the file's classes make in ``__init__``, in order."""
+    found = {}
     for node in module.body:
-        if isinstance(node, ast.FunctionDef):
-            found.append((node.name, [argument.arg for argument in node.args.args]))
-        elif isinstance(node, ast.ClassDef):
-            methods = {method.name: method for method in node.body if isinstance(method, ast.FunctionDef)}
-            made = [
-                target.attr
-                for statement in methods["__init__"].body
-                if isinstance(statement, ast.Assign)
-                for target in statement.targets
-                if isinstance(target, ast.Attribute)
-            ]
-            found.append((node.name, ["forward" if name == "construct" else name for name in methods], made))
+        if isinstance(node, ast.ClassDef):
+            (made,) = (one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__")
+            targets = [target for one in ast.walk(made) if isinstance(one, ast.Assign) for target in one.targets]
+            found[node.name] = [target.attr for target in targets if isinstance(target, ast.Attribute)]
     return found
 
 
 def forward(module: ast.Module) -> list[str]:
-    """The statements of the model's forward pass, if the file has a model."""
-    return [
-        ast.unparse(statement)
-        for node in ast.walk(module)
-        if isinstance(node, ast.FunctionDef) and node.name in ("forward", "construct")
-        for statement in node.body
+    """What the steps of the model's forward pass are called, in order; empty if the file has no model."""
+    steps = [
+        step
+        for node in module.body
+        if isinstance(node, ast.ClassDef) and node.name == "Model"
+        for method in node.body
+        if isinstance(method, ast.FunctionDef) and method.name in ("forward", "construct")
+        for step in method.body
     ]
+    return [ast.unparse(step.targets[0]) if isinstance(step, ast.Assign) else type(step).__name__ for step in steps]
 
 
 IN_BOTH = [name for name in workloads.names() if workloads.load(name).frameworks() == ["mindspore", "pytorch"]]
@@ -69,13 +72,13 @@ def test_files_of_a_workload_can_be_read_side_by_side(name):
     torch, mindspore = (
         tree(PACKAGE / "workloads" / name / f"{framework}.py") for framework in ("pytorch", "mindspore")
     )
-    kind = workloads.load(name).kind
-    assert [entry[0] for entry in outline(torch)][-3:] == (
-        ["build", "loss", "optimizer"] if kind == "training" else ["build"]
-    )
-    assert outline(torch) == outline(mindspore)
+    assert functions(torch) == functions(mindspore)
+    made, also_made = layers(torch), layers(mindspore)
+    both = [one for one in made if one in also_made]
+    assert both == [one for one in also_made if one in made], "in the same order"
+    assert both == list(made)
+    assert {one: [each for each in also_made[one] if each != "scale"] for one in both} == made
     assert forward(torch) == forward(mindspore)
-    assert bool(forward(torch)) == (kind == "training")
 
 
 def imported(path: Path) -> set[str]:
@@ -117,8 +120,8 @@ def test_workloads_are_well_declared(name):
     values = workload.values({})
     assert workload.title
     assert workload.source
-    assert workload.values(workload.gate).keys() == values.keys()
-    assert bool(workload.gate) == bool(workload.gate_reason)
+    assert workload.values(workload.gate.hyperparameters).keys() == values.keys()
+    assert all(why for _, why in workload.gate.settings.values())
     assert (workload.kind == "training") == (workload.learning_rate is not None) == (workload.metric is not None)
     assert workload.thresholds.keys() <= set(workload.data)
     for weight in workload.weights(values).values():
@@ -144,6 +147,36 @@ def test_cnn_is_the_one_of_the_rosetta_stone():
     assert (workload.batch_size, workload.learning_rate, workload.values({})["momentum"]) == (64, 0.01, 0.9)
 
 
+def trained(name: str, given: dict) -> int:
+    """The number of trained weights."""
+    workload = workloads.load(name)
+    weights = workload.weights(workload.values(given)).values()
+    return int(sum(np.prod(weight.shape) for weight in weights if weight.trained))
+
+
+def test_resnet50_has_the_size_of_the_paper_s():
+    assert trained("resnet50", {}) == 25_557_032 - 2_049_000 + 20_490, "torchvision's, with 10 classes and not 1,000"
+    workload = workloads.load("resnet50")
+    values = workload.values({"image_size": 224})
+    with_padding = sum(c.inputs * c.outputs * (c.kernel * c.side_after) ** 2 for c in resnet50_convolutions(values))
+    assert with_padding == 4_089_184_256 - 2_048_000, "as fvcore counts torchvision's, without its dense layer"
+    assert 0.96 < workload.work(values).multiply_adds / with_padding < 0.97, "products with the padding are no work"
+    assert trained("resnet50_inference", {"output": "features"}) == 23_528_522 - 20_490
+
+
+def test_googlenet_has_the_channels_of_the_paper_s_table():
+    from benchlib.workloads.googlenet.workload import BLOCKS, outputs
+
+    assert [outputs(block) for block in BLOCKS] == [256, 480, 512, 512, 512, 528, 832, 832, 1024]
+
+
+def test_bert_s_base_model_has_110_million_weights():
+    base = {"words": 30_522, "length": 512, "layers": 12, "hidden": 768, "heads": 12, "intermediate": 3072}
+    assert trained("bert", base) == 110_106_428, "as transformers' BertForPreTraining"
+    with pytest.raises(BenchlibError, match=r"hyperparameters\.hidden: 130 is no multiple of the 4 heads"):
+        workloads.load("bert").values({"hidden": 130, "heads": 4})
+
+
 @pytest.mark.parametrize(
     ("name", "given", "shapes"),
     [
@@ -153,6 +186,7 @@ def test_cnn_is_the_one_of_the_rosetta_stone():
             [(4, 2, 8, 8), (4, 5, 6, 6)],
         ),
         ("linear", {"in_features": 3, "out_features": 6}, [(4, 3), (4, 6)]),
+        ("resnet50_inference", {"image_size": 32, "output": "features"}, [(4, 3, 32, 32), (4, 2048)]),
         ("batchnorm2d", {"channels": 3, "image_size": 5}, [(4, 3, 5, 5), (4, 3, 5, 5)]),
     ],
 )
@@ -196,5 +230,5 @@ def test_wrong_hyperparameters_are_refused_by_name(name, given, message):
 
 
 def test_an_unknown_workload_is_refused_with_the_nearest():
-    with pytest.raises(BenchlibError, match="unknown workload 'cnm': did you mean 'cnn'"):
-        workloads.load("cnm")
+    with pytest.raises(BenchlibError, match="unknown workload 'cnnn': did you mean 'cnn'"):
+        workloads.load("cnnn")

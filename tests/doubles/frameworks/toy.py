@@ -47,10 +47,14 @@ class Session:
         return arrays[0].reshape(len(arrays[0]), -1), arrays[1]
 
     def outputs(self, batch, training):
-        return self.SCALE * batch[0] @ self.state["weight"] + self.state["bias"]
+        return (self.SCALE * batch[0] @ self.state["weight"] + self.state["bias"],)
+
+    def predictions(self, batch):
+        return self.outputs(batch, False)[0].argmax(axis=-1)
 
     def _probabilities(self, batch):
-        z = np.exp(self.outputs(batch, True) - self.outputs(batch, True).max(axis=1, keepdims=True))
+        (outputs,) = self.outputs(batch, True)
+        z = np.exp(outputs - outputs.max(axis=1, keepdims=True))
         return z / z.sum(axis=1, keepdims=True)
 
     def gradients(self, batch):

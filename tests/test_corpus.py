@@ -1,0 +1,98 @@
+"""Texts for BERT: words, pairs of sentences, masked words; Python's help texts, and a text of the user's own."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchlib.condition import Condition
+from benchlib.data import corpus, files, pydoc, text
+from benchlib.data.corpus import FIRST, MASK, PADDING, SEPARATOR, START, UNKNOWN, Corpus
+from benchlib.data.prepare import prepare
+from benchlib.errors import BenchlibError
+
+LENGTH, MASKED, WORDS = 32, 4, 40
+
+
+@pytest.fixture(scope="module")
+def prepared() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    documents = [[[f"w{rng.integers(50)}" for _ in range(12)] for _ in range(10)] for _ in range(40)]
+    return corpus.arrays(Corpus(documents, "made up"), WORDS, LENGTH, MASKED, None)
+
+
+def test_each_row_is_a_pair_of_sentences_between_its_marks(prepared):
+    for tokens, segments in zip(prepared["train_tokens"], prepared["train_segments"], strict=True):
+        count = int((tokens != PADDING).sum())
+        assert tokens[0] == START
+        ends = np.flatnonzero(tokens == SEPARATOR)
+        assert len(ends) == 2
+        assert ends[1] == count - 1
+        assert segments[: ends[0] + 1].max() == 0
+        assert segments[ends[0] + 1 : count].min() == 1
+        assert segments[count:].max(initial=0) == 0
+
+
+def test_what_was_masked_is_the_label_at_its_place(prepared):
+    tokens, places, labels = (prepared[f"train_{name}"] for name in ("tokens", "places", "labels"))
+    asked = labels >= 0
+    assert asked[:, 0].all()
+    assert labels[asked].min() >= UNKNOWN
+    there = np.take_along_axis(tokens, places, axis=1)[asked]
+    shares = [np.mean(there == MASK), np.mean(there == labels[asked])]
+    assert shares == pytest.approx([0.8, 0.1], abs=0.05)
+    assert not np.isin(tokens[~asked.any(axis=1)], MASK).any()
+    assert tokens.max() < WORDS
+
+
+def test_half_of_the_second_sentences_follow(prepared):
+    assert np.mean(prepared["train_follows"]) == pytest.approx(0.5, abs=0.12)
+
+
+def test_the_vocabulary_is_the_corpus_s_own_and_as_large_as_asked(prepared):
+    words = files.lines(prepared["vocabulary"])
+    assert len(words) == WORDS - FIRST
+    assert all(word.startswith("w") for word in words)
+
+
+def test_too_few_texts_are_refused():
+    with pytest.raises(BenchlibError, match="made up: 1 texts are too few"):
+        corpus.arrays(Corpus([[["a"]]], "made up"), WORDS, LENGTH, MASKED, None)
+
+
+def test_python_s_help_is_a_corpus(tmp_path: Path):
+    assert len(pydoc.load().documents) > 50
+    arrays = files.arrays(prepare(Condition(workload="bert", train_samples=64), 0, tmp_path))
+    assert arrays["train_tokens"].shape == (64, 128)
+    assert arrays["train_labels"].shape == (64, 20)
+
+
+def test_a_text_of_the_user_s_own_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
+    with pytest.raises(BenchlibError, match=r"there is neither text\.txt nor a folder text"):
+        text.require()
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "b.txt").write_text("Third one.\n", encoding="utf-8")
+    (tmp_path / "text" / "a.txt.gz").write_bytes(gzip.compress("First, here.\n\n春眠不覺曉\n".encode()))
+    assert text.load().documents == [
+        [["first", ",", "here", "."]],
+        [["春", "眠", "不", "覺", "曉"]],
+        [["third", "one", "."]],
+    ]
+    before = text.identity()
+    (tmp_path / "text.txt").write_text("Only this.", encoding="utf-8")
+    assert text.load().documents == [[["only", "this", "."]]]
+    assert text.identity() != before
+
+
+def test_a_text_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
+    (tmp_path / "text.txt").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(BenchlibError, match=r"text\.txt: no text in UTF-8 can be read"):
+        text.load()
+    monkeypatch.delenv("BENCHLIB_DATA")
+    with pytest.raises(BenchlibError, match="let BENCHLIB_DATA name a folder"):
+        text.require()

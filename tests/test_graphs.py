@@ -1,0 +1,144 @@
+"""Graphs: what a convolution takes, what is refused, and the two data sets."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchlib.condition import Condition
+from benchlib.data import cora, digits_graph, files, pickles
+from benchlib.data.graphs import Graph, arrays, check
+from benchlib.data.prepare import prepare
+from benchlib.errors import BenchlibError
+from benchlib.metrics import accuracy
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "cora"
+needs_cora = pytest.mark.skipif(not SHARED.exists(), reason=f"NO REAL CORA: {SHARED} is absent, so it is not read")
+
+
+def path_of_three(**changes: object) -> Graph:
+    """Nodes 0 - 1 - 2; the first is trained on, the last tested."""
+    made = {
+        "features": np.array([[1.0, 3.0], [0.0, 0.0], [2.0, 0.0]], dtype=np.float32),
+        "labels": np.array([0, 1, 1], dtype=np.int32),
+        "edges": np.array([[0, 1], [2, 1]]),
+        "train": np.array([0]),
+        "test": np.array([2]),
+        "source": "made up",
+    }
+    return Graph(**{**made, **changes})
+
+
+def test_a_graph_becomes_one_sample_with_normalised_edges():
+    found = arrays(path_of_three())
+    assert found["train_features"].tolist() == [[[0.25, 0.75], [0.0, 0.0], [1.0, 0.0]]], (
+        "rows add up to 1, or are empty"
+    )
+    assert found["train_edges"][0].tolist() == [[0, 0], [1, 0], [0, 1], [1, 1], [2, 1], [1, 2], [2, 2]], "by target"
+    assert found["train_edges"].dtype == np.int32
+    by_edge = dict(zip(map(tuple, found["train_edges"][0].tolist()), found["train_weights"][0].tolist(), strict=True))
+    assert by_edge[0, 0] == pytest.approx(1 / 2)
+    assert by_edge[1, 1] == pytest.approx(1 / 3)
+    assert by_edge[0, 1] == by_edge[1, 0] == pytest.approx(1 / np.sqrt(6))
+    assert found["train_labels"].tolist() == [[0, -1, -1]]
+    assert found["test_labels"].tolist() == [[-1, -1, 1]]
+
+
+def test_an_edge_that_is_there_twice_counts_once():
+    once, twice = path_of_three(), path_of_three(edges=np.array([[0, 1], [1, 0], [2, 1], [2, 1]]))
+    for name, array in arrays(once).items():
+        np.testing.assert_array_equal(arrays(twice)[name], array)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"edges": np.array([[0, 3]])}, "an edge names node 3, but the nodes are 0 to 2"),
+        ({"edges": np.array([[-1, 0]])}, "an edge names node -1"),
+        ({"test": np.array([7])}, "the test set names node 7"),
+        ({"labels": np.array([0, -1, 1])}, "node 1 has class -1"),
+        ({"labels": np.array([0, 1])}, "2 labels for 3 nodes"),
+        ({"test": np.array([0, 2])}, "node 0 is trained on and tested"),
+    ],
+)
+def test_a_graph_that_cannot_be_is_refused(changes, told):
+    with pytest.raises(BenchlibError, match=f"here: {told}"):
+        check(path_of_three(**changes), "here")
+
+
+def test_what_has_no_label_does_not_count():
+    labels = np.array([[0, -1, 1, 1]])
+    assert accuracy(np.array([[0, 5, 1, 0]]), labels) == pytest.approx(2 / 3)
+
+
+def test_digits_as_a_graph_join_what_is_alike():
+    graph = digits_graph.load()
+    assert graph.features.shape == (1797, 64)
+    assert np.bincount(graph.labels[graph.train]).tolist() == [20] * 10
+    assert len(graph.train) + len(graph.test) == 1797
+    assert np.mean(graph.labels[graph.edges[:, 0]] == graph.labels[graph.edges[:, 1]]) > 0.9
+
+
+def test_the_data_settle_what_fits_them(tmp_path):
+    condition = Condition(workload="gcn")
+    assert condition.hyperparameters["features"] == 64
+    assert condition.but(data="cora").hyperparameters["features"] == 1433
+    assert "features" not in str(condition.but(data="cora")), "what goes without saying"
+    with pytest.raises(BenchlibError, match="features: 65: with data digits_graph it is 64"):
+        Condition(workload="gcn", hyperparameters={"features": 65})
+    with pytest.raises(BenchlibError, match="batch_size 2 is larger than the 1 training samples"):
+        Condition(workload="gcn", batch_size=2)
+    prepared = files.arrays(prepare(condition, 0, tmp_path))
+    assert prepared["train_features"].shape == (1, 1797, 64)
+
+
+class Evil:
+    def __reduce__(self):
+        return print, ("this was run",)
+
+
+def test_a_pickle_runs_nothing(capsys):
+    with pytest.raises(BenchlibError, match=r"its pickle asks for builtins.print, which no file of Cora needs"):
+        pickles.load(io.BytesIO(pickle.dumps(Evil())), "Cora", "latin1", {})
+    assert capsys.readouterr().out == ""
+
+
+def test_a_folder_without_cora_is_refused_before_anything_starts(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
+    with pytest.raises(BenchlibError, match=r"there is no ind.cora.x in it.*use data: digits_graph"):
+        cora.require()
+
+
+@needs_cora
+def test_cora_is_read_as_it_was_published(monkeypatch):
+    monkeypatch.setenv("BENCHLIB_DATA", str(SHARED))
+    graph = cora.load()
+    with np.load(SHARED / "cora.npz") as known:
+        np.testing.assert_array_equal(graph.labels, known["y"])
+        np.testing.assert_array_equal(graph.train, known["train"])
+        np.testing.assert_array_equal(graph.test, known["test"])
+        undirected = np.unique(np.sort(graph.edges, axis=1), axis=0)
+        np.testing.assert_array_equal(undirected, known["edge"].T)
+        rows, columns = np.nonzero(graph.features)
+        np.testing.assert_array_equal(columns, known["x_indices"])
+        np.testing.assert_array_equal(np.searchsorted(rows, np.arange(2709)), known["x_indptr"])
+
+
+@needs_cora
+def test_a_cut_or_missing_file_of_cora_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
+    for path in SHARED.glob("ind.cora.*"):
+        shutil.copy(path, tmp_path)
+    cut = tmp_path / "ind.cora.tx"
+    cut.chmod(0o644)
+    cut.write_bytes(cut.read_bytes()[:-1])
+    with pytest.raises(BenchlibError, match=r"ind.cora.tx: this file of Cora is cut or altered: its sha256 is"):
+        cora.load()
+    cut.unlink()
+    with pytest.raises(BenchlibError, match=r"ind.cora.tx: this file of Cora is missing; get it from https"):
+        cora.load()

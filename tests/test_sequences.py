@@ -1,0 +1,183 @@
+"""Sequences of tokens: words, vocabulary, padding, and the data sets."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import imdb_from_shared
+import numpy as np
+import pytest
+
+from benchlib.condition import Condition
+from benchlib.data import digits_sequence, files, imdb
+from benchlib.data.prepare import prepare
+from benchlib.data.sequences import FIRST, START, UNKNOWN, Texts, from_texts, padded, vocabulary
+from benchlib.errors import BenchlibError
+
+needs_imdb = pytest.mark.skipif(
+    not imdb_from_shared.SHARED.exists(), reason=f"NO REAL IMDB: {imdb_from_shared.SHARED} is absent, so it is not read"
+)
+
+
+def texts(*train: str, test: tuple[str, ...] = ("good",)) -> Texts:
+    return Texts(list(train), np.zeros(len(train), np.int32), list(test), np.zeros(len(test), np.int32), "made up")
+
+
+def test_the_vocabulary_is_of_the_most_frequent_words_and_the_training_texts_only():
+    assert vocabulary([["b", "a", "c"], ["c", "a"], ["c"]], FIRST + 2) == ["c", "a"]
+    found = from_texts(texts("good bad good", "bad good", test=("worse bad",)), FIRST + 1)
+    assert found.vocabulary == ["good"]
+    assert found.train[0].tolist() == [START, FIRST, UNKNOWN, FIRST]
+    assert found.test[0].tolist() == [START, UNKNOWN, UNKNOWN]
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_text_without_a_word_is_refused(split):
+    bad = texts("good", "...") if split == "train" else texts("good", test=("good", "!?"))
+    with pytest.raises(BenchlibError, match=r"made up: (training|test) text 1 has no word"):
+        from_texts(bad, 10)
+
+
+def test_an_empty_sequence_is_refused():
+    with pytest.raises(BenchlibError, match="sequence 1 is empty"):
+        padded([np.array([3]), np.array([], dtype=np.int32)], 4, before=True)
+
+
+def test_lengths_count_what_is_not_padding():
+    tokens, lengths = padded([np.array([3, 4]), np.arange(3, 12)], 5, before=False)
+    assert lengths.tolist() == [2, 5]
+    assert tokens.tolist() == [[3, 4, 0, 0, 0], [3, 4, 5, 6, 7]]
+
+
+def test_digits_are_sequences_of_different_lengths():
+    found = digits_sequence.load(20)
+    lengths = [len(tokens) for tokens in found.train]
+    assert min(lengths) >= 33
+    assert max(lengths) <= 64
+    assert len(set(lengths)) > 5
+    assert {int(token) for tokens in found.train for token in tokens} <= set(range(FIRST, FIRST + 17))
+    assert len(found.vocabulary) + FIRST == 20
+
+
+def test_prepared_sequences_say_their_words(tmp_path):
+    prepared = files.arrays(prepare(Condition(workload="gru", train_samples=100), 0, tmp_path))
+    assert prepared["train_tokens"].shape == (100, 64)
+    assert prepared["test_tokens"].shape == (360, 64)
+    assert prepared["train_tokens"][:, -1].min() >= FIRST, "the padding is before the tokens"
+    assert bytes(prepared["vocabulary"]).decode().split("\n")[0] == "grey 0"
+    assert np.ptp(np.bincount(prepared["train_labels"])) <= 1, "a beginning of a balanced order"
+
+
+@pytest.fixture
+def reviews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Four reviews in the original's layout."""
+    monkeypatch.setattr(imdb, "PER_LABEL", 1)
+    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
+    imdb._hash_of_folder.cache_clear()
+    for split in ("train", "test"):
+        for label, text in (("neg", "bad film"), ("pos", "good film")):
+            place = tmp_path / "aclImdb" / split / label
+            place.mkdir(parents=True)
+            (place / "0_7.txt").write_text(text, encoding="utf-8")
+    (tmp_path / "aclImdb" / "train" / "urls_pos.txt").write_text("no review", encoding="utf-8")
+    return tmp_path / "aclImdb"
+
+
+def test_imdb_is_read_from_its_folder(reviews):
+    found = imdb.load(10)
+    assert found.vocabulary == ["film", "bad", "good"]
+    assert found.train_labels.tolist() == [0, 1]
+    assert found.test[1].tolist() == [START, FIRST + 2, FIRST]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            lambda folder: (folder / "train/pos/0_7.txt").unlink(),
+            "train has 1 negative and 0 positive reviews, expected 1",
+        ),
+        (lambda folder: (folder / "test/neg/0_7.txt").write_text(" "), "review test/neg/0 is empty"),
+        (lambda folder: (folder / "test/neg/0_7.txt").write_bytes(b"\xff\xfe"), "is no text in UTF-8"),
+    ],
+)
+def test_reviews_that_cannot_be_are_refused(reviews, change, told):
+    before = imdb.identity()
+    change(reviews)
+    imdb._hash_of_folder.cache_clear()
+    with pytest.raises(BenchlibError, match=told):
+        imdb.load(10)
+    assert imdb.identity() != before
+
+
+def test_a_folder_without_imdb_is_refused_before_anything_starts(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
+    with pytest.raises(
+        BenchlibError, match=r"neither aclImdb_v1.tar.gz nor a folder aclImdb.*use data: digits_sequence"
+    ):
+        imdb.require()
+
+
+def test_another_archive_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
+    (tmp_path / imdb.ARCHIVE).write_bytes(b"not it")
+    with pytest.raises(BenchlibError, match=rf"not the original archive of IMDB: its md5 is .* expected {imdb.MD5}"):
+        imdb.load(10)
+
+
+@pytest.mark.parametrize("name", ["../aclImdb/train/pos/0_7.txt", "/aclImdb/train/pos/0_7.txt"])
+def test_a_path_that_climbs_out_of_the_archive_is_refused(tmp_path, name):
+    path = tmp_path / "climbing.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        member = tarfile.TarInfo(name)
+        member.size = 4
+        archive.addfile(member, io.BytesIO(b"good"))
+    with pytest.raises(BenchlibError, match="climbs out of the archive"):
+        list(imdb.members(path))
+
+
+@needs_imdb
+def test_real_reviews_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(imdb, "PER_LABEL", 50)
+    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
+    imdb_from_shared.write(tmp_path, 50)
+    found = imdb.load(1000)
+    assert found.vocabulary[:4] == ["the", "a", "and", "of"]
+    assert 150 < np.mean([len(tokens) for tokens in found.train]) < 350
+    assert found.train_labels.tolist() == [0, 1] * 50
+
+
+# The model
+
+
+IS_A_PACKED_LSTM = """
+import torch
+from benchlib import workloads
+from benchlib.workloads.lstm.pytorch import build
+
+torch.manual_seed(0)
+values = workloads.load("lstm").values({"embedding": 5, "hidden": 4, "dropout": 0.0})
+model = build(values)
+lstm = torch.nn.LSTM(5, 4, num_layers=2, bidirectional=True, batch_first=True)
+for layer, ours in enumerate((model.layer1, model.layer2)):
+    for suffix, way in (("", ours.ahead), ("_reverse", ours.back)):
+        for name, parameter in way.named_parameters():
+            getattr(lstm, name.replace("l0", f"l{layer}{suffix}")).data = parameter.data
+tokens, lengths = torch.randint(0, 20, (6, 9)), torch.tensor([9, 1, 4, 8, 2, 9])
+packed = torch.nn.utils.rnn.pack_padded_sequence(model.embedding(tokens), lengths, True, enforce_sorted=False)
+_, (last, _) = lstm(packed)
+expected = model.dense(torch.cat((last[2], last[3]), 1))
+torch.testing.assert_close(model(tokens, lengths), expected)
+tokens[1, 1:] = 7  # after its end
+torch.testing.assert_close(model(tokens, lengths), expected)
+print("the same")
+"""
+
+
+def test_lstm_is_a_bidirectional_lstm_of_packed_sequences():
+    done = subprocess.run([sys.executable, "-c", IS_A_PACKED_LSTM], capture_output=True, text=True)
+    assert done.stdout == "the same\n", done.stderr

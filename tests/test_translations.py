@@ -1,0 +1,127 @@
+"""Sentences in two languages: words, vocabularies, targets, and back to sentences; the data sets; BLEU."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchlib import metrics
+from benchlib.condition import Condition
+from benchlib.data import files, multi30k, number_names
+from benchlib.data.prepare import prepare
+from benchlib.data.translations import END, FIRST, PADDING, START, UNKNOWN, Pairs, arrays, sentence
+from benchlib.errors import BenchlibError
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "multi30k"
+needs_multi30k = pytest.mark.skipif(
+    not SHARED.exists(), reason=f"NO REAL MULTI30K: {SHARED} is absent, so it is not read"
+)
+PAIRS = Pairs([("A dog.", "Un chien."), ("A cat and a dog", "Un chat")], [("A bird.", "Un chien!")], "made up")
+
+
+def test_the_target_starts_and_its_labels_end():
+    found = arrays(PAIRS, source_words=20, target_words=20, length=4, samples=None)
+    words = files.lines(found["target_vocabulary"])
+    assert words == ["un", ".", "chat", "chien"]
+    un, dot, chat, chien = range(FIRST, FIRST + 4)
+    assert found["train_target"].tolist() == [[START, un, chien, dot], [START, un, chat, PADDING]]
+    assert found["train_labels"].tolist() == [[un, chien, dot, END], [un, chat, END, -1]]
+    assert found["test_labels"].tolist() == [[un, chien, UNKNOWN, END]]
+    assert found["train_source"][1].tolist()[-1] == END, "cut, its end included"
+    assert found["train_lengths"].tolist() == [4, 4]
+    assert files.lines(found["test_references"]) == ["un chien!"]
+
+
+def test_the_vocabulary_is_of_the_training_pairs_that_are_taken():
+    found = arrays(PAIRS, source_words=20, target_words=20, length=6, samples=1)
+    assert files.lines(found["source_vocabulary"]) == [".", "a", "dog"]
+    assert len(found["train_source"]) == 1
+
+
+def test_an_empty_sentence_is_refused():
+    empty = Pairs(PAIRS.train, [("A bird.", " ")], "made up")
+    with pytest.raises(BenchlibError, match="made up: test sentence 0 is empty in one of the languages"):
+        arrays(empty, 20, 20, 4, None)
+
+
+def test_a_sentence_ends_where_it_says():
+    assert sentence([FIRST, FIRST + 1, END, FIRST], ["a", "b"]) == "a b"
+    assert sentence([END], ["a"]) == ""
+
+
+def test_bleu_is_100_for_the_references_and_0_for_other_words():
+    references = ["un chien court dans la rue.", "l'homme dort."]
+    assert metrics.bleu(references, references) == pytest.approx(100)
+    assert metrics.bleu(["x y z w", "x y z w"], references) == 0
+
+
+def test_what_was_predicted_is_turned_into_sentences_for_bleu():
+    found = arrays(PAIRS, 20, 20, 4, None)
+    right = found["train_labels"][:1].copy()
+    data = {"target_vocabulary": found["target_vocabulary"], "test_references": files.text(["un chien."])}
+    assert metrics.measure("bleu", right, data) == metrics.bleu(["un chien."], ["un chien."])
+
+
+def test_names_of_numbers_are_different_numbers():
+    found = number_names.load()
+    assert (len(found.train), len(found.test)) == (number_names.TRAIN, number_names.TEST)
+    assert len({english for english, _ in found.train} | {english for english, _ in found.test}) == 4_500
+    assert ("seventeen", "dix-sept") in found.train + found.test
+
+
+def test_names_of_numbers_are_prepared(tmp_path: Path):
+    condition = Condition(workload="seq2seq", train_samples=100)
+    prepared = files.arrays(prepare(condition, 0, tmp_path))
+    assert prepared["train_source"].shape == (100, 24)
+    assert (prepared["test_labels"] != -1).any(axis=1).all()
+    assert prepared["test_labels"].max() < condition.hyperparameters["target_words"]
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Multi30k's files with two sentences each, and their hashes as those expected."""
+    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
+    (tmp_path / "multi30k").mkdir()
+    hashes = {}
+    for name in multi30k.FILES.sha256:
+        content = gzip.compress(b"one dog\ntwo dogs\n", mtime=0)
+        (tmp_path / "multi30k" / name).write_bytes(content)
+        hashes[name] = hashlib.sha256(content).hexdigest()
+    monkeypatch.setattr(multi30k, "FILES", dataclasses.replace(multi30k.FILES, sha256=hashes))
+    return tmp_path / "multi30k"
+
+
+def test_multi30k_is_read_from_its_folder(made: Path):
+    assert multi30k.load().train == [("one dog", "one dog"), ("two dogs", "two dogs")]
+
+
+def test_a_cut_file_of_multi30k_is_named(made: Path):
+    path = made / "train.fr.gz"
+    path.write_bytes(path.read_bytes()[:20])
+    with pytest.raises(BenchlibError, match=r"train\.fr\.gz: this file of Multi30k is cut or altered"):
+        multi30k.load()
+
+
+def test_a_file_that_is_no_gzip_or_has_an_empty_line_is_named(tmp_path: Path):
+    path = tmp_path / "train.en.gz"
+    path.write_bytes(gzip.compress(b"one\n\ntwo\n"))
+    with pytest.raises(BenchlibError, match=r"train\.en\.gz: line 2 is empty"):
+        multi30k.sentences(path)
+    path.write_bytes(b"not compressed")
+    with pytest.raises(BenchlibError, match="cannot be read as text in gzip"):
+        multi30k.sentences(path)
+
+
+@needs_multi30k
+def test_the_real_multi30k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("BENCHLIB_DATA", str(SHARED.parent))
+    found = multi30k.load()
+    assert (len(found.train), len(found.test)) == (29_000, 1_000)
+    prepared = files.arrays(prepare(Condition(workload="seq2seq", data="multi30k", train_samples=500), 0, tmp_path))
+    unknown = np.mean(prepared["train_source"] == UNKNOWN)
+    assert unknown < 0.01, "the vocabulary is that of these sentences"
