@@ -1,0 +1,1 @@
+"""BERT as the library transformers has it."""

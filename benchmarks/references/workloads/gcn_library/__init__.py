@@ -1,0 +1,1 @@
+"""GCN as the library torch_geometric has it."""

@@ -1,0 +1,75 @@
+"""Do the workloads learn what they should, on the real data? Training runs in both frameworks, from several seeds.
+
+    BENCHLIB_DATA=FOLDER .venv/bin/python benchmarks/training.py gcn gru lstm cnn [--seeds 3] [--frameworks pytorch]
+
+FOLDER holds the data sets as published (see docs/data.md); without it they are downloaded. The table has a row for each
+workload and framework: the metric after the last epoch as mean, lowest and highest over the seeds, how many runs
+reached the threshold, and the seconds of an epoch. What has been trained is kept in outputs/benchmarks/training.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from benchlib.condition import Condition
+from benchlib.lab import Lab
+
+FOLDER = Path(__file__).resolve().parent.parent / "outputs" / "benchmarks" / "training"
+TASKS: dict[str, dict[str, Any]] = {  # condition, epochs, seeds, what is asked for
+    "gcn": {"data": "cora", "epochs": 200, "seeds": 10, "asked": 0.79},
+    "gru": {"data": "imdb", "epochs": 3, "seeds": 3, "asked": 0.82},
+    "lstm": {"data": "imdb", "epochs": 6, "seeds": 2, "asked": 0.84},
+    "cnn": {"data": "cifar10", "hyperparameters": {"image_size": 32}, "epochs": 10, "seeds": 2, "asked": 0.60},
+    "seq2seq": {"data": "multi30k", "epochs": 8, "seeds": 1, "asked": 10.0},
+    "resnet50": {"data": "cifar10", "epochs": 10, "seeds": 1, "asked": 0.85},
+    "googlenet": {"data": "cifar10", "epochs": 10, "seeds": 1, "asked": 0.85},
+    "bert": {"data": "pydoc", "epochs": 20, "seeds": 1, "asked": None},
+}
+MODES = {"pytorch": "eager", "mindspore": "graph"}
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="Training runs on real data.")
+    parser.add_argument("tasks", nargs="+", choices=TASKS)
+    parser.add_argument("--seeds", type=int, help="so many in place of the task's own number")
+    parser.add_argument("--epochs", type=int, help="so many in place of the task's own number")
+    parser.add_argument("--frameworks", nargs="+", choices=MODES, default=list(MODES))
+    parser.add_argument("--mode", choices=("eager", "graph"), help="for all frameworks")
+    arguments = parser.parse_args()
+    rows = []
+    for name in arguments.tasks:
+        task = dict(TASKS[name])
+        asked, seeds, epochs = (task.pop(key) for key in ("asked", "seeds", "epochs"))
+        conditions = [
+            Condition(workload=name, framework=one, mode=arguments.mode or MODES[one], lane="tuned", **task)
+            for one in arguments.frameworks
+        ]
+        seeds = list(range(arguments.seeds or seeds))
+        runs = Lab(outputs=FOLDER).train(conditions, seeds=seeds, epochs=arguments.epochs or epochs)
+        for framework, of_framework in runs.runs().groupby("framework", sort=False):
+            rows.append({"workload": name, "framework": framework, **_row(of_framework, asked)})
+        print(pd.DataFrame(rows).to_string(index=False))
+
+
+def _row(runs: pd.DataFrame, asked: float | None) -> dict[str, object]:
+    metric = runs["metric"].dropna()
+    return {
+        "runs": len(metric),
+        "epochs": int(runs["epochs"].max()),
+        "metric, mean": f"{metric.mean():.4f}",
+        "lowest": f"{metric.min():.4f}",
+        "highest": f"{metric.max():.4f}",
+        "asked for": asked,
+        "runs that had it": int((runs["best_metric"] >= asked).sum()) if asked is not None else "-",
+        "seconds of an epoch": f"{runs['epoch_s'].mean():.1f}",
+        "models": "/".join(sorted(set(runs["models"]))),
+    }
+
+
+if __name__ == "__main__":
+    main()
