@@ -76,17 +76,17 @@ def prepare(condition: Condition, seed: int, inputs: Path) -> Path:
     workload = workloads.load(condition.workload)
     if workload.kind == "operator":
         return _prepare_operator(workload, condition, seed, Path(inputs))
-    for loaders, family, named, make in (
-        (_IMAGES, images, _images_name, _images),
-        (_GRAPHS, graphs, lambda condition: "", _graph),
-        (_SEQUENCES, sequences, _sequences_name, _sequences),
-        (_TRANSLATIONS, translations, _translations_name, _translations),
-        (_CORPORA, corpus, _corpus_name, _corpus),
+    for loaders, named, make in (
+        (_IMAGES, _images_name, _images),
+        (_GRAPHS, lambda condition: "", _graph),
+        (_SEQUENCES, _sequences_name, _sequences),
+        (_TRANSLATIONS, _translations_name, _translations),
+        (_CORPORA, _corpus_name, _corpus),
     ):
         if loader := loaders.get(condition.data):
             samples = "" if condition.train_samples is None else f"-first{condition.train_samples}"
             name = f"{condition.data}{named(condition)}{samples}"
-            return _prepare(name, condition, Path(inputs), loader, family, make)
+            return _prepare(name, condition, Path(inputs), loader, make)
     raise AssertionError(f"no loader for {condition.data}")
 
 
@@ -95,10 +95,9 @@ def _prepare(
     condition: Condition,
     inputs: Path,
     loader: ModuleType,
-    family: ModuleType,
     make: Callable[[ModuleType, Condition], Made],
 ) -> Path:
-    folder = inputs / _slug(name, loader.identity(), family.__file__, loader.__file__)
+    folder = inputs / _slug(name, loader.identity())
     if not folder.exists():
         arrays, about = make(loader, condition)
         files.write(folder, arrays, {"data": condition.data, "title": data.title(condition.data), **about})
@@ -226,6 +225,7 @@ def _prepare_operator(workload: Workload, condition: Condition, seed: int, input
 
 def _slug(name: str, depends: str | dict, *code: str) -> str:
     """A readable folder name, with a hash of what else the arrays depend on: also code and numpy's generators."""
-    texts = [Path(path).read_text(encoding="utf-8") for path in (__file__, *code)]
+    files_of_code = [*sorted(Path(__file__).parent.glob("*.py")), *map(Path, code)]
+    texts = [path.read_text(encoding="utf-8") for path in files_of_code]
     hashed = hashlib.sha256(json.dumps([depends, texts, np.__version__], sort_keys=True).encode()).hexdigest()
     return f"{name}-{hashed[:12]}"

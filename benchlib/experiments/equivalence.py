@@ -122,7 +122,7 @@ class Equivalence(Result):
                 self._certificates(),
             ),
             "neutralised": (
-                "What was set for the check only, because the frameworks cannot agree on it.",
+                "What was set for the check only, and why.",
                 self._neutralised(),
             ),
             "inputs": ("Hashes of what all frameworks were given.", self._inputs()),
@@ -185,6 +185,18 @@ class Equivalence(Result):
         rows = []
         for condition, certificate in self.checked:
             workload = workloads.load(condition.workload)
+            for name in gate.REASONS:
+                usual, value = getattr(condition, name), getattr(certificate.condition, name)
+                if value != usual:
+                    rows.append(
+                        {
+                            "workload": condition.workload,
+                            "what": name,
+                            "usually": str(usual),
+                            "here": str(value),
+                            "why": gate.REASONS[name],
+                        }
+                    )
             for name, value in certificate.neutralised.items():
                 own = name in workload.hyperparameters
                 usual = condition.hyperparameters[name] if own else "as it is"

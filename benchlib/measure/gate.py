@@ -24,6 +24,12 @@ EXACT = {"cuda": {"NVIDIA_TF32_OVERRIDE": "0"}}
 after the point) does not hide another model.
 """
 
+REASONS = {
+    "batch_size": "few samples meet few kinks, where rounding decides which way a gradient goes",
+    "learning_rate": "small steps keep a deep model from kinks that rounding would carry it across",
+}
+"""Why a gated condition's own differ from the condition's."""
+
 EXACT_REASON = "so that rounding to TF32 does not hide another model"
 
 

@@ -9,6 +9,7 @@ LARGE_EPSILON = (
     "large epsilon prevents that",
 )
 LARGE_DECAY = (1.0, "three steps with the usual one would not show whether all weights decay, or only some")
+SMALL_CLIP = (0.01, "with the usual one, gradients of the first steps may be short enough to be left alone")
 NORM_BIAS = (
     2.0,
     "batch normalisation over few numbers and ReLU, dozens of times, make rounding grow: from the initial state, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Workload
-from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON
+from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_DECAY, LARGE_EPSILON
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -39,7 +39,7 @@ WORKLOAD = Workload(
     learning_rate=0.01,
     metric="accuracy",
     thresholds={"cora": 0.70, "digits_graph": 0.85},
-    gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON}),
+    gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON, "weight_decay": LARGE_DECAY}),
     unit="graphs",
     fields=("features", "edges", "weights", "labels"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
-from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON
+from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON, SMALL_CLIP
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -43,7 +43,7 @@ WORKLOAD = Workload(
         "dropout": Hyperparameter(
             0.3, "dropout probability of words and before the last layer", minimum=0.0, below=1.0
         ),
-        "clip": Hyperparameter(1.0, "greatest norm of all gradients together; longer ones are shortened", minimum=0.0),
+        "clip": Hyperparameter(1.0, "greatest norm of all gradients together; longer ones are shortened", minimum=1e-6),
         "epsilon": Hyperparameter(1e-8, "added to the denominator of Adam", minimum=0.0),
     },
     data_defaults={"multi30k": {"words": 6000, "target_words": 6000, "length": 32}},
@@ -51,7 +51,7 @@ WORKLOAD = Workload(
     learning_rate=0.001,
     metric="bleu",
     thresholds={"multi30k": 10.0, "number_names": 80.0},
-    gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON}, trials=2),
+    gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON, "clip": SMALL_CLIP}, trials=2),
     unit="sentences",
     fields=("source", "lengths", "target", "labels"),
 )
