@@ -138,6 +138,7 @@ def _contents(place: Path) -> Iterator[tuple[str, io.BufferedIOBase]]:
     names = {f"{FOLDER}/{name}": name for name in BATCHES_MD5}
     with tarfile.open(place, "r|gz") as archive:
         for member in archive:
+            downloads.check_member(place, member.name)
             if member.isfile() and member.name in names:
                 yield names[member.name], archive.extractfile(member)
 

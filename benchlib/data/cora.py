@@ -32,6 +32,8 @@ FILES = FileSet(
     instead="digits_graph",
 )
 
+CLASSES = 7
+
 
 def require() -> None:
     """Raise a BenchlibError if ``BENCHLIB_DATA`` names a folder without Cora. Reads no file."""
@@ -54,7 +56,8 @@ def load() -> Graph:
     try:
         order = np.array(paths["ind.cora.test.index"].read_text(encoding="ascii").split(), dtype=np.int64)
         features = np.concatenate([parts["allx"].dense(), parts["tx"].dense()])
-        labels = np.concatenate([parts["ally"], parts["ty"]]).argmax(axis=1).astype(np.int32)
+        classes = np.concatenate([parts["ally"], parts["ty"]])
+        labels = np.where(classes.sum(axis=1) == 1, classes.argmax(axis=1), -1).astype(np.int32)
         places = np.sort(order)  # the rows of the test set come in the order of the index file
         features[order], labels[order] = features[places], labels[places]
         edges = np.array(
@@ -63,7 +66,7 @@ def load() -> Graph:
     except (AttributeError, IndexError, TypeError, ValueError) as error:
         raise BenchlibError(f"{paths['ind.cora.graph'].parent}: these are not the files of Cora: {error}") from error
     graph = Graph(features, labels, edges, np.arange(len(parts["y"])), places, str(paths["ind.cora.graph"].parent))
-    check(graph, str(paths["ind.cora.graph"]))
+    check(graph, str(paths["ind.cora.graph"]), CLASSES)
     return graph
 
 

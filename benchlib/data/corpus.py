@@ -65,6 +65,8 @@ def arrays(corpus: Corpus, words: int, length: int, masked: int, samples: int | 
         rng = np.random.default_rng(passes)
         tokens = [[[numbers.get(word, UNKNOWN) for word in sentence] for sentence in one] for one in documents]
         pairs = [pair for _ in range(passes) for pair in _pairs(tokens, length - 3, rng)]
+        if not pairs:
+            raise BenchlibError(f"{corpus.source}: no {split} text has two words, so there are no pairs of sentences")
         pairs = [pairs[i] for i in rng.permutation(len(pairs))]
         if split == "train":
             pairs = pairs[:samples]
@@ -83,19 +85,20 @@ def _pairs(documents: list[list[list[int]]], most: int, rng: np.random.Generator
     """Two runs of tokens, ``most`` together, and whether the second follows the first."""
     texts = [np.array([token for sentence in one for token in sentence]) for one in documents]
     lengths = np.array([len(text) for text in texts])
-    for text in texts:
-        start = int(rng.integers(most // 2))
+    for number, text in enumerate(texts):
+        elsewhere = np.where(np.arange(len(texts)) == number, 0, lengths)
+        start = int(rng.integers(max(1, min(most, len(text)) // 2)))
         while start + 2 <= len(text):
-            first = text[start : start + int(rng.integers(most // 4, most // 2 + 1))]
-            rest = most - len(first)
-            follows = bool(rng.random() < 0.5) and start + len(first) + 1 <= len(text)
+            longest = min(most, len(text) - start) // 2  # so that something is left to follow
+            first = text[start : start + int(rng.integers(max(1, longest // 2), longest + 1))]
+            rest, begin = most - len(first), start + len(first)
+            follows = bool(rng.random() < 0.5) or not elsewhere.any()
             if follows:
-                begin = start + len(first)
                 second = text[begin : begin + rest]
             else:
-                other = texts[rng.choice(len(texts), p=lengths / lengths.sum())]
-                begin = int(rng.integers(max(1, len(other) - rest)))
-                second = other[begin : begin + rest]
+                other = texts[rng.choice(len(texts), p=elsewhere / elsewhere.sum())]
+                place = int(rng.integers(max(1, len(other) - rest)))
+                second = other[place : place + rest]
             yield first.tolist(), second.tolist(), follows
             start += len(first) + (len(second) if follows else 0)
 

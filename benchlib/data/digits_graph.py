@@ -34,5 +34,5 @@ def load() -> Graph:
     train = np.concatenate([[node for node in order if labels[node] == label][:TRAIN] for label in range(10)])
     test = np.setdiff1d(np.arange(len(labels)), train)
     graph = Graph(pixels, labels, edges, train, test, images.source)
-    check(graph, "digits_graph")
+    check(graph, "digits_graph", classes=10)
     return graph

@@ -7,7 +7,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from benchlib.errors import BenchlibError
 from benchlib.progress import Progress
@@ -45,6 +45,13 @@ def download(original: Original, what: str, instead: str) -> Path:
             f"{original.url}: {what} could not be downloaded to {cache}: {error}; download it in another way, put "
             f"it into a folder and let {VARIABLE} name that folder, or use data: {instead}, which needs no download"
         ) from error
+
+
+def check_member(archive: Path, name: str) -> None:
+    """Raise a BenchlibError for a member of an archive whose path leaves the folder it is unpacked to."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts:
+        raise BenchlibError(f"{archive}: member {name!r} climbs out of the archive: it was refused")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ class Graph:
     note: str = ""
 
 
-def check(graph: Graph, where: str) -> None:
+def check(graph: Graph, where: str, classes: int) -> None:
     """Raise a BenchlibError for a node or class that does not exist, or a node that is trained on and tested."""
     nodes = len(graph.features)
     if len(graph.labels) != nodes:
@@ -31,9 +31,10 @@ def check(graph: Graph, where: str) -> None:
         wrong = numbers[(numbers < 0) | (numbers >= nodes)]
         if wrong.size:
             raise BenchlibError(f"{where}: {what} names node {wrong[0]}, but the nodes are 0 to {nodes - 1}")
-    if graph.labels.min() < 0:
-        node = int(graph.labels.argmin())
-        raise BenchlibError(f"{where}: node {node} has class {graph.labels[node]}, expected one from 0")
+    wrong = np.flatnonzero((graph.labels < 0) | (graph.labels >= classes))
+    if wrong.size:
+        node = wrong[0]
+        raise BenchlibError(f"{where}: node {node} has class {graph.labels[node]}, expected 0 to {classes - 1}")
     if both := set(graph.train) & set(graph.test):
         raise BenchlibError(f"{where}: node {min(both)} is trained on and tested")
 

@@ -9,7 +9,7 @@ import hashlib
 import re
 import tarfile
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import numpy as np
 
@@ -108,9 +108,7 @@ def members(archive: Path) -> Iterator[tuple[str, bytes]]:
     """The reviews in an archive; one whose path leaves the archive's folder is refused."""
     with tarfile.open(archive, "r|gz") as opened:
         for member in opened:
-            path = PurePosixPath(member.name)
-            if path.is_absolute() or ".." in path.parts:
-                raise BenchlibError(f"{archive}: member {member.name!r} climbs out of the archive: it was refused")
+            downloads.check_member(archive, member.name)
             if member.isfile() and _REVIEW.fullmatch(member.name):
                 yield member.name, opened.extractfile(member).read()
 

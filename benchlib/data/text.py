@@ -7,6 +7,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import re
+import zlib
 from pathlib import Path
 
 from benchlib.data import downloads
@@ -56,5 +57,5 @@ def _read(path: Path) -> str:
     try:
         content = path.read_bytes()
         return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise BenchlibError(f"{path}: no text in UTF-8 can be read from it ({error}): save it as UTF-8") from error

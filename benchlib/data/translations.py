@@ -27,12 +27,12 @@ class Pairs:
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words and marks; what ends in an apostrophe is a word of its own.
+    """Lower-case words and marks; what ends in an apostrophe is a word of its own, and a mark inside a word says so.
 
-    >>> words("L'homme a un chien.")
-    ["l'", 'homme', 'a', 'un', 'chien', '.']
+    >>> words("L'homme a dix-sept chiens.")
+    ["l'", 'homme', 'a', 'dix', '@-@', 'sept', 'chiens', '.']
     """
-    return re.findall(r"\w+'|\w+|[^\w\s]", text.lower())
+    return re.findall(r"\w+'|\w+|@.@|[^\w\s]", re.sub(r"(?<=\w)([-,.])(?=\w)", r"@\1@", text.lower()))
 
 
 def sentence(tokens: Iterable[int], vocabulary: Sequence[str]) -> str:
@@ -40,14 +40,18 @@ def sentence(tokens: Iterable[int], vocabulary: Sequence[str]) -> str:
 
     >>> sentence([4, 5, 2, 6, 3, 4], ["l'", "homme", "."])
     "l'homme <unknown>."
+    >>> sentence([4, 5, 4], ["dix", "@-@"])
+    'dix-dix'
     """
-    found = ""
+    found, inside = "", False
     for token in tokens:
         if token == END:
             break
         word = vocabulary[token - FIRST] if token >= FIRST else "<unknown>"
-        joined = not found or found.endswith("'") or re.fullmatch(r"[.,;:!?)]", word)
-        found += word if joined else f" {word}"
+        mark = re.fullmatch("@(.)@", word)
+        joined = not found or inside or found.endswith(("'", "(")) or re.fullmatch(r"@.@|[.,;:!?)]", word)
+        found += (mark[1] if mark else word) if joined else f" {word}"
+        inside = mark is not None
     return found
 
 
