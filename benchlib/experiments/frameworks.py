@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -58,7 +58,7 @@ class Parameters(p.Parameters):
 
     tasks: p.Grid[Task]
     device: DeviceName
-    subjects: p.Grid[p.Subject]  # the first is the baseline
+    subjects: Annotated[p.Grid[p.Subject], Field(min_length=2)]  # the first is the baseline
     seeds: p.Grid[p.Seed]
     precision: p.Precision
     budget_s: p.Seconds  # of each comparison
@@ -130,8 +130,8 @@ class Frameworks(Result):
             ),
             "learned": (
                 "Training: medians over seeds, with runs that did not reach the threshold as the longest. First epoch: "
-                "its time over the mean of the others', with the first step's compilation and without, and 95 % "
-                "intervals over seeds.",
+                "its time over the geometric mean of the others', with the first step's compilation and without, and "
+                "95 % intervals over seeds.",
                 pd.concat([self._learned(*pair) for pair in zip(self.tasks, self.runs, strict=True)]),
             ),
             "indicators": ("Each framework: means over processes, with 95 % intervals.", indicators(frame)),
@@ -244,9 +244,7 @@ class Frameworks(Result):
                     f"{row['reached']} runs)"
                 )
             else:
-                ended = (
-                    f"not reached by half of the runs ({row['reached']} did), best {_value(task, row['best_metric'])}"
-                )
+                ended = f"reached by {row['reached']}, so there is no median; best {_value(task, row['best_metric'])}"
             first = tables.ratio(row["first_epoch"], row["first_epoch_low"], row["first_epoch_high"])
             told.append(
                 f"{row['subject']} {ended}, its first epoch with compilation {first} times the mean of the others"

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib import data, figures, knobs, progress, tables
+from benchlib import data, figures, knobs, progress, tables, workloads
 from benchlib.condition import Condition
 from benchlib.data import files
 from benchlib.data.prepare import prepare
@@ -326,5 +326,6 @@ def data_note(condition: Condition, inputs: Path) -> str:
     special = files.about(prepare(condition, 0, inputs))["note"]  # such as files that are not the original's
     subset = ""
     if condition.train_samples is not None:
-        subset = f"Trained on {condition.train_samples:,} of the training images only, so accuracies are lower."
+        workload = workloads.load(condition.workload)
+        subset = f"Trained on {condition.train_samples:,} of the training {workload.unit} only, so the metric is lower."
     return " ".join(text for text in (subset, data.note(condition.data), special) if text)

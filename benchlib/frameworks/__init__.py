@@ -43,8 +43,8 @@ class Session(Protocol):
         """The model's state now, by the workload's names, as float32 copies."""
 
     def put(self, arrays: tuple[np.ndarray, ...]) -> Any:
-        """A batch on the device, ready for :meth:`step`; arrays are (inputs, labels int32) or (inputs, output
-        gradient).
+        """A batch on the device, ready for :meth:`step`; arrays are a sample's fields, whole numbers as
+        int32, or (inputs, output gradient).
         """
 
     def step(self, batch: Any) -> Any:
