@@ -96,3 +96,32 @@ def test_a_text_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.delenv("BENCHLIB_DATA")
     with pytest.raises(BenchlibError, match="let BENCHLIB_DATA name a folder"):
         text.require()
+
+
+def test_texts_that_are_shorter_than_a_pair_have_pairs_of_both_kinds():
+    rng = np.random.default_rng(0)
+    documents = [[[f"w{rng.integers(50)}" for _ in range(24)]] for _ in range(600)]
+    follows = corpus.arrays(Corpus(documents, "made up"), WORDS, 128, MASKED, None)["train_follows"]
+    assert len(follows) > 1000
+    assert follows.mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_second_sentence_that_does_not_follow_is_from_another_text():
+    documents = [[list(range(100 * one, 100 * one + 90))] for one in range(1, 6)]
+    for first, second, follows in corpus._pairs(documents, 30, np.random.default_rng(0)):
+        assert (first[0] // 100 == second[0] // 100) == follows
+
+
+def test_texts_of_a_word_each_make_no_pairs():
+    with pytest.raises(BenchlibError, match="made up: no train text has two words"):
+        corpus.arrays(Corpus([[["word"]] for _ in range(20)], "made up"), WORDS, LENGTH, MASKED, None)
+
+
+@pytest.mark.parametrize("damage", [lambda packed: packed[:-9], lambda packed: packed[:20] + b"!!!!" + packed[24:]])
+def test_a_damaged_gz_of_a_user_s_text_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage):
+    (tmp_path / "text").mkdir()
+    damaged = damage(gzip.compress(b"One sentence. Another one, which is longer.\n\n" * 50))
+    (tmp_path / "text" / "mine.txt.gz").write_bytes(damaged)
+    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
+    with pytest.raises(BenchlibError, match=r"mine.txt.gz: no text in UTF-8 can be read from it"):
+        text.load()

@@ -57,6 +57,7 @@ def test_equal_operators_pass(lab):
     )
 
 
+@pytest.mark.slow
 def test_every_workload_is_the_same_model_in_both_frameworks(lab):
     parameters = experiments.load("equivalence", ROOT / "parameters" / "quick" / "equivalence.yaml")
     comparable = {name for name in workloads.names() if len(workloads.load(name).frameworks()) > 1}
@@ -95,3 +96,36 @@ def test_another_padding_is_caught_by_the_outputs(lab, altered):
     certificate = lab.certify([in_mindspore("conv2d")])[in_mindspore("conv2d").key]
     assert certificate.verdict == "different"
     assert {"outputs", "gradients", "evaluation outputs"} <= wrong_checks(certificate)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("workload", "file", "old", "new", "found"),
+    [
+        ("bert", "workloads/bert/mindspore.py", '"weight_decay": 0.0}', '"weight_decay": 1.0}', "state"),
+        ("bert", "workloads/bert/mindspore.py", "approximate=False", "approximate=True", "outputs"),
+        ("bert", "workloads/bert/mindspore.py", "start_factor=1 / steps", "start_factor=1", "state"),
+        (
+            "resnet50",
+            "workloads/resnet50/mindspore.py",
+            "nn.SGD([group],",
+            'nn.SGD(model.trainable_params(), weight_decay=values["weight_decay"],',
+            "state",
+        ),
+        ("seq2seq", "frameworks/mindspore.py", "if clip is not None:", "if False:", "state"),
+        (
+            "lstm",
+            "workloads/lstm/mindspore.py",
+            "return ahead, reverse(back, lengths)",
+            "return ahead, back",
+            "outputs",
+        ),
+    ],
+)
+def test_what_makes_another_model_is_caught(lab, altered, workload, file, old, new, found):
+    altered(file, old, new)
+    parameters = experiments.load("equivalence", ROOT / "parameters" / "quick" / "equivalence.yaml")
+    (condition,) = (one for one in experiments.conditions("equivalence", parameters) if one.workload == workload)
+    certificate = lab.certify([condition])[condition.key]
+    assert certificate.verdict == "different", certificate.reason
+    assert found in wrong_checks(certificate)

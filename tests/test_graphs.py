@@ -61,14 +61,15 @@ def test_an_edge_that_is_there_twice_counts_once():
         ({"edges": np.array([[0, 3]])}, "an edge names node 3, but the nodes are 0 to 2"),
         ({"edges": np.array([[-1, 0]])}, "an edge names node -1"),
         ({"test": np.array([7])}, "the test set names node 7"),
-        ({"labels": np.array([0, -1, 1])}, "node 1 has class -1"),
+        ({"labels": np.array([0, -1, 1])}, "node 1 has class -1, expected 0 to 1"),
+        ({"labels": np.array([0, 1, 2])}, "node 2 has class 2, expected 0 to 1"),
         ({"labels": np.array([0, 1])}, "2 labels for 3 nodes"),
         ({"test": np.array([0, 2])}, "node 0 is trained on and tested"),
     ],
 )
 def test_a_graph_that_cannot_be_is_refused(changes, told):
     with pytest.raises(BenchlibError, match=f"here: {told}"):
-        check(path_of_three(**changes), "here")
+        check(path_of_three(**changes), "here", classes=2)
 
 
 def test_what_has_no_label_does_not_count():

@@ -14,7 +14,7 @@ from benchlib import metrics
 from benchlib.condition import Condition
 from benchlib.data import files, multi30k, number_names
 from benchlib.data.prepare import prepare
-from benchlib.data.translations import END, FIRST, PADDING, START, UNKNOWN, Pairs, arrays, sentence
+from benchlib.data.translations import END, FIRST, PADDING, START, UNKNOWN, Pairs, arrays, sentence, words
 from benchlib.errors import BenchlibError
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "multi30k"
@@ -125,3 +125,12 @@ def test_the_real_multi30k(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     prepared = files.arrays(prepare(Condition(workload="seq2seq", data="multi30k", train_samples=500), 0, tmp_path))
     unknown = np.mean(prepared["train_source"] == UNKNOWN)
     assert unknown < 0.01, "the vocabulary is that of these sentences"
+
+
+def test_a_perfect_translation_of_number_names_has_a_bleu_of_100():
+    pairs = number_names.load()
+    references = [french.lower() for _, french in [*pairs.train, *pairs.test]]
+    assert any("-" in one for one in references)
+    for one in references:
+        known = sorted(set(words(one)))
+        assert sentence([FIRST + known.index(word) for word in words(one)], known) == one

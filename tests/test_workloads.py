@@ -232,3 +232,9 @@ def test_wrong_hyperparameters_are_refused_by_name(name, given, message):
 def test_an_unknown_workload_is_refused_with_the_nearest():
     with pytest.raises(BenchlibError, match="unknown workload 'cnnn': did you mean 'cnn'"):
         workloads.load("cnnn")
+
+
+@pytest.mark.parametrize("name", ["gru", "lstm", "seq2seq", "bert"])
+def test_a_length_of_0_is_refused(name):
+    with pytest.raises(BenchlibError, match=r"hyperparameters\.length: 0 is too small"):
+        workloads.load(name).values({"length": 0})
