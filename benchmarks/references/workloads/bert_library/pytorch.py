@@ -13,7 +13,7 @@ __all__ = ["build", "loss", "optimizer", "schedule"]
 
 
 class Model(nn.Module):
-    """As ``bert``'s: transformers guesses every word, so those that are masked are picked from all its logits."""
+    """As ``bert``'s: transformers' own heads guess every word; here they get those that are masked, as ours do."""
 
     def __init__(self, values: Values) -> None:
         super().__init__()
@@ -35,12 +35,12 @@ class Model(nn.Module):
 
     def forward(self, tokens: Tensor, segments: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
         positions = places.new_ones(tokens.shape).cumsum(1) - 1
-        found = self.library(
+        found = self.library.bert(
             input_ids=tokens, token_type_ids=segments, position_ids=positions, attention_mask=(tokens != 0).long()
         )
-        words = found.prediction_logits
-        masked = words.gather(1, places.unsqueeze(2).expand(-1, -1, words.shape[2]))
-        return masked, found.seq_relationship_logits
+        x = found.last_hidden_state
+        masked = x.gather(1, places.unsqueeze(2).expand(-1, -1, x.shape[2]))
+        return self.library.cls(masked, found.pooler_output)
 
 
 def build(values: Values) -> Model:

@@ -19,6 +19,7 @@ class Model(nn.Module):
         self.conv1 = GCNConv(values["features"], values["hidden"], normalize=False)
         self.conv2 = GCNConv(values["hidden"], values["classes"], normalize=False)
         self.relu = nn.ReLU()
+        self.penalty = values["weight_decay"]
         self.dropout1 = nn.Dropout(values["dropout"])
         self.dropout2 = nn.Dropout(values["dropout"])
 
