@@ -40,8 +40,8 @@ def identity() -> str:
 def load(size: int) -> Sequences:
     """25,000 reviews for training and as many for testing as tokens, with a vocabulary of ``size``; 0 is negative.
 
-    Raises a BenchlibError that names the file, what was expected and what to do, for one that is missing, cut or
-    altered.
+    Raises a BenchlibError that names the file, what was expected and what to do: for an archive that is cut or altered,
+    for reviews that are missing or empty. Of an unpacked folder only the number of reviews is known, not their text.
     """
     place = _place() or downloads.download(Original(ARCHIVE, URL, "md5", MD5), "IMDB", "digits_sequence")
     reviews: dict[str, dict[tuple[int, str], str]] = {"train": {}, "test": {}}
