@@ -18,6 +18,8 @@ CHOSEN = {
     "subject": "framework, mode, lane",
     "baseline": "relative to",
     "train_samples": "training samples",
+    "epochs_trained": "after epochs",
+    "metric_of": "metric",
 }
 """Headings of columns that say what a row is about, where their names do not do; words with _ between them do."""
 
@@ -60,6 +62,9 @@ MEASURED = {
     "timed_share": "share",
     "share_of_few": "share of a few steps",
     "metric": "metric",
+    "final_metric": "mean",
+    "difference": "difference from the first",
+    "runs": "runs",
     "best_metric": "best metric",
     "epochs": "epochs",
     "reached": "reached",

@@ -40,7 +40,8 @@ def test_what_was_masked_is_the_label_at_its_place(prepared):
     tokens, places, labels = (prepared[f"train_{name}"] for name in ("tokens", "places", "labels"))
     asked = labels >= 0
     assert asked[:, 0].all()
-    assert labels[asked].min() >= UNKNOWN
+    assert (tokens == UNKNOWN).any()
+    assert labels[asked].min() >= FIRST, "an unknown word is not asked for"
     there = np.take_along_axis(tokens, places, axis=1)[asked]
     shares = [np.mean(there == MASK), np.mean(there == labels[asked])]
     assert shares == pytest.approx([0.8, 0.1], abs=0.05)

@@ -235,14 +235,19 @@ def test_an_operator_finds_no_batches_in_images(numbered: Path):
 
 @pytest.mark.parametrize("size", [8, 16, 32])
 def test_digits_are_standardised_images_with_labels(tmp_path: Path, size: int):
+    """Kept as they come, whatever size is asked for: a batch is enlarged when it is made."""
     folder = prepare(DIGITS.but(hyperparameters={"image_size": size}), 0, tmp_path)
     arrays = files.arrays(folder)
     assert {name: (array.shape, str(array.dtype)) for name, array in arrays.items()} == {
-        "train_inputs": ((1437, 3, size, size), "float32"),
+        "train_inputs": ((1437, 3, 8, 8), "float32"),
         "train_labels": ((1437,), "int32"),
-        "test_inputs": ((360, 3, size, size), "float32"),
+        "test_inputs": ((360, 3, 8, 8), "float32"),
         "test_labels": ((360,), "int32"),
+        "repeat": ((1,), "int32"),
     }
+    assert arrays["repeat"] == [size // 8]
+    (inputs, _), _ = next(Batches(folder, 5, seed=0).test(5))
+    assert inputs.shape == (5, 3, size, size)
     train = arrays["train_inputs"].astype(np.float64)
     np.testing.assert_allclose(train.mean(axis=(0, 2, 3)), 0, atol=1e-6)
     np.testing.assert_allclose(train.std(axis=(0, 2, 3)), 1, atol=1e-6)
@@ -254,7 +259,10 @@ def test_digits_are_standardised_images_with_labels(tmp_path: Path, size: int):
 def test_digits_are_scikit_learns_digits_each_once(tmp_path: Path):
     folder = prepare(DIGITS.but(hyperparameters={"image_size": 16}), 0, tmp_path)
     arrays, about = files.arrays(folder), files.about(folder)
-    prepared = np.concatenate([arrays["train_inputs"], arrays["test_inputs"]])
+    batches = Batches(folder, 1, seed=0)
+    train = {int(place): batches.batch(1, i)[0] for i, place in enumerate(batches.order(1))}
+    prepared = np.concatenate([*(train[i] for i in range(1437)), *(inputs for (inputs, _), _ in batches.test(1))])
+    assert prepared.flags.c_contiguous
     assert (prepared == prepared[:, :1]).all(), "three equal channels"
     assert (prepared == prepared[:, :, ::2, ::2].repeat(2, axis=2).repeat(2, axis=3)).all(), "pixels repeated"
     pixels = np.rint(prepared[:, 0, ::2, ::2] * about["standard_deviation"][0] + about["mean"][0]).astype(int)
@@ -303,9 +311,10 @@ def test_every_prefix_of_a_balanced_order_is_balanced():
 
 def test_areas_are_averaged():
     image = np.arange(16, dtype=np.uint8).reshape(1, 4, 4, 1)
-    assert images.resize(image, 2)[0, :, :, 0].tolist() == [[2.5, 4.5], [10.5, 12.5]]
+    averaged, repeat = images.fitted(image, 2)
+    assert (averaged[0, :, :, 0].tolist(), repeat) == ([[2.5, 4.5], [10.5, 12.5]], 1)
     with pytest.raises(BenchlibError, match="image_size 3: images of 4x4 pixels"):
-        images.resize(image, 3)
+        images.fitted(image, 3)
 
 
 def test_prepared_data_is_made_once_and_checked_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -17,7 +19,7 @@ from synthetic_lab import SyntheticLab, step_seconds
 from benchlib import experiments, knobs
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.experiments import batch_size, devices, instrument, learning_rate, operators
+from benchlib.experiments import batch_size, devices, frameworks, instrument, learning_rate, operators
 from benchlib.experiments.report import Report
 from benchlib.lab import Lab
 from benchlib.measure import machine
@@ -65,13 +67,13 @@ def test_shipped_parameters_are_valid(path: Path) -> None:
     parameters = experiments.load(path.stem, path)
     made = experiments.conditions(path.stem, parameters)
     assert len(made) >= 2
-    frameworks = {"pytorch", "mindspore"}
+    compared = {"pytorch", "mindspore"}
     if path.parent.name == "quick":
         assert {condition.data for condition in made} <= EMBEDDED
         # Some may take a minute each; PyTorch is what equivalence checks against.
         few = {"devices": {"pytorch"}, "instrument": {"pytorch"}, "equivalence": {"mindspore"}}
-        frameworks = few.get(path.stem, frameworks)
-    assert {condition.framework for condition in made} == frameworks
+        compared = few.get(path.stem, compared)
+    assert {condition.framework for condition in made} == compared
 
 
 def test_every_profile_has_parameters_for_every_notebook() -> None:
@@ -374,6 +376,67 @@ def test_median_counts_runs_that_did_not_get_there(tmp_path: Path) -> None:
 
     result = trained(tmp_path, [{**PYTORCH, "learning_rates": [0.01]}], metric=metric)
     assert result.tables()["thresholds"][1]["epochs_to_threshold"].tolist() == [6]
+
+
+def two_frameworks(tmp_path: Path, seeds: list[int], **made_up: Any) -> frameworks.Frameworks:
+    """PyTorch and MindSpore on ``gcn``, 4 epochs and up to 8, to 85 %; epochs of 20 steps (see ``SyntheticLab``)."""
+    task = {**quick("frameworks")["tasks"][0], "epochs": 4, "most_epochs": 8, "threshold": 0.85}
+    values = {**quick("frameworks"), "tasks": [task], "seeds": seeds}
+    return frameworks.measure(frameworks.Parameters(**values), SyntheticLab(tmp_path, **made_up))
+
+
+def test_a_run_that_was_given_up_counts_as_the_longest(tmp_path: Path) -> None:
+    def metric(condition: Condition, seed: int, epoch: int) -> float:
+        arrives = {"pytorch": (2, 3, 99), "mindspore": (5, 99, 99)}[condition.framework][seed]
+        return 0.9 if epoch >= arrives else 0.2
+
+    result = two_frameworks(tmp_path, [0, 1, 2], metric=metric, step=lambda c: 0.05, spread=1e-9)
+    learned = result.tables()["learned"][1].set_index("subject")
+    assert learned["reached"].tolist() == ["2 of 3", "1 of 3"]
+    assert learned["epochs_to_threshold"].tolist() == pytest.approx([3, math.nan], nan_ok=True)
+    assert learned["seconds_to_threshold"].tolist() == pytest.approx([3.0, math.nan], nan_ok=True)
+    pytorch, given_up, mindspore, *_ = result.figures["survival"][1].axes[0].lines
+    assert np.c_[pytorch.get_xdata(), pytorch.get_ydata()] == pytest.approx(
+        np.array([[0, 100], [2, 66.67], [3, 33.33], [8, 33.33], [8, 33.33]]), abs=0.01
+    )
+    assert np.c_[given_up.get_xdata(), given_up.get_ydata()] == pytest.approx(np.array([[8, 33.33]]), abs=0.01)
+    assert mindspore.get_ydata()[-1] == pytest.approx(66.67, abs=0.01)
+
+
+def test_the_first_epoch_is_told_with_its_compilation_and_without(tmp_path: Path) -> None:
+    result = two_frameworks(tmp_path, [0, 1, 2], step=lambda c: 0.05, spread=1e-9)
+    (_, row), *_ = result.tables()["learned"][1].iterrows()
+    assert [row[f"first_epoch_alone{end}"] for end in ("", "_low", "_high")] == pytest.approx([1, 1, 1])
+    assert [row[f"first_epoch{end}"] for end in ("", "_low", "_high")] == pytest.approx([2, 2, 2]), "1 s beside 1 s"
+
+
+def test_final_metrics_are_compared_within_seeds(tmp_path: Path) -> None:
+    def metric(condition: Condition, seed: int, epoch: int) -> float:
+        worse = (0.02, 0.03, 0.04)[seed] if condition.framework == "mindspore" else 0
+        return (0.70, 0.80, 0.90)[seed] - worse if epoch == 4 else 0.95
+
+    found = two_frameworks(tmp_path, [0, 1, 2], metric=metric).tables()["metrics"][1].set_index("subject")
+    assert found["final_metric"].tolist() == pytest.approx([80, 77])
+    half = 4.3027 * 10 / math.sqrt(3)  # Student's, for 3 values
+    assert found["final_metric_low"].iloc[0] == pytest.approx(80 - half, abs=0.01)
+    assert found["final_metric_high"].iloc[0] == pytest.approx(80 + half, abs=0.01)
+    assert math.isnan(found["difference"].iloc[0]), "there is none of the first from itself"
+    ends = found[["difference", "difference_low", "difference_high"]].iloc[1].tolist()
+    assert ends == pytest.approx([-3, -3 - half / 10, -3 + half / 10], abs=0.01), "seed by seed they vary less"
+    assert found["verdict"].tolist() == ["–", "lower"]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "verdict"), [([0, 1, 2], "no difference shown"), ([0], "no interval: too few seeds")]
+)
+def test_a_difference_of_metrics_needs_an_interval_without_0(tmp_path: Path, seeds: list[int], verdict: str) -> None:
+    def metric(condition: Condition, seed: int, epoch: int) -> float:
+        return 0.8 + (0.01, -0.01, 0.02)[seed] * (condition.framework == "mindspore")
+
+    result = two_frameworks(tmp_path, seeds, metric=metric)
+    assert result.tables()["metrics"][1]["verdict"].iloc[1] == verdict
+    (told,) = (finding for finding in result.findings() if "after 4 epochs" in finding)
+    assert f"percentage points: {verdict}." in told
 
 
 def test_failed_and_different_runs_are_told(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import imdb_from_shared
@@ -79,10 +81,10 @@ def reviews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
     imdb._hash_of_folder.cache_clear()
     for split in ("train", "test"):
-        for label, text in (("neg", "bad film"), ("pos", "good film")):
+        for label, text, rating in (("neg", "bad film", 1), ("pos", "good film", 7)):
             place = tmp_path / "aclImdb" / split / label
             place.mkdir(parents=True)
-            (place / "0_7.txt").write_text(text, encoding="utf-8")
+            (place / f"0_{rating}.txt").write_text(text, encoding="utf-8")
     (tmp_path / "aclImdb" / "train" / "urls_pos.txt").write_text("no review", encoding="utf-8")
     return tmp_path / "aclImdb"
 
@@ -92,6 +94,7 @@ def test_imdb_is_read_from_its_folder(reviews):
     assert found.vocabulary == ["film", "bad", "good"]
     assert found.train_labels.tolist() == [0, 1]
     assert found.test[1].tolist() == [START, FIRST + 2, FIRST]
+    assert "cannot be checked against the published archive" in found.note
 
 
 @pytest.mark.parametrize(
@@ -101,8 +104,12 @@ def test_imdb_is_read_from_its_folder(reviews):
             lambda folder: (folder / "train/pos/0_7.txt").unlink(),
             "train has 1 negative and 0 positive reviews, expected 1",
         ),
-        (lambda folder: (folder / "test/neg/0_7.txt").write_text(" "), "review test/neg/0 is empty"),
-        (lambda folder: (folder / "test/neg/0_7.txt").write_bytes(b"\xff\xfe"), "is no text in UTF-8"),
+        (lambda folder: (folder / "test/neg/0_1.txt").write_text(" "), "review test/neg/0 is empty"),
+        (lambda folder: (folder / "test/neg/0_1.txt").write_bytes(b"\xff\xfe"), "is no text in UTF-8"),
+        (
+            lambda folder: (folder / "test/neg/0_1.txt").rename(folder / "test/neg/0_5.txt"),
+            "review test/neg/0 has a rating of 5, expected 1 to 4 of one with the label neg",
+        ),
     ],
 )
 def test_reviews_that_cannot_be_are_refused(reviews, change, told):
@@ -122,10 +129,27 @@ def test_a_folder_without_imdb_is_refused_before_anything_starts(tmp_path, monke
         imdb.require()
 
 
-def test_another_archive_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
-    (tmp_path / imdb.ARCHIVE).write_bytes(b"not it")
-    with pytest.raises(BenchlibError, match=rf"not the original archive of IMDB: its md5 is .* expected {imdb.MD5}"):
+@pytest.fixture
+def archive(reviews: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The four reviews as an archive, which is taken for the original."""
+    path = reviews.parent / imdb.ARCHIVE
+    with tarfile.open(path, "w:gz") as opened:
+        opened.add(reviews, arcname="aclImdb")
+    monkeypatch.setattr(imdb, "MD5", hashlib.md5(path.read_bytes()).hexdigest())
+    return path
+
+
+def test_imdb_is_read_from_its_archive(archive: Path):
+    found = imdb.load(10)
+    assert found.vocabulary == ["film", "bad", "good"]
+    assert (found.train_labels.tolist(), found.note) == ([0, 1], "")
+
+
+@pytest.mark.parametrize("change", [lambda whole: whole[:-100], lambda whole: b"not it"], ids=["cut", "another"])
+def test_a_cut_archive_and_another_one_are_refused(archive: Path, change: Callable[[bytes], bytes]):
+    archive.write_bytes(change(archive.read_bytes()))
+    told = rf"not the original archive of IMDB: its md5 is .* expected {imdb.MD5}, so it is cut or altered"
+    with pytest.raises(BenchlibError, match=told):
         imdb.load(10)
 
 

@@ -21,13 +21,14 @@ class Batches:
 
     Epoch n of seed s has the order ``np.random.default_rng([s, n]).permutation(N)`` over the N training samples. The
     last incomplete batch of an epoch is dropped, so every step has ``batch_size`` samples. Arrays that are handed out
-    are copies, C-contiguous, and own their memory.
+    are copies, C-contiguous, and own their memory. Images that are kept small are enlarged here, pixel by pixel.
     """
 
     def __init__(
         self, folder: Path, batch_size: int, seed: int, fields: tuple[str, ...] = ("inputs", "labels")
     ) -> None:
         self._arrays = files.arrays(folder)
+        self._repeat = int(self._arrays["repeat"][0]) if "repeat" in self._arrays else 1
         self._fields = fields
         self._folder = folder
         self._seed = seed
@@ -54,7 +55,7 @@ class Batches:
         if not 0 <= position < self.steps_per_epoch:
             raise IndexError(f"batch {position} of epoch {epoch}: there are {self.steps_per_epoch}")
         chosen = self.order(epoch)[position * self.batch_size : (position + 1) * self.batch_size]
-        return tuple(self._array(f"train_{field}")[chosen] for field in self._fields)
+        return self._picked("train", chosen)
 
     def epoch(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:
         """The batches of ``epoch``, in order."""
@@ -82,13 +83,22 @@ class Batches:
         count = len(self._array("test_labels"))
         for start in range(0, count, batch_size):
             chosen = np.minimum(np.arange(start, start + batch_size), count - 1)
-            batch = tuple(self._array(f"test_{field}")[chosen] for field in self._fields)
-            yield batch, min(batch_size, count - start)
+            yield self._picked("test", chosen), min(batch_size, count - start)
 
     def operator_batches(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """The batches of an operator: (input, gradient of the output) each, float32."""
         inputs, gradients = self._array("inputs"), self._array("gradients")
         return [(np.array(one), np.array(other)) for one, other in zip(inputs, gradients, strict=True)]
+
+    def _picked(self, split: str, chosen: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple(
+            self._enlarged(array) if field == "inputs" else array
+            for field in self._fields
+            for array in [self._array(f"{split}_{field}")[chosen]]
+        )
+
+    def _enlarged(self, images: np.ndarray) -> np.ndarray:
+        return images if self._repeat == 1 else images.repeat(self._repeat, axis=2).repeat(self._repeat, axis=3)
 
     def _array(self, name: str) -> np.ndarray:
         if name not in self._arrays:

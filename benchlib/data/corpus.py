@@ -47,8 +47,9 @@ def document(text: str) -> Document:
 def arrays(corpus: Corpus, words: int, length: int, masked: int, samples: int | None) -> dict[str, np.ndarray]:
     """What workers map, for both splits, as int32: ``tokens`` and ``segments`` (n, length), the ``places`` of masked
     words and, as ``labels``, what they were (n, masked; -1 where there are fewer), and whether the second sentence
-    ``follows`` the first (n,). As in Devlin et al. (2019), appendix A.1: 15 % of the words are masked, 8 in 10 of them
-    by a token, 1 by another word, 1 not at all; half of the second sentences are from elsewhere.
+    ``follows`` the first (n,). As in Devlin et al. (2019), appendix A.1: of the words (those in the vocabulary) 15 %
+    are masked, 8 in 10 of them by a token, 1 by another word, 1 not at all; half of the second sentences are from
+    elsewhere.
     """
     test = corpus.documents[::TEST_EVERY]
     train = [one for place, one in enumerate(corpus.documents) if place % TEST_EVERY]
@@ -64,9 +65,12 @@ def arrays(corpus: Corpus, words: int, length: int, masked: int, samples: int | 
     for split, documents, passes in (("train", train, PASSES), ("test", test, 1)):
         rng = np.random.default_rng(passes)
         tokens = [[[numbers.get(word, UNKNOWN) for word in sentence] for sentence in one] for one in documents]
-        pairs = [pair for _ in range(passes) for pair in _pairs(tokens, length - 3, rng)]
+        pairs = [pair for _ in range(passes) for pair in _pairs(tokens, length - 3, rng) if _has_words(pair)]
         if not pairs:
-            raise BenchlibError(f"{corpus.source}: no {split} text has two words, so there are no pairs of sentences")
+            raise BenchlibError(
+                f"{corpus.source}: no {split} text has two words, one of them in the vocabulary, so there are no pairs "
+                "of sentences"
+            )
         pairs = [pairs[i] for i in rng.permutation(len(pairs))]
         if split == "train":
             pairs = pairs[:samples]
@@ -103,6 +107,10 @@ def _pairs(documents: list[list[list[int]]], most: int, rng: np.random.Generator
             start += len(first) + (len(second) if follows else 0)
 
 
+def _has_words(pair: Pair) -> bool:
+    return any(token >= FIRST for token in (*pair[0], *pair[1]))
+
+
 def _row(
     pair: Pair, words: int, length: int, masked: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
@@ -112,9 +120,9 @@ def _row(
     whole = [START, *first, SEPARATOR, *second, SEPARATOR]
     tokens[: len(whole)] = whole
     segments[len(first) + 2 : len(whole)] = 1
-    candidates = np.flatnonzero((tokens >= FIRST) | (tokens == UNKNOWN))
-    count = min(masked, max(1, round(SHARE_MASKED * len(candidates))))
-    chosen = np.sort(rng.choice(candidates, size=min(count, len(candidates)), replace=False))
+    candidates = np.flatnonzero(tokens >= FIRST)  # to guess that a word is unknown is no guess of a word
+    count = min(masked, len(candidates), max(1, round(SHARE_MASKED * len(candidates))))
+    chosen = np.sort(rng.choice(candidates, size=count, replace=False))
     places, labels = np.zeros(masked), np.full(masked, -1)
     places[: len(chosen)], labels[: len(chosen)] = chosen, tokens[chosen]
     lot = rng.random(len(chosen))

@@ -22,7 +22,9 @@ ARCHIVE, FOLDER = "aclImdb_v1.tar.gz", "aclImdb"
 URL = f"https://ai.stanford.edu/~amaas/data/sentiment/{ARCHIVE}"
 MD5 = "7c2ac02c03563afcf9b574c7e56c153a"
 LABELS = {"neg": 0, "pos": 1}
+RATINGS = {"neg": range(1, 5), "pos": range(7, 11)}  # stars of ten (Maas et al., section 4.1)
 PER_LABEL = 12_500  # reviews of each label in each split
+UNPACKED = "reviews from an unpacked folder, whose text cannot be checked against the published archive."
 _REVIEW = re.compile(r"aclImdb/(train|test)/(neg|pos)/(\d+)_(\d+)\.txt")
 
 
@@ -41,13 +43,20 @@ def load(size: int) -> Sequences:
     """25,000 reviews for training and as many for testing as tokens, with a vocabulary of ``size``; 0 is negative.
 
     Raises a BenchlibError that names the file, what was expected and what to do: for an archive that is cut or altered,
-    for reviews that are missing or empty. Of an unpacked folder only the number of reviews is known, not their text.
+    for reviews that are missing, empty or rated against their label. Of an unpacked folder only the number of reviews
+    is known, not their text: its note says so.
     """
     place = _place() or downloads.download(Original(ARCHIVE, URL, "md5", MD5), "IMDB", "digits_sequence")
     reviews: dict[str, dict[tuple[int, str], str]] = {"train": {}, "test": {}}
-    for split, label, number, text in _reviews(place):
+    for split, label, number, rating, text in _reviews(place):
         if not text.strip():
             raise BenchlibError(f"{place}: review {split}/{label}/{number} is empty; {_remedy()}")
+        if rating not in RATINGS[label]:
+            lowest, highest = RATINGS[label][0], RATINGS[label][-1]
+            raise BenchlibError(
+                f"{place}: review {split}/{label}/{number} has a rating of {rating}, expected {lowest} to {highest} of "
+                f"one with the label {label}; {_remedy()}"
+            )
         reviews[split][number, label] = text
     found = {}
     for split, by_number in reviews.items():
@@ -60,7 +69,7 @@ def load(size: int) -> Sequences:
                 f"each; {_remedy()}"
             )
         found[split] = ([by_number[key] for key in keys], labels)
-    return from_texts(Texts(*found["train"], *found["test"], str(place)), size)
+    return from_texts(Texts(*found["train"], *found["test"], str(place), UNPACKED if place.is_dir() else ""), size)
 
 
 def _place() -> Path | None:
@@ -78,12 +87,12 @@ def _place() -> Path | None:
     )
 
 
-def _reviews(place: Path) -> Iterator[tuple[str, str, int, str]]:
-    """Each review's split, label, number and text. Of an archive only reviews are read; nothing is written."""
+def _reviews(place: Path) -> Iterator[tuple[str, str, int, int, str]]:
+    """Each review's split, label, number, rating and text. Of an archive only reviews are read; nothing is written."""
     for name, content in _contents(place):
         match = _REVIEW.fullmatch(name)
         try:
-            yield match[1], match[2], int(match[3]), content.decode("utf-8")
+            yield match[1], match[2], int(match[3]), int(match[4]), content.decode("utf-8")
         except UnicodeDecodeError as error:
             raise BenchlibError(f"{place}: {name} is no text in UTF-8 ({error}); {_remedy()}") from None
 

@@ -63,11 +63,13 @@ def identity(name: str) -> str:
 def prepare(condition: Condition, seed: int, inputs: Path) -> Path:
     """The folder under ``inputs`` with the data of ``condition``, for ``batches.Batches``; made if it is not there.
 
-    Images: ``train_inputs`` and ``test_inputs`` float32 (n, 3, image_size, image_size), standardised per channel by the
-    mean and standard deviation of the full training split at that size; ``train_labels`` and ``test_labels`` int32
-    (n,). ``train_samples=n`` takes the first n of a class-balanced permutation that is the same for all seeds. The seed
-    makes no difference to images: the order of an epoch is for ``Batches``. Operators: ``inputs`` and ``gradients``
-    (OPERATOR_BATCHES, batch_size, ...), drawn with the seed. Graphs: one sample, see ``graphs.arrays``.
+    Images: ``train_inputs`` and ``test_inputs`` float32 (n, 3, side, side), standardised per channel by the mean and
+    standard deviation of the full training split, ``train_labels`` and ``test_labels`` int32 (n,), and ``repeat``, how
+    often each pixel is to be repeated for image_size (see ``images.fitted``). ``train_samples=n`` takes the first n of
+    a class-balanced permutation that is the same for all seeds. The seed makes no difference to images: the order of an
+    epoch is for ``Batches``.
+    Operators: ``inputs`` and ``gradients`` (OPERATOR_BATCHES, batch_size, ...), drawn with the seed.
+    Graphs: one sample, see ``graphs.arrays``.
     Sequences: ``tokens`` (n, length) and ``lengths`` (n,) int32, see ``sequences.padded``, and the ``vocabulary``.
     Translations: see ``translations.arrays``. Corpora: see ``corpus.arrays``. The first ``train_samples`` are taken.
 
@@ -111,15 +113,15 @@ def _images_name(condition: Condition) -> str:
 
 def _images(loader: ModuleType, condition: Condition) -> Made:
     loaded, size = loader.load(), condition.hyperparameters["image_size"]
-    train, test, means, deviations = images.standardised(
-        images.resize(loaded.train_images, size), images.resize(loaded.test_images, size)
-    )
+    (train, repeat), (test, _) = (images.fitted(one, size) for one in (loaded.train_images, loaded.test_images))
+    train, test, means, deviations = images.standardised(train, test)
     chosen = _balanced(loaded.train_labels, condition.train_samples)
     arrays = {
         "train_inputs": train[chosen],
         "train_labels": loaded.train_labels[chosen],
         "test_inputs": test,
         "test_labels": loaded.test_labels,
+        "repeat": np.array([repeat], dtype=np.int32),
     }
     return arrays, {
         "note": loaded.note,

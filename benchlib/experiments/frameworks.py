@@ -28,9 +28,9 @@ from benchlib.experiments.result import (
     with_subject,
 )
 from benchlib.lab import Lab
-from benchlib.measure.comparison import Comparison
-from benchlib.measure.statistics import Interval, geometric_interval
-from benchlib.measure.training import TrainingRuns
+from benchlib.measure.comparison import NO_DIFFERENCE, Comparison
+from benchlib.measure.statistics import Interval, geometric_interval, mean_interval
+from benchlib.measure.training import TrainingRuns, median_to_threshold
 from benchlib.validation import Strict
 
 
@@ -98,7 +98,7 @@ class Frameworks(Result):
     """Of each task the ratios of throughput, the time to its threshold, and its curves."""
 
     notebook = "frameworks"
-    in_report = ("ratios", "learned")
+    in_report = ("ratios", "learned", "metrics")
     title = "Frameworks"
 
     def __init__(
@@ -109,18 +109,21 @@ class Frameworks(Result):
         self.tasks, self.comparisons, self.runs = parameters.tasks, comparisons, runs
 
     def findings(self) -> list[str]:
-        """For each task the ratio of throughput, how soon it was learned, and the first epoch against the others."""
+        """For each task the ratio of throughput, how soon it was learned, the first epoch against the others, and the
+        metrics.
+        """
         found = []
         for task, comparison, runs in zip(self.tasks, self.comparisons, self.runs, strict=True):
             rows = ratios([comparison])
             each = [f"{row['subject']} relative to {row['baseline']} {ratio_text(row)}" for _, row in rows.iterrows()]
             found.append(f"{task}, throughput: {'; '.join(each)}.")
             found.append(f"{task}, to {_value(task, task.threshold)}: {'; '.join(self._learned_texts(task, runs))}.")
+            found += self._metric_texts(task, runs)
             found += [f"{task}: {warning}" for warning in different_models(runs)]
         return found
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
-        """``ratios``, ``learned``, ``indicators`` and ``processes``."""
+        """``ratios``, ``learned``, ``metrics``, ``indicators`` and ``processes``."""
         names = [str(task) for task in self.tasks for _ in ratios([self._comparison(task)]).index]
         frame = pd.concat([self._plain(throughputs([one])) for one in self.comparisons], ignore_index=True)
         return {
@@ -133,6 +136,12 @@ class Frameworks(Result):
                 "its time over the geometric mean of the others', with the first step's compilation and without, and "
                 "95 % intervals over seeds.",
                 pd.concat([self._learned(*pair) for pair in zip(self.tasks, self.runs, strict=True)]),
+            ),
+            "metrics": (
+                "What was learned after the epochs that every run has, with dropout at work: means over seeds, and the "
+                "difference from the first framework within seeds, which share initial weights and order of the data, "
+                "with 95 % intervals over seeds.",
+                pd.concat([self._metrics(*pair) for pair in zip(self.tasks, self.runs, strict=True)]),
             ),
             "indicators": ("Each framework: means over processes, with 95 % intervals.", indicators(frame)),
             "processes": (PROCESSES, processes(frame)),
@@ -217,8 +226,8 @@ class Frameworks(Result):
                     "subject": subject,
                     "threshold": _value(task, task.threshold),
                     "reached": f"{int(reached.sum())} of {len(of_subject)}",
-                    "epochs_to_threshold": _median(of_subject, "epochs_to_threshold"),
-                    "seconds_to_threshold": _median(of_subject, "seconds_to_threshold"),
+                    "epochs_to_threshold": median_to_threshold(of_subject, "epochs_to_threshold"),
+                    "seconds_to_threshold": median_to_threshold(of_subject, "seconds_to_threshold"),
                     "best_metric": of_subject["best_metric"].median(),
                     "epoch_s": of_subject["epoch_s"].mean(),
                     "first_epoch": compiled.estimate,
@@ -232,6 +241,40 @@ class Frameworks(Result):
                 }
             )
         return pd.DataFrame(rows)
+
+    def _metrics(self, task: Task, runs: TrainingRuns) -> pd.DataFrame:
+        rows, baseline = [], None
+        for subject, of_subject in with_subject(runs.runs()).groupby("subject", sort=False):
+            metric = of_subject.set_index("seed")["metric"].dropna() * _factor(task)
+            baseline = metric if baseline is None else baseline
+            mean, difference = mean_interval(metric.to_list()), _difference(metric, baseline)
+            rows.append(
+                {
+                    "task": str(task),
+                    "subject": subject,
+                    "epochs_trained": task.epochs,
+                    "metric_of": _label(task),
+                    "runs": mean.processes,
+                    "final_metric": mean.estimate,
+                    "final_metric_low": mean.low,
+                    "final_metric_high": mean.high,
+                    "difference": difference.estimate,
+                    "difference_low": difference.low,
+                    "difference_high": difference.high,
+                    "verdict": _agreement(difference),
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def _metric_texts(self, task: Task, runs: TrainingRuns) -> list[str]:
+        first, *others = self._metrics(task, runs).to_dict("records")
+        unit = "percentage points" if _factor(task) == 100 else first["metric_of"]
+        return [
+            f"{task}, {row['metric_of']} after {task.epochs} epochs: {row['subject']} "
+            f"{_interval_of(row, 'final_metric')}, {first['subject']} {_interval_of(first, 'final_metric')}, "
+            f"difference within seeds {_interval_of(row, 'difference')} {unit}: {row['verdict']}."
+            for row in others
+        ]
 
     def _learned_texts(self, task: Task, runs: TrainingRuns) -> list[str]:
         told = []
@@ -301,10 +344,23 @@ def _first_epoch(runs: TrainingRuns, of_subject: pd.DataFrame, with_compilation:
     return geometric_interval(logs)
 
 
-def _median(rows: pd.DataFrame, column: str) -> float:
-    """The median over runs, where one that did not reach the threshold took longest; nan if it is such a run."""
-    median = rows[column].mask(~rows["reached"], np.inf).median()
-    return float(median) if np.isfinite(median) else math.nan
+def _difference(metric: pd.Series, baseline: pd.Series) -> Interval:
+    """Of two series by seed, over the seeds that both have; none of the baseline from itself."""
+    return mean_interval([] if metric is baseline else (metric - baseline).dropna().to_list())
+
+
+def _agreement(difference: Interval) -> str:
+    if difference.processes == 0:
+        return tables.MISSING
+    if not math.isfinite(difference.low):
+        return "no interval: too few seeds"
+    if not difference.excludes(0):
+        return NO_DIFFERENCE
+    return "higher" if difference.estimate > 0 else "lower"
+
+
+def _interval_of(row: dict[str, Any], name: str) -> str:
+    return tables.interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
 
 
 def _factor(task: Task) -> float:

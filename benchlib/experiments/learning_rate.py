@@ -15,7 +15,7 @@ from benchlib.experiments import parameters as p
 from benchlib.experiments.metric import Metric
 from benchlib.experiments.result import Result, data_note, different_models, with_subject
 from benchlib.lab import Lab
-from benchlib.measure.training import TrainingRuns
+from benchlib.measure.training import TrainingRuns, median_to_threshold
 
 
 class Subject(p.Subject):
@@ -191,8 +191,8 @@ class LearningRate(Result):
                     "subject": subject,
                     "learning_rate": rate,
                     "reached": f"{reached} of {len(of_rate)}",
-                    "epochs_to_threshold": _median(of_rate, "epochs_to_threshold"),
-                    "seconds_to_threshold": _median(of_rate, "seconds_to_threshold"),
+                    "epochs_to_threshold": median_to_threshold(of_rate, "epochs_to_threshold"),
+                    "seconds_to_threshold": median_to_threshold(of_rate, "seconds_to_threshold"),
                     "epochs_longest": int(of_rate["epochs"].max()),
                     "epoch_s": of_rate["epoch_s"].mean(),
                 }
@@ -209,17 +209,11 @@ def _threshold_text(rows: pd.DataFrame) -> str:
     if failed == len(rows):
         return "every run failed"
     note = f", {failed} failed" if failed else ""
-    epochs, seconds = _median(rows, "epochs_to_threshold"), _median(rows, "seconds_to_threshold")
+    epochs, seconds = (median_to_threshold(rows, f"{unit}_to_threshold") for unit in ("epochs", "seconds"))
     reached = f"{int(rows['reached'].sum())} of {len(rows)} runs{note}"
     if np.isfinite(seconds):
         return f"{epochs:g} epochs, {tables.number(seconds)} s ({reached})"
     return f"not reached in {int(rows['epochs'].max())} epochs ({reached} did)"
-
-
-def _median(rows: pd.DataFrame, column: str) -> float:
-    """The median over runs, where one that did not reach the threshold took longest; nan if it is such a run."""
-    median = rows[column].mask(~rows["reached"], np.inf).median()
-    return float(median) if np.isfinite(median) else np.nan
 
 
 def _epoch_sentence(who: str, rows: pd.DataFrame) -> str:

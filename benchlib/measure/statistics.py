@@ -57,6 +57,16 @@ def geometric_interval(logs: Sequence[float]) -> Interval:
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n)
 
 
+def mean_interval(values: Sequence[float]) -> Interval:
+    """The mean of ``values`` (one a process), with Student's interval."""
+    n = len(values)
+    if n == 0:
+        return Interval(math.nan, math.nan, math.nan, 0)
+    mean = float(np.mean(values))
+    half = half_width(float(np.std(values, ddof=1)), n) if n > 1 else math.nan
+    return Interval(mean, mean - half, mean + half, n)
+
+
 def half_width(sd: float, n: int) -> float:
     """Of Student's interval for the mean of ``n`` values with standard deviation ``sd``."""
     return float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sd / math.sqrt(n)

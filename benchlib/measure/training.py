@@ -74,6 +74,14 @@ class TrainingRuns:
         }
 
 
+def median_to_threshold(runs: pd.DataFrame, column: str) -> float:
+    """The median over runs (rows of ``TrainingRuns.runs``) of a column that says when they reached the threshold, where
+    one that did not took longest; nan if the median is such a run.
+    """
+    median = runs[column].mask(~runs["reached"], np.inf).median()
+    return float(median) if np.isfinite(median) else np.nan
+
+
 def _curve(m: Measurement) -> list[dict[str, Any]]:
     seconds = 0.0
     rows = []
