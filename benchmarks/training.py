@@ -24,7 +24,7 @@ TASKS: dict[str, dict[str, Any]] = {  # condition, epochs, seeds, what is asked 
     "gru": {"data": "imdb", "epochs": 3, "seeds": 3, "asked": 0.82},
     "lstm": {"data": "imdb", "epochs": 6, "seeds": 2, "asked": 0.84},
     "cnn": {"data": "cifar10", "hyperparameters": {"image_size": 32}, "epochs": 10, "seeds": 2, "asked": 0.60},
-    "seq2seq": {"data": "multi30k", "epochs": 8, "seeds": 1, "asked": 10.0},
+    "seq2seq": {"data": "multi30k", "epochs": 5, "seeds": 1, "asked": 10.0},
     "resnet50": {"data": "cifar10", "epochs": 10, "seeds": 1, "asked": 0.85},
     "googlenet": {"data": "cifar10", "epochs": 10, "seeds": 1, "asked": 0.85},
     "bert": {"data": "pydoc", "epochs": 20, "seeds": 1, "asked": None},

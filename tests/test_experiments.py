@@ -212,7 +212,7 @@ def test_notebook_lists_match() -> None:
 
 def test_batch_sizes_are_compared_within_one_batch_size(tmp_path: Path) -> None:
     lab = SyntheticLab(tmp_path)
-    parameters = batch_size.Parameters(**quick("batch_size"))
+    parameters = three_batch_sizes()
     batch_size.measure(parameters, lab)
     compared = [asked[1] for asked in lab.asked if asked[0] == "compare"]
     assert [[c.batch_size for c in group] for group in compared] == [[size] * 2 for size in parameters.batch_sizes]
@@ -277,8 +277,12 @@ def test_devices_says_that_there_is_no_gpu(tmp_path: Path, monkeypatch: pytest.M
 # -- what the findings say
 
 
+def three_batch_sizes() -> batch_size.Parameters:
+    return batch_size.Parameters(**changed("batch_size", "batch_sizes", [4, 32, 64]))
+
+
 def batch_sizes(tmp_path: Path, **made_up: Any) -> batch_size.BatchSize:
-    return batch_size.measure(batch_size.Parameters(**quick("batch_size")), SyntheticLab(tmp_path, **made_up))
+    return batch_size.measure(three_batch_sizes(), SyntheticLab(tmp_path, **made_up))
 
 
 def test_findings_give_ratio_interval_and_control(tmp_path: Path) -> None:
@@ -306,7 +310,7 @@ def test_control_that_excludes_1_is_told(tmp_path: Path) -> None:
     lab = SyntheticLab(tmp_path, spread=0.0)
     roles = iter(range(10**6))
     lab.step = lambda condition: step_seconds(condition) * (1.2 if next(roles) % 3 == 1 else 1)  # the control is slower
-    ratios = batch_size.measure(batch_size.Parameters(**quick("batch_size")), lab).findings()[0]
+    ratios = batch_size.measure(three_batch_sizes(), lab).findings()[0]
     assert ratios.count("which excludes 1: the baseline differs from itself") == 3
 
 
@@ -630,7 +634,7 @@ def test_report_of_an_empty_folder_says_what_is_missing(run_notebook: Any, tmp_p
 
 def test_processes_that_were_not_steady_or_not_alone_are_told(tmp_path: Path) -> None:
     lab = SyntheticLab(tmp_path)
-    result = batch_size.measure(batch_size.Parameters(**quick("batch_size")), lab)
+    result = batch_size.measure(three_batch_sizes(), lab)
     assert result.warnings() == []
     first = result.comparisons[0].measurements[0]
     first.steady = NOT_STEADY
@@ -687,7 +691,7 @@ def _ledger(folder: Path, conditions: list[Condition], effects: list[dict]) -> s
 
 
 def test_a_comparison_that_the_budget_ended_says_what_it_would_have_taken(tmp_path: Path) -> None:
-    result = batch_size.measure(batch_size.Parameters(**quick("batch_size")), SyntheticLab(tmp_path, spread=0.2))
+    result = batch_size.measure(three_batch_sizes(), SyntheticLab(tmp_path, spread=0.2))
     (told,) = (warning for warning in result.warnings() if "budget" in warning)
     assert told.startswith("3 of 3 comparisons did not reach the 3 % that was asked for in their budget of 30 s")
     assert re.search(r"it would have taken about [\d,]+ to [\d,]+ more processes of each condition, .* to .*\.", told)

@@ -25,7 +25,7 @@ from benchlib import results
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import machine, processes, rounds
+from benchlib.measure import epochs, machine, processes, rounds
 from benchlib.measure.comparison import (
     MODELS_DIFFER,
     MODELS_NOT_CHECKED,
@@ -316,6 +316,26 @@ def test_training_learns_and_a_run_that_misses_the_threshold_is_censored(lab):
     assert not missed["reached"]
     assert missed["epochs"] == 3
     assert missed[["epochs_to_threshold", "seconds_to_threshold"]].isna().all()
+
+
+def test_a_parent_that_gets_an_answer_late_loses_no_training_run(lab, monkeypatch):
+    """The worker goes on meanwhile: its next block is over when this process begins to wait for it."""
+    at_once = epochs.Watch.end
+
+    def late(watch):
+        seen = at_once(watch)
+        time.sleep(0.3)
+        return seen
+
+    monkeypatch.setattr(epochs.Watch, "end", late)
+    assert lab.train([toy(burn_ms=10.0)], seeds=[0], epochs=1).runs()["failure"].tolist() == [None]
+
+
+def test_a_training_run_by_a_wrong_clock_has_failed(lab, monkeypatch):
+    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    (failure,) = lab.train([toy(misbehave="clock")], seeds=[0], epochs=1).runs()["failure"]
+    assert "impossible times" in failure
+    assert "its clock was set, or is wrong" in failure
 
 
 def test_training_that_fails_is_reported_and_the_rest_goes_on(lab, monkeypatch):
