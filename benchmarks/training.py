@@ -22,7 +22,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "outputs" / "benchmarks" / "tr
 TASKS: dict[str, dict[str, Any]] = {  # condition, epochs, seeds, what is asked for
     "gcn": {"data": "cora", "epochs": 200, "seeds": 10, "asked": 0.79},
     "gru": {"data": "imdb", "epochs": 3, "seeds": 3, "asked": 0.82},
-    "lstm": {"data": "imdb", "epochs": 6, "seeds": 2, "asked": 0.84},
+    "lstm": {"data": "imdb", "epochs": 3, "seeds": 2, "asked": 0.84},
     "cnn": {"data": "cifar10", "hyperparameters": {"image_size": 32}, "epochs": 10, "seeds": 2, "asked": 0.60},
     "seq2seq": {"data": "multi30k", "epochs": 5, "seeds": 1, "asked": 10.0},
     "resnet50": {"data": "cifar10", "epochs": 10, "seeds": 1, "asked": 0.85},
