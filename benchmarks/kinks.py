@@ -48,7 +48,7 @@ def condition() -> Condition:
     data = "cifar10" if os.environ.get(cifar10.VARIABLE) else "digits"
     if data == "digits":
         print(f"{cifar10.VARIABLE} names no folder with CIFAR-10: these are digits, enlarged to 32x32.\n")
-    given = {"image_size": 32, **workloads.load("cnn").gate}
+    given = {"image_size": 32, **workloads.load("cnn").gate.hyperparameters}
     return Condition(workload="cnn", data=data, train_samples=IMAGES, batch_size=BATCH_SIZE, hyperparameters=given)
 
 

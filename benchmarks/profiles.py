@@ -13,23 +13,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import alone
 import pandas as pd
 
-from benchlib import knobs, workloads
+from benchlib import workloads
 from benchlib.condition import Condition
-from benchlib.measure import machine
-from benchlib.measure.jobs import INITIAL_SEED, prepare_job
-from benchlib.measure.turn import turn
-from benchlib.measure.worker import Worker
-from benchlib.progress import say
 
 INPUTS = Path(__file__).resolve().parent.parent / "outputs" / "benchmarks" / "profiles"
 MODES = {"pytorch": "eager", "mindspore": "graph"}
@@ -62,35 +56,13 @@ def main() -> None:
                 data=data,
                 hyperparameters=EMBEDDED.get(name, {}),
             )
-            with turn(say), tempfile.TemporaryDirectory() as scratch:
-                found = _in_a_process(condition, Path(scratch))
+            found = alone.asked(__file__, condition, INPUTS)
             print(f"\n{condition}\n{found['told']}")
             print(pd.DataFrame(found["rows"]).to_string(index=False), flush=True)
 
 
-def _in_a_process(condition: Condition, scratch: Path) -> dict[str, Any]:
-    job = {"condition": condition.model_dump(), "job": prepare_job(condition, INITIAL_SEED, INPUTS).document()}
-    command = [machine.interpreter(condition.framework), __file__, "--child", json.dumps(job)]
-    environment = knobs.environment(condition, scratch)
-    done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{condition}: the profiled process failed:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def _child(given: dict[str, Any]) -> dict[str, Any]:
-    condition = Condition(**given["condition"])
-    worker = Worker(None)  # nobody asks it over a channel
-    worker.do_open(
-        framework=condition.framework,
-        device=condition.device,
-        mode=condition.mode,
-        precision=condition.precision,
-        seed=INITIAL_SEED,
-        cpus=None,
-        knobs=knobs.for_session(condition),
-    )
-    worker.do_build(**given["job"])
+    worker = alone.worker(given)
     worker.do_warm_up(limit_s=20.0)
     step_s = _seconds(lambda: worker.do_block(steps=1))
     feeding_s = _seconds(lambda: worker.session.put(worker.batches.batch(1, 0)))
@@ -98,7 +70,7 @@ def _child(given: dict[str, Any]) -> dict[str, Any]:
     if getattr(worker.session, "_schedule", None):
         schedule_s = _seconds(worker.session._schedule.step)
         told += f"; the schedule's step {1000 * schedule_s:.3g} ms, on it ({100 * schedule_s / step_s:.2g} %)"
-    rows = (_pytorch if condition.framework == "pytorch" else _mindspore)(lambda: worker.do_block(steps=STEPS))
+    rows = (_pytorch if worker.framework == "pytorch" else _mindspore)(lambda: worker.do_block(steps=STEPS))
     every = pd.DataFrame(rows).sort_values("ms a step", ascending=False)
     every["share of the step (%)"] = 100 * every["ms a step"] / (1000 * step_s)
     shown = every[every["share of the step (%)"] >= 100 * LEAST_SHARE].round(2)

@@ -156,6 +156,7 @@ class SyntheticLab:
             "repetition": 0,
             "role": "condition",
             "seed": seed,
+            "blocks": [_block(condition, epoch) for epoch in made],
         }
         more["group"] = more["file"]
         return self._measurement(condition, epochs=made, **more)
@@ -176,3 +177,18 @@ class SyntheticLab:
             told = {"condition": condition, "reference": conditions[0], "neutralised": neutralised}
             found[condition.key] = Certificate(**told, checks=[check])
         return found
+
+
+def _block(condition: Condition, epoch: Epoch) -> Block:
+    """All of an epoch: 20 steps."""
+    return Block(
+        round=-1,
+        position=0,
+        epoch=epoch.epoch,
+        steps=20,
+        samples=20 * condition.batch_size,
+        started_s=0.0,
+        wall_s=epoch.wall_s,
+        cpu_s=epoch.wall_s,
+        parent_cpu_s=0.0,
+    )

@@ -45,7 +45,8 @@ def test_what_was_masked_is_the_label_at_its_place(prepared):
     there = np.take_along_axis(tokens, places, axis=1)[asked]
     shares = [np.mean(there == MASK), np.mean(there == labels[asked])]
     assert shares == pytest.approx([0.8, 0.1], abs=0.05)
-    assert not np.isin(tokens[~asked.any(axis=1)], MASK).any()
+    masks = [np.flatnonzero(row == MASK).tolist() for row in tokens]
+    assert all(set(found) <= set(row[some]) for found, row, some in zip(masks, places, asked, strict=True))
     assert tokens.max() < WORDS
 
 
@@ -57,6 +58,20 @@ def test_the_vocabulary_is_the_corpus_s_own_and_as_large_as_asked(prepared):
     words = files.lines(prepared["vocabulary"])
     assert len(words) == WORDS - FIRST
     assert all(word.startswith("w") for word in words)
+
+
+def test_a_text_outside_the_vocabulary_makes_no_pairs():
+    known, unknown = [["a", "b"] * 10] * 5, [["x", "y"] * 10]
+    documents = [known if number % 3 else unknown for number in range(40)]
+    found = corpus.arrays(Corpus(documents, "made up"), FIRST + 2, LENGTH, MASKED, None)
+    for split in ("train", "test"):
+        assert (found[f"{split}_labels"][:, 0] >= FIRST).all(), "every row has a word to guess"
+
+
+def test_more_pairs_than_there_are_cannot_be_asked_for():
+    documents = [[["a", "b"] * 10] * 5] * 40
+    with pytest.raises(BenchlibError, match=r"made up: its texts make \d+ pairs .* train_samples 100000 are asked for"):
+        corpus.arrays(Corpus(documents, "made up"), WORDS, LENGTH, MASKED, 100_000)
 
 
 def test_too_few_texts_are_refused():

@@ -27,7 +27,7 @@ from benchlib.measure.steady import NOT_STEADY
 
 ROOT = Path(__file__).parents[1]
 MEASURING = experiments.NOTEBOOKS[:-1]
-SHIPPED = ("quick", "full", "subset")  # profiles; a user's own are no business of these tests
+SHIPPED = ("quick", "full", "subset", "features")  # profiles; a user's own are no business of these tests
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
 
@@ -411,7 +411,22 @@ def test_the_first_epoch_is_told_with_its_compilation_and_without(tmp_path: Path
     result = two_frameworks(tmp_path, [0, 1, 2], step=lambda c: 0.05, spread=1e-9)
     (_, row), *_ = result.tables()["learned"][1].iterrows()
     assert [row[f"first_epoch_alone{end}"] for end in ("", "_low", "_high")] == pytest.approx([1, 1, 1])
-    assert [row[f"first_epoch{end}"] for end in ("", "_low", "_high")] == pytest.approx([2, 2, 2]), "1 s beside 1 s"
+    assert [row[f"first_epoch{end}"] for end in ("", "_low", "_high")] == pytest.approx([1.95] * 3), (
+        "a first step of 1 s and 19 of 0.05 s, over 20 of 0.05 s"
+    )
+
+
+def test_a_task_without_a_threshold_has_none_to_reach(tmp_path: Path) -> None:
+    tasks = [{**task, "threshold": None} for task in quick("frameworks")["tasks"]]
+    parameters = frameworks.Parameters(**{**quick("frameworks"), "tasks": tasks})
+    result = frameworks.measure(parameters, SyntheticLab(tmp_path))
+    assert list(result.figures) == ["ratios", "curves"]
+    assert result.tables()["learned"][1]["threshold"].tolist() == ["–"] * 4
+    assert not any(", to " in finding for finding in result.findings())
+    assert sum("first epoch over the others" in finding for finding in result.findings()) == 2
+    mixed = frameworks.Parameters(**{**quick("frameworks"), "tasks": [tasks[0], quick("frameworks")["tasks"][1]]})
+    (_, figure) = frameworks.measure(mixed, SyntheticLab(tmp_path)).figures["survival"]
+    assert [axes.get_title() for axes in figure.axes] == ["lstm on digits_sequence: 80.0 %"]
 
 
 def test_final_metrics_are_compared_within_seeds(tmp_path: Path) -> None:

@@ -3,13 +3,15 @@
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fixed_lab import FixedLab
 
 from benchlib import experiments, workloads
 from benchlib.condition import Condition
-from benchlib.measure import machine
+from benchlib.measure import gate, machine
 from benchlib.measure.comparison import MODELS_DIFFER
+from benchlib.measure.jobs import prepare_job
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = {
@@ -73,6 +75,46 @@ def test_every_workload_is_the_same_model_in_both_frameworks(lab):
     ]
 
 
+class Answering:
+    """A worker whose trials give what it was told to."""
+
+    def __init__(self, folder, outputs):
+        self.scratch, self.outputs, self.asked = folder, outputs, []
+
+    def ask(self, do, **details):
+        self.asked.append(details.get("trial", do))
+        if do == "check":
+            np.savez(details["file"], **{f"{details['trial']}/outputs": self.outputs[details["trial"]]})
+        return {"trials": len(self.outputs)}
+
+
+EQUAL, OTHER = np.ones(3), np.full(3, 1.1)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "made"),
+    [([EQUAL] * 8, 2), ([OTHER] * 8, 8), ([EQUAL], 1), ([OTHER, EQUAL, EQUAL, EQUAL], 4)],
+    ids=["equal", "different", "no more batches", "outputs have to agree in every trial"],
+)
+def test_trials_end_when_all_has_agreed(tmp_path, outputs, made):
+    condition = gate.gated(Condition(workload="cnn", framework="mindspore"))
+    job = prepare_job(condition, 0, tmp_path / "inputs")
+    worker = Answering(tmp_path, outputs)
+    found = gate._of_condition(worker, job, {f"{trial}/outputs": EQUAL for trial in range(8)})
+    assert worker.asked == ["build", *range(made)]
+    assert len(found) == made
+    reference = Answering(tmp_path, outputs)
+    gate._of_condition(reference, job, None)
+    assert reference.asked == ["build", *range(len(outputs))], "nobody knows yet which of them will be asked for"
+
+
+def test_a_reference_that_failed_is_not_waited_for(tmp_path):
+    job = prepare_job(gate.gated(Condition(workload="cnn", framework="mindspore")), 0, tmp_path / "inputs")
+    worker = Answering(tmp_path, [EQUAL] * 8)
+    gate._of_condition(worker, job, "it died")
+    assert worker.asked == ["build", 0, 1]
+
+
 def test_another_batch_norm_momentum_is_caught_by_the_running_statistics_and_gets_no_ratio(lab, altered):
     altered("workloads/batchnorm2d/mindspore.py", 'momentum=1 - values["momentum"]', 'momentum=values["momentum"]')
     condition = in_mindspore("batchnorm2d")
@@ -113,6 +155,13 @@ def test_another_padding_is_caught_by_the_outputs(lab, altered):
             "state",
         ),
         ("seq2seq", "frameworks/mindspore.py", "if clip is not None:", "if False:", "state"),
+        (
+            "seq2seq",
+            "workloads/seq2seq/mindspore.py",
+            "model.decode(word, state, memory, source == 0)",
+            "model.decode(word, state, memory, source != 0)",
+            "predictions",
+        ),
         (
             "lstm",
             "workloads/lstm/mindspore.py",

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from benchlib import frameworks
+from benchlib import frameworks, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import machine
@@ -105,3 +105,13 @@ def test_a_number_depends_on_the_code_that_made_it(tmp_path, monkeypatch):
     changed.write_bytes(frameworks.file("pytorch").read_bytes() + b"\n# slower\n")
     monkeypatch.setattr(frameworks, "file", lambda name: changed)
     assert machine.code(condition, "rounds") != before
+
+
+def test_a_model_that_is_another_workload_s_depends_on_its_file():
+    inference, training = Condition(workload="resnet50_inference"), Condition(workload="resnet50")
+    resnet50 = workloads.folder("resnet50") / "pytorch.py"
+    assert resnet50 in machine.code_files(inference, "rounds")
+    assert machine.code_files(training, "rounds").count(resnet50) == 1
+    translations = machine.PACKAGE / "data" / "translations.py"
+    assert translations in machine.code_files(Condition(workload="seq2seq"), "epochs"), "BLEU is of its sentences"
+    assert translations not in machine.code_files(Condition(workload="seq2seq"), "rounds")

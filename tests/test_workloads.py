@@ -81,6 +81,22 @@ def test_files_of_a_workload_can_be_read_side_by_side(name):
     assert forward(torch) == forward(mindspore)
 
 
+@pytest.mark.parametrize("name", IN_BOTH)
+def test_each_dropout_is_applied_in_one_place(name):
+    """MindSpore seeds a dropout when it is made: in graph mode one that is applied twice drops the same twice."""
+    for framework in ("pytorch", "mindspore"):
+        for made in ast.walk(tree(PACKAGE / "workloads" / name / f"{framework}.py")):
+            if isinstance(made, ast.ClassDef):
+                used = [
+                    node.attr
+                    for node in ast.walk(made)
+                    if isinstance(node, ast.Attribute)
+                    and node.attr.startswith("dropout")
+                    and isinstance(node.ctx, ast.Load)
+                ]
+                assert len(used) == len(set(used)), made.name
+
+
 def imported(path: Path) -> set[str]:
     """The top-level packages that a file imports, anywhere in it."""
     found = set()

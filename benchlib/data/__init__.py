@@ -23,7 +23,7 @@ _DATA_SETS = {
     "cifar10": _DataSet(
         "CIFAR-10",
         "CIFAR-10: 50,000 training and 10,000 test colour photographs of 32x32 pixels in 10 classes (Krizhevsky 2009); "
-        "16 and 8 pixels are averages over 2x2 and 4x4 areas; no augmentation.",
+        "16 and 8 pixels are averages over 2x2 and 4x4 areas, larger images repeat each pixel; no augmentation.",
         50_000,
     ),
     "cora": _DataSet(

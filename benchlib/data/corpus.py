@@ -73,6 +73,11 @@ def arrays(corpus: Corpus, words: int, length: int, masked: int, samples: int | 
             )
         pairs = [pairs[i] for i in rng.permutation(len(pairs))]
         if split == "train":
+            if samples is not None and samples > len(pairs):
+                raise BenchlibError(
+                    f"{corpus.source}: its texts make {len(pairs)} pairs for training at length {length}, but "
+                    f"train_samples {samples} are asked for: ask for so many or fewer, or null for all"
+                )
             pairs = pairs[:samples]
         rows = [_row(pair, FIRST + len(vocabulary), length, masked, rng) for pair in pairs]
         for name, column in zip(

@@ -47,7 +47,7 @@ class Task(BaseModel):
     train_samples: p.Count | None = None  # None: all
     epochs: p.Count  # of every run
     most_epochs: p.Count  # a run that has not reached the threshold by then ends
-    threshold: float
+    threshold: float | None  # of the metric; None: there is none to reach
 
     def __str__(self) -> str:
         return f"{self.workload} on {self.data}"
@@ -117,7 +117,9 @@ class Frameworks(Result):
             rows = ratios([comparison])
             each = [f"{row['subject']} relative to {row['baseline']} {ratio_text(row)}" for _, row in rows.iterrows()]
             found.append(f"{task}, throughput: {'; '.join(each)}.")
-            found.append(f"{task}, to {_value(task, task.threshold)}: {'; '.join(self._learned_texts(task, runs))}.")
+            if task.threshold is not None:
+                found.append(f"{task}, to {_threshold(task)}: {'; '.join(self._learned_texts(task, runs))}.")
+            found.append(f"{task}, first epoch over the others: {'; '.join(self._first_texts(task, runs))}.")
             found += self._metric_texts(task, runs)
             found += [f"{task}: {warning}" for warning in different_models(runs)]
         return found
@@ -152,7 +154,9 @@ class Frameworks(Result):
         """``ratios``, ``survival`` and ``curves``."""
         drawn = {"ratios": self._draw_ratios()}
         if any(runs.runs()["epochs"].any() for runs in self.runs):
-            drawn |= {"survival": self._draw_survival(), "curves": self._draw_curves()}
+            drawn["curves"] = self._draw_curves()
+            if any(task.threshold is not None for task in self.tasks):
+                drawn["survival"] = self._draw_survival()
         return drawn
 
     def _draw_ratios(self) -> tuple[str, Figure]:
@@ -175,14 +179,15 @@ class Frameworks(Result):
     def _draw_survival(self) -> tuple[str, Figure]:
         """How many runs have not learned yet, by training time."""
         looks = figures.looks(subject for runs in self.runs for subject in with_subject(runs.runs())["subject"])
-        columns = min(2, len(self.tasks))
-        figure, panels = figures.panels(math.ceil(len(self.tasks) / columns), columns, height=2.0)
-        for axes, task, runs in zip(panels, self.tasks, self.runs, strict=False):
+        shown = [pair for pair in zip(self.tasks, self.runs, strict=True) if pair[0].threshold is not None]
+        columns = min(2, len(shown))
+        figure, panels = figures.panels(math.ceil(len(shown) / columns), columns, height=2.0)
+        for axes, (task, runs) in zip(panels, shown, strict=False):
             axes.set(xlabel="training time (s)", ylabel="runs not there yet (%)", ylim=(-4, 104))
-            axes.set_title(f"{task}: {_value(task, task.threshold)}")
+            axes.set_title(f"{task}: {_threshold(task)}")
             for subject, rows in with_subject(runs.runs()).groupby("subject", sort=False):
                 _survival(axes, rows[rows["epochs"] > 0], looks[subject])
-        for axes in panels[len(self.tasks) :]:
+        for axes in panels[len(shown) :]:
             axes.remove()
         caption = (
             "The share of training runs that have not reached the threshold yet, by training time (Kaplan and Meier "
@@ -200,7 +205,8 @@ class Frameworks(Result):
             own = {name: look for name, look in looks.items() if name in set(frame["subject"])}
             figures.curve_panel(loss, frame, own, "loss", "epoch", "training loss", "subject", log_y=True)
             figures.curve_panel(metric, frame, own, "shown", "epoch", _label(task), "subject")
-            metric.axhline(task.threshold * _factor(task), color="0.2", linewidth=0.8, linestyle=":")
+            if task.threshold is not None:
+                metric.axhline(task.threshold * _factor(task), color="0.2", linewidth=0.8, linestyle=":")
             loss.set_title(str(task))
         caption = (
             "Training loss and metric by epoch: lines are means over seeds, bands go from the lowest to the highest."
@@ -224,8 +230,8 @@ class Frameworks(Result):
                 {
                     "task": str(task),
                     "subject": subject,
-                    "threshold": _value(task, task.threshold),
-                    "reached": f"{int(reached.sum())} of {len(of_subject)}",
+                    "threshold": _threshold(task),
+                    "reached": f"{int(reached.sum())} of {len(of_subject)}" if task.threshold is not None else None,
                     "epochs_to_threshold": median_to_threshold(of_subject, "epochs_to_threshold"),
                     "seconds_to_threshold": median_to_threshold(of_subject, "seconds_to_threshold"),
                     "best_metric": of_subject["best_metric"].median(),
@@ -288,11 +294,15 @@ class Frameworks(Result):
                 )
             else:
                 ended = f"reached by {row['reached']}, so there is no median; best {_value(task, row['best_metric'])}"
-            first = tables.ratio(row["first_epoch"], row["first_epoch_low"], row["first_epoch_high"])
-            told.append(
-                f"{row['subject']} {ended}, its first epoch with compilation {first} times the mean of the others"
-            )
+            told.append(f"{row['subject']} {ended}")
         return told
+
+    def _first_texts(self, task: Task, runs: TrainingRuns) -> list[str]:
+        return [
+            f"{row['subject']} {_ratio_of(row, 'first_epoch')} with compilation, {_ratio_of(row, 'first_epoch_alone')} "
+            "without"
+            for row in self._learned(task, runs).to_dict("records")
+        ]
 
 
 def _of_task(parameters: Parameters, number: int) -> list[Condition]:
@@ -329,17 +339,18 @@ def _survival(axes: figures.Axes, rows: pd.DataFrame, look: figures.Look) -> Non
 
 
 def _first_epoch(runs: TrainingRuns, of_subject: pd.DataFrame, with_compilation: bool) -> Interval:
-    """Time of the first epoch over the geometric mean of the others', with an interval over seeds. With compilation it
-    is the first step's time and the epoch's.
+    """Time of the first epoch over the geometric mean of the others', with an interval over seeds. With compilation its
+    first step takes the time of the process's first step, which was timed by itself and undone.
     """
     curves = with_subject(runs.curves())
     curves = curves[curves["subject"] == of_subject["subject"].iloc[0]]
     before = of_subject.set_index("seed")["first_step_s"]
     logs = []
     for seed, rows in curves.groupby("seed"):
-        times = np.diff(rows.sort_values("epoch")["seconds"], prepend=0.0)
+        rows = rows.sort_values("epoch")
+        times, steps = np.diff(rows["seconds"], prepend=0.0), rows["steps"].iloc[0]
         if len(times) > 1:
-            first = times[0] + (before[seed] if with_compilation else 0.0)
+            first = before[seed] + times[0] * (1 - 1 / steps) if with_compilation else times[0]
             logs.append(math.log(first) - float(np.mean(np.log(times[1:]))))
     return geometric_interval(logs)
 
@@ -363,6 +374,10 @@ def _interval_of(row: dict[str, Any], name: str) -> str:
     return tables.interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
 
 
+def _ratio_of(row: dict[str, Any], name: str) -> str:
+    return tables.ratio(row[name], row[f"{name}_low"], row[f"{name}_high"])
+
+
 def _factor(task: Task) -> float:
     return 100.0 if workloads.load(task.workload).metric in PERCENT else 1.0
 
@@ -370,6 +385,10 @@ def _factor(task: Task) -> float:
 def _label(task: Task) -> str:
     metric = workloads.load(task.workload).metric
     return f"{PERCENT[metric]} (%)" if metric in PERCENT else metric
+
+
+def _threshold(task: Task) -> str:
+    return tables.MISSING if task.threshold is None else _value(task, task.threshold)
 
 
 def _value(task: Task, value: float) -> str:

@@ -14,28 +14,14 @@ from benchlib.workloads import Workload
 
 
 def computed(
-    session: Session,
-    workload: Workload,
-    initial: dict[str, np.ndarray],
-    batches: list[Any],
-    steps: int,
-    trials: int | None,
+    session: Session, workload: Workload, initial: dict[str, np.ndarray], batches: list[Any], steps: int, trial: int
 ) -> dict[str, np.ndarray]:
-    """Outputs and gradients of a batch, losses, state and evaluation outputs after ``steps`` from it; a trial a batch,
-    of the first ``trials`` (None: of all).
+    """Outputs and gradients of batch ``trial``, losses, state, evaluation outputs and predictions after ``steps`` from
+    it.
 
     Names are ``trial/quantity`` or ``trial/quantity:array``.
     """
-    found: dict[str, np.ndarray] = {}
-    for trial in range(len(batches))[:trials]:
-        of_trial = _trial(session, workload, initial, [*batches[trial:], *batches[:trial]], steps)
-        found |= {f"{trial}/{name}": array for name, array in of_trial.items()}
-    return found
-
-
-def _trial(
-    session: Session, workload: Workload, initial: dict[str, np.ndarray], batches: list[Any], steps: int
-) -> dict[str, np.ndarray]:
+    batches = [*batches[trial:], *batches[:trial]]
     session.load(initial)
     found = _numbered("outputs", session.outputs(batches[0], training=True))
     found |= {f"gradient:{name}": array for name, array in session.gradients(batches[0]).items()}
@@ -45,7 +31,10 @@ def _trial(
     if workload.kind != "operator":
         found["losses"] = np.array([float(session.to_numpy(loss)) for loss in results])
     found |= {f"state:{name}": array for name, array in session.weights().items()}
-    return found | _numbered("evaluation outputs", session.outputs(batches[0], training=False))
+    found |= _numbered("evaluation outputs", session.outputs(batches[0], training=False))
+    if workload.predicts:
+        found["predictions"] = session.predictions(batches[0])
+    return {f"{trial}/{name}": array for name, array in found.items()}
 
 
 def _numbered(quantity: str, arrays: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:

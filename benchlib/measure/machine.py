@@ -205,6 +205,8 @@ def code_files(condition: Condition, procedure: str) -> list[Path]:
     ``gate``. What only analyses is left out.
     """
     workload = workloads.folder(condition.workload)
+    model = workload / f"{condition.framework}.py"
+    decoding = procedure == "epochs" and workloads.load(condition.workload).metric == "bleu"
     of_procedure = {
         "rounds": ["measure/record.py", "measure/sampler.py", "measure/disturbance.py"],
         "epochs": ["measure/record.py", "measure/sampler.py", "measure/disturbance.py", "metrics.py"],
@@ -217,8 +219,18 @@ def code_files(condition: Condition, procedure: str) -> list[Path]:
         PACKAGE / "data" / "batches.py",
         frameworks.file(condition.framework),
         workload / "workload.py",
-        workload / f"{condition.framework}.py",
+        model,
+        *_imported(model),
+        *([PACKAGE / "data" / "translations.py"] if decoding else []),
     ]
+
+
+def _imported(model: Path) -> list[Path]:
+    """The files of other workloads that a workload's file for a framework builds on."""
+    text = model.read_text(encoding="utf-8")
+    named = re.findall(r"^from benchlib\.workloads\.(\w+)\.(\w+) import", text, re.MULTILINE)
+    files = [workloads.folder(workload) / f"{module}.py" for workload, module in named]
+    return [file for file in files if file.parent != model.parent]
 
 
 def code(condition: Condition, procedure: str) -> str:

@@ -39,7 +39,7 @@ class TrainingRuns:
         return pd.DataFrame([self._run(m) for m in self.measurements])
 
     def curves(self) -> pd.DataFrame:
-        """A row per epoch of a run: seconds (training time so far, evaluation off the clock), loss (mean of the
+        """A row per epoch of a run: steps, seconds (training time so far, evaluation off the clock), loss (mean of the
         epoch), metric (after it).
         """
         return pd.DataFrame([row for m in self.measurements for row in _curve(m)])
@@ -92,6 +92,7 @@ def _curve(m: Measurement) -> list[dict[str, Any]]:
                 **identity(m.condition),
                 "seed": m.seed,
                 "epoch": epoch.epoch,
+                "steps": sum(block.steps for block in m.blocks if block.epoch == epoch.epoch),
                 "seconds": seconds,
                 "loss": epoch.loss,
                 "metric": epoch.metric,

@@ -105,7 +105,7 @@ class Gate:
     settings: Mapping[str, tuple[Any, str]] = field(default_factory=dict)  # hyperparameters: value, and why
     batch_size: int | None = None  # None: the gate's own, which is small
     learning_rate: float | None = None  # None: the workload's own
-    trials: int | None = None  # None: as many as there are batches, which is enough for a model with kinks
+    trials: int | None = None  # at most; None: as many as there are batches, which is enough for a model with kinks
 
     @property
     def hyperparameters(self) -> dict[str, Any]:
@@ -144,6 +144,7 @@ class Workload:
     fields: tuple[str, ...] = ("inputs", "labels")  # the arrays of a sample in the order of a batch, labels last
     targets: int = 1  # how many of the fields, the last ones, are for the loss only: the model does not see them
     evaluates: bool = False  # does a step see the model in evaluation behaviour, and not in training's?
+    predicts: bool = False  # has it code of its own for predictions, which the gate has to see too?
     convolutions: bool = False  # does it convolve? Some knobs are for that alone
     inputs: Callable[[Values, int, np.random.Generator], tuple[np.ndarray, ...]] | None = None
     work: Callable[[Values], Work] | None = None  # of a sample's forward pass

@@ -26,18 +26,20 @@ class Layer(nn.Cell):
         self.gelu = nn.GELU(approximate=False)
         self.outer = nn.Dense(inner, hidden)
         self.norm2 = nn.LayerNorm((hidden,), epsilon=EPSILON)
-        self.dropout = nn.Dropout(p=values["dropout"])
+        self.dropout1 = nn.Dropout(p=values["dropout"])
+        self.dropout2 = nn.Dropout(p=values["dropout"])
+        self.dropout3 = nn.Dropout(p=values["dropout"])
 
     def construct(self, x: Tensor, unseen: Tensor) -> Tensor:
-        x = self.norm1(x + self.dropout(self.attention(x, unseen)))
-        return self.norm2(x + self.dropout(self.outer(self.gelu(self.inner(x)))))
+        x = self.norm1(x + self.dropout2(self.attention(x, unseen)))
+        return self.norm2(x + self.dropout3(self.outer(self.gelu(self.inner(x)))))
 
     def attention(self, x: Tensor, unseen: Tensor) -> Tensor:
         batch, length, hidden = x.shape
         qkv = self.qkv(x).reshape(batch, length, 3, self.heads, hidden // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # (batch, heads, length, hidden / heads) each
         scores = ops.matmul(q * self.scale, k.swapaxes(2, 3)).masked_fill(unseen, -1e9)
-        x = ops.matmul(self.dropout(ops.softmax(scores)), v)
+        x = ops.matmul(self.dropout1(ops.softmax(scores)), v)
         return self.mixed(x.swapaxes(1, 2).reshape(batch, length, hidden))
 
 

@@ -23,17 +23,19 @@ class Layer(nn.Module):
         self.gelu = nn.GELU()
         self.outer = nn.Linear(inner, hidden)
         self.norm2 = nn.LayerNorm(hidden, eps=EPSILON)
-        self.dropout = nn.Dropout(values["dropout"])
+        self.dropout1 = nn.Dropout(values["dropout"])
+        self.dropout2 = nn.Dropout(values["dropout"])
+        self.dropout3 = nn.Dropout(values["dropout"])
 
     def forward(self, x: Tensor, unseen: Tensor) -> Tensor:
-        x = self.norm1(x + self.dropout(self.attention(x, unseen)))
-        return self.norm2(x + self.dropout(self.outer(self.gelu(self.inner(x)))))
+        x = self.norm1(x + self.dropout2(self.attention(x, unseen)))
+        return self.norm2(x + self.dropout3(self.outer(self.gelu(self.inner(x)))))
 
     def attention(self, x: Tensor, unseen: Tensor) -> Tensor:
         batch, length, hidden = x.shape
         qkv = self.qkv(x).view(batch, length, 3, self.heads, hidden // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # (batch, heads, length, hidden / heads) each
-        dropout = self.dropout.p if self.training else 0.0
+        dropout = self.dropout1.p if self.training else 0.0
         x = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=~unseen, dropout_p=dropout)
         return self.mixed(x.transpose(1, 2).reshape(batch, length, hidden))
 

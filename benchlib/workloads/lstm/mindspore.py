@@ -32,19 +32,21 @@ class Model(nn.Cell):
     def __init__(self, values: Values) -> None:
         super().__init__()
         self.embedding = nn.Embedding(values["words"], values["embedding"])
-        self.dropout = nn.Dropout(p=values["dropout"])
+        self.dropout1 = nn.Dropout(p=values["dropout"])
         self.layer1 = Bidirectional(values["embedding"], values["hidden"])
+        self.dropout2 = nn.Dropout(p=values["dropout"])
         self.layer2 = Bidirectional(2 * values["hidden"], values["hidden"])
+        self.dropout3 = nn.Dropout(p=values["dropout"])
         self.dense = nn.Dense(2 * values["hidden"], values["classes"])
 
     def construct(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        x = self.dropout(self.embedding(tokens.swapaxes(0, 1)))  # (length, batch, embedding)
-        x = self.dropout(ops.cat(self.layer1(x, lengths), 2))  # (length, batch, 2 * hidden)
+        x = self.dropout1(self.embedding(tokens.swapaxes(0, 1)))  # (length, batch, embedding)
+        x = self.dropout2(ops.cat(self.layer1(x, lengths), 2))  # (length, batch, 2 * hidden)
         ahead, back = self.layer2(x, lengths)  # (length, batch, hidden) each
         rows = ops.arange(lengths.shape[0]).astype(lengths.dtype)
         last = ops.gather_nd(ahead, ops.stack((lengths - 1, rows), 1))  # (batch, hidden)
         x = ops.cat((last, back[0]), 1)  # (batch, 2 * hidden): after the last token, and back at the first
-        return self.dense(self.dropout(x))  # (batch, classes)
+        return self.dense(self.dropout3(x))  # (batch, classes)
 
 
 def reverse(x: Tensor, lengths: Tensor) -> Tensor:

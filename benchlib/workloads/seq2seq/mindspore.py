@@ -23,25 +23,27 @@ class Model(nn.Cell):
         self.attention = nn.Dense(hidden, hidden, has_bias=False)
         self.combined = nn.Dense(2 * hidden, hidden)
         self.dense = nn.Dense(hidden, values["target_words"])
-        self.dropout = nn.Dropout(p=values["dropout"])
+        self.dropout1 = nn.Dropout(p=values["dropout"])
+        self.dropout2 = nn.Dropout(p=values["dropout"])
+        self.dropout3 = nn.Dropout(p=values["dropout"])
 
     def construct(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
         memory, state = self.encode(source, lengths)
         return self.decode(target, state, memory, source == 0)[0]
 
     def encode(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        memory, _ = self.encoder(self.dropout(self.source(source)))  # (batch, length, hidden)
+        memory, _ = self.encoder(self.dropout1(self.source(source)))  # (batch, length, hidden)
         ends = ops.stack((ops.arange(lengths.shape[0]).astype(lengths.dtype), lengths - 1), 1)  # (batch, 2)
         return memory, ops.gather_nd(memory, ends).expand_dims(0)  # (1, batch, hidden): after the last word
 
     def decode(self, target: Tensor, state: Tensor, memory: Tensor, unseen: Tensor) -> tuple[Tensor, Tensor]:
-        x, state = self.decoder(self.dropout(self.target(target)), state)  # (batch, length, hidden)
+        x, state = self.decoder(self.dropout2(self.target(target)), state)  # (batch, length, hidden)
         scores = ops.matmul(self.attention(x), memory.swapaxes(1, 2))  # (batch, target's length, source's length)
         looked_at = ops.matmul(
             ops.softmax(scores.masked_fill(unseen.expand_dims(1), -1e9)), memory
         )  # (batch, length, hidden)
         x = ops.tanh(self.combined(ops.cat((looked_at, x), 2)))
-        return self.dense(self.dropout(x)), state  # (batch, length, words)
+        return self.dense(self.dropout3(x)), state  # (batch, length, words)
 
 
 def build(values: Values) -> Model:

@@ -23,23 +23,25 @@ class Model(nn.Module):
         self.attention = nn.Linear(hidden, hidden, bias=False)
         self.combined = nn.Linear(2 * hidden, hidden)
         self.dense = nn.Linear(hidden, values["target_words"])
-        self.dropout = nn.Dropout(values["dropout"])
+        self.dropout1 = nn.Dropout(values["dropout"])
+        self.dropout2 = nn.Dropout(values["dropout"])
+        self.dropout3 = nn.Dropout(values["dropout"])
 
     def forward(self, source: Tensor, lengths: Tensor, target: Tensor) -> Tensor:
         memory, state = self.encode(source, lengths)
         return self.decode(target, state, memory, source == 0)[0]
 
     def encode(self, source: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        memory, _ = self.encoder(self.dropout(self.source(source)))  # (batch, length, hidden)
+        memory, _ = self.encoder(self.dropout1(self.source(source)))  # (batch, length, hidden)
         rows = torch.arange(len(lengths), device=lengths.device)
         return memory, memory[rows, lengths - 1].unsqueeze(0)  # (1, batch, hidden): after the last word
 
     def decode(self, target: Tensor, state: Tensor, memory: Tensor, unseen: Tensor) -> tuple[Tensor, Tensor]:
-        x, state = self.decoder(self.dropout(self.target(target)), state)  # (batch, length, hidden)
+        x, state = self.decoder(self.dropout2(self.target(target)), state)  # (batch, length, hidden)
         scores = self.attention(x) @ memory.transpose(1, 2)  # (batch, target's length, source's length)
         looked_at = scores.masked_fill(unseen.unsqueeze(1), -1e9).softmax(2) @ memory  # (batch, length, hidden)
         x = torch.tanh(self.combined(torch.cat((looked_at, x), 2)))
-        return self.dense(self.dropout(x)), state  # (batch, length, words)
+        return self.dense(self.dropout3(x)), state  # (batch, length, words)
 
 
 def build(values: Values) -> Model:

@@ -55,4 +55,5 @@ WORKLOAD = Workload(
     gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON, "clip": SMALL_CLIP}, trials=2),
     unit="sentences",
     fields=("source", "lengths", "target", "labels"),
+    predicts=True,
 )

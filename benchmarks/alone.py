@@ -1,0 +1,47 @@
+"""A worker that a benchmark drives by itself, in a fresh process with the condition's knobs: see ``profiles.py``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchlib import knobs
+from benchlib.condition import Condition
+from benchlib.measure import machine
+from benchlib.measure.jobs import INITIAL_SEED, prepare_job
+from benchlib.measure.turn import turn
+from benchlib.measure.worker import Worker
+from benchlib.progress import say
+
+
+def asked(script: str, condition: Condition, inputs: Path, **more: Any) -> Any:
+    """What ``script --child JSON`` prints last, as JSON; it gets the condition, its job and ``more``."""
+    job = prepare_job(condition, INITIAL_SEED, inputs)
+    given = {"condition": condition.model_dump(), "job": job.document(), **more}
+    command = [machine.interpreter(condition.framework), script, "--child", json.dumps(given)]
+    with turn(say), tempfile.TemporaryDirectory() as scratch:
+        environment = knobs.environment(condition, Path(scratch))
+        done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{condition}: its process failed:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def worker(given: dict[str, Any]) -> Worker:
+    """In the child: a worker that has built what it was given; nobody asks it over a channel."""
+    condition = Condition(**given["condition"])
+    built = Worker(None)
+    built.do_open(
+        framework=condition.framework,
+        device=condition.device,
+        mode=condition.mode,
+        precision=condition.precision,
+        seed=INITIAL_SEED,
+        cpus=None,
+        knobs=knobs.for_session(condition),
+    )
+    built.do_build(**given["job"])
+    return built
