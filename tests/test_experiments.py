@@ -426,7 +426,7 @@ def test_a_task_without_a_threshold_has_none_to_reach(tmp_path: Path) -> None:
     assert sum("first epoch over the others" in finding for finding in result.findings()) == 2
     mixed = frameworks.Parameters(**{**quick("frameworks"), "tasks": [tasks[0], quick("frameworks")["tasks"][1]]})
     (_, figure) = frameworks.measure(mixed, SyntheticLab(tmp_path)).figures["survival"]
-    assert [axes.get_title() for axes in figure.axes] == ["lstm on digits_sequence: 80.0 %"]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["lstm on digits_sequence: 80.0 %"]
 
 
 def test_final_metrics_are_compared_within_seeds(tmp_path: Path) -> None:
