@@ -194,7 +194,8 @@ def _decimals(estimate: float, low: float, high: float) -> int:
 def _interval(estimate: float, low: float, high: float, decimals: int) -> str:
     if 0 < low < high / 20:  # over orders of magnitude no number of decimals fits both ends
         return f"{number(estimate, 2)} [{number(low, 2)}, {number(high, 2)}]"
-    return f"{estimate:,.{decimals}f} [{low:,.{decimals}f}, {high:,.{decimals}f}]"
+    shown = (f"{round(value, decimals) + 0.0:,.{decimals}f}" for value in (estimate, low, high))  # + 0.0: no -0
+    return "{} [{}, {}]".format(*shown)
 
 
 def _heading(name: str) -> str:

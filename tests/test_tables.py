@@ -28,6 +28,7 @@ def test_number(value: float, text: str) -> None:
         ((0.5, math.nan, math.nan), "0.500 (no interval)"),
         ((math.nan, math.nan, math.nan), "–"),
         ((1.0, 1e-6, 1e6), "1.0 [1e-06, 1,000,000]"),
+        ((-0.2, -4.2, 3.4), "0 [-4, 3]"),
     ],
 )
 def test_interval(ends: tuple[float, float, float], text: str) -> None:
