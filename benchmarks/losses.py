@@ -1,6 +1,7 @@
 """Do two frameworks stay together beyond the gate's few steps? Losses from the same weights and batches.
 
     [BENCHLIB_DATA=FOLDER] .venv/bin/python benchmarks/losses.py resnet50 googlenet bert [--steps 50] [--originals]
+        [--learning-rate 0.0001]
 
 PyTorch eager in the lane ``default`` is the reference, as in the gate. Compared with it are PyTorch in the lane
 ``tuned``, which computes the same with other instructions and so shows what rounding alone does, and MindSpore. The
@@ -40,10 +41,11 @@ def main() -> None:
     parser.add_argument("workloads", nargs="+", choices=SIZES)
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--originals", action="store_true")
+    parser.add_argument("--learning-rate", type=float, help="in place of the gate's")
     arguments = parser.parse_args()
     rows = []
     for name in arguments.workloads:
-        subjects = [_condition(name, framework, mode, arguments.originals) for framework, mode in SUBJECTS]
+        subjects = [_condition(name, framework, mode, arguments) for framework, mode in SUBJECTS]
         expected = losses(gate.reference(subjects[0]), arguments.steps)
         for condition in subjects:
             apart = np.abs(losses(condition, arguments.steps) - expected) / np.abs(expected)
@@ -56,14 +58,15 @@ def losses(condition: Condition, steps: int) -> np.ndarray:
     return np.array(alone.asked(__file__, condition, INPUTS, steps=steps))
 
 
-def _condition(name: str, framework: str, mode: str, originals: bool) -> Condition:
+def _condition(name: str, framework: str, mode: str, arguments: argparse.Namespace) -> Condition:
     offered = workloads.load(name).data
-    data = "cifar10" if originals and "cifar10" in offered else offered[0]
+    data = "cifar10" if arguments.originals and "cifar10" in offered else offered[0]
     sizes, lane = SIZES[name], "tuned"
     asked = Condition(workload=name, framework=framework, mode=mode, lane=lane, data=data, hyperparameters=sizes)
     own = {key: value for key, value in asked.hyperparameters.items() if key in THEIR_OWN}
     gated = gate.gated(asked)
-    return gated.but(hyperparameters={**gated.hyperparameters, **own})
+    rate = arguments.learning_rate or gated.learning_rate
+    return gated.but(hyperparameters={**gated.hyperparameters, **own}, learning_rate=rate)
 
 
 def _child(given: dict[str, Any]) -> list[float]:
@@ -80,6 +83,7 @@ def _row(condition: Condition, apart: np.ndarray, expected: np.ndarray) -> dict[
         "workload": condition.workload,
         "data": condition.data,
         "subject": f"{condition.framework} {condition.mode} {condition.lane}",
+        "rate": condition.learning_rate,
         "loss": f"{expected[0]:.3f} to {expected[-1]:.3f}",
         **{f"to step {step}": f"{apart[:step].max():.1e}" for step in places},
         "tolerance": f"{TOLERANCES['losses']:.0e}",

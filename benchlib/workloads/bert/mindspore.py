@@ -37,7 +37,7 @@ class Layer(nn.Cell):
     def attention(self, x: Tensor, unseen: Tensor) -> Tensor:
         batch, length, hidden = x.shape
         qkv = self.qkv(x).reshape(batch, length, 3, self.heads, hidden // self.heads)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4)  # (batch, heads, length, hidden / heads) each
+        q, k, v = ops.unbind(qkv.permute(2, 0, 3, 1, 4))  # (batch, heads, length, hidden / heads) each
         scores = ops.matmul(q * self.scale, k.swapaxes(2, 3)).masked_fill(unseen, -1e9)
         x = ops.matmul(self.dropout1(ops.softmax(scores)), v)
         return self.mixed(x.swapaxes(1, 2).reshape(batch, length, hidden))

@@ -34,7 +34,7 @@ class Layer(nn.Module):
     def attention(self, x: Tensor, unseen: Tensor) -> Tensor:
         batch, length, hidden = x.shape
         qkv = self.qkv(x).view(batch, length, 3, self.heads, hidden // self.heads)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4)  # (batch, heads, length, hidden / heads) each
+        q, k, v = torch.unbind(qkv.permute(2, 0, 3, 1, 4))  # (batch, heads, length, hidden / heads) each
         dropout = self.dropout1.p if self.training else 0.0
         x = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=~unseen, dropout_p=dropout)
         return self.mixed(x.transpose(1, 2).reshape(batch, length, hidden))

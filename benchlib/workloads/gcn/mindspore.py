@@ -38,9 +38,9 @@ class Model(nn.Cell):
 
     def construct(self, features: Tensor, edges: Tensor, weights: Tensor) -> Tensor:
         sources, targets = edges[0, :, 0], edges[0, :, 1]  # (edges,) each
-        x = self.dropout1(features[0])  # (nodes, features)
-        x = self.relu(self.conv1(x, sources, targets, weights[0]))  # (nodes, hidden)
-        x = self.conv2(self.dropout2(x), sources, targets, weights[0])  # (nodes, classes)
+        x = self.dropout1(features.squeeze(0))  # (nodes, features)
+        x = self.relu(self.conv1(x, sources, targets, weights.squeeze(0)))  # (nodes, hidden)
+        x = self.conv2(self.dropout2(x), sources, targets, weights.squeeze(0))  # (nodes, classes)
         return x.expand_dims(0)  # (1, nodes, classes)
 
 
@@ -54,7 +54,7 @@ def loss(model: nn.Cell, batch: tuple[Tensor, ...]) -> Tensor:
     dtype int32.
     """
     features, edges, weights, labels = batch
-    entropy = ops.cross_entropy(model(features, edges, weights)[0], labels[0], ignore_index=-1)
+    entropy = ops.cross_entropy(model(features, edges, weights).squeeze(0), labels.squeeze(0), ignore_index=-1)
     return entropy + model.penalty / 2 * (model.conv1.linear.weight.square().sum() + model.conv1.bias.square().sum())
 
 

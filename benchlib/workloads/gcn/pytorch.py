@@ -38,9 +38,9 @@ class Model(nn.Module):
 
     def forward(self, features: Tensor, edges: Tensor, weights: Tensor) -> Tensor:
         sources, targets = edges[0, :, 0], edges[0, :, 1]  # (edges,) each
-        x = self.dropout1(features[0])  # (nodes, features)
-        x = self.relu(self.conv1(x, sources, targets, weights[0]))  # (nodes, hidden)
-        x = self.conv2(self.dropout2(x), sources, targets, weights[0])  # (nodes, classes)
+        x = self.dropout1(features.squeeze(0))  # (nodes, features)
+        x = self.relu(self.conv1(x, sources, targets, weights.squeeze(0)))  # (nodes, hidden)
+        x = self.conv2(self.dropout2(x), sources, targets, weights.squeeze(0))  # (nodes, classes)
         return x.unsqueeze(0)  # (1, nodes, classes)
 
 
@@ -54,7 +54,9 @@ def loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     dtype int64.
     """
     features, edges, weights, labels = batch
-    entropy = nn.functional.cross_entropy(model(features, edges, weights)[0], labels[0], ignore_index=-1)
+    entropy = nn.functional.cross_entropy(
+        model(features, edges, weights).squeeze(0), labels.squeeze(0), ignore_index=-1
+    )
     return entropy + model.penalty / 2 * sum(weight.square().sum() for weight in model.conv1.parameters())
 
 
