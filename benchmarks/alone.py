@@ -1,4 +1,4 @@
-"""A worker that a benchmark drives by itself, in a fresh process with the condition's knobs: see ``profiles.py``."""
+"""A worker that ``profiles.py`` and ``losses.py`` drive by themselves, in a fresh process with all its knobs."""
 
 from __future__ import annotations
 

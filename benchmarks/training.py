@@ -88,7 +88,8 @@ def _row(runs: pd.DataFrame, baseline: pd.Series | None, asked: float | None) ->
 
 def _told(values: list[float]) -> str:
     found = mean_interval(values)
-    return f"{found.estimate:.4f} [{found.low:.4f}, {found.high:.4f}]" if values else "-"
+    ends = f" [{found.low:.4f}, {found.high:.4f}]" if len(values) > 1 else ""
+    return f"{found.estimate:.4f}{ends}" if values else "-"
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from synthetic_lab import SyntheticLab, step_seconds
 from benchlib import experiments, knobs
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.experiments import batch_size, devices, frameworks, instrument, learning_rate, operators
+from benchlib.experiments import batch_size, devices, equivalence, frameworks, instrument, learning_rate, operators
 from benchlib.experiments.report import Report
 from benchlib.lab import Lab
 from benchlib.measure import machine
@@ -427,6 +427,17 @@ def test_a_task_without_a_threshold_has_none_to_reach(tmp_path: Path) -> None:
     mixed = frameworks.Parameters(**{**quick("frameworks"), "tasks": [tasks[0], quick("frameworks")["tasks"][1]]})
     (_, figure) = frameworks.measure(mixed, SyntheticLab(tmp_path)).figures["survival"]
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["lstm on digits_sequence: 80.0 %"]
+
+
+@pytest.mark.parametrize("differs", [False, True])
+def test_every_check_of_a_certificate_is_drawn(tmp_path: Path, differs: bool) -> None:
+    lab = SyntheticLab(tmp_path, differs=lambda condition: differs)
+    result = equivalence.measure(equivalence.Parameters(**quick("equivalence")), lab)
+    (axes,) = result.figures["differences"][1].axes
+    points = [x for line in axes.lines if line.get_marker() not in ("None", None, "") for x in line.get_xdata()]
+    assert len(points) == 2 * len(quick("equivalence")["models"])
+    assert np.isfinite(points).all()
+    assert result.tables()["certificates"][1]["trials"].tolist() == [2] * len(points)
 
 
 def test_final_metrics_are_compared_within_seeds(tmp_path: Path) -> None:

@@ -111,6 +111,7 @@ def test_a_model_that_is_another_workload_s_depends_on_its_file():
     inference, training = Condition(workload="resnet50_inference"), Condition(workload="resnet50")
     resnet50 = workloads.folder("resnet50") / "pytorch.py"
     assert resnet50 in machine.code_files(inference, "rounds")
+    assert resnet50.with_name("workload.py") in machine.code_files(inference, "rounds")
     assert machine.code_files(training, "rounds").count(resnet50) == 1
     translations = machine.PACKAGE / "data" / "translations.py"
     assert translations in machine.code_files(Condition(workload="seq2seq"), "epochs"), "BLEU is of its sentences"

@@ -118,7 +118,7 @@ class Equivalence(Result):
             "certificates": (
                 "Largest relative difference from the reference (PyTorch, eager, on the CPU), by quantity, and how "
                 "much is allowed. A quantity other than the outputs is that of the trial which agrees best, because "
-                "networks have kinks; worst is the trial which agrees least.",
+                "networks have kinks; worst is the trial which agrees least. Trials end when everything has agreed.",
                 self._certificates(),
             ),
             "neutralised": (
@@ -134,9 +134,9 @@ class Equivalence(Result):
         frame = self._certificates()
         if not len(frame):
             return {}
-        frame = frame.assign(
-            label=frame["workload"] + ", " + frame["subject"], share=(frame["difference"] / frame["tolerance"])
-        )
+        # Predictions are allowed no difference at all: none is 0 of it, any is too much.
+        share = (frame["difference"] / frame["tolerance"]).mask(frame["difference"] == 0, 0.0)
+        frame = frame.assign(label=frame["workload"] + ", " + frame["subject"], share=share)
         looks = figures.looks(frame["quantity"])
         figure, (axes,) = figures.panels(1, 1, height=0.6 + 0.2 * frame["label"].nunique())
         figures.dot_panel(axes, frame, looks, "share", "largest relative difference / tolerance", "label", "quantity")
@@ -173,13 +173,13 @@ class Equivalence(Result):
                 "difference": check.difference,
                 "worst": check.worst,
                 "tolerance": check.tolerance,
+                "trials": certificate.trials,
             }
             for condition, certificate in self.checked
             for check in certificate.checks
         ]
-        return pd.DataFrame(
-            rows, columns=["workload", "subject", "verdict", "quantity", "difference", "worst", "tolerance"]
-        )
+        columns = ["workload", "subject", "verdict", "trials", "quantity", "difference", "worst", "tolerance"]
+        return pd.DataFrame(rows, columns=columns)
 
     def _neutralised(self) -> pd.DataFrame:
         rows = []

@@ -119,6 +119,8 @@ class Frameworks(Result):
             found.append(f"{task}, throughput: {'; '.join(each)}.")
             if task.threshold is not None:
                 found.append(f"{task}, to {_threshold(task)}: {'; '.join(self._learned_texts(task, runs))}.")
+            failed = int(runs.runs()["failure"].notna().sum())
+            found += [f"{task}: {failed} of {len(runs.measurements)} training runs failed."] if failed else []
             found.append(f"{task}, first epoch over the others: {'; '.join(self._first_texts(task, runs))}.")
             found += self._metric_texts(task, runs)
             found += [f"{task}: {warning}" for warning in different_models(runs)]
@@ -151,7 +153,7 @@ class Frameworks(Result):
 
     @figures.styled
     def draw(self) -> dict[str, tuple[str, Figure]]:
-        """``ratios``, ``survival`` and ``curves``."""
+        """``ratios``; and if anything was trained ``curves``, and if there is a threshold ``survival``."""
         drawn = {"ratios": self._draw_ratios()}
         if any(runs.runs()["epochs"].any() for runs in self.runs):
             drawn["curves"] = self._draw_curves()
@@ -211,7 +213,8 @@ class Frameworks(Result):
         caption = (
             "Training loss and metric by epoch: lines are means over seeds, bands go from the lowest to the highest."
         )
-        return caption, figures.finish(figure, looks, [("threshold", figures.THRESHOLD)])
+        shown = [("threshold", figures.THRESHOLD)] if any(task.threshold is not None for task in self.tasks) else []
+        return caption, figures.finish(figure, looks, shown)
 
     def _comparison(self, task: Task) -> Comparison:
         return self.comparisons[self.tasks.index(task)]

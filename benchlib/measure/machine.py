@@ -225,12 +225,17 @@ def code_files(condition: Condition, procedure: str) -> list[Path]:
     ]
 
 
-def _imported(model: Path) -> list[Path]:
-    """The files of other workloads that a workload's file for a framework builds on."""
-    text = model.read_text(encoding="utf-8")
-    named = re.findall(r"^from benchlib\.workloads\.(\w+)\.(\w+) import", text, re.MULTILINE)
-    files = [workloads.folder(workload) / f"{module}.py" for workload, module in named]
-    return [file for file in files if file.parent != model.parent]
+def _imported(model: Path, known: tuple[Path, ...] = ()) -> list[Path]:
+    """The files of other workloads that a workload's file for a framework builds on, and those that these build on."""
+    named = re.findall(
+        r"^from benchlib\.workloads\.(\w+)\.(\w+) import", model.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    found: list[Path] = []
+    for workload, module in named:
+        file = workloads.folder(workload) / f"{module}.py"
+        if file.parent != model.parent or known:
+            found += [one for one in (file, *_imported(file, (*known, file))) if one not in (*found, *known)]
+    return found
 
 
 def code(condition: Condition, procedure: str) -> str:
