@@ -73,6 +73,8 @@ MEASURED = {
     "seconds_to_threshold": "time to threshold (s)",
     "seconds": "training time (s)",
     "epoch_s": "epoch (s)",
+    "epoch_ratio": "throughput ratio of whole epochs",
+    "final_loss": "training loss",
     "first_epoch": "first epoch, compilation included (of the others' mean)",
     "first_epoch_alone": "without (of the others' mean)",
     "half_width_median": "half width, median (%)",

@@ -1,4 +1,4 @@
-"""Where does a step's time go? One profile of each workload's training step in each framework.
+"""Where does a step's time go? One profile of each workload's step in each framework.
 
     [BENCHLIB_DATA=FOLDER] .venv/bin/python benchmarks/profiles.py lstm bert [--frameworks pytorch] [--originals]
 
@@ -35,13 +35,13 @@ EMBEDDED = {  # sizes that suit what is embedded
     "googlenet": {"image_size": 32},
     "resnet50_inference": {"image_size": 32},
 }
-TRAINED = [name for name in workloads.names() if workloads.load(name).kind == "training"]
+MODELS = [name for name in workloads.names() if (one := workloads.load(name)).kind == "training" or one.evaluates]
 
 
 def main() -> None:
     """Print a table for each workload and framework."""
     parser = argparse.ArgumentParser(description="Profiles of training steps.")
-    parser.add_argument("workloads", nargs="+", choices=TRAINED)
+    parser.add_argument("workloads", nargs="+", choices=MODELS)
     parser.add_argument("--frameworks", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--originals", action="store_true")
     arguments = parser.parse_args()
@@ -65,7 +65,10 @@ def _child(given: dict[str, Any]) -> dict[str, Any]:
     worker = alone.worker(given)
     worker.do_warm_up(limit_s=20.0)
     step_s = _seconds(lambda: worker.do_block(steps=1))
-    feeding_s = _seconds(lambda: worker.session.put(worker.batches.batch(1, 0)))
+    if worker.workload.kind == "training":
+        feeding_s = _seconds(lambda: worker.session.put(worker.batches.batch(1, 0)))
+    else:
+        feeding_s = _seconds(lambda: worker.session.put(worker.batches.operator_batches()[0]))
     told = f"step {1000 * step_s:.3g} ms; making and putting a batch {1000 * feeding_s:.3g} ms, off the clock"
     if getattr(worker.session, "_schedule", None):
         schedule_s = _seconds(worker.session._schedule.step)

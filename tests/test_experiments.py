@@ -440,6 +440,33 @@ def test_every_check_of_a_certificate_is_drawn(tmp_path: Path, differs: bool) ->
     assert result.tables()["certificates"][1]["trials"].tolist() == [2] * len(points)
 
 
+def test_whole_epochs_are_compared_within_seeds_and_losses_shown(tmp_path: Path) -> None:
+    result = two_frameworks(tmp_path, [0, 1, 2], loss=lambda condition, seed, epoch: 1.0 + seed)
+    learned = result.tables()["learned"][1]
+    assert np.isnan(learned["epoch_ratio"].iloc[0]), "the first is not compared with itself"
+    other = learned.iloc[1]
+    assert other["epoch_ratio_low"] < 1 / 3 < other["epoch_ratio_high"], "MindSpore takes three times as long here"
+    assert other["epoch_ratio"] == pytest.approx(1 / 3, rel=0.03)
+    assert (
+        "throughput of whole epochs of training: mindspore graph tuned relative to pytorch eager tuned 0.3"
+        in " ".join(result.findings())
+    )
+    assert result.tables()["metrics"][1]["final_loss"].tolist() == [2.0, 2.0]
+
+
+def test_metrics_are_called_what_they_are() -> None:
+    names = {task["workload"]: task for task in full_tasks()}
+    labels = {name: frameworks._label(frameworks.Task(**task)) for name, task in names.items()}
+    assert labels["bert"] == "accuracy of masked test words (%)"
+    assert labels["seq2seq"] == "BLEU (13a, lower case)"
+    assert labels["gru"] == "test accuracy (%)"
+
+
+def full_tasks() -> list[dict[str, Any]]:
+    """The tasks of the full profile."""
+    return yaml.safe_load((ROOT / "parameters" / "full" / "frameworks.yaml").read_text(encoding="utf-8"))["tasks"]
+
+
 def test_final_metrics_are_compared_within_seeds(tmp_path: Path) -> None:
     def metric(condition: Condition, seed: int, epoch: int) -> float:
         worse = (0.02, 0.03, 0.04)[seed] if condition.framework == "mindspore" else 0

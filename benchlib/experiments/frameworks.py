@@ -119,6 +119,7 @@ class Frameworks(Result):
             found.append(f"{task}, throughput: {'; '.join(each)}.")
             if task.threshold is not None:
                 found.append(f"{task}, to {_threshold(task)}: {'; '.join(self._learned_texts(task, runs))}.")
+            found += self._epoch_texts(task, runs)
             failed = int(runs.runs()["failure"].notna().sum())
             found += [f"{task}: {failed} of {len(runs.measurements)} training runs failed."] if failed else []
             found.append(f"{task}, first epoch over the others: {'; '.join(self._first_texts(task, runs))}.")
@@ -136,15 +137,18 @@ class Frameworks(Result):
                 self._plain(ratios(self.comparisons)).assign(task=names).drop(columns=["workload", "data"]),
             ),
             "learned": (
-                "Training: medians over seeds, with runs that did not reach the threshold as the longest. First epoch: "
-                "its time over the geometric mean of the others', with the first step's compilation and without, and "
-                "95 % intervals over seeds.",
+                "Training: medians over seeds, with runs that did not reach the threshold as the longest; times leave "
+                "out evaluation, and the first step, which includes the compilation and stands beside them. "
+                "Throughput of whole epochs: relative to the first framework within seeds. First epoch: its time over "
+                "the geometric mean of the others', with the first step's compilation and without. 95 % intervals over "
+                "seeds.",
                 pd.concat([self._learned(*pair) for pair in zip(self.tasks, self.runs, strict=True)]),
             ),
             "metrics": (
-                "What was learned after the epochs that every run has, with dropout at work: means over seeds, and the "
-                "difference from the first framework within seeds, which share initial weights and order of the data, "
-                "with 95 % intervals over seeds.",
+                "What was learned after the epochs that every run has, with dropout at work: means over seeds, of the "
+                "metric on the test data and of the last epoch's training loss, and the difference of the metric from "
+                "the first framework within seeds, which share initial weights and order of the data, with 95 % "
+                "intervals over seeds.",
                 pd.concat([self._metrics(*pair) for pair in zip(self.tasks, self.runs, strict=True)]),
             ),
             "indicators": ("Each framework: means over processes, with 95 % intervals.", indicators(frame)),
@@ -193,7 +197,8 @@ class Frameworks(Result):
             axes.remove()
         caption = (
             "The share of training runs that have not reached the threshold yet, by training time (Kaplan and Meier "
-            "1958); a run that ended before it counts as long as it was watched (a cross)."
+            "1958); a run that ended before it counts as long as it was watched (a cross). The first step, which "
+            "includes the compilation, is left out."
         )
         return caption, figures.finish(figure, looks)
 
@@ -225,8 +230,11 @@ class Frameworks(Result):
         return frame.drop(columns=[name for name in every if name in frame])
 
     def _learned(self, task: Task, runs: TrainingRuns) -> pd.DataFrame:
-        rows = []
+        rows, baseline = [], None
         for subject, of_subject in with_subject(runs.runs()).groupby("subject", sort=False):
+            epoch_s = of_subject.set_index("seed")["epoch_s"].dropna()
+            baseline = epoch_s if baseline is None else baseline
+            epochs = _times_as_fast(epoch_s, baseline)
             compiled, alone = (_first_epoch(runs, of_subject, with_compilation) for with_compilation in (True, False))
             reached = of_subject["reached"]
             rows.append(
@@ -238,7 +246,11 @@ class Frameworks(Result):
                     "epochs_to_threshold": median_to_threshold(of_subject, "epochs_to_threshold"),
                     "seconds_to_threshold": median_to_threshold(of_subject, "seconds_to_threshold"),
                     "best_metric": of_subject["best_metric"].median(),
+                    "first_step_s": of_subject["first_step_s"].mean(),
                     "epoch_s": of_subject["epoch_s"].mean(),
+                    "epoch_ratio": epochs.estimate,
+                    "epoch_ratio_low": epochs.low,
+                    "epoch_ratio_high": epochs.high,
                     "first_epoch": compiled.estimate,
                     "first_epoch_low": compiled.low,
                     "first_epoch_high": compiled.high,
@@ -257,6 +269,7 @@ class Frameworks(Result):
             metric = of_subject.set_index("seed")["metric"].dropna() * _factor(task)
             baseline = metric if baseline is None else baseline
             mean, difference = mean_interval(metric.to_list()), _difference(metric, baseline)
+            loss = mean_interval(of_subject["loss"].dropna().to_list())
             rows.append(
                 {
                     "task": str(task),
@@ -267,6 +280,9 @@ class Frameworks(Result):
                     "final_metric": mean.estimate,
                     "final_metric_low": mean.low,
                     "final_metric_high": mean.high,
+                    "final_loss": loss.estimate,
+                    "final_loss_low": loss.low,
+                    "final_loss_high": loss.high,
                     "difference": difference.estimate,
                     "difference_low": difference.low,
                     "difference_high": difference.high,
@@ -299,6 +315,15 @@ class Frameworks(Result):
                 ended = f"reached by {row['reached']}, so there is no median; best {_value(task, row['best_metric'])}"
             told.append(f"{row['subject']} {ended}")
         return told
+
+    def _epoch_texts(self, task: Task, runs: TrainingRuns) -> list[str]:
+        first, *others = self._learned(task, runs).to_dict("records")
+        return [
+            f"{task}, throughput of whole epochs of training: {row['subject']} relative to {first['subject']} "
+            f"{_ratio_of(row, 'epoch_ratio')}."
+            for row in others
+            if math.isfinite(row["epoch_ratio"])
+        ]
 
     def _first_texts(self, task: Task, runs: TrainingRuns) -> list[str]:
         return [
@@ -363,6 +388,12 @@ def _difference(metric: pd.Series, baseline: pd.Series) -> Interval:
     return mean_interval([] if metric is baseline else (metric - baseline).dropna().to_list())
 
 
+def _times_as_fast(epoch_s: pd.Series, baseline: pd.Series) -> Interval:
+    """The baseline's seconds of an epoch over these, by seed, over the seeds that both have; none of itself."""
+    logs = [] if epoch_s is baseline else (np.log(baseline) - np.log(epoch_s)).dropna().to_list()
+    return geometric_interval(logs)
+
+
 def _agreement(difference: Interval) -> str:
     if difference.processes == 0:
         return tables.MISSING
@@ -386,8 +417,9 @@ def _factor(task: Task) -> float:
 
 
 def _label(task: Task) -> str:
-    metric = workloads.load(task.workload).metric
-    return f"{PERCENT[metric]} (%)" if metric in PERCENT else metric
+    workload = workloads.load(task.workload)
+    name = workload.metric_name or PERCENT.get(workload.metric, workload.metric)
+    return f"{name} (%)" if workload.metric in PERCENT else name
 
 
 def _threshold(task: Task) -> str:

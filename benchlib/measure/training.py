@@ -32,9 +32,9 @@ class TrainingRuns:
         """A row per run: seed, epochs, reached, epochs and seconds to the threshold (nan: not reached, censored),
         metrics, epoch_s, failure.
 
-        ``metric`` is that after ``self.epochs`` epochs (nan if the run failed before), ``best_metric`` the best of
-        all its epochs; ``epoch_s`` the mean seconds of an epoch; ``first_step_s``, with compilation, is in none of
-        the times.
+        ``metric`` is that after ``self.epochs`` epochs (nan if the run failed before), ``loss`` the mean over the last
+        of them, ``best_metric`` the best of all epochs; ``epoch_s`` the mean seconds of an epoch; ``first_step_s``,
+        with compilation, is in none of the times.
         """
         return pd.DataFrame([self._run(m) for m in self.measurements])
 
@@ -65,6 +65,7 @@ class TrainingRuns:
             "seconds_to_threshold": float(seconds[hits[0]]) if hits else np.nan,
             "seconds": float(seconds[-1]) if m.epochs else np.nan,
             "metric": m.epochs[self.epochs - 1].metric if len(m.epochs) >= self.epochs else np.nan,
+            "loss": m.epochs[self.epochs - 1].loss if len(m.epochs) >= self.epochs else np.nan,
             "best_metric": max((epoch.metric for epoch in m.epochs), default=np.nan),
             "epoch_s": float(np.mean([epoch.wall_s for epoch in m.epochs])) if m.epochs else np.nan,
             "first_step_s": np.nan if m.first_step_s is None else m.first_step_s,

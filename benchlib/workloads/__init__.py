@@ -133,6 +133,7 @@ class Workload:
     batch_size: int
     learning_rate: float | None = None  # None: nothing is trained
     metric: str | None = None
+    metric_name: str = ""  # what a reader should call it, where that is not what the metric is called anyway
     thresholds: Mapping[str, float] = field(default_factory=dict)  # by data set
     gate: Gate = field(default_factory=Gate)
     unit: str = "images"  # what a sample is

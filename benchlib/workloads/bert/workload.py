@@ -85,6 +85,7 @@ WORKLOAD = Workload(
     batch_size=32,
     learning_rate=5e-4,
     metric="accuracy",
+    metric_name="accuracy of masked test words",
     gate=Gate(
         {"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON, "weight_decay": LARGE_DECAY, "warm_up": WARM_UP}, trials=2
     ),

@@ -51,6 +51,7 @@ WORKLOAD = Workload(
     batch_size=64,
     learning_rate=0.002,
     metric="bleu",
+    metric_name="BLEU (13a, lower case)",
     thresholds={"multi30k": 10.0, "number_names": 80.0},
     gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON, "clip": SMALL_CLIP}, trials=2),
     unit="sentences",
