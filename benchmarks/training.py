@@ -5,7 +5,8 @@
 FOLDER holds the data sets as published (see docs/data.md); without it they are downloaded. The table has a row for each
 workload and framework: the metric after the last epoch as mean with its 95 % interval over the seeds, lowest and
 highest, its difference from the first framework's within seeds, how many runs reached what is asked for, and the
-seconds of an epoch. What has been trained is kept in outputs/benchmarks/training.
+seconds of an epoch. What has been trained is kept in outputs/benchmarks/training, with every run epoch by epoch in
+runs.csv there.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ TASKS: dict[str, dict[str, Any]] = {  # condition, epochs, seeds, what is asked 
     "googlenet": {"data": "cifar10", "epochs": 10, "seeds": 1, "asked": None},
     "bert": {"data": "pydoc", "epochs": 20, "seeds": 1, "asked": None},
 }
+COLUMNS = ("workload", "data", "framework", "mode", "device", "lane", "seed", "epoch", "loss", "metric", "seconds")
 MODES = {"pytorch": "eager", "mindspore": "graph"}
 
 
@@ -44,7 +46,7 @@ def main() -> None:
     parser.add_argument("--mode", choices=("eager", "graph"), help="for all frameworks")
     parser.add_argument("--device", choices=("cpu", "cuda", "npu"), default="cpu")
     arguments = parser.parse_args()
-    rows = []
+    rows, curves = [], []
     for name in arguments.tasks:
         task = dict(TASKS[name])
         asked, seeds, epochs = (task.pop(key) for key in ("asked", "seeds", "epochs"))
@@ -61,12 +63,14 @@ def main() -> None:
         ]
         seeds = list(range(arguments.seeds or seeds))
         runs = Lab(outputs=FOLDER).train(conditions, seeds=seeds, epochs=arguments.epochs or epochs)
+        curves.append(runs.curves()[list(COLUMNS)])
         first = runs.runs().iloc[0]["framework"]
         baseline = runs.runs()[runs.runs()["framework"] == first].set_index("seed")["metric"]
         for framework, of_framework in runs.runs().groupby("framework", sort=False):
             row = _row(of_framework, baseline if framework != first else None, asked)
             rows.append({"workload": name, "framework": framework, **row})
         print(pd.DataFrame(rows).to_string(index=False))
+    pd.concat(curves).to_csv(FOLDER / "runs.csv", index=False)
 
 
 def _row(runs: pd.DataFrame, baseline: pd.Series | None, asked: float | None) -> dict[str, object]:
