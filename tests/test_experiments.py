@@ -16,7 +16,7 @@ import pytest
 import yaml
 from synthetic_lab import SyntheticLab, step_seconds
 
-from benchlib import experiments, knobs
+from benchlib import experiments, knobs, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.experiments import batch_size, devices, equivalence, frameworks, instrument, learning_rate, operators
@@ -465,6 +465,23 @@ def test_metrics_are_called_what_they_are() -> None:
 def full_tasks() -> list[dict[str, Any]]:
     """The tasks of the full profile."""
     return yaml.safe_load((ROOT / "parameters" / "full" / "frameworks.yaml").read_text(encoding="utf-8"))["tasks"]
+
+
+def test_what_was_settled_is_told_of_each_workload_once(tmp_path: Path) -> None:
+    values = quick("equivalence")
+    values["subjects"] = [{**MINDSPORE, "mode": mode} for mode in ("eager", "graph")]
+    result = equivalence.measure(equivalence.Parameters(**values), SyntheticLab(tmp_path))
+    caption, table = result.tables()["settled"]
+    assert "stays so when speed is measured" in caption
+    assert table.columns.tolist() == ["workload", "what", "how"]
+    expected = [
+        (model["workload"], what, how)
+        for model in values["models"]
+        for what, how in workloads.load(model["workload"]).settled.items()
+    ]
+    assert list(table.itertuples(index=False, name=None)) == expected
+    assert {workload for workload, _, _ in expected} == {model["workload"] for model in values["models"]}
+    assert "tanh form unless told" in result.show_table("settled").data
 
 
 def test_final_metrics_are_compared_within_seeds(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ class _Checked:
 
 
 class Equivalence(Result):
-    """The certificates as a table and a figure, what was neutralised, and the files side by side."""
+    """The certificates as a table and a figure, what was settled and neutralised, and the files side by side."""
 
     notebook = "equivalence"
     in_report = ("neutralised", "inputs")
@@ -113,13 +113,18 @@ class Equivalence(Result):
         return [f"{len(same)} of {len(self.checked)} models compute what the reference computes.", *others]
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
-        """``certificates``, ``neutralised`` and ``inputs``."""
+        """``certificates``, ``settled``, ``neutralised`` and ``inputs``."""
         return {
             "certificates": (
                 "Largest relative difference from the reference (PyTorch, eager, on the CPU), by quantity, and how "
                 "much is allowed. A quantity other than the outputs is that of the trial which agrees best, because "
                 "networks have kinks; worst is the trial which agrees least. Trials end when everything has agreed.",
                 self._certificates(),
+            ),
+            "settled": (
+                "What had to be settled in each workload's files so that PyTorch and MindSpore run the same model, and "
+                "how. It stays so when speed is measured.",
+                self._settled(),
             ),
             "neutralised": (
                 "What was set for the check only, and why.",
@@ -180,6 +185,14 @@ class Equivalence(Result):
         ]
         columns = ["workload", "subject", "verdict", "trials", "quantity", "difference", "worst", "tolerance"]
         return pd.DataFrame(rows, columns=columns)
+
+    def _settled(self) -> pd.DataFrame:
+        rows = [
+            {"workload": name, "what": what, "how": how}
+            for name in dict.fromkeys(condition.workload for condition, _ in self.checked)
+            for what, how in workloads.load(name).settled.items()
+        ]
+        return pd.DataFrame(rows, columns=["workload", "what", "how"])
 
     def _neutralised(self) -> pd.DataFrame:
         rows = []

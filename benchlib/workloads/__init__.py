@@ -120,7 +120,8 @@ class Workload:
     forward, or forward and backward from a given gradient of its output). ``weights(values)`` gives the model's
     initial state by PyTorch's names, in order. ``inputs(values, batch_size, rng)`` draws one batch of an operator:
     (input, gradient of the output). ``gate`` is what has to be neutralised before two frameworks can agree to the
-    last digits, and why.
+    last digits, and why. ``settled`` is what had to be settled in PyTorch's and MindSpore's files so that they run the
+    same model, and how; unlike the gate's settings it stays so when speed is measured.
     """
 
     name: str
@@ -136,6 +137,7 @@ class Workload:
     metric_name: str = ""  # what a reader should call it, where that is not what the metric is called anyway
     thresholds: Mapping[str, float] = field(default_factory=dict)  # by data set
     gate: Gate = field(default_factory=Gate)
+    settled: Mapping[str, str] = field(default_factory=dict)  # what: how, a short sentence without its full stop
     unit: str = "images"  # what a sample is
     data_values: Mapping[str, Values] = field(
         default_factory=dict

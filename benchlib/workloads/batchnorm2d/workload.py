@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload
+from benchlib.workloads.settled import BEHAVIOUR, GRADIENTS, INITIAL_WEIGHTS, NORM_NAMES
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -40,6 +41,16 @@ WORKLOAD = Workload(
         "passes": Hyperparameter("forward+backward", "what a step does", choices=("forward", "forward+backward")),
     },
     batch_size=32,
+    settled={
+        **INITIAL_WEIGHTS,
+        **GRADIENTS,
+        **BEHAVIOUR,
+        **NORM_NAMES,
+        "momentum of batch normalisation": (
+            "1 - momentum in MindSpore, which counts the share of the old statistics, and PyTorch that of the new batch"
+        ),
+        "epsilon of batch normalisation": "given to both as 1e-5",
+    },
     unit="samples",
     inputs=inputs,
     work=lambda values: Work(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchlib.errors import BenchlibError
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_DECAY, LARGE_EPSILON
+from benchlib.workloads.settled import DROPOUT, EMBEDDING, INITIAL_WEIGHTS, LABELS
 
 DEVIATION = 0.02  # of all initial weights that are drawn
 EPSILON = 1e-12  # of layer normalisation
@@ -89,6 +90,42 @@ WORKLOAD = Workload(
     gate=Gate(
         {"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON, "weight_decay": LARGE_DECAY, "warm_up": WARM_UP}, trials=2
     ),
+    settled={
+        **INITIAL_WEIGHTS,
+        **EMBEDDING,
+        **LABELS,
+        **DROPOUT,
+        "GELU": (
+            "approximate=False in MindSpore, which takes the tanh form unless told; PyTorch's default is the exact one"
+        ),
+        "epsilon of layer normalisation": f"given to all as {EPSILON:g}: PyTorch's own is 1e-5, MindSpore's 1e-7",
+        "names of layer normalisation": (
+            "MindSpore's gamma and beta are PyTorch's weight and bias, and are copied as these"
+        ),
+        "attention": (
+            "one operator in PyTorch, products and softmax in MindSpore, where the files give the factor that "
+            "PyTorch's takes by itself, 1 over the root of a head's width"
+        ),
+        "padding of sequences": (
+            "PyTorch's mask sets the scores of what is padding to minus infinity, MindSpore's file to -1e9: a weight "
+            "of 0 in fp32 either way"
+        ),
+        "dropout of attention": (
+            "PyTorch's operator drops in evaluation too unless its probability is set to 0 there; in MindSpore it is "
+            "an nn.Dropout of its own"
+        ),
+        "AdamW": "experimental.optim.AdamW in MindSpore, because its nn.AdamWeightDecay does not correct the bias",
+        "weight decay": (
+            "of matrices alone, by parameter groups in both, because AdamW lets all weights decay unless told"
+        ),
+        "order of gradients": (
+            "that of the optimizer's groups, because MindSpore's optimizers match gradients and weights by place"
+        ),
+        "warm-up": (
+            "LinearLR in both, told of each step after it; MindSpore's is that of experimental.optim, which takes no "
+            "optimizer of nn"
+        ),
+    },
     unit="pairs of sentences",
     fields=("tokens", "segments", "places", "follows", "labels"),
     targets=2,

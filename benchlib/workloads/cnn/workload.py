@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload, taps
 from benchlib.workloads.neutral import DROPOUT_OFF
+from benchlib.workloads.settled import DROPOUT, INITIAL_WEIGHTS, LABELS, PADDING, WITH_BIAS
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -70,4 +71,11 @@ WORKLOAD = Workload(
     metric="accuracy",
     thresholds={"cifar10": 0.60, "digits": 0.95},
     gate=Gate({"conv_dropout": DROPOUT_OFF, "dense_dropout": DROPOUT_OFF}),
+    settled={
+        **INITIAL_WEIGHTS,
+        **LABELS,
+        **PADDING,
+        **WITH_BIAS,
+        **DROPOUT,
+    },
 )

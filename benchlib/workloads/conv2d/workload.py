@@ -6,6 +6,7 @@ import numpy as np
 
 from benchlib.errors import BenchlibError
 from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload, taps
+from benchlib.workloads.settled import GRADIENTS, INITIAL_WEIGHTS, PADDING, WITH_BIAS
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -68,6 +69,12 @@ WORKLOAD = Workload(
         "passes": Hyperparameter("forward+backward", "what a step does", choices=("forward", "forward+backward")),
     },
     batch_size=32,
+    settled={
+        **INITIAL_WEIGHTS,
+        **GRADIENTS,
+        **PADDING,
+        **WITH_BIAS,
+    },
     unit="samples",
     inputs=inputs,
     fits=fits,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Workload
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_DECAY, LARGE_EPSILON
+from benchlib.workloads.settled import ADAM, DROPOUT, INITIAL_WEIGHTS, LABELS
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -40,6 +41,20 @@ WORKLOAD = Workload(
     metric="accuracy",
     thresholds={"cora": 0.70, "digits_graph": 0.85},
     gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON, "weight_decay": LARGE_DECAY}),
+    settled={
+        **INITIAL_WEIGHTS,
+        **LABELS,
+        **DROPOUT,
+        **ADAM,
+        "weight decay": (
+            "part of the loss in both, because AdamW, which stands in for Adam in MindSpore, would take it off the "
+            "weights instead of adding it to the gradient"
+        ),
+        "sum over neighbours": (
+            "over a list of edges in both, and not by a sparse matrix: index_add in PyTorch, ops.unsorted_segment_sum "
+            "in MindSpore"
+        ),
+    },
     unit="graphs",
     fields=("features", "edges", "weights", "labels"),
 )

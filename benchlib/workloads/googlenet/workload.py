@@ -12,6 +12,17 @@ from benchlib.workloads.layers import (
     dense_weights,
 )
 from benchlib.workloads.neutral import CAREFUL_RATE, DROPOUT_OFF, LARGE_DECAY, NORM_BIAS
+from benchlib.workloads.settled import (
+    DECAY_OF_ALL,
+    DROPOUT,
+    INITIAL_WEIGHTS,
+    LABELS,
+    NORM_MOMENTUM,
+    NORM_NAMES,
+    PADDING,
+    POOLING,
+    WITHOUT_BIAS,
+)
 
 BLOCKS = {  # table 1 of the paper: 1x1; 3x3's reduction, 3x3; 5x5's reduction, 5x5; what follows the pooling
     "block3a": (64, (96, 128), (16, 32), 32),
@@ -98,4 +109,19 @@ WORKLOAD = Workload(
         batch_size=16,
         learning_rate=CAREFUL_RATE,
     ),
+    settled={
+        **INITIAL_WEIGHTS,
+        **LABELS,
+        **PADDING,
+        **WITHOUT_BIAS,
+        **POOLING,
+        **NORM_MOMENTUM,
+        **NORM_NAMES,
+        **DROPOUT,
+        **DECAY_OF_ALL,
+        "pooling inside a block": (
+            'pad_mode="same" in MindSpore, which with a stride of 1 pads by 1 on every side, as padding=1 does in '
+            "PyTorch"
+        ),
+    },
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import LARGE_EPSILON
+from benchlib.workloads.settled import ADAM, EMBEDDING, INITIAL_WEIGHTS, LABELS
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -45,6 +46,16 @@ WORKLOAD = Workload(
     metric="accuracy",
     thresholds={"imdb": 0.82, "digits_sequence": 0.80},
     gate=Gate({"epsilon": LARGE_EPSILON}, trials=2),
+    settled={
+        **INITIAL_WEIGHTS,
+        **EMBEDDING,
+        **LABELS,
+        **ADAM,
+        "padding of sequences": (
+            "before the first token, so that the state which the GRU hands out is that after the last one, without "
+            "lengths in either framework"
+        ),
+    },
     unit="sequences",
     fields=("tokens", "labels"),
 )

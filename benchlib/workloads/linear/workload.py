@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload
+from benchlib.workloads.settled import GRADIENTS, INITIAL_WEIGHTS
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -36,6 +37,10 @@ WORKLOAD = Workload(
         "passes": Hyperparameter("forward+backward", "what a step does", choices=("forward", "forward+backward")),
     },
     batch_size=64,
+    settled={
+        **INITIAL_WEIGHTS,
+        **GRADIENTS,
+    },
     unit="samples",
     inputs=inputs,
     work=lambda values: Work(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON
+from benchlib.workloads.settled import ADAM, DROPOUT, EMBEDDING, INITIAL_WEIGHTS, LABELS
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -48,6 +49,25 @@ WORKLOAD = Workload(
     metric="accuracy",
     thresholds={"imdb": 0.84, "digits_sequence": 0.80},
     gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON}, trials=2),
+    settled={
+        **INITIAL_WEIGHTS,
+        **EMBEDDING,
+        **LABELS,
+        **DROPOUT,
+        **ADAM,
+        "sequences": (
+            "neither sorted nor packed, nor given to the LSTM with their lengths, because then both unroll it into "
+            "single steps on the CPU"
+        ),
+        "two directions": (
+            "an LSTM each, of a plain sequence: the way back gets each sequence reversed within its own length, by "
+            "index_select in PyTorch and ops.reverse_sequence in MindSpore"
+        ),
+        "last state": (
+            "looked up among the outputs by each sequence's length, by indexing in PyTorch and by ops.gather_nd in "
+            "MindSpore, because what the LSTM hands out is the state after the padding"
+        ),
+    },
     unit="sequences",
     fields=("tokens", "lengths", "labels"),
 )

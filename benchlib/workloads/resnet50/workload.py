@@ -12,6 +12,17 @@ from benchlib.workloads.layers import (
     dense_weights,
 )
 from benchlib.workloads.neutral import CAREFUL_RATE, LARGE_DECAY, NORM_BIAS
+from benchlib.workloads.settled import (
+    BEHAVIOUR,
+    DECAY_OF_ALL,
+    INITIAL_WEIGHTS,
+    LABELS,
+    NORM_MOMENTUM,
+    NORM_NAMES,
+    PADDING,
+    POOLING,
+    WITHOUT_BIAS,
+)
 
 STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))  # blocks, and width of their 3x3 convolutions
 EXPANSION = 4  # a block's outputs over its width
@@ -82,4 +93,15 @@ WORKLOAD = Workload(
     gate=Gate(
         {"norm_bias": NORM_BIAS, "weight_decay": LARGE_DECAY}, batch_size=16, learning_rate=CAREFUL_RATE, trials=4
     ),
+    settled={
+        **INITIAL_WEIGHTS,
+        **LABELS,
+        **PADDING,
+        **WITHOUT_BIAS,
+        **POOLING,
+        **BEHAVIOUR,
+        **NORM_MOMENTUM,
+        **NORM_NAMES,
+        **DECAY_OF_ALL,
+    },
 )

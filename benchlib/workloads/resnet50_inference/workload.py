@@ -7,6 +7,7 @@ import numpy as np
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload
 from benchlib.workloads.layers import convolutions_weights, convolutions_work, dense_weights
 from benchlib.workloads.resnet50.workload import EXPANSION, STAGES, convolutions
+from benchlib.workloads.settled import BEHAVIOUR, INITIAL_WEIGHTS, NORM_NAMES, PADDING, POOLING, WITHOUT_BIAS
 
 FEATURES = EXPANSION * STAGES[-1][1]
 CLASSES = 10
@@ -56,6 +57,17 @@ WORKLOAD = Workload(
     },
     batch_size=32,
     gate=Gate(batch_size=4),  # one certificate for all batch sizes
+    settled={
+        **INITIAL_WEIGHTS,
+        **PADDING,
+        **WITHOUT_BIAS,
+        **POOLING,
+        **BEHAVIOUR,
+        **NORM_NAMES,
+        "gradients": (
+            "none in either: PyTorch's step runs under no_grad, and MindSpore computes them for value_and_grad only"
+        ),
+    },
     unit="images",
     inputs=inputs,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON, SMALL_CLIP
+from benchlib.workloads.settled import ADAM, DROPOUT, EMBEDDING, INITIAL_WEIGHTS, LABELS
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -54,6 +55,25 @@ WORKLOAD = Workload(
     metric_name="BLEU (13a, lower case)",
     thresholds={"multi30k": 10.0, "number_names": 80.0},
     gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON, "clip": SMALL_CLIP}, trials=2),
+    settled={
+        **INITIAL_WEIGHTS,
+        **EMBEDDING,
+        **LABELS,
+        **DROPOUT,
+        **ADAM,
+        "sequences": (
+            "neither sorted nor packed: the encoder reads the padding too, and its state after the last word is looked "
+            "up among its outputs by the length, by indexing in PyTorch and by ops.gather_nd in MindSpore"
+        ),
+        "attention": "written out in both, with -1e9 as the score of what is padding",
+        "clipping": (
+            "by the norm of all gradients together, to which PyTorch's clip_grad_norm_ adds 1e-6 and MindSpore's "
+            "clip_by_global_norm nothing, which is little beside the 1.0 that is allowed"
+        ),
+        "predicted words": (
+            "cast from int64, which MindSpore's argmax returns, to int32, as the words are that the decoder gets first"
+        ),
+    },
     unit="sentences",
     fields=("source", "lengths", "target", "labels"),
     predicts=True,

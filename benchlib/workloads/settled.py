@@ -1,0 +1,88 @@
+"""What is settled in the files of several workloads so that PyTorch and MindSpore run the same model, as what: how.
+See ``benchlib.workloads.Workload.settled``.
+
+What is said here of PyTorch and MindSpore was read in, or tried with, the versions in ``requirements.lock``.
+"""
+
+from __future__ import annotations
+
+INITIAL_WEIGHTS = {
+    "initial weights": (
+        "drawn once, as workload.py says, and copied into both: each framework's own come from its own generator"
+    ),
+}
+EMBEDDING = {
+    "initial embedding": (
+        "one of the weights that are copied into both: PyTorch's own has a standard deviation of 1, MindSpore's "
+        "(embedding_table) of 0.01"
+    ),
+}
+LABELS = {
+    "labels": (
+        "whole numbers are int64 in PyTorch, whose cross entropy refuses int32 labels, and int32 in MindSpore, as the "
+        "manual of its cross entropy asks"
+    ),
+}
+GRADIENTS = {
+    "gradients": (
+        "of the input and all weights, from a given gradient of the output: autograd.grad in PyTorch, value_and_grad "
+        "with sens_param in MindSpore, whose step returns them, or graph mode would leave them out"
+    ),
+}
+BEHAVIOUR = {
+    "training or evaluation": (
+        "set in both when a model is built, because PyTorch's modules begin in training behaviour and MindSpore's "
+        "cells in that of evaluation"
+    ),
+}
+DROPOUT = {
+    **BEHAVIOUR,
+    "dropout probability": (
+        "given by name, p=, in MindSpore, where the first argument of nn.Dropout is the probability to keep a number"
+    ),
+    "dropout objects": (
+        "one for each place: MindSpore seeds a dropout when it is made, and in graph mode one that is applied twice "
+        "drops the same twice"
+    ),
+}
+PADDING = {
+    "padding of convolutions": (
+        'a number of pixels in both, with pad_mode="pad" in MindSpore, which takes pad_mode="same" unless told'
+    ),
+}
+WITH_BIAS = {
+    "bias of convolutions": "has_bias=True in MindSpore, whose convolutions have none unless told, unlike PyTorch's",
+}
+WITHOUT_BIAS = {
+    "bias of convolutions": "none, as MindSpore's default is, with bias=False in PyTorch, whose default is one",
+}
+NORM_NAMES = {
+    "names of batch normalisation": (
+        "MindSpore's gamma, beta, moving_mean and moving_variance are PyTorch's weight, bias, running_mean and "
+        "running_var, and are copied as these"
+    ),
+}
+NORM_MOMENTUM = {
+    "momentum of batch normalisation": (
+        "each framework's default, which is the same: 0.1 is the share of the new batch in PyTorch, 0.9 that of the "
+        "old statistics in MindSpore"
+    ),
+}
+POOLING = {
+    "padding of pooling": (
+        "in MindSpore zeros, put around the image before it, because its own padded pooling is slow: nothing behind "
+        "ReLU is negative, so they do what minus infinity does in PyTorch"
+    ),
+}
+DECAY_OF_ALL = {
+    "weight decay": (
+        "of all weights: MindSpore's nn.SGD gets them as a parameter group, because without one it leaves out those "
+        "with gamma or beta in their names, which are batch normalisation's"
+    ),
+}
+ADAM = {
+    "Adam": (
+        "experimental.optim.AdamW without decay in MindSpore, because its nn.Adam and experimental.optim.Adam add "
+        "epsilon before the bias is corrected, and PyTorch's after"
+    ),
+}
