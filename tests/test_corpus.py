@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -123,9 +125,34 @@ def test_texts_that_are_shorter_than_a_pair_have_pairs_of_both_kinds():
 
 
 def test_a_second_sentence_that_does_not_follow_is_from_another_text():
-    documents = [[list(range(100 * one, 100 * one + 90))] for one in range(1, 6)]
-    for first, second, follows in corpus._pairs(documents, 30, np.random.default_rng(0)):
+    texts = [np.arange(100 * one, 100 * one + 90) for one in range(1, 6)]
+    for first, second, follows in corpus._pairs(texts, 30, np.random.default_rng(0)):
         assert (first[0] // 100 == second[0] // 100) == follows
+
+
+def test_texts_are_drawn_by_their_length_and_empty_ones_never():
+    lengths = {1: 0, 2: 3000, 3: 0, 4: 100, 5: 300, 6: 0}
+    texts = [np.arange(10_000 * one, 10_000 * one + length) for one, length in lengths.items()]
+    drawn = {one: Counter() for one in lengths}
+    for seed in range(20):
+        for first, second, follows in corpus._pairs(texts, 10, np.random.default_rng(seed)):
+            if not follows:
+                drawn[first[0] // 10_000][second[0] // 10_000] += 1
+    assert drawn[2].keys() == {4, 5}
+    assert drawn[2][5] / drawn[2].total() == pytest.approx(3 / 4, abs=0.05)
+    assert drawn[5].keys() == {2, 4}
+    assert drawn[4][2] / drawn[4].total() == pytest.approx(10 / 11, abs=0.1)
+
+
+def test_many_texts_take_no_longer_each_than_a_few():
+    rng = np.random.default_rng(0)
+    documents = [[[f"w{word}" for word in text]] for text in rng.integers(WORDS - FIRST, size=(50_000, 4))]
+    before = time.process_time()  # of this process only, however busy the machine is
+    found = corpus.arrays(Corpus(documents, "made up"), WORDS, LENGTH, MASKED, 1000)
+    taken = time.process_time() - before
+    assert found["train_tokens"].shape == (1000, LENGTH)
+    assert all(array.dtype == np.int32 for name, array in found.items() if name != "vocabulary")
+    assert taken < 30, "about 3 s; looking at all texts for each text or pair takes minutes"
 
 
 def test_texts_of_a_word_each_make_no_pairs():
