@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 import time
 from collections import Counter
 from pathlib import Path
@@ -16,6 +17,7 @@ from benchlib.data.corpus import FIRST, MASK, PADDING, SEPARATOR, START, UNKNOWN
 from benchlib.data.prepare import prepare
 from benchlib.errors import BenchlibError
 
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 LENGTH, MASKED, WORDS = 32, 4, 40
 
 
@@ -104,6 +106,58 @@ def test_a_text_of_the_user_s_own_is_read(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "text.txt").write_text("Only this.", encoding="utf-8")
     assert text.load().documents == [[["only", "this", "."]]]
     assert text.identity() != before
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "begins", "frequent"),
+    [
+        (
+            "tinyshakespeare/input.txt",
+            7_222,
+            [["first", "citizen", ":"], ["before", "we", "proceed", "any", "further", ",", "hear", "me", "speak", "."]],
+            {",", ":", ".", "'", "the", "and", "to", "i", "of", "you"},
+        ),
+        pytest.param(
+            "zh_poetry/song_ci.txt.gz",
+            21_025,
+            [list("气和玉烛\uff0c睿化著鸿明。"), list("缇管一阳生。")],
+            set("\uff0c。、人风一不花春"),
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_real_text_can_be_read_again_from_its_pairs(tmp_path, monkeypatch, name, texts, begins, frequent):
+    if not (SHARED / name).exists():
+        pytest.skip(f"NO REAL TEXT: {SHARED / name} is absent, so no pairs are made of it")
+    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
+    (tmp_path / "text").mkdir()
+    shutil.copy(SHARED / name, tmp_path / "text")
+    documents = text.load().documents
+    assert len(documents) == texts
+    assert documents[0][:2] == begins
+
+    arrays = files.arrays(prepare(Condition(workload="bert", data="text", train_samples=500), 0, tmp_path / "inputs"))
+    vocabulary = files.lines(arrays["vocabulary"])
+    assert len(set(vocabulary)) == len(vocabulary) == 4_000 - FIRST
+    assert frequent <= set(vocabulary[:20])
+    known = set(vocabulary)
+    whole = "\n".join(
+        f" {' '.join(word if word in known else '<unknown>' for sentence in one for word in sentence)} "
+        for number, one in enumerate(documents)
+        if number % corpus.TEST_EVERY  # the others are for the test
+    )
+    marks = ["<padding>", "<start>", "<unknown>", "<separator>", "<mask>"]
+    assert np.mean(arrays["train_tokens"] == UNKNOWN) < 0.1
+    for tokens, places, labels, follows in zip(
+        *(arrays[f"train_{part}"].copy() for part in ("tokens", "places", "labels", "follows")), strict=True
+    ):
+        tokens[places[labels >= 0]] = labels[labels >= 0]
+        read = " ".join([*marks, *vocabulary][token] for token in tokens if token != PADDING)
+        first, second = read.removeprefix("<start>").removesuffix("<separator>").split("<separator>")
+        assert first in whole
+        assert second in whole
+        if follows:
+            assert first + second[1:] in whole, "one goes on where the other ends"
 
 
 def test_a_text_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
