@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import shutil
+import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +17,7 @@ from benchlib.data.corpus import FIRST, MASK, PADDING, SEPARATOR, START, UNKNOWN
 from benchlib.data.prepare import prepare
 from benchlib.errors import BenchlibError
 
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 LENGTH, MASKED, WORDS = 32, 4, 40
 
 
@@ -104,6 +108,58 @@ def test_a_text_of_the_user_s_own_is_read(tmp_path: Path, monkeypatch: pytest.Mo
     assert text.identity() != before
 
 
+@pytest.mark.parametrize(
+    ("name", "texts", "begins", "frequent"),
+    [
+        (
+            "tinyshakespeare/input.txt",
+            7_222,
+            [["first", "citizen", ":"], ["before", "we", "proceed", "any", "further", ",", "hear", "me", "speak", "."]],
+            {",", ":", ".", "'", "the", "and", "to", "i", "of", "you"},
+        ),
+        pytest.param(
+            "zh_poetry/song_ci.txt.gz",
+            21_025,
+            [list("气和玉烛\uff0c睿化著鸿明。"), list("缇管一阳生。")],
+            set("\uff0c。、人风一不花春"),
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_real_text_can_be_read_again_from_its_pairs(tmp_path, monkeypatch, name, texts, begins, frequent):
+    if not (SHARED / name).exists():
+        pytest.skip(f"NO REAL TEXT: {SHARED / name} is absent, so no pairs are made of it")
+    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
+    (tmp_path / "text").mkdir()
+    shutil.copy(SHARED / name, tmp_path / "text")
+    documents = text.load().documents
+    assert len(documents) == texts
+    assert documents[0][:2] == begins
+
+    arrays = files.arrays(prepare(Condition(workload="bert", data="text", train_samples=500), 0, tmp_path / "inputs"))
+    vocabulary = files.lines(arrays["vocabulary"])
+    assert len(set(vocabulary)) == len(vocabulary) == 4_000 - FIRST
+    assert frequent <= set(vocabulary[:20])
+    known = set(vocabulary)
+    whole = "\n".join(
+        f" {' '.join(word if word in known else '<unknown>' for sentence in one for word in sentence)} "
+        for number, one in enumerate(documents)
+        if number % corpus.TEST_EVERY  # the others are for the test
+    )
+    marks = ["<padding>", "<start>", "<unknown>", "<separator>", "<mask>"]
+    assert np.mean(arrays["train_tokens"] == UNKNOWN) < 0.1
+    for tokens, places, labels, follows in zip(
+        *(arrays[f"train_{part}"].copy() for part in ("tokens", "places", "labels", "follows")), strict=True
+    ):
+        tokens[places[labels >= 0]] = labels[labels >= 0]
+        read = " ".join([*marks, *vocabulary][token] for token in tokens if token != PADDING)
+        first, second = read.removeprefix("<start>").removesuffix("<separator>").split("<separator>")
+        assert first in whole
+        assert second in whole
+        if follows:
+            assert first + second[1:] in whole, "one goes on where the other ends"
+
+
 def test_a_text_that_is_none_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
     (tmp_path / "text.txt").write_bytes(b"\xff\xfe\x00")
@@ -123,9 +179,34 @@ def test_texts_that_are_shorter_than_a_pair_have_pairs_of_both_kinds():
 
 
 def test_a_second_sentence_that_does_not_follow_is_from_another_text():
-    documents = [[list(range(100 * one, 100 * one + 90))] for one in range(1, 6)]
-    for first, second, follows in corpus._pairs(documents, 30, np.random.default_rng(0)):
+    texts = [np.arange(100 * one, 100 * one + 90) for one in range(1, 6)]
+    for first, second, follows in corpus._pairs(texts, 30, np.random.default_rng(0)):
         assert (first[0] // 100 == second[0] // 100) == follows
+
+
+def test_texts_are_drawn_by_their_length_and_empty_ones_never():
+    lengths = {1: 0, 2: 3000, 3: 0, 4: 100, 5: 300, 6: 0}
+    texts = [np.arange(10_000 * one, 10_000 * one + length) for one, length in lengths.items()]
+    drawn = {one: Counter() for one in lengths}
+    for seed in range(20):
+        for first, second, follows in corpus._pairs(texts, 10, np.random.default_rng(seed)):
+            if not follows:
+                drawn[first[0] // 10_000][second[0] // 10_000] += 1
+    assert drawn[2].keys() == {4, 5}
+    assert drawn[2][5] / drawn[2].total() == pytest.approx(3 / 4, abs=0.05)
+    assert drawn[5].keys() == {2, 4}
+    assert drawn[4][2] / drawn[4].total() == pytest.approx(10 / 11, abs=0.1)
+
+
+def test_many_texts_take_no_longer_each_than_a_few():
+    rng = np.random.default_rng(0)
+    documents = [[[f"w{word}" for word in text]] for text in rng.integers(WORDS - FIRST, size=(50_000, 4))]
+    before = time.process_time()  # of this process only, however busy the machine is
+    found = corpus.arrays(Corpus(documents, "made up"), WORDS, LENGTH, MASKED, 1000)
+    taken = time.process_time() - before
+    assert found["train_tokens"].shape == (1000, LENGTH)
+    assert all(array.dtype == np.int32 for name, array in found.items() if name != "vocabulary")
+    assert taken < 30, "about 3 s; looking at all texts for each text or pair takes minutes"
 
 
 def test_texts_of_a_word_each_make_no_pairs():

@@ -375,6 +375,9 @@ def test_normal_and_constants_are_drawn_and_nothing_else():
     rng = np.random.default_rng(0)
     normal = weights._draw("w", Weight((200, 200), "normal"), rng)
     assert (normal.mean(), normal.std()) == pytest.approx((0, 1), abs=0.02)
+    between = weights._draw("w", Weight((200, 200), "between", bounds=(0.5, 2.5)), rng)
+    assert (between.min(), between.mean(), between.max()) == pytest.approx((0.5, 1.5, 2.5), abs=0.02)
+    assert between.dtype == np.float32
     assert weights._draw("w", Weight((2,), "ones"), rng).tolist() == [1, 1]
     assert weights._draw("w", Weight((2,), "zeros"), rng).tolist() == [0, 0]
     assert weights._draw("w", Weight((2,), "constant", value=2.5), rng).tolist() == [2.5, 2.5]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import io
 import pickle
 import shutil
+from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from benchlib.condition import Condition
 from benchlib.data import cora, digits_graph, files, pickles
@@ -113,6 +118,94 @@ def test_a_folder_without_cora_is_refused_before_anything_starts(tmp_path, monke
     monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
     with pytest.raises(BenchlibError, match=r"there is no ind.cora.x in it.*use data: digits_graph"):
         cora.require()
+
+
+WORDS = np.array(
+    [[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 1, 1], [1, 0, 0, 0], [0, 1, 0, 1], [1, 1, 1, 0]], dtype=np.float32
+)
+TOPICS = [3, 0, 6, 6, 1, 2, 5]
+CITED = {0: [1, 4, 4], 1: [0], 2: [2], 3: [6], 4: [0, 0], 5: [], 6: [3]}  # as in Cora: some twice, one by itself
+TESTED = [6, 4, 5]  # in the order of the index file
+
+
+@pytest.fixture
+def small_cora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Writes seven nodes in Cora's files, and has their hashes be those expected: 0 and 1 are trained on, 2 and 3 have
+    no part in it, 4 to 6 are tested. Takes what a file is to hold instead, by the end of its name; gives the folder.
+    """
+    monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
+    one_hot = np.eye(cora.CLASSES, dtype=np.int32)[TOPICS]
+
+    def write(**instead: object) -> Path:
+        parts = {
+            "x": scipy.sparse.csr_matrix(WORDS[:2]),
+            "allx": scipy.sparse.csr_matrix(WORDS[:4]),
+            "tx": scipy.sparse.csr_matrix(WORDS[TESTED]),
+            "y": one_hot[:2],
+            "ally": one_hot[:4],
+            "ty": one_hot[TESTED],
+            "graph": defaultdict(list, CITED),
+        } | instead
+        contents = {name: pickle.dumps(part, protocol=2) for name, part in parts.items()}  # the latest of Python 2
+        contents["test.index"] = "".join(f"{node}\n" for node in TESTED).encode()
+        for name, content in contents.items():
+            (tmp_path / f"ind.cora.{name}").write_bytes(content)
+        expect_hashes(tmp_path, monkeypatch)
+        return tmp_path
+
+    return write
+
+
+def expect_hashes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashes = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in cora.FILES.sha256}
+    monkeypatch.setattr(cora, "FILES", dataclasses.replace(cora.FILES, sha256=hashes))
+
+
+def test_cora_s_files_become_a_graph(small_cora):
+    folder = small_cora()
+    graph = cora.load()
+    np.testing.assert_array_equal(graph.features, WORDS)
+    assert graph.features.dtype == np.float32
+    assert graph.labels.tolist() == TOPICS
+    assert graph.train.tolist() == [0, 1]
+    assert graph.test.tolist() == [4, 5, 6]
+    assert {tuple(sorted(edge)) for edge in graph.edges.tolist()} == {(0, 1), (0, 4), (3, 6)}
+    assert graph.source == str(folder)
+    assert arrays(graph)["test_labels"].tolist() == [[-1, -1, -1, -1, 1, 2, 5]]
+
+
+def test_a_sparse_matrix_by_the_name_of_its_class_in_old_scipy_is_read(small_cora, monkeypatch):
+    folder = small_cora()
+    for name in ("ind.cora.x", "ind.cora.allx", "ind.cora.tx"):
+        content = (folder / name).read_bytes()
+        assert content.count(b"cscipy.sparse._csr\n") == 1
+        (folder / name).write_bytes(content.replace(b"cscipy.sparse._csr\n", b"cscipy.sparse.csr\n"))
+    expect_hashes(folder, monkeypatch)
+    np.testing.assert_array_equal(cora.load().features, WORDS)
+
+
+def test_an_edge_of_cora_to_a_node_that_does_not_exist_is_refused(small_cora):
+    small_cora(graph=defaultdict(list, {**CITED, 5: [7]}))
+    with pytest.raises(BenchlibError, match=r"ind\.cora\.graph: an edge names node 7, but the nodes are 0 to 6"):
+        cora.load()
+
+
+@pytest.mark.parametrize(
+    ("instead", "told"),
+    [
+        ({"graph": Evil()}, r"ind\.cora\.graph: its pickle asks for __builtin__\.print, .* it was refused, not run"),
+        ({"tx": {1, 2}}, r"ind\.cora\.tx: its pickle asks for __builtin__\.set"),
+        ({"allx": WORDS[:4]}, "these are not the files of Cora: .* no attribute 'dense'"),
+        ({"tx": scipy.sparse.csr_matrix(WORDS[TESTED][:, :3])}, "these are not the files of Cora"),
+        ({"ally": np.zeros((4, cora.CLASSES), dtype=np.int32)}, "node 0 has class -1, expected 0 to 6"),
+    ],
+    ids=["runs something", "a class that was not admitted", "not sparse", "another width", "no class"],
+)
+def test_what_is_not_cora_under_its_hashes_is_refused(small_cora, capsys, instead, told):
+    small_cora(**instead)
+    with pytest.raises(BenchlibError, match=told):
+        cora.load()
+    assert capsys.readouterr().out == ""
 
 
 @needs_cora

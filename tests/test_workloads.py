@@ -12,6 +12,7 @@ import pytest
 import benchlib
 from benchlib import frameworks, workloads
 from benchlib.condition import Condition
+from benchlib.data.weights import draw
 from benchlib.errors import BenchlibError
 from benchlib.workloads.resnet50.workload import convolutions as resnet50_convolutions
 
@@ -186,6 +187,7 @@ def test_workloads_are_well_declared(name):
     for weight in workload.weights(values).values():
         assert all(size > 0 for size in weight.shape)
         assert (weight.fan is not None) == (weight.init == "glorot_uniform")
+        assert (weight.bounds is not None) == (weight.init == "between")
 
 
 def test_cnn_is_the_one_of_the_rosetta_stone():
@@ -221,6 +223,24 @@ def test_resnet50_has_the_size_of_the_paper_s():
     assert with_padding == 4_089_184_256 - 2_048_000, "as fvcore counts torchvision's, without its dense layer"
     assert 0.96 < workload.work(values).multiply_adds / with_padding < 0.97, "products with the padding are no work"
     assert trained("resnet50_inference", {"output": "features"}) == 23_528_522 - 20_490
+
+
+@pytest.mark.parametrize("name", [name for name in workloads.names() if workloads.load(name).evaluates])
+def test_batch_normalisation_that_is_only_evaluated_is_not_the_identity(name):
+    workload = workloads.load(name)
+    drawn = draw(workload, workload.values({}), seed=0)
+    norms = [key.removesuffix(".running_mean") for key in drawn if key.endswith(".running_mean")]
+    assert norms
+    for norm in norms:
+        weight, bias, mean, variance = (
+            drawn[f"{norm}.{part}"] for part in ("weight", "bias", "running_mean", "running_var")
+        )
+        assert variance.min() > 0
+        assert np.median(np.abs(mean) / np.sqrt(variance)) > 0.05, "large enough to be missed"
+        assert np.median(np.abs(bias / weight)) > 0.05
+        for one in (weight, bias, mean, variance):
+            assert not np.isin(one, (0, 1)).any()
+            assert len(np.unique(one)) > 0.9 * len(one), "channels can be told apart"
 
 
 def test_googlenet_has_the_channels_of_the_paper_s_table():

@@ -64,74 +64,85 @@ def arrays(corpus: Corpus, words: int, length: int, masked: int, samples: int | 
     found = {"vocabulary": files.text(vocabulary)}
     for split, documents, passes in (("train", train, PASSES), ("test", test, 1)):
         rng = np.random.default_rng(passes)
-        tokens = [[[numbers.get(word, UNKNOWN) for word in sentence] for sentence in one] for one in documents]
-        pairs = [pair for _ in range(passes) for pair in _pairs(tokens, length - 3, rng) if _has_words(pair)]
+        texts = [
+            np.array([numbers.get(word, UNKNOWN) for sentence in one for word in sentence], dtype=np.int32)
+            for one in documents
+        ]
+        pairs = [pair for _ in range(passes) for pair in _pairs(texts, length - 3, rng) if _has_words(pair)]
         if not pairs:
             raise BenchlibError(
                 f"{corpus.source}: no {split} text has two words, one of them in the vocabulary, so there are no pairs "
                 "of sentences"
             )
-        pairs = [pairs[i] for i in rng.permutation(len(pairs))]
+        order = rng.permutation(len(pairs))
         if split == "train":
             if samples is not None and samples > len(pairs):
                 raise BenchlibError(
                     f"{corpus.source}: its texts make {len(pairs)} pairs for training at length {length}, but "
                     f"train_samples {samples} are asked for: ask for so many or fewer, or null for all"
                 )
-            pairs = pairs[:samples]
-        rows = [_row(pair, FIRST + len(vocabulary), length, masked, rng) for pair in pairs]
-        for name, column in zip(
-            ("tokens", "segments", "places", "labels", "follows"), zip(*rows, strict=True), strict=True
-        ):
-            found[f"{split}_{name}"] = np.array(column, dtype=np.int32)
+            order = order[:samples]
+        rows = _rows([pairs[i] for i in order], FIRST + len(vocabulary), length, masked, rng)
+        found |= {f"{split}_{name}": array for name, array in rows.items()}
     return found
 
 
-Pair = tuple[list[int], list[int], bool]
+Pair = tuple[np.ndarray, np.ndarray, bool]
+"""Two runs of tokens, int32, and whether the second follows the first."""
 
 
-def _pairs(documents: list[list[list[int]]], most: int, rng: np.random.Generator) -> Iterator[Pair]:
-    """Two runs of tokens, ``most`` together, and whether the second follows the first."""
-    texts = [np.array([token for sentence in one for token in sentence]) for one in documents]
+def _pairs(texts: list[np.ndarray], most: int, rng: np.random.Generator) -> Iterator[Pair]:
+    """Pairs of runs, ``most`` tokens together, cut from one text after the other; in time linear in the tokens."""
     lengths = np.array([len(text) for text in texts])
-    for number, text in enumerate(texts):
-        elsewhere = np.where(np.arange(len(texts)) == number, 0, lengths)
+    ends = np.cumsum(lengths)  # of the texts, were they one behind the other
+    for text, end in zip(texts, ends, strict=True):
+        elsewhere = int(ends[-1]) - len(text)
         start = int(rng.integers(max(1, min(most, len(text)) // 2)))
         while start + 2 <= len(text):
             longest = min(most, len(text) - start) // 2  # so that something is left to follow
             first = text[start : start + int(rng.integers(max(1, longest // 2), longest + 1))]
             rest, begin = most - len(first), start + len(first)
-            follows = bool(rng.random() < 0.5) or not elsewhere.any()
+            follows = bool(rng.random() < 0.5) or not elsewhere
             if follows:
                 second = text[begin : begin + rest]
             else:
-                other = texts[rng.choice(len(texts), p=elsewhere / elsewhere.sum())]
+                token = int(rng.integers(elsewhere))  # each token of the other texts is as likely: long texts are more
+                if token >= end - len(text):
+                    token += len(text)  # skipped, so that even beside a text that is nearly all there is, one draw does
+                other = texts[np.searchsorted(ends, token, side="right")]
                 place = int(rng.integers(max(1, len(other) - rest)))
                 second = other[place : place + rest]
-            yield first.tolist(), second.tolist(), follows
+            yield first, second, follows
             start += len(first) + (len(second) if follows else 0)
 
 
 def _has_words(pair: Pair) -> bool:
-    return any(token >= FIRST for token in (*pair[0], *pair[1]))
+    return any((run >= FIRST).any() for run in pair[:2])
 
 
-def _row(
-    pair: Pair, words: int, length: int, masked: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]:
-    first, second, follows = pair
-    tokens = np.full(length, PADDING)
-    segments = np.zeros(length)
-    whole = [START, *first, SEPARATOR, *second, SEPARATOR]
-    tokens[: len(whole)] = whole
-    segments[len(first) + 2 : len(whole)] = 1
+def _rows(pairs: list[Pair], words: int, length: int, masked: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """The arrays of a split, a row for each pair; ``words`` is the number of tokens there are."""
+    tokens = np.full((len(pairs), length), PADDING, dtype=np.int32)
+    segments = np.zeros((len(pairs), length), dtype=np.int32)
+    places = np.zeros((len(pairs), masked), dtype=np.int32)
+    labels = np.full((len(pairs), masked), -1, dtype=np.int32)
+    follows = np.array([pair[2] for pair in pairs], dtype=np.int32)
+    for row, (first, second, _) in enumerate(pairs):
+        middle, end = 1 + len(first), 2 + len(first) + len(second)  # where the separators are
+        tokens[row, 0], tokens[row, middle], tokens[row, end] = START, SEPARATOR, SEPARATOR
+        tokens[row, 1:middle], tokens[row, middle + 1 : end] = first, second
+        segments[row, middle + 1 : end + 1] = 1
+        _mask(tokens[row], places[row], labels[row], words, rng)
+    return {"tokens": tokens, "segments": segments, "places": places, "labels": labels, "follows": follows}
+
+
+def _mask(tokens: np.ndarray, places: np.ndarray, labels: np.ndarray, words: int, rng: np.random.Generator) -> None:
+    """Mask words of a row, and note which: all three are changed."""
     candidates = np.flatnonzero(tokens >= FIRST)  # to guess that a word is unknown is no guess of a word
-    count = min(masked, len(candidates), max(1, round(SHARE_MASKED * len(candidates))))
+    count = min(len(places), len(candidates), max(1, round(SHARE_MASKED * len(candidates))))
     chosen = np.sort(rng.choice(candidates, size=count, replace=False))
-    places, labels = np.zeros(masked), np.full(masked, -1)
-    places[: len(chosen)], labels[: len(chosen)] = chosen, tokens[chosen]
-    lot = rng.random(len(chosen))
+    places[:count], labels[:count] = chosen, tokens[chosen]
+    lot = rng.random(count)
     tokens[chosen[lot < 0.8]] = MASK
     other = chosen[(lot >= 0.8) & (lot < 0.9)]
     tokens[other] = rng.integers(FIRST, words, size=len(other))
-    return tokens, segments, places, labels, int(follows)

@@ -60,9 +60,10 @@ class Weight:
     """One array of a model's initial state: its shape, and how it is drawn (see ``benchlib.data.weights``)."""
 
     shape: tuple[int, ...]
-    init: str  # "glorot_uniform", "uniform", "zeros", "ones", "normal", "constant"
+    init: str  # "glorot_uniform", "uniform", "between", "zeros", "ones", "normal", "constant"
     fan: tuple[int, int] | None = None  # (fan_in, fan_out), for glorot_uniform
     limit: float | None = None  # of the absolute values, for uniform
+    bounds: tuple[float, float] | None = None  # lowest and highest, for between
     deviation: float = 1.0  # standard deviation, for normal
     value: float = 0.0  # for constant
     trained: bool = True  # False: state that is not trained, such as a running mean

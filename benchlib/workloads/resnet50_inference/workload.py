@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload
-from benchlib.workloads.layers import convolutions_weights, convolutions_work, dense_weights
+from benchlib.workloads.layers import Convolution, convolutions_weights, convolutions_work, dense_weights
 from benchlib.workloads.resnet50.workload import EXPANSION, STAGES, convolutions
 from benchlib.workloads.settled import BEHAVIOUR, INITIAL_WEIGHTS, NORM_NAMES, PADDING, POOLING, WITHOUT_BIAS
 
@@ -19,9 +21,32 @@ def outputs(values: Values) -> int:
 
 
 def weights(values: Values) -> dict[str, Weight]:
-    """Those of ``resnet50``; features need no dense layer."""
+    """Those of ``resnet50``, with batch normalisation as after training; features need no dense layer."""
     found = convolutions_weights(convolutions(values), norm_bias=0.0)
+    for one in convolutions(values):
+        found |= _norm(one)
     return found if values["output"] == "features" else {**found, **dense_weights("dense", FEATURES, CLASSES)}
+
+
+def _norm(convolution: Convolution) -> dict[str, Weight]:
+    """Batch normalisation behind a convolution: all four arrays differ between channels and from each other.
+
+    With those that ``resnet50`` starts from, mean 0, variance 1, scale 1 and bias 0, it would be the identity here,
+    where no step changes them: a framework that left the means out, or took the scale for the variance, would compute
+    the same, and the equivalence gate would not see it.
+    """
+    # What the kernels of convolutions_weights make of inputs whose squares are 1/2 on average, such as normally
+    # distributed ones behind a ReLU: a variance like that keeps the outputs at order 1.
+    variance = convolution.inputs / convolution.outputs
+    # What is added to a shortcut is scaled down, or sums over 16 blocks would grow.
+    scale = 0.2 if convolution.name.endswith(".expand") else 1.0
+    name, shape = f"{convolution.name}.norm", (convolution.outputs,)
+    return {
+        f"{name}.weight": Weight(shape, "between", bounds=(0.5 * scale, 1.5 * scale)),
+        f"{name}.bias": Weight(shape, "normal", deviation=0.2 * scale),
+        f"{name}.running_mean": Weight(shape, "normal", deviation=0.2 * math.sqrt(variance), trained=False),
+        f"{name}.running_var": Weight(shape, "between", bounds=(0.5 * variance, 1.5 * variance), trained=False),
+    }
 
 
 def inputs(values: Values, batch_size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

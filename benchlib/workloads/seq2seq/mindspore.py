@@ -60,7 +60,7 @@ def loss(model: nn.Cell, batch: tuple[Tensor, ...]) -> Tensor:
 
 def optimizer(model: nn.Cell, values: Values, learning_rate: float) -> nn.Optimizer:
     """Adam, as AdamW without decay: ``nn.Adam`` and ``experimental.optim.Adam`` add epsilon before they correct the
-    bias.
+    bias. Gradients are cut to the norm ``clip`` before it sees them, in ``benchlib/frameworks/mindspore.py``.
     """
     return optim.AdamW(model.trainable_params(), lr=learning_rate, eps=values["epsilon"], weight_decay=0.0)
 

@@ -57,7 +57,7 @@ def loss(model: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
 
 
 def optimizer(model: nn.Module, values: Values, learning_rate: float) -> torch.optim.Optimizer:
-    """Adam."""
+    """Adam; gradients are cut to the norm ``clip`` before it sees them, in ``benchlib/frameworks/pytorch.py``."""
     return torch.optim.Adam(model.parameters(), lr=learning_rate, eps=values["epsilon"])
 
 
