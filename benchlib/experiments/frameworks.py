@@ -98,7 +98,7 @@ class Frameworks(Result):
     """Of each task the ratios of throughput, the time to its threshold, and its curves."""
 
     notebook = "frameworks"
-    in_report = ("ratios", "learned", "metrics")
+    in_report = ("ratios", "learned", "first_epochs", "metrics")
     title = "Frameworks"
 
     def __init__(
@@ -128,9 +128,10 @@ class Frameworks(Result):
         return found
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
-        """``ratios``, ``learned``, ``metrics``, ``indicators`` and ``processes``."""
+        """``ratios``, ``learned``, ``first_epochs``, ``metrics``, ``indicators`` and ``processes``."""
         names = [str(task) for task in self.tasks for _ in ratios([self._comparison(task)]).index]
         frame = pd.concat([self._plain(throughputs([one])) for one in self.comparisons], ignore_index=True)
+        learned = pd.concat([self._learned(*pair) for pair in zip(self.tasks, self.runs, strict=True)])
         return {
             "ratios": (
                 "Throughput relative to the first framework.",
@@ -138,11 +139,14 @@ class Frameworks(Result):
             ),
             "learned": (
                 "Training: medians over seeds, with runs that did not reach the threshold as the longest; times leave "
-                "out evaluation, and the first step, which includes the compilation and stands beside them. "
-                "Throughput of whole epochs: relative to the first framework within seeds. First epoch: its time over "
-                "the geometric mean of the others', with the first step's compilation and without. 95 % intervals over "
-                "seeds.",
-                pd.concat([self._learned(*pair) for pair in zip(self.tasks, self.runs, strict=True)]),
+                "out evaluation, and the first step, which includes the compilation. Throughput of whole epochs: "
+                "relative to the first framework within seeds, with 95 % intervals over seeds.",
+                learned.drop(columns=[name for name in learned if name.startswith("first_")]),
+            ),
+            "first_epochs": (
+                "The first step of a process, with compilation, and the time of the first epoch over the geometric "
+                "mean of the others', with that compilation and without; 95 % intervals over seeds.",
+                learned[["task", "subject", *(name for name in learned if name.startswith("first_"))]],
             ),
             "metrics": (
                 "What was learned after the epochs that every run has, with dropout at work: means over seeds, of the "
