@@ -73,7 +73,7 @@ MEASURED = {
     "seconds_to_threshold": "time to threshold (s)",
     "seconds": "training time (s)",
     "epoch_s": "epoch (s)",
-    "epoch_ratio": "throughput ratio of whole epochs",
+    "epoch_ratio": "throughput ratio, whole epochs",
     "final_loss": "training loss",
     "first_epoch": "first epoch, compilation included (of the others' mean)",
     "first_epoch_alone": "without (of the others' mean)",

@@ -92,7 +92,7 @@ def _mark_wide_tables(page: bs4.BeautifulSoup) -> None:
     for table in page.find_all("table"):
         columns = max((len(row.find_all(["td", "th"])) for row in table.find_all("tr")), default=0)
         if columns > 6:
-            table["class"] = [*table.get("class", []), "wide" if columns < 12 else "very-wide"]
+            table["class"] = [*table.get("class", []), "wide" if columns < 10 else "very-wide"]
 
 
 def _add_contents(page: bs4.BeautifulSoup) -> None:
