@@ -409,7 +409,7 @@ def test_a_run_that_was_given_up_counts_as_the_longest(tmp_path: Path) -> None:
 
 def test_the_first_epoch_is_told_with_its_compilation_and_without(tmp_path: Path) -> None:
     result = two_frameworks(tmp_path, [0, 1, 2], step=lambda c: 0.05, spread=1e-9)
-    (_, row), *_ = result.tables()["learned"][1].iterrows()
+    (_, row), *_ = result.tables()["first_epochs"][1].iterrows()
     assert [row[f"first_epoch_alone{end}"] for end in ("", "_low", "_high")] == pytest.approx([1, 1, 1])
     assert [row[f"first_epoch{end}"] for end in ("", "_low", "_high")] == pytest.approx([1.95] * 3), (
         "a first step of 1 s and 19 of 0.05 s, over 20 of 0.05 s"
