@@ -1,4 +1,4 @@
-"""The command line: ``python -m benchlib run --profile quick``."""
+"""The command line: ``python -m benchlib run --profile quick``, ``python -m benchlib devices``."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ from pathlib import Path
 import benchlib
 from benchlib import suite
 from benchlib.errors import BenchlibError
+from benchlib.measure import machine
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code: 0 all went well, 1 a notebook failed, 2 wrong input, 130 stopped by Ctrl-C."""
     parser = argparse.ArgumentParser(prog="python -m benchlib", description=benchlib.__doc__)
-    run = parser.add_subparsers(required=True).add_parser("run", help="execute the notebooks, and write the report")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("devices", help="say what each framework can use here, and what is missing of the rest")
+    run = commands.add_parser("run", help="execute the notebooks, and write the report")
     run.add_argument("--profile", default="quick", help="quick (minutes, embedded data) or full (the papers' settings)")
     run.add_argument("--outputs", type=Path, help="folder of the results (default: outputs/PROFILE)")
     given = parser.parse_args(arguments)
     try:
+        if given.command == "devices":
+            _print_devices()
+            return 0
         return suite.run(given.profile, given.outputs)
     except BenchlibError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -27,6 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nstopped; what was measured is kept, and the same command goes on from there", file=sys.stderr)
         return 130
+
+
+def _print_devices() -> None:
+    """A line for each framework and device; imports no framework."""
+    for row in machine.survey():
+        name = f"{row['framework']} {row['version'] or ''}".strip()
+        print(f"{name}, {row['device']}: {'usable' if row['missing'] is None else row['missing']}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -28,6 +29,28 @@ print(json.dumps(found))
     assert found["torch"]["torch"].startswith("2.13.0")
     assert found["mindspore"]["mindspore"] == "2.10.0"
     assert found["imported"] == []
+
+
+def test_all_that_is_there_is_found_within_two_seconds():
+    script = """
+import sys
+from benchlib.__main__ import main
+code = main(["devices"])
+print([name for name in ("torch", "mindspore", "torch_npu", "tensorflow", "jax") if name in sys.modules])
+sys.exit(code)
+"""
+    took = []
+    for _ in range(3):  # on a busy machine one of them may take longer for no reason of ours
+        started = time.monotonic()
+        ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        took.append(time.monotonic() - started)
+    assert min(took) < 2.0, took
+    lines = ran.stdout.splitlines()
+    assert lines[-1] == "[]", "a framework was imported"
+    found = dict(line.split(": ", 1) for line in lines[:-1])
+    assert found["pytorch 2.13.0, cpu"] == found["mindspore 2.10.0, cpu"] == "usable"
+    assert "torch_npu" in found["pytorch 2.13.0, npu"] or "Ascend" in found["pytorch 2.13.0, npu"]
+    assert "mindspore 2.10.0, cuda" not in found
 
 
 def test_the_machine_is_described():
@@ -88,6 +111,12 @@ def test_a_device_that_is_not_there_is_told_with_what_to_do(monkeypatch):
     monkeypatch.setattr(machine, "_torch_cuda", lambda: False)
     with pytest.raises(BenchlibError, match=r"device 'cuda': the installed torch is a CPU build; install one for CUDA"):
         machine.require([Condition(workload="cnn", device="cuda")])
+    monkeypatch.setattr(machine, "_has", lambda package: package == "torch_npu")
+    monkeypatch.setattr(machine, "_has_cann", lambda: False)
+    with pytest.raises(
+        BenchlibError, match=r"device 'npu': torch_npu needs CANN, .*libhccl.so.* source CANN's set_env.sh"
+    ):
+        machine.require([Condition(workload="cnn", device="npu")])
     with pytest.raises(BenchlibError, match=r"device 'npu': no Ascend device .* environments/ascend.txt"):
         machine.require([Condition(workload="cnn", framework="mindspore", device="npu")])
     assert "cuda" not in frameworks.devices("mindspore")

@@ -6,10 +6,13 @@ import os
 import sys
 import types
 
+import numpy as np
 import psutil
 import pytest
+from synthetic_lab import SyntheticLab
 
 from benchlib.condition import Condition
+from benchlib.experiments.result import disturbances, throughputs
 from benchlib.measure import machine
 from benchlib.measure.disturbance import Watch
 from benchlib.measure.sampler import Sampler
@@ -25,6 +28,7 @@ class NVMLError(Exception):
 def driver(monkeypatch):
     """A driver with two GPUs; the first is 10 % busy, the second 80 %. This process holds 300 MiB of the second."""
     busy = {"GPU-a": 10, "GPU-b": 80}
+    slowed = {"GPU-a": 0x1, "GPU-b": 0x4}  # idle; at its limit of power
     held = {"GPU-a": [], "GPU-b": [(4_000_000, 5000 * MIB), (os.getpid(), 300 * MIB)]}
 
     def by_index(index):
@@ -48,6 +52,17 @@ def driver(monkeypatch):
         nvmlDeviceGetMemoryInfo=lambda handle: types.SimpleNamespace(total=8192 * MIB, used=6000 * MIB),
         nvmlSystemGetDriverVersion=lambda: "1.2",
         nvmlDeviceGetUtilizationRates=lambda handle: types.SimpleNamespace(gpu=busy[handle]),
+        nvmlDeviceGetPowerUsage=lambda handle: 70_000,  # mW
+        nvmlDeviceGetTemperature=lambda handle, sensor: 55,
+        nvmlDeviceGetClockInfo=lambda handle, clock: 1410,
+        nvmlDeviceGetCurrentClocksEventReasons=lambda handle: slowed[handle],
+        NVML_TEMPERATURE_GPU=0,
+        NVML_CLOCK_SM=1,
+        nvmlClocksEventReasonSwPowerCap=0x4,
+        nvmlClocksThrottleReasonHwSlowdown=0x8,
+        nvmlClocksEventReasonSwThermalSlowdown=0x20,
+        nvmlClocksThrottleReasonHwThermalSlowdown=0x40,
+        nvmlClocksThrottleReasonHwPowerBrakeSlowdown=0x80,
         nvmlDeviceGetComputeRunningProcesses=lambda handle: [
             types.SimpleNamespace(pid=pid, usedGpuMemory=size) for pid, size in held[handle]
         ],
@@ -79,14 +94,24 @@ def test_the_gpu_that_is_watched_is_the_one_that_workers_see(driver, monkeypatch
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     sample = traced()
-    assert (sample.gpu_percent, sample.gpu_memory_mib) == (busy, memory), "memory is that of the worker's process"
+    assert (sample.accelerator_percent, sample.accelerator_memory_mib) == (busy, memory), (
+        "memory is that of the worker's process"
+    )
+
+
+@pytest.mark.parametrize(("visible", "throttled"), [("0", False), ("1", True)])
+def test_power_temperature_clock_and_whether_it_is_held_down(driver, monkeypatch, visible, throttled):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    sample = traced()
+    assert (sample.accelerator_power_w, sample.accelerator_temperature_c) == (70.0, 55.0)
+    assert (sample.accelerator_clock_mhz, sample.accelerator_throttled) == (1410.0, throttled), "idle is not throttled"
 
 
 @pytest.mark.parametrize("visible", ["", "-1", "7", "GPU-z"])
 def test_a_gpu_that_is_hidden_is_not_there(driver, monkeypatch, visible):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert machine.gpus() == ()
-    assert traced().gpu_percent is None
+    assert traced().accelerator_percent is None
 
 
 def test_what_the_driver_does_not_tell_is_a_gap_and_no_end(driver):
@@ -95,7 +120,7 @@ def test_what_the_driver_does_not_tell_is_a_gap_and_no_end(driver):
 
     driver.nvmlDeviceGetUtilizationRates = driver.nvmlDeviceGetComputeRunningProcesses = refuse
     sample = traced()
-    assert (sample.gpu_percent, sample.gpu_memory_mib) == (None, None)
+    assert (sample.accelerator_percent, sample.accelerator_memory_mib) == (None, None)
     assert sample.rss_mib > 10
 
 
@@ -122,3 +147,28 @@ def test_without_a_driver_there_is_no_gpu(driver):
     driver.nvmlInit = refuse
     assert machine.gpus() == ()
     assert machine.gpu_handle() is None
+
+
+def test_energy_is_power_by_time(tmp_path):
+    on_gpu = Condition(workload="cnn", device="cuda", batch_size=50)
+    lab = SyntheticLab(tmp_path, step=lambda condition: 0.1)
+    comparison = lab.compare(
+        [Condition(workload="cnn", batch_size=50), on_gpu], precision=0.03, budget_s=60, block_s=0.1
+    )
+    frame = comparison.throughput().set_index("device")
+    assert frame.loc["cuda", "joules_per_sample"] == pytest.approx(70 * 0.1 / 50, rel=0.02)
+    assert frame.loc["cuda", "accelerator_temperature_c"] == 60
+    assert np.isnan(frame.loc["cpu", "joules_per_sample"])
+    assert np.isnan(frame.loc["cuda", "accelerator_throttled"]), "this driver does not tell"
+
+
+def test_a_gpu_whose_clocks_are_held_down_is_told(tmp_path):
+    on_gpu = Condition(workload="cnn", device="cuda", batch_size=50)
+    comparison = SyntheticLab(tmp_path).compare([on_gpu], precision=0.03, budget_s=60, block_s=0.1)
+    assert disturbances(throughputs([comparison])) == []
+    for m in comparison.measurements:
+        m.trace = [
+            sample.model_copy(update={"accelerator_throttled": held}) for sample in m.trace for held in (True, False)
+        ]
+    (told,) = disturbances(throughputs([comparison]))
+    assert "the driver held the accelerator's clocks down for 50% of the time, because of heat or power" in told

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ import psutil
 from benchlib import frameworks, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
+from benchlib.measure.npu_smi import npus
 
 PACKAGE = Path(__file__).resolve().parents[1]  # of benchlib itself
 
@@ -147,6 +149,11 @@ def available(framework: str, device: str) -> str | None:
             return "device 'cuda': the installed torch is a CPU build; install one for CUDA (see pytorch.org)"
     if device == "npu" and framework == "pytorch" and python == sys.executable and not _has("torch_npu"):
         return "device 'npu': torch_npu is not installed; environments/ascend.txt says how; else use 'cpu'"
+    if device == "npu" and framework == "pytorch" and not _has_cann():
+        return (
+            "device 'npu': torch_npu needs CANN, and its libhccl.so is not on LD_LIBRARY_PATH: source CANN's "
+            "set_env.sh, see environments/ascend.txt; else use 'cpu'"
+        )
     if device == "npu" and not list(Path("/dev").glob("davinci[0-9]*")):
         return "device 'npu': no Ascend device (/dev/davinci*); with one, see environments/ascend.txt; else use 'cpu'"
     return None
@@ -160,6 +167,24 @@ def devices() -> list[str]:
     return sorted(every, key=["cpu", "cuda", "npu"].index)
 
 
+def survey() -> list[dict[str, str | None]]:
+    """Of every framework and every device it has a path to: ``framework``, its ``version``, ``device``, and what is
+    ``missing`` (None: nothing). No framework is imported.
+    """
+    return [
+        {
+            "framework": name,
+            "version": versions(name).get(frameworks.package(name), "").partition("+")[0]
+            if interpreter(name)
+            else None,
+            "device": device,
+            "missing": available(name, device),
+        }
+        for name in frameworks.names()
+        for device in frameworks.devices(name)
+    ]
+
+
 def require(conditions: Iterable[Condition]) -> None:
     """Raise a BenchlibError if a condition asks for a framework, a device or a number of threads that this machine
     does not have.
@@ -171,6 +196,21 @@ def require(conditions: Iterable[Condition]) -> None:
         cores = len(os.sched_getaffinity(0))
         if condition.threads is not None and condition.threads > cores:
             raise BenchlibError(f"{condition}: threads {condition.threads}, but this machine has {cores} cores")
+        if condition.world_size > 1:
+            _require_group(condition, cores)
+
+
+def _require_group(condition: Condition, cores: int) -> None:
+    if not frameworks.launcher(condition.framework):
+        raise BenchlibError(f"{condition}: world_size: {condition.framework} has no path to data-parallel training")
+    if condition.device == "cpu" and condition.world_size * condition.threads > cores:
+        raise BenchlibError(
+            f"{condition}: world_size {condition.world_size} of {condition.threads} threads, but this machine has "
+            f"{cores} cores"
+        )
+    there = {"cuda": len(gpus()), "npu": len(npus())}.get(condition.device)
+    if there is not None and condition.world_size > there:
+        raise BenchlibError(f"{condition}: world_size {condition.world_size}, but {there} devices {condition.device!r}")
 
 
 @functools.cache
@@ -183,6 +223,7 @@ def describe() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "gpus": [f"{gpu['name']}, {gpu['memory_mib']:.0f} MiB, driver {gpu['driver']}" for gpu in gpus()],
+        "npus": [f"Ascend {one.name.removeprefix('Ascend')}, {one.memory_total_mib or 0:.0f} MiB" for one in npus()],
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "virtual": "hypervisor" in _cpuinfo(),
         "governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -193,7 +234,14 @@ def describe() -> dict[str, Any]:
 def identity(device: str) -> dict[str, Any]:
     """What of the machine a measurement on ``device`` depends on: a part of its key."""
     told = describe()
-    names = ("cpu", "cores", "memory_gib", "governor", "huge_pages", *(() if device == "cpu" else ("gpus",)))
+    names = (
+        "cpu",
+        "cores",
+        "memory_gib",
+        "governor",
+        "huge_pages",
+        *{"cuda": ("gpus",), "npu": ("npus",)}.get(device, ()),
+    )
     return {name: told[name] for name in names}
 
 
@@ -208,8 +256,14 @@ def code_files(condition: Condition, procedure: str) -> list[Path]:
     model = workload / f"{condition.framework}.py"
     decoding = procedure == "epochs" and workloads.load(condition.workload).metric == "bleu"
     of_procedure = {
-        "rounds": ["measure/record.py", "measure/sampler.py", "measure/disturbance.py"],
-        "epochs": ["measure/record.py", "measure/sampler.py", "measure/disturbance.py", "metrics.py"],
+        "rounds": ["measure/record.py", "measure/sampler.py", "measure/accelerators.py", "measure/disturbance.py"],
+        "epochs": [
+            "measure/record.py",
+            "measure/sampler.py",
+            "measure/accelerators.py",
+            "measure/disturbance.py",
+            "metrics.py",
+        ],
         "ceiling": [],
         "gate": ["measure/check.py", "equivalence.py"],
     }
@@ -222,6 +276,7 @@ def code_files(condition: Condition, procedure: str) -> list[Path]:
         model,
         *_imported(model),
         *([PACKAGE / "data" / "translations.py"] if decoding else []),
+        *([PACKAGE / "measure" / name for name in ("group.py", "rank.py")] if condition.world_size > 1 else []),
     ]
 
 
@@ -265,6 +320,12 @@ def commit() -> str:
 
 def _has(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
+
+
+def _has_cann() -> bool:
+    """Can the dynamic linker find Ascend's libraries?"""
+    folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    return any(Path(folder, "libhccl.so").exists() for folder in folders if folder) or find_library("hccl") is not None
 
 
 def _torch_cuda() -> bool:

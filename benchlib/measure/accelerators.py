@@ -1,0 +1,115 @@
+"""What the drivers say of an accelerator while a worker uses it: utilisation, memory, power, temperature, clocks and
+whether they were throttled. What a driver does not tell is None.
+
+NVIDIA's is asked through NVML, Ascend's through npu-smi (``benchlib.measure.npu_smi``; never run on Ascend).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from benchlib.errors import BenchlibError
+from benchlib.measure import machine
+from benchlib.measure.npu_smi import Watched, npus
+from benchlib.progress import say
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One look at the accelerator. All but ``memory_mib`` are of the whole device."""
+
+    percent: float | None = None
+    memory_mib: float | None = None  # NVIDIA: that the worker's process holds; Ascend: that is in use
+    power_w: float | None = None
+    temperature_c: float | None = None
+    clock_mhz: float | None = None
+    throttled: bool | None = None  # clocks held down by heat or by power
+
+
+def reader(device: str, pid: int) -> Callable[[], Reading] | None:
+    """What reads the accelerator that a worker with process number ``pid`` uses; None where nobody tells."""
+    if device == "cuda":
+        return _nvidia(pid)
+    if device == "npu":
+        return _ascend()
+    return None
+
+
+def _nvidia(pid: int) -> Callable[[], Reading] | None:
+    import pynvml as nvml
+
+    handle = machine.gpu_handle()
+    if handle is None:
+        return None
+
+    def told(ask: Callable[[], Any]) -> Any:
+        try:
+            return ask()
+        except nvml.NVMLError:  # not supported by this GPU, or not now: a gap in the trace, not the end of it
+            return None
+
+    def memory() -> float | None:
+        held = [p.usedGpuMemory for p in nvml.nvmlDeviceGetComputeRunningProcesses(handle) if p.pid == pid]
+        return held[0] / 2**20 if held and held[0] is not None else None
+
+    def throttled() -> bool:
+        """Idle clocks, and clocks that somebody has set, are no throttling."""
+        bits = (
+            nvml.nvmlClocksEventReasonSwPowerCap
+            | nvml.nvmlClocksThrottleReasonHwSlowdown
+            | nvml.nvmlClocksEventReasonSwThermalSlowdown
+            | nvml.nvmlClocksThrottleReasonHwThermalSlowdown
+            | nvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown
+        )
+        return bool(nvml.nvmlDeviceGetCurrentClocksEventReasons(handle) & bits)
+
+    return lambda: Reading(
+        percent=told(lambda: float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)),
+        memory_mib=told(memory),
+        power_w=told(lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000),
+        temperature_c=told(lambda: float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))),
+        clock_mhz=told(lambda: float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM))),
+        throttled=told(throttled),
+    )
+
+
+def _ascend() -> Callable[[], Reading] | None:
+    visible = os.environ.get("ASCEND_RT_VISIBLE_DEVICES", "0").split(",")[0].strip()
+    chips = npus()
+    if not visible.isdigit() or int(visible) >= len(chips):
+        return None
+    chip = chips[int(visible)]
+    watched = _watched(chip.npu, chip.chip)
+
+    def read() -> Reading:
+        try:
+            usage = watched.read()
+        except BenchlibError as error:  # told once: what is measured is worth more than what is watched
+            _tell_once(str(error))
+            return Reading()
+        if usage is None:
+            return Reading()
+        known = usage.memory_percent is not None and chip.memory_total_mib is not None
+        return Reading(
+            percent=usage.percent,
+            memory_mib=usage.memory_percent / 100 * chip.memory_total_mib if known else None,
+            power_w=usage.power_w,
+            temperature_c=usage.temperature_c,
+        )
+
+    return read
+
+
+@functools.cache
+def _tell_once(text: str) -> None:
+    say(text)
+
+
+@functools.cache
+def _watched(npu: int, chip: int) -> Watched:
+    """One for all workers of this process: starting npu-smi takes seconds."""
+    return Watched(npu, chip)
