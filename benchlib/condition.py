@@ -17,7 +17,6 @@ from benchlib.errors import BenchlibError, unknown
 from benchlib.validation import Strict
 
 MODES = ("eager", "graph")
-PRECISIONS = ("fp32",)
 DEVICES = ("cpu", "cuda", "npu")
 LANES = ("default", "tuned")
 
@@ -48,7 +47,7 @@ def _values(workload: workloads.Workload, data: str, given: dict[str, Any]) -> d
 WorkloadName = Annotated[str, _one_of("workload", workloads.names)]
 FrameworkName = Annotated[str, _one_of("framework", frameworks.names)]
 ModeName = Annotated[str, _one_of("mode", MODES)]
-PrecisionName = Annotated[str, _one_of("precision", PRECISIONS)]
+PrecisionName = Annotated[str, _one_of("precision", frameworks.every_precision)]
 DeviceName = Annotated[str, _one_of("device", DEVICES)]
 LaneName = Annotated[str, _one_of("lane", LANES)]
 
@@ -68,6 +67,8 @@ class Condition(Strict):
     train_samples: int | None = Field(default=None, ge=1)  # None: all training samples
     hyperparameters: dict[str, Any] = Field(default_factory=dict)
     threads: int | None = Field(default=None, ge=1)  # None: as many as the framework takes by itself
+    world_size: int = Field(default=1, ge=1)  # processes that train together, each on its part of every batch
+    communication: bool = True  # False: they do not exchange gradients, to see what that takes
     without: list[str] = Field(default_factory=list)  # knobs of the lane that are not set, to see what they do
 
     @model_validator(mode="before")
@@ -99,10 +100,14 @@ class Condition(Strict):
         workload = workloads.load(self.workload)
         if self.framework not in workload.frameworks():
             raise ValueError(unknown(f"framework of workload {self.workload!r}", self.framework, workload.frameworks()))
+        if self.precision not in frameworks.precisions(self.framework):
+            known = frameworks.precisions(self.framework)
+            raise ValueError(unknown(f"precision of {self.framework}", self.precision, known))
         if self.data not in workload.data:
             raise ValueError(unknown(f"data of workload {self.workload!r}", self.data, workload.data))
         if self.learning_rate is not None and workload.learning_rate is None:
             raise ValueError(f"learning_rate {self.learning_rate!r}: {self.workload} trains nothing; leave it out")
+        self._fits_group(workload)
         available = data.train_size(self.data)
         if available is not None:
             if self.train_samples is not None and self.train_samples > available:
@@ -113,6 +118,19 @@ class Condition(Strict):
                     f"training samples of {self.data}"
                 )
         return self
+
+    def _fits_group(self, workload: workloads.Workload) -> None:
+        """Data parallelism: what is asked for several processes, and what has no sense with one."""
+        if self.world_size == 1:
+            if not self.communication:
+                raise ValueError("communication false: one process has nobody to exchange gradients with; leave it out")
+            return
+        if workload.kind != "training":
+            raise ValueError(f"world_size {self.world_size}: {self.workload} trains nothing that they could share")
+        if self.batch_size % self.world_size:
+            raise ValueError(f"batch_size {self.batch_size}: {self.world_size} processes cannot share it evenly")
+        if self.device == "cpu" and self.threads is None:
+            raise ValueError(f"threads: say how many each of the {self.world_size} processes has on the CPU")
 
     @property
     def key(self) -> str:
@@ -149,6 +167,10 @@ class Condition(Strict):
         parts.append(self.data if self.train_samples is None else f"{self.data}[:{self.train_samples}]")
         if self.threads is not None:
             parts.append(f"{self.threads} thread" + "s" * (self.threads > 1))
+        if self.world_size > 1:
+            parts.append(f"{self.world_size} processes")
+        if not self.communication:
+            parts.append("without communication")
         parts += [f"without {name}" for name in self.without]
         parts += [f"{name}={value}" for name, value in self.hyperparameters.items() if value != defaults[name]]
         return " ".join(parts)

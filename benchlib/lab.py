@@ -115,6 +115,8 @@ class Lab:
         _require_distinct(conditions)
         for condition in conditions:
             _require_reachable(condition, threshold)
+            if condition.world_size > 1:
+                raise BenchlibError(f"{condition}: training runs are of one process; compare a group's steps")
         settings = epochs_procedure.Settings(
             epochs=epochs, threshold=threshold, most_epochs=max(epochs, most_epochs or epochs)
         )
@@ -167,17 +169,20 @@ class Lab:
 
     def certify(self, conditions: Iterable[Condition]) -> dict[str, Certificate]:
         """Certificates by condition key: is each condition's model the reference's? Made once, for all that the
-        outcome depends on.
+        outcome depends on. Mixed precision has to pass in fp32 first: where it does not, that certificate is given.
         """
         gated = {condition.key: gate.gated(condition) for condition in conditions}
-        known = {condition.key: self._known_certificate(condition) for condition in gated.values()}
-        missing = [condition for condition in set(gated.values()) if known[condition.key] is None]
+        exact = {name: condition.but(precision="fp32") for name, condition in gated.items()}
+        wanted = {*gated.values(), *exact.values()}
+        known = {condition.key: self._known_certificate(condition) for condition in wanted}
+        missing = [condition for condition in wanted if known[condition.key] is None]
         if missing:
             with Progress(len(missing), "checking that the models are the same") as progress:
                 for certificate in self._certify(missing):
                     known[certificate.condition.key] = certificate
                     progress.step(f"{certificate.condition}: {certificate.verdict}")
-        return {name: known[condition.key] for name, condition in gated.items()}
+        proved = {name: known[condition.key].same for name, condition in exact.items()}
+        return {name: known[(one if proved[name] else exact[name]).key] for name, one in gated.items()}
 
     def measurements(self, files: Iterable[str] | None = None) -> pd.DataFrame:
         """Every measurement in this outputs folder, or in the files with these keys: a row a process, with what it
@@ -257,9 +262,7 @@ class Lab:
             for one in (condition, gate.reference(condition))
         ]
         return (
-            self.folder
-            / "certificates"
-            / f"{key(gate=depends_on, tolerances=equivalence.tolerances(condition.device))}.json"
+            self.folder / "certificates" / f"{key(gate=depends_on, tolerances=equivalence.tolerances(condition))}.json"
         )
 
 

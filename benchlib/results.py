@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 
-FORMAT = 2
+FORMAT = 3
 """Of the files; a reader refuses a newer one by name."""
 
 
@@ -47,6 +47,7 @@ class Block(Record):
     started_s: float  # on the machine's monotonic clock
     wall_s: float
     cpu_s: float  # of the worker, all threads
+    device_s: float | None = None  # from its first step to its last by the device's clock; None on the CPU
     idle_cpu_s: float = 0.0  # that the other workers of the comparison used meanwhile: they should sleep
     others_cpu_s: float = 0.0  # that all other processes of the machine used meanwhile, hypervisor's theft included
     parent_cpu_s: float = 0.0  # of the process that asks for the block and samples beside it
@@ -65,8 +66,13 @@ class Sample(Record):
     machine_cpu_percent: float  # all cores, all processes
     worker_cores: float  # cores that the worker used since its sample before
     rss_mib: float
-    gpu_percent: float | None = None  # of the whole device, from the driver, as the next
-    gpu_memory_mib: float | None = None  # that the worker's process holds; None where the driver does not tell
+    # What the driver tells of the accelerator, None where it does not: see ``measure.accelerators.Reading``.
+    accelerator_percent: float | None = None
+    accelerator_memory_mib: float | None = None
+    accelerator_power_w: float | None = None
+    accelerator_temperature_c: float | None = None
+    accelerator_clock_mhz: float | None = None
+    accelerator_throttled: bool | None = None
 
 
 class Epoch(Record):
@@ -116,7 +122,7 @@ class Measurement(Record):
 
 
 _TABLES = {"blocks": Block, "trace": Sample, "epochs": Epoch}
-_TYPES = {int: pa.int64(), float: pa.float64(), float | None: pa.float64(), bool: pa.bool_()}
+_TYPES = {int: pa.int64(), float: pa.float64(), float | None: pa.float64(), bool: pa.bool_(), bool | None: pa.bool_()}
 _SCHEMA = pa.schema(
     [
         ("format", pa.int32()),
@@ -273,5 +279,7 @@ def identity(condition: Condition) -> dict[str, Any]:
     """What a condition is, a column each: its label, its choices, its hyperparameters."""
     chosen = condition.model_dump()
     hyperparameters, without = chosen.pop("hyperparameters"), chosen.pop("without")
+    if condition.world_size == 1:
+        del chosen["world_size"], chosen["communication"]
     left_out = {"without": " ".join(without)} if without else {}
     return {"label": str(condition), **chosen, **left_out, **hyperparameters}

@@ -41,6 +41,8 @@ def worker(given: dict[str, Any]) -> Worker:
         precision=condition.precision,
         seed=INITIAL_SEED,
         cpus=None,
+        world_size=1,
+        communication=True,
         knobs=knobs.for_session(condition),
     )
     built.do_build(**given["job"])

@@ -70,6 +70,12 @@ def passing(workload: workloads.Workload, values: workloads.Values) -> dict[str,
     return weights
 
 
+def mixed_precisions(framework: str, mode: str) -> list[str]:
+    """Those that are tried: all in eager mode; of MindSpore's levels one where each has to be compiled."""
+    offered = frameworks.precisions(framework)[1:]
+    return [one for one in offered if (framework, mode) != ("mindspore", "graph") or one.endswith("-O2")]
+
+
 class Probe:
     """A session of one framework and mode, and what is asked of it."""
 
@@ -127,7 +133,7 @@ class Probe:
             "misshapen": _refused(self.session.load, {**good, "conv2.bias": good["conv2.bias"][:-1]}),
             "other model": _refused(self.session.build, other, module, values, 0.1),
             "device": _refused(self.open, device="npu"),
-            "precision": _refused(self.open, precision="bf16"),
+            "precision": _refused(self.open, precision="fp8"),
             "knob": _refused(self.open, channels_first="on"),
         }
 
@@ -184,6 +190,36 @@ class Probe:
         settings = session.settings()
         asked = ("channels_last", "float32_matmul_precision")
         return {**found, "settings": np.array([str(settings[name]) for name in asked])}
+
+    def mixed(self) -> dict[str, dict[str, float | str]]:
+        """By precision: how far outputs, gradients and losses of ``cnn`` are from fp32's, relative to the largest; the
+        types of what comes out; or why it cannot be run.
+        """
+        exact = self._few_steps("fp32")
+        found: dict[str, dict[str, float | str]] = {}
+        for precision in mixed_precisions(self.framework, self.mode):
+            try:
+                mine = self._few_steps(precision)
+            except Exception as error:  # what a framework cannot do here is an answer
+                found[precision] = {"why": f"{type(error).__name__}: {error}"[:300]}
+                continue
+            apart = {name: float(np.abs(mine[name] - exact[name]).max() / np.abs(exact[name]).max()) for name in exact}
+            found[precision] = apart
+        return found
+
+    def _few_steps(self, precision: str) -> dict[str, np.ndarray]:
+        session = self.open(precision=precision)
+        workload, values = self.build("cnn", WITHOUT_DROPOUT, session)
+        ready = [session.put(arrays) for arrays in batches(workload, values)]
+        found = {"outputs": session.outputs(ready[0], training=True)[0]}
+        gradients = session.gradients(ready[0])
+        found["gradients"] = np.concatenate([array.ravel() for array in gradients.values()])
+        found["losses"] = np.array([float(session.to_numpy(session.step(batch))) for batch in ready])
+        found["state"] = np.concatenate([array.ravel() for array in session.weights().values()])
+        found["predictions"] = session.outputs(ready[0], training=False)[0]
+        if precision != "fp32" and not {"autocast", "mixed_precision"} & session.settings().keys():
+            raise RuntimeError("the settings do not say that the precision is mixed")
+        return found
 
     def passes(self) -> dict[str, float]:
         """CPU seconds that the cheapest of some steps takes, by passes: what a step does must not be optimised away.
@@ -266,7 +302,7 @@ def main() -> None:
         facts["graph breaks"] = sum(counters["graph_break"].values())
     else:
         facts |= {"refusals": probe.refusals(), "dropout": probe.dropout(), "zeroed": probe.zeroed()}
-        facts |= {"passes": probe.passes(), "waits": probe.waits()}
+        facts |= {"passes": probe.passes(), "waits": probe.waits(), "mixed": probe.mixed()}
     if (framework, mode) == ("pytorch", "eager"):
         arrays |= {f"knobs/{name}": array for name, array in probe.knobs().items()}
     np.savez(folder / "arrays.npz", **arrays)

@@ -20,6 +20,7 @@ import pytest
 from framework_session import CASES, COMPILED, DROPPED, LEARNING_RATE
 
 from benchlib import frameworks, workloads
+from benchlib.equivalence import MIXED_TOLERANCES
 
 HERE = Path(__file__).resolve().parent
 OUTPUTS, GRADIENTS, LOSSES = 1e-5, 1e-4, 1e-5  # largest difference allowed, relative to the largest value
@@ -208,7 +209,7 @@ def test_what_is_wrong_is_refused_by_name(framework, mode):
     assert said["unknown"].startswith(f"weights for {framework}: unknown weight 'conv9.bias': did you mean 'conv")
     assert said["misshapen"] == f"weights for {framework}: weight 'conv2.bias' has shape (49,), expected (50,)"
     assert said["other model"].startswith(f"cnn in {framework}: unknown weight 'dense2.bias'")
-    assert said["precision"] == f"precision 'bf16': {framework} runs fp32 only so far"
+    assert said["precision"].startswith(f"unknown precision of {framework} 'fp8'")
     assert said["knob"].startswith("unknown knob of pytorch 'channels_first=on': did you mean 'channels_last=on'") or (
         said["knob"] == "knob 'channels_first': mindspore has no such setting"
     )
@@ -250,6 +251,22 @@ def test_dropout_zeroes_the_share_of_the_hyperparameter_and_scales_the_rest(fram
     assert (training == 0).mean() == pytest.approx(1 - kept, abs=5 * deviation)
     np.testing.assert_allclose(training[training != 0], 1 / kept, rtol=1e-5)
     np.testing.assert_array_equal(found["evaluation"], 1.0)
+
+
+@pytest.mark.parametrize(("framework", "mode"), FACTS)
+def test_mixed_precision_is_near_fp32_and_not_fp32(framework, mode):
+    found = given(framework, mode).facts["mixed"]
+    assert found.keys() == set(framework_session.mixed_precisions(framework, mode))
+    for precision, apart in found.items():
+        kind = precision.partition("-")[0]
+        if framework == "mindspore" and kind == "bf16":
+            assert "why" in apart, "MindSpore has bf16 on the CPU now: what says that it has not must go"
+            continue
+        assert "why" not in apart, apart
+        allowed = {"losses": 0.1, "state": 0.1, "predictions": 0.1, **MIXED_TOLERANCES[kind]}
+        for name, difference in apart.items():
+            assert difference < allowed[name], (precision, name)
+        assert apart["outputs"] > 1e-5, "it was computed in fp32"
 
 
 # On a busy machine a reading may take long for no reason of the framework's, but the shortest of several does not; and

@@ -21,11 +21,17 @@ class Batches:
 
     Epoch n of seed s has the order ``np.random.default_rng([s, n]).permutation(N)`` over the N training samples. The
     last incomplete batch of an epoch is dropped, so every step has ``batch_size`` samples. Arrays that are handed out
-    are copies, C-contiguous, and own their memory. Images that are kept small are enlarged here, pixel by pixel.
+    are copies, C-contiguous, and own their memory. Of each training batch ``part`` (i, n) gets the i-th of n equal
+    shares, in order. Images that are kept small are enlarged here, pixel by pixel.
     """
 
     def __init__(
-        self, folder: Path, batch_size: int, seed: int, fields: tuple[str, ...] = ("inputs", "labels")
+        self,
+        folder: Path,
+        batch_size: int,
+        seed: int,
+        fields: tuple[str, ...] = ("inputs", "labels"),
+        part: tuple[int, int] = (0, 1),
     ) -> None:
         self._arrays = files.arrays(folder)
         self._repeat = int(self._arrays["repeat"][0]) if "repeat" in self._arrays else 1
@@ -34,6 +40,7 @@ class Batches:
         self._seed = seed
         self._epoch, self._order = -1, np.empty(0, dtype=np.int64)
         self.batch_size = batch_size
+        self._part, self._parts = part
 
     @property
     def samples(self) -> int:
@@ -51,10 +58,14 @@ class Batches:
         return self.samples // self.batch_size
 
     def batch(self, epoch: int, position: int) -> tuple[np.ndarray, ...]:
-        """Batch ``position`` (from 0) of ``epoch``: an array (batch_size, ...) of each field, float32 or int32."""
+        """Batch ``position`` (from 0) of ``epoch``, or our part of it: an array (batch_size, ...) of each field,
+        float32 or int32.
+        """
         if not 0 <= position < self.steps_per_epoch:
             raise IndexError(f"batch {position} of epoch {epoch}: there are {self.steps_per_epoch}")
-        chosen = self.order(epoch)[position * self.batch_size : (position + 1) * self.batch_size]
+        share = self.batch_size // self._parts
+        first = position * self.batch_size + self._part * share
+        chosen = self.order(epoch)[first : first + share]
         return self._picked("train", chosen)
 
     def epoch(self, epoch: int) -> Iterator[tuple[np.ndarray, ...]]:

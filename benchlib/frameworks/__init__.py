@@ -7,6 +7,7 @@ framework file must offer (:class:`Session`) and which there are.
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import pkgutil
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,9 @@ import numpy as np
 from benchlib.errors import BenchlibError, unknown
 from benchlib.workloads import Values, Workload
 
+GRADIENT_SCALE = 2.0**10
+"""For single gradients in fp16: it keeps the small ones from vanishing, and the large ones finite."""
+
 
 class Session(Protocol):
     """What a framework's file offers a worker: ``frameworks/X.py`` defines ``class Session`` with these methods.
@@ -30,6 +34,15 @@ class Session(Protocol):
     def __init__(
         self, device: str, mode: str, precision: str, seed: int, knobs: Mapping[str, str] = MappingProxyType({})
     ) -> None: ...
+
+    def join(self, communication: bool) -> tuple[int, int]:
+        """Become one of the data-parallel processes that the framework's launcher has started; which one, and of how
+        many. Comes before :meth:`build`. From then on steps and gradients are of the mean over the processes' batches;
+        without ``communication`` each process trains by itself.
+        """
+
+    def agree(self, value: float) -> float:
+        """The mean of what the processes of the group give, the same for each."""
 
     def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
         """Build model, loss and optimizer (or the operator) from ``module``, the framework's file of the workload."""
@@ -53,6 +66,12 @@ class Session(Protocol):
     def synchronize(self) -> None:
         """Wait until all queued work is done. What a clock reads after this includes all of it."""
 
+    def mark(self) -> Any:
+        """An event in the device's queue, after all that is queued now; None on the CPU."""
+
+    def elapsed_s(self, start: Any, end: Any) -> float:
+        """Seconds between two marks that are both over, by the device's clock."""
+
     def outputs(self, batch: Any, training: bool) -> tuple[np.ndarray, ...]:
         """The model's outputs, one or more, for a batch's inputs, without a step, in training or in evaluation
         behaviour (BN, dropout).
@@ -65,7 +84,7 @@ class Session(Protocol):
 
     def gradients(self, batch: Any) -> dict[str, np.ndarray]:
         """Gradients of the loss by the workload's names of trained weights (an operator: also ``input``), without a
-        step.
+        step. In fp16 the loss is scaled for it by ``GRADIENT_SCALE``, whatever steps have made of theirs.
         """
 
     def to_numpy(self, value: Any) -> np.ndarray:
@@ -108,12 +127,38 @@ def devices(name: str) -> tuple[str, ...]:
     return _constant(name, "DEVICES")
 
 
+def precisions(name: str) -> tuple[str, ...]:
+    """The precisions that framework ``name`` has a code path for, ``fp32`` first: ``PRECISIONS`` of its file, read
+    without importing the framework. The others are mixed: the type before a ``-`` is what the framework's own rules
+    compute in where they see fit, what comes after it the name of these rules.
+    """
+    return _constant(name, "PRECISIONS")
+
+
+def launcher(name: str) -> tuple[str, ...]:
+    """What starts a data-parallel group of framework ``name``, after its interpreter and before the script:
+    ``LAUNCHER`` of its file, read without importing the framework. ``{world_size}``, ``{port}`` and ``{scratch}`` in it
+    are to be filled in. Empty: it has no path to data-parallel training.
+    """
+    return _constant(name, "LAUNCHER")
+
+
+def every_precision() -> tuple[str, ...]:
+    """Those of all frameworks, each once."""
+    return tuple(dict.fromkeys(precision for name in names() for precision in precisions(name)))
+
+
 def _constant(name: str, constant: str) -> Any:
-    tree = ast.parse(file(name).read_text(encoding="utf-8"))
-    for node in tree.body:
+    return _literal(file(name), constant)
+
+
+@functools.cache
+def _literal(path: Path, constant: str) -> Any:
+    """Read once: every condition asks for it."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and [getattr(t, "id", None) for t in node.targets] == [constant]:
             return ast.literal_eval(node.value)
-    raise BenchlibError(f"{file(name)}: it must define {constant} as a literal")
+    raise BenchlibError(f"{path}: it must define {constant} as a literal")
 
 
 def session_class(name: str) -> type[Session]:

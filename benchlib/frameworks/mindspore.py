@@ -2,30 +2,44 @@
 
 Eager mode is PyNative. Graph mode is GRAPH_MODE, with ``mindspore.jit`` of the whole step: forward, loss, gradients and
 update. MindSpore prints on standard output, and leaves ``rank_0/`` in the working directory when a compilation fails.
+
+Mixed precision is ``auto_mixed_precision`` of the model at the level that the precision names; with fp16 the loss is
+scaled by a ``DynamicLossScaler`` with the constants of PyTorch's.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
 import mindspore as ms
 import numpy as np
-from mindspore import Parameter, Tensor, nn, ops
+from mindspore import Parameter, Tensor, communication, nn, ops
 from mindspore.common.api import _pynative_executor
 
 from benchlib.errors import BenchlibError, unknown
-from benchlib.frameworks import check_weights
+from benchlib.frameworks import GRADIENT_SCALE, check_weights
 from benchlib.workloads import Values, Workload
 
 PACKAGE = "mindspore"
 DEVICES = ("cpu", "npu")
+PRECISIONS = ("fp32", "bf16-O1", "bf16-O2", "bf16-O3", "fp16-O1", "fp16-O2", "fp16-O3")
+LAUNCHER = (
+    "-m",
+    "mindspore.parallel.cluster.run",
+    "--worker_num={world_size}",
+    "--local_worker_num={world_size}",
+    "--master_port={port}",
+    "--join=True",
+    "--log_dir={scratch}",
+)
 
 _MIB = 2**20
+_MIXED = {"bf16": ms.bfloat16, "fp16": ms.float16}
 _TARGETS = {"cpu": "CPU", "npu": "Ascend"}
 _NAMES = {  # by type of cell: MindSpore's name to the workload's, where they differ
     nn.BatchNorm2d: {
@@ -56,8 +70,8 @@ class Session:
     def __init__(
         self, device: str, mode: str, precision: str, seed: int, knobs: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        if precision != "fp32":
-            raise BenchlibError(f"precision {precision!r}: mindspore runs fp32 only so far")
+        if precision not in PRECISIONS:
+            raise BenchlibError(unknown("precision of mindspore", precision, PRECISIONS))
         if device not in _TARGETS:
             raise BenchlibError(unknown("device of mindspore", device, _TARGETS))
         for name in knobs:
@@ -70,21 +84,39 @@ class Session:
             )
         self._target = target
         self._graph = mode == "graph"
+        self._precision = precision
         ms.set_device(target)
         ms.set_context(mode=ms.GRAPH_MODE if self._graph else ms.PYNATIVE_MODE)
         # For dropout only: weights and batches come from files. On the CPU its masks differ between equal runs all the
         # same, from about the sixth step on.
         ms.set_seed(seed)
+        self._world_size = 1
+
+    @staticmethod
+    def schedule() -> None:
+        """Be msrun's scheduler, which brings the processes together, until they have ended."""
+        communication.init()
+
+    def join(self, communicate: bool) -> tuple[int, int]:
+        """Become one of the processes that msrun has started."""
+        communication.init()
+        self._world_size = communication.get_group_size() if communicate else 1
+        return communication.get_rank(), communication.get_group_size()
+
+    def agree(self, value: float) -> float:
+        """The mean of what the processes give."""
+        return float(ops.AllReduce()(Tensor([value], ms.float32)).asnumpy()[0]) / communication.get_group_size()
 
     def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
         """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for MindSpore."""
         self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
         self._trains = workload.kind == "training"
         self._module, self._values, self._targets = module, values, workload.targets
-        self._model = model = module.build(values)
+        self._built = built = module.build(values)
         self._training = not workload.evaluates
+        found = _named_parameters(built)  # before mixed precision puts cells between
+        self._model = model = self._mixed(built)
         model.set_train(self._training)
-        found = _named_parameters(model)
         check_weights(
             f"{workload.name} in mindspore", self._shapes, {name: weight.shape for name, weight in found.items()}
         )
@@ -94,26 +126,47 @@ class Session:
 
         # What jit compiles below is a ``def`` of its own each, because MindSpore reads their source.
         if self._trains:
-            self._optimizer = optimizer = module.optimizer(model, values, learning_rate)
+            self._optimizer = optimizer = module.optimizer(built, values, learning_rate)
             rates = [group["lr"] for group in getattr(optimizer, "param_groups", [])]  # get_parameters() has them not
-            self._optimizer_state = _initial({*optimizer.get_parameters(), *rates} - set(found.values()))
+            scaler = self._scaler = ms.amp.DynamicLossScaler(2**16, 2, 2000) if "fp16" in self._precision else None
+            scales = [scaler.scale_value, scaler.counter] if scaler else []
+            self._optimizer_state = _initial({*optimizer.get_parameters(), *rates, *scales} - set(found.values()))
             clip = values.get("clip")
 
             def loss(*batch):
-                return module.loss(model, batch)
+                value = module.loss(model, batch)
+                return value if scaler is None else scaler.scale(value)
 
+            trained = ms.ParameterTuple(self._trained.values())
+            reduced, reduced_trained = self._reducer(optimizer.parameters), self._reducer(trained)
             loss_and_gradients = ms.value_and_grad(loss, None, optimizer.parameters)
-            of_trained = ms.value_and_grad(loss, None, ms.ParameterTuple(self._trained.values()))
+            scale = 1.0 if scaler is None else GRADIENT_SCALE
 
-            def step(*batch):
-                value, gradients = loss_and_gradients(*batch)
+            def scaled_loss(*batch):
+                return module.loss(model, batch) * scale
+
+            of_trained = ms.value_and_grad(scaled_loss, None, trained)
+
+            def update(gradients):
                 if clip is not None:
                     gradients = ops.clip_by_global_norm(gradients, clip)
                 optimizer(gradients)
+
+            def step(*batch):
+                value, gradients = loss_and_gradients(*batch)
+                gradients = reduced(gradients)
+                if scaler is None:
+                    update(gradients)
+                    return value
+                value, gradients = scaler.unscale(value), scaler.unscale(gradients)
+                finite = ms.amp.all_finite(gradients)
+                if finite:
+                    update(gradients)
+                scaler.adjust(finite)
                 return value
 
             def gradients(*batch):
-                return of_trained(*batch)[1]
+                return reduced_trained(of_trained(*batch)[1])
 
         else:
             output_and_gradients = ms.value_and_grad(
@@ -171,6 +224,18 @@ class Session:
         # mindspore.runtime.synchronize(), the public way to this wait, refuses the CPU: its first call returns at once.
         _pynative_executor.sync()
 
+    def mark(self) -> ms.runtime.Event | None:
+        """An event in the device's queue; None on the CPU. Never run on Ascend."""
+        if self._target == "CPU":
+            return None
+        event = ms.runtime.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def elapsed_s(self, start: ms.runtime.Event, end: ms.runtime.Event) -> float:
+        """Seconds between two marks, by the device's clock."""
+        return start.elapsed_time(end) / 1000
+
     def outputs(self, batch: tuple[Tensor, ...], training: bool) -> tuple[np.ndarray, ...]:
         """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
         if not self._trains and training:
@@ -184,17 +249,20 @@ class Session:
         """What the model predicts for a batch's inputs, in evaluation behaviour."""
         if not hasattr(self._module, "predict"):
             return self.outputs(batch, training=False)[0].argmax(axis=-1)
-        with self._behaving(training=False):
-            return self._module.predict(self._model, batch[: -self._targets]).asnumpy()
+        self._built.set_train(False)  # what decodes asks the model's parts, and has no place for casts at its ends
+        found = self._module.predict(self._built, batch[: -self._targets]).asnumpy()
+        self._built.set_train(self._training)
+        return found
 
     def gradients(self, batch: tuple[Tensor, ...]) -> dict[str, np.ndarray]:
         """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
         with self._untrained_kept():
             names, gradients = [*self._trained], self._gradients(*batch)
+            scale = GRADIENT_SCALE if self._trains and self._scaler else 1.0
             if not self._trains:
                 _, (of_input, of_weights) = gradients
                 names, gradients = ["input", *names], (of_input, *of_weights)
-            return {name: self.to_numpy(gradient) for name, gradient in zip(names, gradients, strict=True)}
+            return {name: self.to_numpy(gradient) / scale for name, gradient in zip(names, gradients, strict=True)}
 
     def to_numpy(self, value: Tensor) -> np.ndarray:
         """A tensor, such as what :meth:`step` returned, as a float32 copy."""
@@ -214,6 +282,9 @@ class Session:
             "kernel_threads": pool["KernelThread_"],
             "deterministic": ms.get_context("deterministic"),
         }
+        if self._precision != "fp32":
+            settings["mixed_precision"] = self._precision
+            settings["loss_scale"] = float(self._scaler.scale_value.asnumpy()) if self._trains and self._scaler else 1.0
         if onednn := _onednn():
             isa = onednn.dnnl_get_effective_cpu_isa()
             settings["onednn_isa"] = _ISA.get(isa, hex(isa))
@@ -237,6 +308,19 @@ class Session:
             versions["onednn"] = ".".join(map(str, onednn.dnnl_version().contents))
         return versions
 
+    def _mixed(self, model: nn.Cell) -> nn.Cell:
+        """The model, with the casts that the precision's level asks for; its parameters stay fp32."""
+        if self._precision == "fp32":
+            return model
+        name, _, level = self._precision.partition("-")
+        return ms.amp.auto_mixed_precision(model, level, _MIXED[name])
+
+    def _reducer(self, parameters: Iterable[Parameter]) -> Callable:
+        """Of gradients: their mean over the processes of the group."""
+        if self._world_size == 1:
+            return _same
+        return nn.DistributedGradReducer(parameters, mean=True, degree=self._world_size)
+
     @contextmanager
     def _behaving(self, training: bool) -> Iterator[None]:
         self._model.set_train(training)
@@ -252,6 +336,10 @@ class Session:
         yield
         for name, parameter in self._untrained.items():
             parameter.copy_(Tensor(before[name]))
+
+
+def _same(gradients):
+    return gradients
 
 
 def _named_parameters(model: nn.Cell) -> dict[str, Parameter]:

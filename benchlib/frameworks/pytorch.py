@@ -6,28 +6,35 @@ on an accelerator yet; until it has, rely on the CPU's figures only.
 Graph mode is ``torch.compile(dynamic=False)`` of forward and loss together (an operator: of its module); the
 optimizer's step stays outside. Evaluation, and a training model's ``outputs``, run the model's own code: they are off
 the clock, and compiling them too would cost every process another 15 seconds or more.
+
+Mixed precision is ``torch.autocast`` of forward and loss; with fp16 the loss is scaled by ``torch.amp.GradScaler``.
 """
 
 from __future__ import annotations
 
 import copy
 import importlib
+import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import MappingProxyType, ModuleType
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, distributed
+from torch.nn.parallel import DistributedDataParallel
 
 from benchlib.errors import BenchlibError, unknown
-from benchlib.frameworks import check_weights
+from benchlib.frameworks import GRADIENT_SCALE, check_weights
 from benchlib.workloads import Values, Workload
 
 PACKAGE = "torch"
 DEVICES = ("cpu", "cuda", "npu")
+PRECISIONS = ("fp32", "bf16", "fp16")
+LAUNCHER = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node={world_size}", "--max-restarts=0")
 
+_AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _MIB = 2**20
 
 
@@ -37,14 +44,30 @@ class Session:
     def __init__(
         self, device: str, mode: str, precision: str, seed: int, knobs: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        if precision != "fp32":
-            raise BenchlibError(f"precision {precision!r}: pytorch runs fp32 only so far")
+        if precision not in PRECISIONS:
+            raise BenchlibError(unknown("precision of pytorch", precision, PRECISIONS))
         self._device = _device(device)
         self._graph = mode == "graph"
+        self._autocast = _AUTOCAST.get(precision)
         self._layout = torch.contiguous_format  # of what has four dimensions
         for name, value in knobs.items():
             self._set(name, value)
         torch.manual_seed(seed)  # for dropout only: weights and batches come from files
+        self._parallel = False
+
+    def join(self, communication: bool) -> tuple[int, int]:
+        """Become one of the processes that torchrun has started."""
+        if self._device.type != "cpu":
+            torch.accelerator.set_device_index(int(os.environ["LOCAL_RANK"]))
+        distributed.init_process_group(distributed.get_default_backend_for_device(self._device))
+        self._parallel = communication
+        return distributed.get_rank(), distributed.get_world_size()
+
+    def agree(self, value: float) -> float:
+        """The mean of what the processes give."""
+        mine = torch.tensor([value], device=self._device)
+        distributed.all_reduce(mine)
+        return float(mine) / distributed.get_world_size()
 
     def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
         """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for PyTorch."""
@@ -60,16 +83,23 @@ class Session:
         found = {name: tensor.shape for name, tensor in (self._trained | self._untrained).items()}
         check_weights(f"{workload.name} in pytorch", self._shapes, found)
         if self._trains:
+            network = DistributedDataParallel(self._model) if self._parallel else self._model
 
             def loss(batch: tuple[Tensor, ...]) -> Tensor:
-                return module.loss(self._model, batch)
+                with self._mixed():
+                    return module.loss(network, batch)
 
             self._loss = torch.compile(loss, dynamic=False) if self._graph else loss
             self._optimizer = module.optimizer(self._model, values, learning_rate)
             self._start = copy.deepcopy(self._optimizer.state_dict())
             self._clip = values.get("clip")
         else:
-            self._operator = torch.compile(self._model, dynamic=False) if self._graph else self._model
+
+            def operator(inputs: Tensor) -> Tensor:
+                with self._mixed():
+                    return self._model(inputs)
+
+            self._operator = torch.compile(operator, dynamic=False) if self._graph else operator
             self._backward = values["passes"] == "forward+backward"
 
     def load(self, weights: dict[str, np.ndarray]) -> None:
@@ -80,6 +110,7 @@ class Session:
                 tensor.copy_(torch.tensor(weights[name]))
         if self._trains:
             self._optimizer.load_state_dict(self._start)
+            self._scaler = torch.amp.GradScaler(self._device.type, enabled=self._autocast is torch.float16)
             schedule = getattr(self._module, "schedule", None)
             self._schedule = schedule(self._optimizer, self._values) if schedule else None
 
@@ -101,10 +132,12 @@ class Session:
         if self._trains:
             self._optimizer.zero_grad(set_to_none=True)
             loss = self._loss(batch)
-            loss.backward()
+            self._scaler.scale(loss).backward()
             if self._clip is not None:
+                self._scaler.unscale_(self._optimizer)
                 torch.nn.utils.clip_grad_norm_(self._model.parameters(), self._clip)
-            self._optimizer.step()
+            self._scaler.step(self._optimizer)
+            self._scaler.update()
             if self._schedule:
                 self._schedule.step()
             return loss.detach()
@@ -118,13 +151,25 @@ class Session:
         if self._device.type != "cpu":
             torch.accelerator.synchronize()
 
+    def mark(self) -> torch.Event | None:
+        """An event in the device's queue; None on the CPU."""
+        if self._device.type == "cpu":
+            return None
+        event = torch.Event(device=self._device, enable_timing=True)
+        event.record()
+        return event
+
+    def elapsed_s(self, start: torch.Event, end: torch.Event) -> float:
+        """Seconds between two marks, by the device's clock."""
+        return start.elapsed_time(end) / 1000
+
     def outputs(self, batch: tuple[Tensor, ...], training: bool) -> tuple[np.ndarray, ...]:
         """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
         if not self._trains and training:
             with self._untrained_kept():
                 return (self.to_numpy(self.step(batch)),)  # an operator's step is its output: this is what is measured
         with self._untrained_kept(), self._behaving(training):
-            with torch.no_grad():
+            with torch.no_grad(), self._mixed():
                 found = self._model(*batch[: -self._targets])
             return tuple(map(self.to_numpy, found if isinstance(found, tuple) else (found,)))
 
@@ -132,24 +177,25 @@ class Session:
         """What the model predicts for a batch's inputs, in evaluation behaviour."""
         if not hasattr(self._module, "predict"):
             return self.outputs(batch, training=False)[0].argmax(axis=-1)
-        with self._behaving(training=False), torch.no_grad():
+        with self._behaving(training=False), torch.no_grad(), self._mixed():
             return self._module.predict(self._model, batch[: -self._targets]).cpu().numpy()
 
     def gradients(self, batch: tuple[Tensor, ...]) -> dict[str, np.ndarray]:
         """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
         with self._untrained_kept():
             if self._trains:
-                names, gradients = (
-                    [*self._trained],
-                    torch.autograd.grad(self._loss(batch), list(self._trained.values())),
-                )
+                self._optimizer.zero_grad(set_to_none=True)
+                scale = GRADIENT_SCALE if self._autocast is torch.float16 else 1.0
+                (self._loss(batch) * scale).backward()  # not autograd.grad, which DDP does not see
+                names = [*self._trained]
+                gradients = [weight.grad / scale for weight in self._trained.values()]
             else:
                 names, gradients = ["input", *self._trained], self._output_and_gradients(batch)[1]
             return {name: self.to_numpy(gradient) for name, gradient in zip(names, gradients, strict=True)}
 
     def to_numpy(self, value: Tensor) -> np.ndarray:
         """A tensor, such as what :meth:`step` returned, as a float32 copy."""
-        return value.detach().cpu().numpy().astype(np.float32, copy=True)
+        return value.detach().float().cpu().numpy().copy()  # numpy has no bf16
 
     def settings(self) -> dict[str, str | int | float | bool]:
         """Threads, instruction set and floating-point settings in force, read back from PyTorch."""
@@ -163,6 +209,9 @@ class Session:
         }
         if kernels := [weight for weight in self._trained.values() if weight.dim() == 4]:
             settings["channels_last"] = all(one.is_contiguous(memory_format=torch.channels_last) for one in kernels)
+        if self._autocast is not None:
+            settings["autocast"] = str(self._autocast).removeprefix("torch.")
+            settings["loss_scale"] = self._scaler.get_scale() if self._trains else 1.0
         if self._device.type != "cpu":
             settings["device_name"] = torch.get_device_module(self._device).get_device_name(self._device)
         if self._device.type == "cuda":
@@ -212,8 +261,11 @@ class Session:
     def _output_and_gradients(self, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
         inputs, gradient = batch
         output = self._operator(inputs)
-        gradients = torch.autograd.grad(output, [inputs, *self._trained.values()], gradient)
+        gradients = torch.autograd.grad(output, [inputs, *self._trained.values()], gradient.to(output.dtype))
         return output.detach(), gradients
+
+    def _mixed(self) -> AbstractContextManager:
+        return torch.autocast(self._device.type, self._autocast) if self._autocast else nullcontext()
 
     @contextmanager
     def _behaving(self, training: bool) -> Iterator[None]:

@@ -19,7 +19,7 @@ from benchlib.measure import steady
 from benchlib.measure.planner import Paired, Plan, plan
 from benchlib.measure.statistics import Interval, geometric_interval, rounds_of, within_rounds
 from benchlib.measure.steady import SLOWING, STEADY
-from benchlib.results import ATTEMPTS, Block, Measurement, identity
+from benchlib.results import ATTEMPTS, Block, Measurement, Sample, identity
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
 SLOWS_DOWN = "slows down"
@@ -69,6 +69,15 @@ class Comparison:
         ]
         return geometric_interval([value for value in logs if math.isfinite(value)])
 
+    def between(self, one: Condition, other: Condition) -> Interval:
+        """Throughput of ``other`` over that of ``one``, with its 95 % interval over processes. Says nothing of
+        equivalence.
+        """
+        roles = ["baseline" if condition == self.baseline else "condition" for condition in (one, other)]
+        ones = {m.file: _seconds_by_round(m) for m in self._of(one, roles[0])}
+        logs = [within_rounds(ones[m.file], _seconds_by_round(m)) for m in self._of(other, roles[1]) if m.file in ones]
+        return geometric_interval([value for value in logs if math.isfinite(value)])
+
     def ratios(self) -> pd.DataFrame:
         """A row per condition but the baseline, and the control's: ratio to the baseline, low, high, processes,
         verdict.
@@ -107,8 +116,9 @@ class Comparison:
         (2**20 bytes): ``memory_mib`` the process's peak resident set, ``memory_steady_mib`` that after the last step,
         ``memory_private_mib`` what of it is no mapped file, ``memory_import_mib`` that after importing the framework,
         ``memory_children_mib`` that of the processes that it started (compilers), after the last step.
-        ``gpu_percent`` is of the whole device and ``gpu_memory_mib`` what the worker's process holds of it, from the
-        driver; ``device_peak_mib`` the most that the framework's allocator gave out; nan where nobody tells.
+        What begins with ``accelerator`` is from the driver (see ``accelerators.Reading``; ``_throttled`` the share of
+        the time), ``joules_per_sample`` follows from its power; ``device_peak_mib`` is the most that the framework's
+        allocator gave out; nan where nobody tells.
         ``idle_cores`` are the cores that the other workers, who should sleep, used meanwhile, beside the process where
         it was worst; ``parent_cores`` those that this process used, which asks, waits and samples.
         """
@@ -202,8 +212,8 @@ class Comparison:
             "memory_private_mib": _mean(good, lambda m: m.memory["private"]),
             "memory_import_mib": _mean(good, lambda m: m.memory["after_import"]),
             "memory_children_mib": _mean(good, lambda m: m.memory["children"]),
-            "gpu_percent": _mean_traced(good, "gpu_percent"),
-            "gpu_memory_mib": _mean_traced(good, "gpu_memory_mib"),
+            **{name: _mean_traced(good, name) for name in Sample.model_fields if name.startswith("accelerator")},
+            "joules_per_sample": _mean_traced(good, "accelerator_power_w") * seconds.estimate,
             "device_peak_mib": _mean(good, lambda m: m.memory.get("device_peak", math.nan)),
             "first_step_s": _mean(good, lambda m: m.first_step_s),
             "warm_up_s": _mean(good, lambda m: m.warm_up_s),

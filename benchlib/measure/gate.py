@@ -45,20 +45,22 @@ def gated(condition: Condition) -> Condition:
     workload = workloads.load(condition.workload)
     return condition.but(
         hyperparameters={**condition.hyperparameters, **workload.gate.hyperparameters},
-        batch_size=workload.gate.batch_size or min(condition.batch_size, BATCH_SIZE),
+        batch_size=workload.gate.batch_size or min(condition.batch_size, max(BATCH_SIZE, 2 * condition.world_size)),
         learning_rate=workload.gate.learning_rate or workload.learning_rate,
-        threads=None,
+        threads=condition.threads if condition.world_size > 1 else None,
+        communication=True,
         without=[],
     )
 
 
 def reference(condition: Condition) -> Condition:
     """What a gated condition is compared with: PyTorch (a workload without it: its first framework), eager, on the
-    CPU, in the default lane.
+    CPU, in the default lane, in one process, which gets the whole batch.
     """
     offered = workloads.load(condition.workload).frameworks()
     framework = "pytorch" if "pytorch" in offered else offered[0]
-    return condition.but(framework=framework, mode="eager", device="cpu", lane="default", precision="fp32")
+    alone = {"world_size": 1, "threads": None, "communication": True}
+    return condition.but(framework=framework, mode="eager", device="cpu", lane="default", precision="fp32", **alone)
 
 
 def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> dict[str, dict[str, np.ndarray] | str]:
@@ -69,7 +71,16 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> dic
     references = {reference(condition): None for condition in conditions}
     for condition in [*references, *(one for one in conditions if one not in references)]:
         alike.setdefault(
-            (condition.framework, condition.mode, condition.precision, condition.device, condition.lane), []
+            (
+                condition.framework,
+                condition.mode,
+                condition.precision,
+                condition.device,
+                condition.lane,
+                condition.world_size,
+                condition.threads,
+            ),
+            [],
         ).append(condition)
     found: dict[str, dict[str, np.ndarray] | str] = {}
     for group in alike.values():
@@ -115,15 +126,35 @@ def _of_condition(
     found: dict[str, np.ndarray] = {}
     for trial in itertools.count():
         answer = worker.ask("check", steps=STEPS, trial=trial, file=str(file))
-        with np.load(file) as arrays:
-            found |= dict(arrays)
+        found |= _read(file, job.condition.world_size)
         made = trial + 1
         if made >= min(most, answer["trials"]) or (made >= LEAST_TRIALS and _agree(job.condition, found, expected)):
             return found
+
+
+def _read(file: Path, world_size: int) -> dict[str, np.ndarray]:
+    """What was computed; by a group: the outputs of all parts of the batch, the mean of their losses, and gradients and
+    state of the first process, which must be those of the whole batch.
+    """
+    if world_size == 1:
+        with np.load(file) as arrays:
+            return dict(arrays)
+    parts = []
+    for rank in range(world_size):
+        with np.load(f"{file}.{rank}.npz") as arrays:
+            parts.append(dict(arrays))
+    made = dict(parts[0])
+    for name in made:
+        quantity = name.partition("/")[2].partition(":")[0]
+        if quantity in {"outputs", "evaluation outputs", "predictions"}:
+            made[name] = np.concatenate([part[name] for part in parts])
+        elif quantity == "losses":
+            made[name] = np.mean([part[name] for part in parts], axis=0)
+    return made
 
 
 def _agree(condition: Condition, found: dict[str, np.ndarray], expected: dict[str, np.ndarray] | str | None) -> bool:
     """Has all that the certificate will ask for been seen? A reference that failed will not be agreed with."""
     if expected is None or isinstance(expected, str):
         return expected is not None
-    return all(check.ok for check in equivalence.compare(found, expected, equivalence.tolerances(condition.device)))
+    return all(check.ok for check in equivalence.compare(found, expected, equivalence.tolerances(condition)))

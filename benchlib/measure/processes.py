@@ -24,7 +24,7 @@ import psutil
 
 from benchlib import knobs
 from benchlib.condition import Condition
-from benchlib.measure import machine
+from benchlib.measure import group, machine
 from benchlib.measure.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
 
 PATIENCE_S = 900.0
@@ -40,8 +40,9 @@ class WorkerFailed(Exception):
 
 
 class WorkerProcess:
-    """One fresh process for one condition. Construction returns at once; :meth:`opened` waits until it has imported
-    its framework. ``extra`` are environment variables beside the condition's knobs, for what is not timed.
+    """One fresh process for one condition; a group of them, if it is data-parallel. Construction returns at once;
+    :meth:`opened` waits until it has imported its framework. ``extra`` are environment variables beside the condition's
+    knobs, for what is not timed.
     """
 
     def __init__(
@@ -56,21 +57,18 @@ class WorkerProcess:
         self._ended = False
         self.scratch = Path(tempfile.mkdtemp(prefix="benchlib-worker-"))
         self.log = self.scratch / "printed.txt"
-        ours, theirs = socket.socketpair()
         package_root = str(machine.PACKAGE.parent)
         environment = {
             **knobs.environment(condition, self.scratch),
             "PYTHONPATH": os.pathsep.join([package_root, *filter(None, [os.environ.get("PYTHONPATH")])]),
             **extra,
         }
+        self._group = condition.world_size > 1
         try:
-            self.process = self._started(environment, theirs)
+            self._start_group(environment) if self._group else self._start_one(environment)
         except OSError:
             shutil.rmtree(self.scratch, ignore_errors=True)
             raise
-        theirs.close()
-        self.channel = Channel(ours)
-        self.cpu = psutil.Process(self.process.pid)
         self.held = False
         self.restless = False  # has been seen at work when it was another's turn
         self.unasked_s, self.watched_s = 0.0, 0.0  # CPU time of such work, of the time in which there should be none
@@ -119,7 +117,11 @@ class WorkerProcess:
         return total
 
     def hold(self) -> None:
-        """Stop the process and its children until it is asked again: for one that works without being asked."""
+        """Stop the process and its children until it is asked again: for one that works without being asked. A group is
+        left alone: its processes would miss each other's signs of life.
+        """
+        if self._group:
+            return
         self.held = True
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGSTOP)
@@ -155,13 +157,22 @@ class WorkerProcess:
                 "precision": condition.precision,
                 "seed": seed,
                 "cpus": condition.threads,
+                "world_size": condition.world_size,
+                "communication": condition.communication,
                 "knobs": knobs.for_session(condition),
             }
         )
 
-    def _started(self, environment: Mapping[str, str], theirs: socket.socket) -> subprocess.Popen:
+    def _start_group(self, environment: Mapping[str, str]) -> None:
+        self.channel = group.GroupChannel(self.scratch, self.condition.world_size, lambda: self.process.poll())
         with self.log.open("wb") as log:
-            return subprocess.Popen(
+            self.process = group.launch(self.condition, self.scratch, environment, log)
+        self.cpu = group.GroupUsage(psutil.Process(self.process.pid), self.channel)
+
+    def _start_one(self, environment: Mapping[str, str]) -> None:
+        ours, theirs = socket.socketpair()
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
                 [
                     machine.interpreter(self.condition.framework),
                     "-m",
@@ -177,6 +188,9 @@ class WorkerProcess:
                 stderr=log,
                 start_new_session=True,  # Ctrl-C reaches the parent only, which can end the worker's children too
             )
+        theirs.close()
+        self.channel = Channel(ours)
+        self.cpu = psutil.Process(self.process.pid)
 
     def _request(self, message: dict[str, Any]) -> None:
         try:
@@ -187,8 +201,9 @@ class WorkerProcess:
     def _answer(self, do: str, tick: Callable[[], None] | None = None) -> dict[str, Any]:
         try:
             answer = self.channel.receive(self.patience_s, tick)
-        except ChannelClosed:
-            raise self.failed(f"died in {do!r}") from None
+        except ChannelClosed as error:
+            who = f" ({error})" if self._group else ""
+            raise self.failed(f"died in {do!r}{who}") from None
         except ChannelSilent:
             raise self.failed(f"hung in {do!r}: silent for {self.patience_s:g} s") from None
         except ChannelGarbage as error:
@@ -209,6 +224,8 @@ class WorkerProcess:
         if self.process.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(timeout=0.2)  # one that died by itself: keep its own exit code
+        if self._group:
+            group.kill(self.process)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -117,6 +117,11 @@ def checked(block: Block, window_s: float, alone: bool) -> Block:
             f"reported impossible times: a block of {block.wall_s:.3f} s in the {window_s:.3f} s that its answer took: "
             "its clock was set, or is wrong"
         )
+    if block.device_s is not None and not 0 <= block.device_s <= block.wall_s + CLOCK_S:
+        raise WorkerFailed(
+            f"reported impossible times: a block of {block.wall_s:.3f} s by the clock and {block.device_s!r} s by the "
+            "device's events"
+        )
     if block.cpu_s > psutil.cpu_count() * (block.wall_s + 10 * CLOCK_S):
         raise WorkerFailed(
             f"reported impossible times: {block.cpu_s:.3f} s CPU in {block.wall_s:.3f} s on {psutil.cpu_count()} cores"

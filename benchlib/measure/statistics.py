@@ -67,6 +67,26 @@ def mean_interval(values: Sequence[float]) -> Interval:
     return Interval(mean, mean - half, mean + half, n)
 
 
+def ratio_of_means(above: Sequence[float], below: Sequence[float]) -> Interval:
+    """Mean of ``above`` over mean of ``below``, pairs of one process each, with Fieller's 95 % interval ("Some problems
+    in interval estimation", JRSS B 16, 1954). Both ends are nan where it has none, because the lower mean may be 0.
+    """
+    x, y = np.asarray(above, dtype=float), np.asarray(below, dtype=float)
+    n = len(x)
+    if n == 0 or y.mean() == 0:
+        return Interval(math.nan, math.nan, math.nan, n)
+    estimate = float(x.mean() / y.mean())
+    if n == 1:
+        return Interval(estimate, math.nan, math.nan, 1)
+    # The ratios r for which the mean of x - r y is within Student's interval of 0: a r^2 - 2 b r + c <= 0.
+    (xx, xy), (_, yy) = np.cov(x, y) * float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2)) ** 2 / n
+    a, b, c = y.mean() ** 2 - yy, x.mean() * y.mean() - xy, x.mean() ** 2 - xx
+    if a <= 0:
+        return Interval(estimate, math.nan, math.nan, n)
+    root = math.sqrt(max(0.0, b**2 - a * c))
+    return Interval(estimate, float((b - root) / a), float((b + root) / a), n)
+
+
 def half_width(sd: float, n: int) -> float:
     """Of Student's interval for the mean of ``n`` values with standard deviation ``sd``."""
     return float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sd / math.sqrt(n)

@@ -6,6 +6,7 @@ watched.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ import pandas as pd
 from benchlib.condition import Condition
 from benchlib.equivalence import Certificate
 from benchlib.measure.comparison import failures
+from benchlib.measure.statistics import Interval, geometric_interval, mean_interval
 from benchlib.results import Measurement, identity
 
 
@@ -44,6 +46,30 @@ class TrainingRuns:
         """
         return pd.DataFrame([row for m in self.measurements for row in _curve(m)])
 
+    def last_loss(self, condition: Condition) -> Interval:
+        """The mean loss of the last epoch that all runs have, with an interval over seeds."""
+        return mean_interval(list(self._last_losses(condition).values()))
+
+    def loss_ratio(self, condition: Condition, other: Condition) -> Interval:
+        """The last epoch's loss over that of another condition, within seeds; nan where a loss is not finite."""
+        mine, theirs = self._last_losses(condition), self._last_losses(other)
+        ratios = [mine[seed] / theirs[seed] for seed in mine.keys() & theirs.keys()]
+        return geometric_interval([math.log(one) if one > 0 else math.nan for one in ratios])
+
+    def first_epoch(self, condition: Condition, with_compilation: bool = True) -> Interval:
+        """Time of the first epoch over the geometric mean of the others', with an interval over seeds. With compilation
+        its first step takes the time of the process's first step, which was timed by itself and undone.
+        """
+        logs = []
+        for m in self._of(condition):
+            times = [epoch.wall_s for epoch in m.epochs]
+            if len(times) < 2:
+                continue
+            steps = sum(block.steps for block in m.blocks if block.epoch == m.epochs[0].epoch)
+            first = m.first_step_s + times[0] * (1 - 1 / steps) if with_compilation else times[0]
+            logs.append(math.log(first) - float(np.mean(np.log(times[1:]))))
+        return geometric_interval(logs)
+
     def failures(self) -> pd.DataFrame:
         """A row per run that failed; workers of the gate included."""
         return failures(self.measurements, self.certificates.values())
@@ -51,6 +77,14 @@ class TrainingRuns:
     def files(self) -> list[str]:
         """Keys of the files that the measurements lie in."""
         return sorted({m.file for m in self.measurements})
+
+    def _of(self, condition: Condition) -> list[Measurement]:
+        return [m for m in self.measurements if m.condition == condition]
+
+    def _last_losses(self, condition: Condition) -> dict[int, float]:
+        """By seed, of the runs that got so far."""
+        last = self.epochs - 1
+        return {m.seed: m.epochs[last].loss for m in self._of(condition) if len(m.epochs) > last}
 
     def _run(self, m: Measurement) -> dict[str, Any]:
         seconds = np.cumsum([epoch.wall_s for epoch in m.epochs])

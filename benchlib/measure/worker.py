@@ -8,8 +8,9 @@ Requests (``do``) and answers:
 
 ========== ======================================== ============================================================
 open       framework, device, mode, precision, seed, versions, rss_mib after import
-           cpus (bind to so many cores), knobs
-           (for the session to set)
+           cpus (bind to so many cores), world_size,
+           communication (of a group),
+           knobs (for the session to set)
 build      workload, values, batch_size, data, ...  parameters, hashes of weights (read back), data and order
 first_step                                          wall_s of the first step, compilation included; settings now
 warm_up    limit_s                                  step times, steps, seconds, verdict (see ``steady``)
@@ -17,7 +18,8 @@ block      steps                                    a timed block
 reset                                               the initial weights again, and a fresh optimizer
 epoch      number, block_steps                      a message a block, then the mean loss
 predict    file                                     predictions of the test data, written to ``file``
-check      steps, trial, file                       outputs, gradients, losses, final state, written to ``file``;
+check      steps, trial, file                       outputs, gradients, losses, final state, written to ``file``
+                                                    (of a group: to one each, see ``benchlib.measure.gate``);
                                                     how many trials there can be
 planted    seconds, takes                           durations of the same work, by the timer and known otherwise
 memory                                              peak and present resident memory, device memory
@@ -56,8 +58,8 @@ DISTINCT_BATCHES = 8  # cycled through in blocks: enough that no step sees what 
 class Worker:
     """Answers requests; one per process."""
 
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
+    def __init__(self, channel: Channel, rank: int = 0) -> None:
+        self.channel, self.rank = channel, rank  # of a data-parallel group; 0 where there is none
 
     def serve(self) -> None:
         """Answer requests until the parent closes the channel or says ``end``."""
@@ -77,13 +79,19 @@ class Worker:
         precision: str,
         seed: int,
         cpus: int | None,
+        world_size: int,
+        communication: bool,
         knobs: dict[str, str],
     ) -> dict[str, Any]:
         if cpus is not None:
-            os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cpus])
+            first = cpus * self.rank
+            os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[first : first + cpus])
         self.framework = framework
         session_class = frameworks.session_class(framework)
         self.session = session_class(device, mode, precision, seed, knobs)
+        self.world_size = world_size
+        if world_size > 1 and self.session.join(communication) != (self.rank, world_size):
+            raise RuntimeError(f"this is process {self.rank} of {world_size}, but {framework} does not say so")
         return {
             "versions": session_class.versions(),
             "rss_mib": _status_mib("VmRSS"),
@@ -101,8 +109,9 @@ class Worker:
     ) -> dict[str, Any]:
         self.workload = workloads.load(workload)
         module = importlib.import_module(f"benchlib.workloads.{workload}.{self.framework}")
-        self.batches = Batches(Path(data), batch_size, seed, self.workload.fields)
-        self.batch_size = batch_size
+        part = (self.rank, self.world_size)
+        self.batches = Batches(Path(data), batch_size, seed, self.workload.fields, part)
+        self.batch_size = batch_size // self.world_size
         self.initial = {name: np.array(array) for name, array in files.arrays(Path(weights)).items()}
         self.session.build(self.workload, module, values, learning_rate)
         self.session.load(self.initial)
@@ -125,7 +134,12 @@ class Worker:
         return {"wall_s": wall_s, "settings": self.session.settings()}  # some thread pools begin with the first step
 
     def do_warm_up(self, limit_s: float) -> dict[str, Any]:
-        return asdict(steady.warm_up(lambda steps: self._timed(steps)["wall_s"], limit_s))
+        return asdict(steady.warm_up(self._agreed, limit_s))
+
+    def _agreed(self, steps: int) -> float:
+        """Seconds of so many steps; the same for all processes of a group, or they would not go on together."""
+        seconds = self._timed(steps)["wall_s"]
+        return self.session.agree(seconds) if self.world_size > 1 else seconds
 
     def do_block(self, steps: int) -> dict[str, Any]:
         return self._timed(steps)
@@ -156,6 +170,7 @@ class Worker:
         """What the equivalence gate compares, for this session's model: see ``benchlib.measure.check``."""
         from benchlib.measure import check  # here, so that a change to the gate leaves what was measured valid
 
+        file = f"{file}.{self.rank}.npz" if self.world_size > 1 else file
         np.savez(file, **check.computed(self.session, self.workload, self.initial, self.ready, steps, trial))
         return {"trials": len(self.ready)}
 
@@ -197,18 +212,26 @@ class Worker:
         Also returns the steps' losses; an operator's outputs are as large as its inputs, and are let go at once.
         """
         step = self.session.step
+        if self.world_size > 1:
+            self.session.agree(
+                0.0
+            )  # so that all begin together: who began first would wait for the others on the clock
         self.session.synchronize()
         cpu = _cpu_s()
         started = time.perf_counter()
+        first = self.session.mark()
         if self.workload.kind == "operator":
             results = []
             for batch in batches:
                 step(batch)
         else:
             results = [step(batch) for batch in batches]
+        last = self.session.mark()
         self.session.synchronize()
         wall = time.perf_counter() - started
         block = {"started_s": started, "wall_s": wall, "cpu_s": _cpu_s() - cpu, "steps": len(batches)}
+        if first is not None:
+            block["device_s"] = self.session.elapsed_s(first, last)
         return {**block, "samples": len(batches) * self.batch_size}, results
 
 

@@ -13,6 +13,8 @@ from benchlib.measure.channel import Channel
 
 PACKAGE = "numpy"
 DEVICES = ("cpu",)
+PRECISIONS = ("fp32",)
+LAUNCHER = ("-m", "toy_launcher", "{world_size}")
 
 
 def _spin():
@@ -33,6 +35,29 @@ class Session:
 
     def __init__(self, device, mode, precision, seed, knobs):
         print("toy framework: a line on standard output")
+
+    rank, world_size, reductions = 0, 1, 0
+
+    def join(self, communication):
+        self.rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        self.together, self.world_size = size, size if communication else 1
+        return self.rank, size
+
+    def agree(self, value):
+        return float(self._mean({"value": np.array(value)}, self.together)["value"])
+
+    def _mean(self, arrays, size):
+        """Over the processes, which share their working directory."""
+        if size == 1:
+            return arrays
+        self.reductions += 1
+        np.savez(f"mine.{self.rank}.npz", **arrays)
+        os.replace(f"mine.{self.rank}.npz", f"{self.reductions}.{self.rank}.npz")
+        names = [f"{self.reductions}.{rank}.npz" for rank in range(size)]
+        while not all(map(os.path.exists, names)):
+            time.sleep(0.0005)
+        given = [dict(np.load(name)) for name in names]
+        return {name: np.mean([one[name] for one in given], axis=0) for name in arrays}
 
     def build(self, workload, module, values, learning_rate):
         self.values, self.rate = values, learning_rate
@@ -60,7 +85,7 @@ class Session:
     def gradients(self, batch):
         d = self._probabilities(batch)
         d[np.arange(len(d)), batch[1]] -= 1
-        return {"weight": batch[0].T @ d / len(d), "bias": d.mean(axis=0)}
+        return self._mean({"weight": batch[0].T @ d / len(d), "bias": d.mean(axis=0)}, self.world_size)
 
     def step(self, batch):
         self._misbehave()
@@ -76,6 +101,8 @@ class Session:
 
     def _misbehave(self):
         how = self.values["misbehave"]
+        if how.startswith("rank 1: "):
+            how = how.removeprefix("rank 1: ") if self.rank == 1 else ""
         if how.endswith(" in a block"):
             how = how.removesuffix(" in a block") if _asked_for_a_block() else ""
         if how == "die":
@@ -111,6 +138,9 @@ class Session:
         elif how == "negative":
             real = time.perf_counter
             time.perf_counter = lambda: -2 * real()
+
+    def mark(self):
+        return None
 
     def synchronize(self):
         pass

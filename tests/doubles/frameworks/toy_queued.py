@@ -7,6 +7,8 @@ from benchlib.frameworks import toy
 
 PACKAGE = "numpy"
 DEVICES = ("cpu",)
+PRECISIONS = ("fp32",)
+LAUNCHER = ()
 
 
 class Session(toy.Session):

@@ -4,6 +4,8 @@ from benchlib.frameworks import toy
 
 PACKAGE = "numpy"
 DEVICES = ("cpu",)
+PRECISIONS = ("fp32",)
+LAUNCHER = ()
 
 
 class Session(toy.Session):

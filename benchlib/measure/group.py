@@ -1,0 +1,216 @@
+"""A data-parallel group of processes, seen from the parent as one worker: torchrun or msrun starts them, each connects
+to the parent, gets every request and answers it.
+
+What is sent goes to each; what comes back is put together (:func:`merged`). One process that dies, fails or falls
+silent ends the group at once, and nothing of it is left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from benchlib import frameworks
+from benchlib.condition import Condition
+from benchlib.measure import machine
+from benchlib.measure.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
+
+RANK = Path(__file__).with_name("rank.py")
+
+SUMS = frozenset({"cpu_s", "samples", "rss_mib", "peak", "steady", "private"})
+LONGEST, EARLIEST = frozenset({"wall_s", "device_s"}), frozenset({"started_s"})
+EQUAL = frozenset({"steps", "parameters", "weights_sha256", "data_sha256", "order_sha256"})
+"""How answers are put together, by name; of what is not named, the first process's counts."""
+
+
+def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
+    """One answer of several: CPU time, samples and memory are summed, a block is as long as the longest, and what must
+    be equal is a ChannelGarbage if it is not.
+    """
+    made = dict(answers[0])
+    for name, value in made.items():
+        values = [answer.get(name) for answer in answers]
+        if name in LONGEST:
+            made[name] = max(values)
+        elif name in SUMS or name.startswith("device_"):  # memory
+            made[name] = sum(values)
+        elif name in EARLIEST:
+            made[name] = min(values)
+        elif name in EQUAL and any(one != value for one in values):
+            raise ChannelGarbage(f"the processes of the group do not have the same {name}: {values}")
+        elif isinstance(value, dict) and name == "block":
+            made[name] = merged(values)
+    return made
+
+
+def launch(condition: Condition, scratch: Path, environment: Mapping[str, str], log: Any) -> subprocess.Popen:
+    """Start the group's processes by the framework's own launcher; they look for the socket in ``scratch``."""
+    python = machine.interpreter(condition.framework)
+    places = {"world_size": condition.world_size, "port": _free_port(), "scratch": scratch}
+    options = [option.format(**places) for option in frameworks.launcher(condition.framework)]
+    environment = {
+        **environment,
+        "PATH": os.pathsep.join([str(Path(python).parent), environment.get("PATH", "")]),  # msrun starts ``python``
+        "PYTHONSAFEPATH": "1",  # or modules beside the script would stand in for the standard library's
+    }
+    return subprocess.Popen(
+        [python, *options, str(RANK), str(socket_path(scratch)), condition.framework],
+        cwd=scratch,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,
+    )
+
+
+def socket_path(scratch: Path) -> Path:
+    """Where the parent listens for the group's processes."""
+    return scratch / "group"
+
+
+class GroupChannel:
+    """The parent's end of the channels to all processes of a group, with the methods of a ``Channel``."""
+
+    def __init__(self, scratch: Path, world_size: int, launcher: Callable[[], int | None]) -> None:
+        self._world_size, self._launcher = world_size, launcher
+        self._channels: dict[int, Channel] = {}
+        self._sockets: dict[int, socket.socket] = {}
+        self.pids: list[int] = []
+        self._unsent: list[dict[str, Any]] = []  # what was asked before they were there
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(socket_path(scratch)))
+        self._listener.listen(world_size)
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send to each; before they have connected it waits for that."""
+        if len(self._channels) < self._world_size:
+            self._unsent.append(message)
+            return
+        for channel in self._channels.values():
+            channel.send(message)
+
+    def receive(
+        self, patience_s: float | None = None, tick: Callable[[], None] | None = None, tick_s: float = 0.25
+    ) -> dict[str, Any]:
+        """The next answer of all; an error of one process at once, without waiting for the others."""
+        deadline = time.monotonic() + (patience_s if patience_s is not None else float("inf"))
+        if len(self._channels) < self._world_size:
+            self._connect(deadline)
+        answers: dict[int, dict[str, Any]] = {}
+        while len(answers) < self._world_size:
+            waiting = {self._sockets[rank]: rank for rank in self._channels if rank not in answers}
+            for ready in self._ready(list(waiting), deadline, tick, tick_s):
+                rank = waiting[ready]
+                try:
+                    answer = self._channels[rank].receive(max(0.1, deadline - time.monotonic()))
+                except ChannelClosed:
+                    raise ChannelClosed(f"process {rank} of {self._world_size} is gone") from None
+                if "error" in answer:
+                    return {**answer, "error": f"process {rank} of {self._world_size}: {answer['error']}"}
+                answers[rank] = answer
+        return merged([answers[rank] for rank in sorted(answers)])
+
+    def close(self) -> None:
+        """Close all ends."""
+        self._listener.close()
+        for channel in self._channels.values():
+            channel.close()
+
+    def _connect(self, deadline: float) -> None:
+        """Wait until every process has connected and said its number; then send what has waited for that."""
+        while len(self._channels) < self._world_size:
+            if self._launcher() is not None:
+                raise ChannelClosed("the launcher ended before all processes had started")
+            if not self._ready([self._listener], min(deadline, time.monotonic() + 0.5), None, 0.5, patient=True):
+                if time.monotonic() >= deadline:
+                    raise ChannelSilent(f"{len(self._channels)} of {self._world_size} processes came")
+                continue
+            end, _ = self._listener.accept()
+            channel = Channel(end)
+            hello = channel.receive(max(0.1, deadline - time.monotonic()))
+            self._channels[hello["rank"]], self._sockets[hello["rank"]] = channel, end
+            self.pids.append(hello["pid"])
+        unsent, self._unsent = self._unsent, []
+        for message in unsent:
+            self.send(message)
+
+    def _ready(
+        self,
+        sockets: list[socket.socket],
+        deadline: float,
+        tick: Callable[[], None] | None,
+        tick_s: float,
+        patient: bool = False,
+    ) -> list[socket.socket]:
+        """Those that have something to read; calls ``tick`` while there are none."""
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                if patient:
+                    return []
+                raise ChannelSilent("no message in time")
+            found = select.select(sockets, [], [], min(left, tick_s))[0]
+            if found:
+                return found
+            if tick:
+                tick()
+
+
+@dataclass
+class GroupUsage:
+    """CPU time and memory of a launcher and its processes together, with the names that ``psutil.Process`` has."""
+
+    launcher: psutil.Process
+    channel: GroupChannel
+
+    def cpu_times(self) -> Any:
+        """User and system seconds of all."""
+        times = [process.cpu_times() for process in self._all()]
+        return _Times(sum(one.user for one in times), sum(one.system for one in times))
+
+    def memory_info(self) -> Any:
+        """Resident bytes of the ranks."""
+        return _Memory(sum(process.memory_info().rss for process in self._all()[1:]))
+
+    def children(self, recursive: bool = True) -> list[psutil.Process]:
+        """What the ranks have started."""
+        return [child for rank in self._all()[1:] for child in rank.children(recursive)]
+
+    def _all(self) -> list[psutil.Process]:
+        return [self.launcher, *(psutil.Process(pid) for pid in self.channel.pids)]
+
+
+@dataclass(frozen=True)
+class _Times:
+    user: float
+    system: float
+
+
+@dataclass(frozen=True)
+class _Memory:
+    rss: int
+
+
+def kill(launcher: subprocess.Popen) -> None:
+    """Everything that the launcher has started, which is in sessions of its own."""
+    with contextlib.suppress(psutil.Error):
+        for process in psutil.Process(launcher.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]

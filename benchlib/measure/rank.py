@@ -1,0 +1,40 @@
+"""One process of a data-parallel group: ``rank.py SOCKET FRAMEWORK``, started by the framework's launcher, which tells
+it by the environment which of them it is. It connects to the parent and serves as any worker does.
+
+Run as a script, because msrun starts scripts only; it needs numpy, one framework and the standard library.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import socket
+import sys
+
+from benchlib import frameworks
+from benchlib.measure.channel import Channel, ChannelClosed
+from benchlib.measure.worker import Worker
+
+
+def main() -> None:
+    """Say which process this is, and serve; die with the launcher."""
+    path, framework = sys.argv[1:]
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.environ.get("MS_ROLE") == "MS_SCHED":  # msrun starts its scheduler from the same script
+        frameworks.session_class(framework).schedule()
+        return
+    end = socket.socket(socket.AF_UNIX)
+    end.connect(path)
+    channel = Channel(end)
+    rank = int(os.environ.get("RANK", os.environ.get("RANK_ID", "")))  # torchrun's, or msrun's
+    channel.send({"rank": rank, "pid": os.getpid()})
+    with contextlib.suppress(ChannelClosed):
+        Worker(channel, rank).serve()
+    channel.close()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""Data-parallel groups, with a framework in numpy that misbehaves when told to; the real ones are at the end, slow."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from fixed_lab import FixedLab
+
+import benchlib.frameworks
+import benchlib.workloads
+from benchlib.condition import Condition
+from benchlib.equivalence import DIFFERENT, SAME
+from benchlib.errors import BenchlibError
+from benchlib.measure import group
+from benchlib.measure.channel import ChannelGarbage
+from benchlib.measure.comparison import MODELS_DIFFER, NOT_MEASURED
+from benchlib.measure.jobs import INITIAL_SEED, prepare_job
+from benchlib.measure.processes import WorkerFailed, WorkerProcess
+
+DOUBLES = Path(__file__).parent / "doubles"
+QUICK = {"repetitions": 2, "rounds": 3, "block_s": 0.02}
+
+
+@pytest.fixture
+def toy_framework(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(DOUBLES))
+    monkeypatch.setattr(benchlib.frameworks, "__path__", [*benchlib.frameworks.__path__, str(DOUBLES / "frameworks")])
+    monkeypatch.setattr(benchlib.workloads, "__path__", [*benchlib.workloads.__path__, str(DOUBLES / "workloads")])
+
+
+@pytest.fixture
+def lab(tmp_path):
+    return FixedLab(outputs=tmp_path / "outputs", patience_s=60)
+
+
+def toy(world_size=1, communication=True, batch_size=32, **hyperparameters):
+    together = {"world_size": world_size, "communication": communication}
+    return Condition(
+        workload="toy", framework="toy", threads=1, batch_size=batch_size, hyperparameters=hyperparameters, **together
+    )
+
+
+def ranks_alive():
+    found = []
+    for process in psutil.process_iter():
+        try:
+            command = " ".join(process.cmdline())
+            if "rank.py" in command and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(command)
+        except psutil.Error:
+            continue
+    return found
+
+
+@pytest.mark.usefixtures("toy_framework")
+class TestToy:
+    def test_a_group_is_one_row_and_trains_as_one_process_does(self, lab):
+        two, alone = toy(2), toy(2, communication=False)
+        comparison = lab.compare([toy(), two, alone], **QUICK)
+        assert not len(comparison.failures()), comparison.failures()["failure"].tolist()
+        certificates = comparison.certificates
+        assert certificates[two.key].verdict == SAME, certificates[two.key].checks
+        assert certificates[two.key].reference.world_size == 1
+        assert certificates[alone.key] == certificates[two.key], "the model is the same, whoever talks to whom"
+        measured = [m for m in comparison.measurements if m.condition == two]
+        assert len(measured) == 2
+        block, base = measured[0].blocks[-1], comparison.measurements[0].blocks[-1]
+        assert block.samples == block.steps * 32, "the whole batch"
+        assert block.cpu_s / block.steps > 1.6 * 0.002, "of both processes, who burn 2 ms each"
+        assert base.cpu_s / base.steps < 1.6 * 0.002
+        assert measured[0].memory["peak"] > 1.5 * comparison.measurements[0].memory["peak"]
+        assert not ranks_alive()
+
+    def test_gradients_that_are_not_exchanged_are_found_by_the_gate(self, lab, monkeypatch):
+        from benchlib.measure import processes
+
+        monkeypatch.setattr(
+            processes.WorkerProcess,
+            "_request",
+            lambda worker, message, send=processes.WorkerProcess._request: send(
+                worker, {**message, "communication": False} if message["do"] == "open" else message
+            ),
+        )
+        comparison = lab.compare([toy(), toy(2)], **QUICK)
+        assert comparison.certificates[toy(2).key].verdict == DIFFERENT
+        rows = comparison.ratios().set_index("role")
+        assert rows.loc["condition", "verdict"] == MODELS_DIFFER
+
+    @pytest.mark.parametrize("how", ["rank 1: die in a block", "rank 1: die", "rank 1: raise"])
+    def test_a_process_that_fails_ends_its_group_soon_and_nothing_else(self, lab, how):
+        started = time.monotonic()
+        bad = toy(2, misbehave=how)
+        comparison = lab.compare([toy(), bad, toy(burn_ms=3.0)], **QUICK)
+        assert time.monotonic() - started < 30
+        rows = comparison.ratios().set_index("label")
+        assert rows.loc[str(bad), "verdict"] == NOT_MEASURED
+        assert rows.loc[str(toy(burn_ms=3.0)), "processes"] == 2, "the others are measured"
+        failures = comparison.failures()
+        failure = failures.loc[failures["label"] == str(bad), "failure"].iloc[0]
+        said = "process 1 of 2: RuntimeError: out of toys" if "raise" in how else "process 1 of 2 is gone"
+        assert said in failure
+        assert not ranks_alive()
+
+    def test_a_launcher_that_ends_is_told(self, lab, monkeypatch):
+        monkeypatch.setattr(benchlib.frameworks, "launcher", lambda name: ("-c", "raise SystemExit('no torchrun')"))
+        comparison = lab.compare([toy(), toy(2)], **QUICK)
+        failure = comparison.failures()["failure"].iloc[0]
+        assert "the launcher ended before all processes had started" in failure
+        assert "no torchrun" in failure
+
+    def test_a_group_is_not_trained_to_a_threshold(self, lab):
+        with pytest.raises(BenchlibError, match="training runs are of one process"):
+            lab.train([toy(2)], seeds=[0], epochs=1)
+
+    def test_more_processes_than_cores_are_refused(self, lab):
+        with pytest.raises(BenchlibError, match=r"world_size 512 of 1 threads, but this machine has \d+ cores"):
+            lab.compare([toy(), toy(512, batch_size=512)], **QUICK)
+
+
+def test_what_the_processes_answer_is_put_together():
+    one = {"started_s": 2.0, "wall_s": 0.5, "cpu_s": 1.0, "samples": 16, "steps": 4, "settings": {"threads": 1}}
+    two = {"started_s": 1.9, "wall_s": 0.6, "cpu_s": 1.5, "samples": 16, "steps": 4, "settings": {"threads": 9}}
+    both = {"started_s": 1.9, "wall_s": 0.6, "cpu_s": 2.5, "samples": 32, "steps": 4, "settings": {"threads": 1}}
+    assert group.merged([one, two]) == both
+    assert group.merged([{"block": one}, {"block": two}]) == {"block": both}
+    with pytest.raises(ChannelGarbage, match=r"do not have the same steps: \[4, 5\]"):
+        group.merged([one, {**two, "steps": 5}])
+
+
+WRONG = [
+    ({"communication": False}, "one process has nobody to exchange gradients with"),
+    ({"world_size": 2}, "threads: say how many each of the 2 processes has"),
+    ({"world_size": 3, "threads": 1}, "batch_size 64: 3 processes cannot share it evenly"),
+    ({"world_size": 2, "threads": 1, "workload": "linear"}, "linear trains nothing that they could share"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), WRONG)
+def test_a_group_that_has_no_sense_is_refused(given, said):
+    with pytest.raises(BenchlibError, match=said):
+        Condition(**{"workload": "cnn", **given})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("framework", "mode"), [("pytorch", "eager"), ("pytorch", "graph"), ("mindspore", "graph")])
+def test_two_processes_have_the_gradient_of_one(lab, framework, mode):
+    two = Condition(
+        workload="cnn",
+        framework=framework,
+        mode=mode,
+        lane="tuned",
+        world_size=2,
+        threads=1,
+        batch_size=8,
+        hyperparameters={"image_size": 8},
+    )
+    certificate = lab.certify([two])[two.key]
+    assert certificate.verdict == SAME, (certificate.reason, certificate.checks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("framework", "mode"), [("pytorch", "eager"), ("mindspore", "graph")])
+def test_a_process_that_is_killed_ends_its_group_within_half_a_minute(tmp_path, framework, mode):
+    condition = Condition(workload="cnn", framework=framework, mode=mode, lane="tuned", world_size=2, threads=1)
+    job = prepare_job(condition, INITIAL_SEED, tmp_path)
+    worker = WorkerProcess(condition, INITIAL_SEED, 300)
+    try:
+        worker.opened()
+        worker.ask("build", **job.document())
+        worker.ask("first_step")
+        worker.begin("block", steps=10_000)
+        time.sleep(1)
+        os.kill(worker.channel.pids[1], signal.SIGKILL)
+        started = time.monotonic()
+        with pytest.raises(WorkerFailed, match=r"process \d of 2 is gone"):
+            worker.finish("block")
+        assert time.monotonic() - started < 30
+        assert not ranks_alive()
+    finally:
+        worker.end()
