@@ -199,14 +199,17 @@ def ratio_panel(
 def bar_panel(
     axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], x: str, xlabel: str, labels: Sequence[str]
 ) -> None:
-    """A bar for each row from the top down, with its interval and its number; ``labels`` name the rows."""
+    """A bar for each row from the top down, with its interval and its number; ``labels`` name the rows. A row without
+    a number shows its ``note``, if it has one.
+    """
     _rows(axes, labels, xlabel)
     limit = 1.5 * (frame[x].max() if frame[x].notna().any() else 1)
     if f"{x}_high" in frame:
         limit = min(max(limit, 1.5 * frame[f"{x}_high"].max()), 2 * limit)
     for place, (_, row) in enumerate(frame.iterrows()):
         if pd.isna(row[x]):
-            axes.annotate(tables.MISSING, (0, place), xytext=(4, 0), textcoords="offset points", va="center")
+            note = row.get("note") or tables.MISSING
+            axes.annotate(note, (0, place), xytext=(4, 0), textcoords="offset points", va="center")
             continue
         look, end = series[row["subject"]], row[x]
         axes.barh(place, row[x], height=0.6, color=look.color, alpha=0.35, linewidth=0)

@@ -71,7 +71,7 @@ def test_shipped_parameters_are_valid(path: Path) -> None:
     if path.parent.name == "quick":
         assert {condition.data for condition in made} <= EMBEDDED
         # Some may take a minute each; PyTorch is what equivalence checks against.
-        few = {"devices": {"pytorch"}, "instrument": {"pytorch"}, "equivalence": {"mindspore"}}
+        few = {"devices": {"pytorch"}, "instrument": {"pytorch"}, "equivalence": {"mindspore"}, "scaling": {"pytorch"}}
         compared = few.get(path.stem, compared)
     assert {condition.framework for condition in made} == compared
 
@@ -679,6 +679,7 @@ def test_notebooks_run_and_the_report_gathers_them(run_notebook: Any, tmp_path: 
     assert "the worker died" in page
     shown_figures = {name: len(report.summaries[name]["figures"]) / 3 for name in report.summaries}
     of_each = {"devices": 1, "batch_size": 3, "learning_rate": 2, "frameworks": 3, "inference": 2, "equivalence": 1}
+    of_each |= {"modes": 3, "scaling": 1}
     assert shown_figures == of_each, "the instrument and the operators have not run"
     assert page.count("<img") == sum(of_each.values())
     assert "ONEDNN_MAX_CPU_ISA" in page
@@ -772,7 +773,7 @@ def test_a_driver_that_tells_half_is_drawn_all_the_same(tmp_path: Path) -> None:
     values = {**quick("batch_size"), "subjects": quick("batch_size")["subjects"][:1]}
     result = batch_size.measure(batch_size.Parameters(**values), SyntheticLab(tmp_path))
     for m in result.comparisons[0].measurements:
-        m.trace = [sample.model_copy(update={"gpu_percent": 50.0}) for sample in m.trace]
+        m.trace = [sample.model_copy(update={"accelerator_percent": 50.0}) for sample in m.trace]
     axes = result.draw()["indicators"][1].axes
-    assert "GPU (%)" in [one.get_ylabel() for one in axes]
+    assert "accelerator (%)" in [one.get_ylabel() for one in axes]
     assert len(axes) == 6

@@ -59,7 +59,7 @@ def frame() -> pd.DataFrame:
             "threads": [None, 1],
             "channels": [16, None],
             "image_size": 8,
-            "gpu_percent": [math.nan, math.nan],
+            "accelerator_percent": [math.nan, math.nan],
             "processes": 5,
             "ratio": [0.5, math.nan],
             "ratio_low": [0.49, math.nan],

@@ -29,6 +29,8 @@ NOTEBOOKS = (
     "operators",
     "frameworks",
     "inference",
+    "modes",
+    "scaling",
     "equivalence",
     "instrument",
     "report",

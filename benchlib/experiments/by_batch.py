@@ -119,10 +119,10 @@ class ByBatch(Result):
             "cpu_percent": ("CPU (% of the machine)", False),
             "memory_mib": ("peak memory (MiB)", False),
             "peak_share_percent": ("share of the machine's peak (%)", False),
-            "gpu_percent": ("GPU (%)", False),
-            "gpu_memory_mib": ("GPU memory of the process (MiB)", False),
+            "accelerator_percent": ("accelerator (%)", False),
+            "accelerator_memory_mib": ("accelerator memory (MiB)", False),
         }
-        shown = {name: how for name, how in shown.items() if "gpu" not in name or frame[name].notna().any()}
+        shown = {name: how for name, how in shown.items() if "accelerator" not in name or frame[name].notna().any()}
         figure, panels = figures.panels(-(-len(shown) // 2), 2, height=2.0)
         for axes, (name, (label, log)) in zip(panels, shown.items(), strict=False):
             figures.line_panel(axes, frame, looks, "batch_size", name, "batch size", label, log_y=log)

@@ -19,9 +19,11 @@ INDICATORS = {
     "steps_per_second": "training steps per second",
     "cpu_percent": "CPU (% of the machine)",
     "memory_mib": "peak memory (MiB)",
-    "gpu_percent": "GPU (%)",
-    "gpu_memory_mib": "GPU memory, driver (MiB)",
-    "device_peak_mib": "GPU memory, framework (MiB)",
+    "accelerator_percent": "accelerator (%)",
+    "accelerator_memory_mib": "its memory, driver (MiB)",
+    "device_peak_mib": "its memory, framework (MiB)",
+    "accelerator_power_w": "its power (W)",
+    "joules_per_sample": "energy (J/sample)",
 }
 """What the experiment shows of each condition, with units."""
 
@@ -96,7 +98,7 @@ class Devices(Result):
         shown = {
             name: label
             for name, label in INDICATORS.items()
-            if name[:3] not in {"gpu", "dev"} or frame[name].notna().any()
+            if name[:3] not in {"acc", "dev", "jou"} or frame[name].notna().any()
         }
         looks = figures.looks(frame["subject"])
         columns = min(len(shown), 3)

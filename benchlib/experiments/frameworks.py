@@ -24,6 +24,7 @@ from benchlib.experiments.result import (
     processes,
     ratio_text,
     ratios,
+    subject_of,
     throughputs,
     with_subject,
 )
@@ -234,17 +235,18 @@ class Frameworks(Result):
         return frame.drop(columns=[name for name in every if name in frame])
 
     def _learned(self, task: Task, runs: TrainingRuns) -> pd.DataFrame:
-        rows, baseline = [], None
-        for subject, of_subject in with_subject(runs.runs()).groupby("subject", sort=False):
+        rows, baseline, every = [], None, runs.runs()
+        for condition in runs.conditions:
+            of_subject = every[every["label"] == str(condition)]
             epoch_s = of_subject.set_index("seed")["epoch_s"].dropna()
             baseline = epoch_s if baseline is None else baseline
             epochs = _times_as_fast(epoch_s, baseline)
-            compiled, alone = (_first_epoch(runs, of_subject, with_compilation) for with_compilation in (True, False))
+            compiled, alone = (runs.first_epoch(condition, with_compilation) for with_compilation in (True, False))
             reached = of_subject["reached"]
             rows.append(
                 {
                     "task": str(task),
-                    "subject": subject,
+                    "subject": subject_of(condition),
                     "threshold": _threshold(task),
                     "reached": f"{int(reached.sum())} of {len(of_subject)}" if task.threshold is not None else None,
                     "epochs_to_threshold": median_to_threshold(of_subject, "epochs_to_threshold"),
@@ -368,23 +370,6 @@ def _survival(axes: figures.Axes, rows: pd.DataFrame, look: figures.Look) -> Non
     axes.plot(at, share, drawstyle="steps-post", color=look.color, linestyle=look.line)
     given_up = seconds[~rows["reached"].to_numpy(dtype=bool)]
     axes.plot(given_up, 100 * found.evaluate(given_up), "x", color=look.color)
-
-
-def _first_epoch(runs: TrainingRuns, of_subject: pd.DataFrame, with_compilation: bool) -> Interval:
-    """Time of the first epoch over the geometric mean of the others', with an interval over seeds. With compilation its
-    first step takes the time of the process's first step, which was timed by itself and undone.
-    """
-    curves = with_subject(runs.curves())
-    curves = curves[curves["subject"] == of_subject["subject"].iloc[0]]
-    before = of_subject.set_index("seed")["first_step_s"]
-    logs = []
-    for seed, rows in curves.groupby("seed"):
-        rows = rows.sort_values("epoch")
-        times, steps = np.diff(rows["seconds"], prepend=0.0), rows["steps"].iloc[0]
-        if len(times) > 1:
-            first = before[seed] + times[0] * (1 - 1 / steps) if with_compilation else times[0]
-            logs.append(math.log(first) - float(np.mean(np.log(times[1:]))))
-    return geometric_interval(logs)
 
 
 def _difference(metric: pd.Series, baseline: pd.Series) -> Interval:

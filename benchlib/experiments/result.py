@@ -20,6 +20,7 @@ from benchlib.data.prepare import prepare
 from benchlib.equivalence import SAME
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.comparison import MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, Comparison
+from benchlib.measure.comparison import failures as failures_of
 from benchlib.measure.planner import PRECISION
 from benchlib.measure.training import TrainingRuns
 
@@ -71,7 +72,8 @@ class Result(ABC):
 
     def failures(self) -> pd.DataFrame:
         """What failed, a row a process."""
-        return pd.concat([measured.failures() for measured in self.measured], ignore_index=True)
+        failed = [measured.failures() for measured in self.measured]
+        return pd.concat(failed or [failures_of([], [])], ignore_index=True)
 
     def show_findings(self) -> HTML:
         """The findings, and what a reader has to know besides, as a list."""
@@ -86,7 +88,10 @@ class Result(ABC):
 
     def show_table(self, name: str) -> HTML:
         """A table with its caption, rounded to what is known."""
-        caption, frame = self.tables()[name]
+        made = self.tables()
+        if name not in made:
+            return tables.bullets([f"No table of {name}: there is nothing to show."])
+        caption, frame = made[name]
         return tables.html(frame, caption)
 
     def show_failures(self) -> HTML:
@@ -107,13 +112,14 @@ class Result(ABC):
         conditions = [condition for measured in self.measured for condition in measured.conditions]
         certificates = [each for measured in self.measured for each in measured.certificates.values()]
         failed = self.failures()
+        in_report = [f"{self.notebook}_{name}" for name in self.in_report]
         return {
             "title": self.title,
             "findings": [*self.findings(), *self.warnings()],
             "notes": self.notes,
             **paths,
             "captions": captions,
-            "in_report": [f"tables/{self.notebook}_{name}.csv" for name in self.in_report],
+            "in_report": [path for name in in_report for path in paths["tables"] if Path(path).stem == name],
             "failures": len(failed),
             "again": int(failed["again"].sum()),
             "failed": failed.astype(str).to_dict("records"),
@@ -136,13 +142,15 @@ def show_failed(frame: pd.DataFrame) -> HTML:
 
 
 def subject_of(condition: Condition) -> str:
-    """Framework, mode and lane of a condition, as every row and legend shows them."""
-    return f"{condition.framework} {condition.mode} {condition.lane}"
+    """Framework, mode, precision (unless it is fp32) and lane of a condition, as every row and legend shows them."""
+    mixed = "" if condition.precision == "fp32" else f" {condition.precision}"
+    return f"{condition.framework} {condition.mode}{mixed} {condition.lane}"
 
 
 def with_subject(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with a first column ``subject``: framework, mode and lane of each row."""
-    subject = frame["framework"] + " " + frame["mode"] + " " + frame["lane"]
+    """The frame with a first column ``subject``, as :func:`subject_of` names it."""
+    mixed = (" " + frame["precision"]).where(frame["precision"] != "fp32", "")
+    subject = frame["framework"] + " " + frame["mode"] + mixed + " " + frame["lane"]
     return frame.assign(subject=subject)[["subject", *frame.columns]]
 
 
@@ -212,6 +220,9 @@ OF_PROCESSES = (
     "memory_private_mib",
     "memory_children_mib",
     "device_peak_mib",
+    "accelerator_temperature_c",
+    "accelerator_clock_mhz",
+    "accelerator_throttled",
     "first_step_s",
     "warm_up_s",
     "steady",
@@ -280,6 +291,11 @@ def disturbances(frame: pd.DataFrame) -> list[str]:
             told.append(
                 f"{row['label']}: {row['disturbed']:.0%} of its blocks were disturbed by other processes in every "
                 "take: see that the machine is quiet, delete the measurement and run again."
+            )
+        if row["accelerator_throttled"] > 0:
+            told.append(
+                f"{row['label']}: the driver held the accelerator's clocks down for {row['accelerator_throttled']:.0%} "
+                "of the time, because of heat or power."
             )
         if row["slows_down"]:
             told.append(f"{row['label']}: it keeps getting slower: its throughput is no constant.")

@@ -1,0 +1,223 @@
+"""The notebooks ``modes`` and ``scaling``: what pays and when, what cannot be run, what processes and their exchange
+give; from measurements made up here.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from synthetic_lab import SyntheticLab, step_seconds
+
+from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
+from benchlib.experiments import modes, scaling
+from benchlib.measure import machine
+from benchlib.measure.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS, amortisation
+from benchlib.measure.statistics import ratio_of_means
+
+ROOT = Path(__file__).parents[1]
+EAGER, GRAPH = Condition(workload="cnn"), Condition(workload="cnn", mode="graph")
+
+
+def quick(notebook, **changes):
+    given = yaml.safe_load((ROOT / "parameters" / "quick" / f"{notebook}.yaml").read_text(encoding="utf-8"))
+    return {**given, **changes}
+
+
+def in_graph(eager_ms, graph_ms):
+    return lambda condition: (graph_ms if condition.mode == "graph" else eager_ms) / 1000
+
+
+def compiling(seconds):
+    return lambda condition: seconds if condition.mode == "graph" else 0.1
+
+
+def compared(folder, **made_up):
+    lab = SyntheticLab(folder, **made_up)
+    return lab.compare([EAGER, GRAPH], precision=0.03, budget_s=60, block_s=0.1)
+
+
+def test_steps_until_compilation_is_paid_for(tmp_path):
+    found = amortisation(compared(tmp_path, step=in_graph(10, 6), first=compiling(4.1)), EAGER, GRAPH)
+    assert found.verdict == PAYS
+    assert found.steps.estimate == pytest.approx(1 + 4.0 / 0.004, rel=0.05)
+    assert found.steps.low < 1001 < found.steps.high
+    assert found.seconds.estimate == pytest.approx(4.1 + 1000 * 0.006, rel=0.05)
+    assert [one.estimate for one in found.first] == [0.1, 4.1]
+    assert [round(1000 * one.estimate) for one in found.step] == [10, 6]
+
+
+@pytest.mark.parametrize(
+    ("eager_ms", "graph_ms", "compile_s", "verdict"),
+    [(10, 12, 4.1, NEVER), (10, 10, 4.1, NOT_SHOWN), (10, 6, 0.05, AT_ONCE)],
+)
+def test_a_compilation_that_does_not_pay_has_no_number_of_steps(tmp_path, eager_ms, graph_ms, compile_s, verdict):
+    made = compared(tmp_path, step=in_graph(eager_ms, graph_ms), first=compiling(compile_s))
+    found = amortisation(made, EAGER, GRAPH)
+    assert found.verdict == verdict
+    assert math.isnan(found.steps.estimate)
+
+
+def test_fieller_s_interval_covers_as_often_as_it_says():
+    random = np.random.default_rng(0)
+    covered = 0
+    for _ in range(2000):
+        shared = random.normal(0, 0.3, 6)
+        found = ratio_of_means(6 + shared + random.normal(0, 0.5, 6), 2 + 0.3 * shared + random.normal(0, 0.2, 6))
+        covered += found.low <= 3 <= found.high
+    assert 0.935 < covered / 2000 < 0.965
+
+
+def test_a_ratio_to_what_may_be_nothing_has_no_interval():
+    found = ratio_of_means([1.0, 2.0, 3.0], [-1.0, 1.0, 0.5])
+    assert math.isfinite(found.estimate)
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
+    assert math.isnan(ratio_of_means([], []).estimate)
+    exact = ratio_of_means([4.0, 4.0], [2.0, 2.0])
+    assert (exact.estimate, exact.low, exact.high) == (2.0, 2.0, 2.0)
+
+
+def no_bf16(condition):
+    return condition.framework == "mindspore" and condition.precision.startswith("bf16")
+
+
+def diverging(condition, seed, epoch):
+    return 2.3 / epoch * (4.0 if condition.precision == "fp16-O2" else 1.0)
+
+
+@pytest.fixture
+def result(tmp_path):
+    lab = SyntheticLab(
+        tmp_path,
+        step=lambda one: step_seconds(one) * (0.5 if one.mode == "graph" else 1.0),
+        first=compiling(5.0),
+        cannot=no_bf16,
+        loss=diverging,
+    )
+    return modes.measure(modes.Parameters(**quick("modes")), lab)
+
+
+def test_what_cannot_be_run_is_a_row_that_says_why(result):
+    ratios = result.tables()["ratios"][1].set_index("subject")
+    row = ratios.loc["mindspore graph bf16-O2 tuned"]
+    assert (row["verdict"], row["why"]) == (
+        modes.IMPOSSIBLE,
+        "worker failed in 'check': TypeError: Kernel select failed: no bf16",
+    )
+    assert math.isnan(row["ratio"])
+    assert ratios.drop("mindspore graph bf16-O2 tuned")["ratio"].notna().all()
+    assert len(ratios) == 6
+    assert not len(result.failures()), "it is an answer, no failure"
+    told = " ".join(result.findings())
+    assert f"mindspore graph bf16-O2 tuned is not possible here: {row['why']}" in told
+
+
+def test_modes_findings(result):
+    told = " ".join(result.findings())
+    assert "pytorch eager tuned to graph: its first step takes 5.00 s, 0.100 s in eager mode; it has paid for" in told
+    assert "mindspore graph fp16-O2 tuned 4.00 [" in told or "mindspore graph fp16-O2 tuned 4.00 (no interval)" in told
+    amortised = result.tables()["amortisation"][1].set_index("subject")
+    assert set(amortised.index) == {"pytorch tuned", "mindspore tuned"}
+    assert (amortised["verdict"] == PAYS).all()
+    steps = amortised.loc["pytorch tuned"]
+    assert steps["pays_after_epochs"] == pytest.approx(steps["pays_after_steps"] / 20)
+    losses = result.tables()["losses"][1].set_index("subject")
+    assert losses.loc["mindspore graph fp16-O2 tuned", "loss_ratio"] == pytest.approx(4.0)
+    assert math.isnan(losses.loc["pytorch eager tuned", "loss_ratio"])
+
+
+def test_modes_draws_what_there_is(result):
+    assert set(result.figures) == {"ratios", "amortisation", "losses"}
+    texts = [
+        text.get_text() for text in result.figures["ratios"][1].findobj(match=lambda one: hasattr(one, "get_text"))
+    ]
+    assert modes.IMPOSSIBLE in texts
+
+
+def test_a_baseline_that_cannot_be_run_leaves_nothing_to_compare(tmp_path):
+    lab = SyntheticLab(tmp_path, cannot=lambda condition: condition.framework == "pytorch")
+    result = modes.measure(modes.Parameters(**quick("modes")), lab)
+    ratios = result.tables()["ratios"][1]
+    assert (ratios["verdict"] == modes.IMPOSSIBLE).all()
+    assert ratios.set_index("subject").loc["mindspore eager tuned", "why"] == "the baseline cannot be run here"
+    assert set(result.figures) == {"ratios"}
+    assert result.summary()["failures"] == 0
+
+
+WRONG = [
+    (
+        modes,
+        "subjects",
+        [{**quick("modes")["subjects"][1]}, {**quick("modes")["subjects"][0]}],
+        "must be eager and fp32",
+    ),
+    (modes, "subjects", [*quick("modes")["subjects"], {**quick("modes")["subjects"][0], "precision": "bf61"}], "bf16"),
+    (
+        modes,
+        "subjects",
+        [*quick("modes")["subjects"], {**quick("modes")["subjects"][0], "precision": "fp16-O2"}],
+        "precision of pytorch",
+    ),
+    (modes, "tasks", [{**quick("modes")["tasks"][0], "epochs": None}], "of cnn give a number"),
+    (scaling, "world_sizes", [1], "1 is the baseline anyway"),
+    (scaling, "world_sizes", [3], "3 processes cannot share it evenly"),
+    (scaling, "workload", "linear", "it trains nothing"),
+]
+
+
+@pytest.mark.parametrize(("module", "key", "value", "said"), WRONG)
+def test_wrong_parameters_are_refused(module, key, value, said):
+    with pytest.raises(BenchlibError, match=said):
+        module.Parameters(**quick(module.__name__.rpartition(".")[2], **{key: value}))
+
+
+def in_groups(condition):
+    """Two processes are 1.6 times as fast as one, of which a fifth is communication."""
+    seconds = 0.01 * condition.batch_size / 64 / (condition.threads or 1) ** 0.5
+    if condition.world_size == 1:
+        return seconds
+    return seconds / 1.6 * (1.0 if condition.communication else 0.8)
+
+
+def test_scaling_gives_efficiency_and_the_share_of_communication(tmp_path, monkeypatch):
+    monkeypatch.setattr(scaling, "_places", lambda device: 2)
+    lab = SyntheticLab(tmp_path, step=in_groups, spread=0.002)
+    result = scaling.measure(scaling.Parameters(**quick("scaling", world_sizes=[2, 4])), lab)
+    rows = result.tables()["scaling"][1].set_index("scaling")
+    assert set(rows.index) == {scaling.STRONG, scaling.WEAK, scaling.ONE}
+    strong = rows.loc[scaling.STRONG]
+    assert (strong["world_size"], strong["threads"], strong["batch_size"]) == (2, 1, 64)
+    assert strong["ratio"] == pytest.approx(1.6, rel=0.02)
+    assert strong["efficiency_percent"] == pytest.approx(80, rel=0.02)
+    assert strong["communication_percent"] == pytest.approx(20, abs=1)
+    assert strong["communication_percent_low"] < 20 < strong["communication_percent_high"]
+    assert rows.loc[scaling.WEAK, "batch_size"] == 128
+    assert math.isnan(rows.loc[scaling.WEAK, "communication_percent"])
+    assert rows.loc[scaling.ONE, "threads"] == 2
+    told = " ".join([*result.findings(), *result.notes])
+    assert "communication takes 20" in told
+    assert "Not measured: 4 processes, because there are 2 cores here." in told
+    assert set(result.figures) == {"scaling"}
+    assert result.summary()["failures"] == 0
+
+
+def test_on_one_core_there_is_nothing_to_scale_and_that_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(scaling, "_places", lambda device: 1)
+    result = scaling.measure(scaling.Parameters(**quick("scaling")), SyntheticLab(tmp_path))
+    assert "Not measured: 2 processes, because there is 1 core here." in result.notes
+    assert (set(result.tables()), result.findings(), result.figures) == ({"processes"}, [], {})
+    assert result.summary()["failures"] == 0
+
+
+def test_on_a_gpu_each_process_has_one(monkeypatch):
+    monkeypatch.setattr(machine, "gpus", lambda: ({"name": "a GPU"},) * 4)
+    parameters = scaling.Parameters(**quick("scaling", device="cuda", world_sizes=[2, 4, 8]))
+    made = scaling.conditions(parameters)
+    assert {one.world_size for one in made} == {1, 2, 4}
+    assert {one.threads for one in made} == {None}
+    assert sorted(one.batch_size for one in made if one.communication) == [64, 64, 64, 128, 256]
