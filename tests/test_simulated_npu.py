@@ -1,0 +1,75 @@
+"""The path to an NPU, on a device that is simulated on host memory (tests/simulated_npu): training, mixed precision,
+memory statistics, events, data parallelism over a stand-in for hccl. It proves that our code takes the path that it
+should, and nothing about Ascend, on which it has never been run.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fixed_lab import FixedLab
+
+from benchlib.condition import Condition
+from benchlib.equivalence import SAME
+from benchlib.measure import machine
+from benchlib.measure.npu_smi import Npu
+
+pytestmark = pytest.mark.slow
+
+SIMULATED = Path(__file__).parent / "simulated_npu"
+ON_CPU = Condition(workload="cnn", batch_size=16, hyperparameters={"image_size": 8})
+ON_NPU = ON_CPU.but(device="npu")
+
+
+@pytest.fixture(scope="module")
+def built() -> None:
+    """Compile the device before several workers want it."""
+    environment = {**os.environ, "PYTHONPATH": str(SIMULATED), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    subprocess.run([sys.executable, "-c", "import torch_npu"], env=environment, check=True)
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch, built):
+    chip = Npu(0, 0, "simulated", "OK", None, None, None, None, None)
+    monkeypatch.setenv("PYTHONPATH", str(SIMULATED))
+    monkeypatch.setattr(machine, "available", lambda framework, device: None)
+    monkeypatch.setattr(machine, "npus", lambda: (chip, chip))
+    return FixedLab(outputs=tmp_path / "outputs", patience_s=120)
+
+
+def test_training_on_it_is_training_on_the_cpu(lab):
+    mixed = ON_NPU.but(precision="bf16")
+    comparison = lab.compare([ON_CPU, ON_NPU, mixed], repetitions=1, rounds=2, block_s=0.02)
+    assert not len(comparison.failures()), comparison.failures()["failure"].tolist()
+    certificate = comparison.certificates[ON_NPU.key]
+    assert certificate.verdict == SAME, certificate.checks
+    # Its operators are the CPU's, but for threads: the order of sums is the same, and so is every digit.
+    assert {check.name: check.worst for check in certificate.checks} == dict.fromkeys(
+        ("outputs", "gradients", "losses", "state", "evaluation outputs"), 0.0
+    )
+    measured = {m.condition: m for m in comparison.measurements}
+    here, there = measured[ON_NPU], measured[ON_CPU]
+    assert here.settings["device_name"] == "simulated npu on host memory"
+    assert here.memory["device_peak"] > here.memory["device_allocated"] > 1, "MiB; of weights, batches and more"
+    assert "device_peak" not in there.memory
+    for block in here.blocks:
+        assert 0.5 * block.wall_s < block.device_s <= block.wall_s, "by events"
+    assert all(block.device_s is None for block in there.blocks)
+    assert measured[mixed].settings["autocast"] == "bfloat16"
+    assert comparison.certificates[mixed.key].verdict == SAME
+    assert comparison.certificates[mixed.key].checks[0].worst > 1e-5, "it was computed in fp32"
+
+
+def test_the_timer_sees_its_work(lab):
+    (check,) = lab.check_timers([ON_NPU])
+    assert check.ok, check
+
+
+def test_two_of_it_train_as_one(lab):
+    two = ON_NPU.but(world_size=2)
+    certificate = lab.certify([two])[two.key]
+    assert certificate.verdict == SAME, (certificate.reason, certificate.checks)
