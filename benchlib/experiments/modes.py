@@ -172,7 +172,7 @@ class Modes(Result):
                 baseline = subject_of(case.conditions[0])
                 found.append(f"{case.name}, throughput relative to {baseline}: {'; '.join(each)}.")
             found += [
-                f"{case.name}, {subject_of(eager)} to graph: {_amortised(self._amortisation(case, eager, graph))}"
+                f"{case.name}, {subject_of(eager)} to graph: {_amortised(amortisation(case.comparison, eager, graph))}"
                 for eager, graph in case.pairs()
             ]
             found += self._loss_sentences(case)
@@ -256,7 +256,7 @@ class Modes(Result):
         columns = min(3, len(pairs))
         figure, panels = figures.panels(math.ceil(len(pairs) / columns), columns, height=1.9)
         for axes, (case, eager, graph) in zip(panels, pairs, strict=False):
-            _draw_pair(axes, self._amortisation(case, eager, graph), looks)
+            _draw_pair(axes, amortisation(case.comparison, eager, graph), looks)
             axes.set_title(f"{case.name}\n{_without_mode(eager)}")
         for axes in panels[len(pairs) :]:
             axes.remove()
@@ -309,13 +309,10 @@ class Modes(Result):
             rows.append(row)
         return pd.DataFrame(rows)
 
-    def _amortisation(self, case: _Case, eager: Condition, graph: Condition) -> Amortisation:
-        return amortisation(case.comparison, eager, graph)
-
     def _amortisation_rows(self, case: _Case) -> list[dict[str, Any]]:
         rows = []
         for eager, graph in case.pairs():
-            found, of_epoch = self._amortisation(case, eager, graph), case.steps_of_epoch()
+            found, of_epoch = amortisation(case.comparison, eager, graph), case.steps_of_epoch()
             parts = {
                 "first_eager_s": found.first[0],
                 "first_graph_s": found.first[1],

@@ -96,9 +96,9 @@ class Scaling(Result):
             if row["scaling"] == ONE:
                 found.append(f"{start} ({row['threads']:g}): {ratio_text(row)}, relative to one thread.")
                 continue
-            share = _text(row, "communication_percent", tables.interval)
+            share = _text(row, "communication_percent")
             communication = f"; communication takes {share} % of a step" if share else ""
-            efficiency = _text(row, "efficiency_percent", tables.interval)
+            efficiency = _text(row, "efficiency_percent")
             found.append(
                 f"{start}, {row['world_size']} processes: throughput ratio {ratio_text(row)}; efficiency "
                 f"{efficiency} %{communication}."
@@ -246,5 +246,5 @@ def _columns(name: str, interval: Interval) -> dict[str, float]:
     return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
-def _text(row: pd.Series, name: str, form: Any) -> str:
-    return form(row[name], row[f"{name}_low"], row[f"{name}_high"]) if math.isfinite(row[name]) else ""
+def _text(row: pd.Series, name: str) -> str:
+    return tables.interval(row[name], row[f"{name}_low"], row[f"{name}_high"]) if math.isfinite(row[name]) else ""
