@@ -92,7 +92,7 @@ class Lab:
                 if attempt:
                     progress = progress or stack.enter_context(Progress(planned.more_processes, title))
                     with turn(progress.tell):
-                        done = self.store.load(attempt.file)
+                        done = self.store.usable(attempt.file)
                         done = done or self._kept(self._compared(attempt, settings, planned.rounds))
                     measured += done
                     left = 0 if comparison.plan.ended else comparison.plan.more_processes
@@ -137,7 +137,7 @@ class Lab:
             with Progress(len(missing) * settings.most_epochs, f"training {conditions[0].workload}") as progress:
                 for attempt in missing:
                     with turn(progress.tell):
-                        stored = self.store.load(attempt.file)
+                        stored = self.store.usable(attempt.file)
                         (run,) = stored or self._kept([self._trained(attempt, settings, progress)])
                     progress.total -= settings.most_epochs - (0 if stored else len(run.epochs))
                     measured[attempt.group] = run
@@ -210,7 +210,7 @@ class Lab:
         found: list[Measurement] = []
         for number in range(ATTEMPTS):
             attempt = _Attempt(group, repetition, number, members)
-            stored = self.store.load(attempt.file)
+            stored = self.store.usable(attempt.file)
             if stored is None:
                 return found, attempt
             found += stored
@@ -231,7 +231,7 @@ class Lab:
 
     def _certificate(self, condition: Condition) -> Certificate | None:
         try:
-            return Certificate.model_validate_json(self._certificate_path(condition).read_text(encoding="utf-8"))
+            return Certificate.model_validate_json(self.certificate_path(condition).read_text(encoding="utf-8"))
         except (FileNotFoundError, ValueError):  # not made yet, or cut: made again in seconds
             return None
 
@@ -252,10 +252,10 @@ class Lab:
             before = self._certificate(condition)
             certificate = certificate.model_copy(update={"attempts": 1 + (before.attempts if before else 0)})
             self._tried.add(condition)
-            _write(self._certificate_path(condition), certificate.model_dump_json(indent=2))
+            _write(self.certificate_path(condition), certificate.model_dump_json(indent=2))
             yield certificate
 
-    def _certificate_path(self, condition: Condition) -> Path:
+    def certificate_path(self, condition: Condition) -> Path:
         """Where the certificate of a gated condition lies: under a key of all that it depends on."""
         depends_on = [
             prepare_job(one, INITIAL_SEED, self.inputs).depends_on("gate")

@@ -7,6 +7,7 @@ or not at all. Its name is the key of all that the measurement depends on, so th
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -17,10 +18,11 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
+from benchlib.progress import say
 
 FORMAT = 3
 """Of the files; a reader refuses a newer one by name."""
@@ -92,7 +94,7 @@ class Measurement(Record):
     file: str  # key of the file: those measured together
     repetition: int
     role: str  # "baseline", "control" (the baseline again, for A/A), "condition"
-    condition: Condition
+    condition: SkipValidation[Condition]  # it was checked when it was made; a report has thousands of them
     seed: int  # of what a framework draws itself (dropout)
     initial_seed: int = 0  # of weights and batches
     attempt: int = 0  # from 0; what fails is tried once more
@@ -182,17 +184,51 @@ class Store:
         if not path.exists():
             return None
         try:
-            rows = pq.read_table(path).to_pylist()
+            rows = pq.ParquetFile(path).read(use_threads=False).to_pylist()
         except (OSError, pa.ArrowInvalid) as error:
             raise BenchlibError(f"{path}: not a whole parquet file ({error}); delete it to measure again") from None
         return [_measurement(row, path) for row in rows]
 
+    def usable(self, file: str) -> list[Measurement] | None:
+        """As :meth:`load`; but a damaged file is put into ``damaged/``, out of the way and not lost, and said."""
+        try:
+            return self.load(file)
+        except BenchlibError as error:
+            target = self.damaged / f"{file}.parquet"
+            self.damaged.mkdir(exist_ok=True)
+            self.path(file).replace(target)
+            say(f"{error}. It is now {target}, and what it should hold is measured again")
+            return None
+
+    @property
+    def damaged(self) -> Path:
+        """The folder of files that could not be used."""
+        return self.folder / "damaged"
+
     def all(self, files: Iterable[str] | None = None) -> list[Measurement]:
-        """Every measurement in the files with these keys (None: in the folder), oldest first."""
+        """Every measurement in the files with these keys (None: in the folder), oldest first; a damaged file is a
+        BenchlibError that names it.
+        """
+        found, wrong = self.read(files)
+        if wrong:
+            raise BenchlibError("\n".join(wrong))
+        return found
+
+    def read(self, files: Iterable[str] | None = None) -> tuple[list[Measurement], list[str]]:
+        """As :meth:`all`, and for each file that is damaged or gone a sentence that names it."""
+        found, wrong = [], []
         if files is None:
             files = [path.stem for path in self.folder.glob("*.parquet")]
-        found = [m for file in files for m in self.load(file) or []]
-        return sorted(found, key=lambda m: (m.started_utc, m.file, m.repetition))
+        for file in sorted(files):
+            try:
+                measured = self.load(file)
+            except BenchlibError as error:
+                wrong.append(str(error))
+                continue
+            if measured is None:
+                wrong.append(f"{self.path(file)} is gone; run again to measure it again")
+            found += measured or []
+        return sorted(found, key=lambda m: (m.started_utc, m.file, m.repetition)), wrong
 
 
 def frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
@@ -226,11 +262,25 @@ def _measurement(row: dict[str, Any], path: Path) -> Measurement:
             "delete it to measure again"
         )
     try:
-        return Measurement.model_validate({**json.loads(row["measurement"]), **tables})
-    except ValueError as error:
+        document = json.loads(row["measurement"])
+        condition = _condition(json.dumps(document["condition"]))
+        measurement = Measurement.model_validate({**document, "condition": condition, **tables})
+    except (ValueError, KeyError) as error:
         raise BenchlibError(
             f"{path}: not a measurement of this benchlib ({error}); delete it to measure again"
         ) from None
+    if measurement.file != path.stem:
+        raise BenchlibError(
+            f"{path}: holds measurements with the key {measurement.file}, whose file it is not: somebody copied or "
+            "renamed it; delete it to measure again"
+        )
+    return measurement
+
+
+@functools.lru_cache(maxsize=4096)
+def _condition(text: str) -> Condition:
+    """Checked once for all processes that ran it."""
+    return Condition.model_validate_json(text)
 
 
 def _digest(text: str, tables: dict[str, Any]) -> str:

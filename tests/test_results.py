@@ -1,6 +1,7 @@
 """Measurements come back from disk as they were, or not at all."""
 
 import json
+import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -102,3 +103,48 @@ def test_a_full_disk_loses_no_other_measurement(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == ["f.parquet"]
     assert store.load("f") == [measurement()]
+
+
+def test_a_file_under_another_key_is_named(tmp_path):
+    store = Store(tmp_path)
+    store.save([measurement()])
+    store.path("f").rename(store.path("g"))
+    with pytest.raises(BenchlibError, match=r"g\.parquet: holds measurements with the key f, whose file it is not"):
+        store.load("g")
+
+
+def test_what_cannot_be_used_is_named_and_the_rest_is_read(tmp_path):
+    store = Store(tmp_path)
+    for file in ("f", "cut", "edited", "newer"):
+        store.save([measurement(file=file)])
+    store.path("cut").write_bytes(store.path("cut").read_bytes()[:200])
+    _rewrite(store.path("edited"), lambda row: row["blocks"][0].update(wall_s=0.1))
+    _rewrite(store.path("newer"), lambda row: row.update(format=FORMAT + 1))
+    found, wrong = store.read(["f", "cut", "edited", "newer", "gone"])
+    assert found == [measurement()]
+    told = "\n".join(wrong)
+    assert len(wrong) == 4
+    for name, reason in {
+        "cut": "not a whole parquet",
+        "edited": "changed after",
+        "newer": "newer benchlib",
+        "gone": "is gone",
+    }.items():
+        assert re.search(rf"{name}\.parquet.*{reason}", told), told
+    with pytest.raises(BenchlibError, match=r"cut\.parquet"):
+        store.all()
+
+
+def test_a_damaged_file_is_put_aside_and_said_so_that_it_can_be_measured_again(tmp_path, capsys):
+    store = Store(tmp_path)
+    store.save([measurement()])
+    cut = store.path("f").read_bytes()[:200]
+    store.path("f").write_bytes(cut)
+    assert store.usable("f") is None
+    assert not store.path("f").exists()
+    assert (store.damaged / "f.parquet").read_bytes() == cut, "nothing is lost"
+    said = capsys.readouterr().err
+    assert "f.parquet: not a whole parquet file" in said
+    assert "damaged/f.parquet" in said
+    store.save([measurement()])
+    assert store.usable("f") == store.all() == [measurement()], "the file put aside is not read"
