@@ -1,0 +1,183 @@
+"""The notebook ``claims``: what the works claim, what was measured of it here, and a verdict by a rule.
+
+It measures nothing: it reads the tables of the profile's other notebooks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from benchlib import claims, figures, published, tables
+from benchlib.claims import NOT_MEASURED, VERDICTS, Judged
+from benchlib.condition import Condition
+from benchlib.equivalence import Certificate
+from benchlib.experiments import parameters as p
+from benchlib.experiments.result import Result
+from benchlib.lab import Lab
+from benchlib.measure.comparison import failures
+
+
+class Parameters(p.Parameters):
+    """There are none: it is about whatever the other notebooks of the profile measured."""
+
+
+def conditions(parameters: Parameters) -> list[Condition]:
+    """Nothing is measured."""
+    return []
+
+
+def measure(parameters: Parameters, lab: Lab) -> Claims:
+    """Judge all claims by the tables that are there."""
+    return Claims(lab)
+
+
+@dataclass(frozen=True)
+class _Gathered:
+    """The files behind the verdicts, as a :class:`Result` takes what was measured."""
+
+    keys: list[str]
+    conditions: tuple[Condition, ...] = ()
+
+    @property
+    def certificates(self) -> dict[str, Certificate]:
+        return {}
+
+    def failures(self) -> pd.DataFrame:
+        return failures([], [])
+
+    def files(self) -> list[str]:
+        return self.keys
+
+
+class Claims(Result):
+    """The verdicts, the cases behind them, the rules, and the ratios beside the published ones."""
+
+    notebook = "claims"
+    in_report = ("cases",)
+    title = "Claims"
+
+    def __init__(self, lab: Lab) -> None:
+        self.judged = claims.judged(lab.folder)
+        self.places = claims.Results(lab.folder).machines()
+        keys = tables.together(case.files for one in self.judged for case in one.outcome.cases).split()
+        super().__init__(lab.folder, [_Gathered(sorted(keys))])
+
+    def findings(self) -> list[str]:
+        """How many claims got which verdict, and a sentence for each that was measured."""
+        count = Counter(one.verdict for one in self.judged)
+        counted = ", ".join(f"{count[verdict]} {verdict}" for verdict in VERDICTS if count[verdict])
+        found = [f"Of {len(self.judged)} published claims: {counted}. Measured on {' and on '.join(self.places)}."]
+        return found + [self._sentence(one) for one in self.judged if one.outcome.cases]
+
+    def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
+        """``verdicts``, ``cases``, ``rules``, ``training`` and ``sources``."""
+        return {
+            "verdicts": (
+                "Each claim, what it was published of, and the verdict on this machine.",
+                pd.DataFrame([self._verdict_row(one) for one in self.judged]),
+            ),
+            "cases": (
+                "The numbers behind the verdicts, with 95 % intervals: ratios are in the direction of the claim, so "
+                "that above 1 is on its side.",
+                pd.DataFrame([row for one in self.judged for row in _case_rows(one)], columns=_CASE_COLUMNS),
+            ),
+            "rules": (
+                "The rule of each verdict.",
+                pd.DataFrame([{"claim": one.claim.id, "rule": one.rule} for one in self.judged]),
+            ),
+            "training": (
+                "Published: training until the works' authors stopped it (Xia and Zhou 2022, tables 2 and 3).",
+                pd.DataFrame(published.works()["training"]).drop(columns="source"),
+            ),
+            "sources": (
+                "The works.",
+                pd.DataFrame([{"source": name, **one.model_dump()} for name, one in published.sources().items()]),
+            ),
+        }
+
+    @figures.styled
+    def draw(self) -> dict[str, tuple[str, Figure]]:
+        """``ratios``: ours beside the published, for the claims that are about a ratio."""
+        shown = [
+            (one, case)
+            for one in self.judged
+            for case in one.outcome.cases
+            if case.ratio is not None and math.isfinite(case.ratio.estimate)
+        ]
+        if not shown:
+            return {}
+        looks = figures.looks([claims.SUPPORTS, claims.CONTRADICTS, claims.OPEN])
+        figure, (axes,) = figures.panels(1, 1, height=0.6 + 0.19 * len(shown))
+        rows = [
+            {"label": f"{one.claim.id}  {case.of}", "bears": case.bears, "published": case.published, **_ends(case)}
+            for one, case in shown
+        ]
+        figures.forest_panel(axes, pd.DataFrame(rows), looks, "ratio in the direction of the claim", "label", "bears")
+        known = any(case.published for _, case in shown)
+        caption = (
+            "What was measured here for each claim about a ratio, with 95 % intervals: right of the line is on the "
+            "claim's side." + (" Open diamonds: the published ratio, of other hardware and versions." if known else "")
+        )
+        return {"ratios": (caption, figures.finish(figure, looks, [figures.PUBLISHED] if known else []))}
+
+    def _sentence(self, one: Judged) -> str:
+        cases = one.outcome.cases
+        counted = Counter(case.bears for case in cases)
+        told = ", ".join(
+            f"{counted[bears]} {bears}"
+            for bears in (claims.SUPPORTS, claims.CONTRADICTS, claims.OPEN)
+            if counted[bears]
+        )
+        first = f"{cases[0].of}: {cases[0].measured}" if len(cases) == 1 else f"{len(cases)} cases ({told})"
+        missing = f" Not measured: {'; '.join(one.outcome.missing)}." if one.outcome.missing else ""
+        return (
+            f"{one.claim.id}, published on {one.claim.device}: {one.claim.says} {self._verdict(one)}: {first}.{missing}"
+        )
+
+    def _verdict(self, one: Judged) -> str:
+        """The verdict with the hardware that it is about."""
+        verdict = one.verdict[0].upper() + one.verdict[1:]
+        if one.verdict == NOT_MEASURED:
+            return f"{verdict} in full" if one.outcome.cases else verdict
+        return f"{verdict} on {' and on '.join(self.places)}, not {one.claim.device}"
+
+    def _verdict_row(self, one: Judged) -> dict[str, str]:
+        claim = one.claim
+        figures_of = ", ".join(f"{name} {value:g}" for name, value in claim.published.items())
+        return {
+            "claim": claim.id,
+            "says": claim.says,
+            "published_on": f"{claim.device} ({claim.source})",
+            "published": figures_of or tables.MISSING,
+            "cases": len(one.outcome.cases),
+            "verdict_here": self._verdict(one),
+            "takes": "; ".join(one.outcome.missing) or tables.MISSING,
+            "doubt": claim.doubt or tables.MISSING,
+            tables.FILES: tables.together(case.files for case in one.outcome.cases),
+        }
+
+
+_CASE_COLUMNS = ["claim", "case", "measured", "bears", "published", tables.FILES]
+
+
+def _case_rows(one: Judged) -> list[dict[str, object]]:
+    return [
+        {
+            "claim": one.claim.id,
+            "case": case.of,
+            "measured": case.measured,
+            "bears": f"{case.bears}" + (" the claim" if case.bears != claims.OPEN else ""),
+            "published": tables.MISSING if case.published is None else f"{case.published:g}",
+            tables.FILES: case.files,
+        }
+        for case in one.outcome.cases
+    ]
+
+
+def _ends(case: claims.Case) -> dict[str, float]:
+    return {"ratio": case.ratio.estimate, "ratio_low": case.ratio.low, "ratio_high": case.ratio.high}
