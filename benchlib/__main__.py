@@ -1,10 +1,11 @@
-"""The command line: ``python -m benchlib run --profile quick``, ``python -m benchlib devices``."""
+"""The command line: ``benchlib run``, ``report``, ``devices``, ``trace``, ``clean``; as ``python -m benchlib``, too."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import benchlib
@@ -12,21 +13,18 @@ from benchlib import suite
 from benchlib.errors import BenchlibError
 from benchlib.measure import machine
 
+EXIT_CODES = """exit codes:
+  0    all went well, and nothing is missing
+  1    a notebook failed, or something is missing; the rest was made all the same
+  2    wrong input: nothing was started
+  130  stopped by Ctrl-C; what was measured is kept"""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code: 0 all went well, 1 a notebook failed, 2 wrong input, 130 stopped by Ctrl-C."""
-    parser = argparse.ArgumentParser(prog="python -m benchlib", description=benchlib.__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("devices", help="say what each framework can use here, and what is missing of the rest")
-    run = commands.add_parser("run", help="execute the notebooks, and write the report")
-    run.add_argument("--profile", default="quick", help="quick (minutes, embedded data) or full (the papers' settings)")
-    run.add_argument("--outputs", type=Path, help="folder of the results (default: outputs/PROFILE)")
-    given = parser.parse_args(arguments)
+    """Exit code: 0 all went well, 1 a notebook failed or something is missing, 2 wrong input, 130 stopped by Ctrl-C."""
+    given = _parser().parse_args(arguments)
     try:
-        if given.command == "devices":
-            _print_devices()
-            return 0
-        return suite.run(given.profile, given.outputs)
+        return given.do(given)
     except BenchlibError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -35,11 +33,155 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _print_devices() -> None:
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="benchlib",
+        description=benchlib.__doc__,
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = _command(
+        commands,
+        "run",
+        _run,
+        "measure what is missing, execute the notebooks, write the report",
+        "Executes each notebook that has a file in parameters/PROFILE/. What was measured before is taken from disk; a "
+        "notebook whose inputs have not changed is not executed again. A notebook that fails does not stop the others.",
+        "examples:\n  benchlib run                      the profile quick: minutes, needs no download\n"
+        "  benchlib run --profile full       the works' own data and grids: days on a few CPU cores",
+    )
+    _add_profile(run)
+    report = _command(
+        commands,
+        "report",
+        _report,
+        "write the report again from what is there; measure nothing",
+        "Judges the claims and gathers the results of the notebooks that have run. What is missing is named in the "
+        "report, and here; the exit code is then 1.",
+        "example:\n  benchlib report --profile quick",
+    )
+    _add_profile(report)
+    _command(
+        commands,
+        "devices",
+        _devices,
+        "say what each framework can use here, and what is missing of the rest",
+        "A line for each framework and device. Imports no framework.",
+        "example:\n  benchlib devices",
+    )
+    trace = _command(
+        commands,
+        "trace",
+        _trace,
+        "lead a number of a table, a figure or a LaTeX macro back to its measurements",
+        "Lists the numbers of FILE, and the measurements that they were made from: what was measured, on what, with "
+        "which versions and code, and whether those are still what is here. A copy of a .tex file, such as in a "
+        "paper's folder, can be traced too, with --outputs.",
+        "examples:\n  benchlib trace outputs/quick/tables/frameworks.tex\n"
+        "  benchlib trace outputs/quick/tables/modes_macros.tex benchlibModesRatios\n"
+        "  benchlib trace paper/frameworks.tex --outputs outputs/quick",
+    )
+    trace.add_argument(
+        "file", type=Path, metavar="FILE", help="a .csv, .md, .tex, .svg, .png or .pdf of outputs/PROFILE"
+    )
+    trace.add_argument(
+        "name", nargs="?", help="only the numbers that have this in them: a macro's name, a word of a row"
+    )
+    trace.add_argument("--outputs", type=Path, help="the folder of the results (default: the one that FILE lies in)")
+    clean = _command(
+        commands,
+        "clean",
+        _clean,
+        "say what of the results nothing needs any more; take it away with --yes",
+        "Measurements of older code, versions or parameters stay until they are cleaned away. What the present report "
+        "is made of is never touched, unless --all is given.",
+        "examples:\n  benchlib clean --profile quick          what would go\n"
+        "  benchlib clean --profile quick --yes    take it away",
+    )
+    _add_profile(clean)
+    clean.add_argument(
+        "--all", action="store_true", help="everything in the folder, the measurements of the report too"
+    )
+    clean.add_argument("--yes", action="store_true", help="take it away; without this it is only listed")
+    return parser
+
+
+def _command(
+    commands: argparse._SubParsersAction, name: str, do: Callable[..., int], said: str, told: str, examples: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name,
+        help=said,
+        description=textwrap.fill(told, 100),
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(do=do)
+    return parser
+
+
+def _add_profile(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--profile", default="quick", help="a folder of parameters/ (default: quick)")
+    parser.add_argument("--outputs", type=Path, help="folder of the results (default: outputs/PROFILE)")
+
+
+def _run(given: argparse.Namespace) -> int:
+    return suite.run(given.profile, given.outputs)
+
+
+def _report(given: argparse.Namespace) -> int:
+    return suite.report(given.profile, given.outputs)
+
+
+def _devices(given: argparse.Namespace) -> int:
     """A line for each framework and device; imports no framework."""
     for row in machine.survey():
         name = f"{row['framework']} {row['version'] or ''}".strip()
         print(f"{name}, {row['device']}: {'usable' if row['missing'] is None else row['missing']}")
+    return 0
+
+
+def _trace(given: argparse.Namespace) -> int:
+    """The numbers, then each of their files; 1 if one is not what would be made here now."""
+    from benchlib import trace  # pandas and pyarrow take long to import: not for the other commands
+
+    found = trace.numbers(given.file, given.name)
+    folder = given.outputs or trace.folder_of(given.file)
+    if folder is None:
+        raise BenchlibError(f"{given.file}: is in no folder of results: name it with --outputs outputs/PROFILE")
+    for number in found:
+        print(f"{number.says}\n  from {' '.join(number.keys)}")
+    sources = trace.sources(dict.fromkeys(key for number in found for key in number.keys), folder)
+    print(f"\n{len(found)} numbers from {len(sources)} files in {folder}:")
+    for source in sources:
+        print(f"\n{source.key}: {source.verdict}")
+        for line in source.says:
+            print(f"  {line}")
+    changed = [source for source in sources if source.verdict != trace.MATCHES]
+    print(f"\n{len(sources) - len(changed)} of {len(sources)} files match this machine, these versions and this code.")
+    stale = trace.stale(folder)
+    for line in stale:
+        print(line)
+    return 1 if changed or stale else 0
+
+
+def _clean(given: argparse.Namespace) -> int:
+    from benchlib import cleaning
+
+    folder = given.outputs or Path("outputs", given.profile)
+    if not folder.is_dir():
+        raise BenchlibError(f"{folder}: there is nothing to clean")
+    paths = [folder] if given.all else cleaning.unused(folder)
+    for path in paths:
+        print(path)
+    print(
+        f"{len(paths)} of {cleaning.size_mib(paths):.1f} MiB" + ("" if given.yes else "; to take them away, add --yes")
+    )
+    if given.yes:
+        cleaning.take_away(paths)
+    return 0
 
 
 if __name__ == "__main__":

@@ -200,9 +200,13 @@ def bar_panel(
     axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], x: str, xlabel: str, labels: Sequence[str]
 ) -> None:
     """A bar for each row from the top down, with its interval and its number; ``labels`` name the rows. A row without
-    a number shows its ``note``, if it has one.
+    a number shows its ``note``, if it has one. A ratio has the interval of its comparison's A/A control behind it.
     """
     _rows(axes, labels, xlabel)
+    if x == "ratio":
+        axes.axvline(1, color="0.2", linewidth=0.8)
+        for place, (low, high) in enumerate(zip(frame["control_low"], frame["control_high"], strict=True)):
+            axes.fill_betweenx([place - 0.5, place + 0.5], low, high, color=GREY, alpha=0.35, linewidth=0, zorder=0)
     limit = 1.5 * (frame[x].max() if frame[x].notna().any() else 1)
     if f"{x}_high" in frame:
         limit = min(max(limit, 1.5 * frame[f"{x}_high"].max()), 2 * limit)
@@ -262,6 +266,30 @@ def dot_panel(
     for _, row in frame.iterrows():
         look, at = series[row[column]], min(max(row[x], least), most)
         axes.plot(at, names.index(row[rows]), look.marker, color=look.color, clip_on=False)
+
+
+@styled
+def forest_panel(
+    axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], xlabel: str, rows: str, column: str
+) -> None:
+    """Ratios over a logarithmic axis around a line at 1, a row each from the top down, with their intervals, looking as
+    ``column`` says; and where there is a ``published`` one, an open diamond. Intervals far outside run out of it.
+    """
+    _rows(axes, list(frame[rows]), xlabel)
+    axes.set_xscale("log")
+    axes.axvline(1, color="0.2", linewidth=0.8)
+    points = pd.concat([frame["ratio"], frame["published"].dropna()]).astype(float)
+    low, high = min([1, *points]), max([1, *points])
+    ends = frame[["ratio_low", "ratio_high"]].to_numpy(dtype=float)
+    low, high = max(np.nanmin([low, *ends.flat]), low / REACH), min(np.nanmax([high, *ends.flat]), high * REACH)
+    axes.set_xlim(low / 1.15, high * 1.15)
+    for place, (_, row) in enumerate(frame.iterrows()):
+        look = series[row[column]]
+        axes.plot([row["ratio_low"], row["ratio_high"]], [place, place], color=look.color, linestyle="-")
+        axes.plot(row["ratio"], place, look.marker, color=look.color)
+        if pd.notna(row["published"]):
+            axes.plot(row["published"], place, "D", color="0.2", markerfacecolor="none", markersize=6)
+    plain_log_axis(axes.xaxis)
 
 
 @styled
@@ -397,6 +425,10 @@ CENSORED = (
     Line2D([], [], color="0.2", marker="^", markerfacecolor="none", markersize=6, linestyle=""),
 )
 THRESHOLD = Line2D([], [], color="0.2", linewidth=0.8, linestyle=":")
+PUBLISHED = (
+    "published, of other hardware",
+    Line2D([], [], color="0.2", marker="D", markerfacecolor="none", markersize=6, linestyle=""),
+)
 DIVERGED = ("loss no longer finite", Line2D([], [], color="0.2", marker="x", linestyle=""))
 """Legend entries beside the series'."""
 
@@ -413,12 +445,15 @@ def svg(figure: Figure) -> bytes:
 
 
 @styled
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write ``folder/name`` as .png (300 dpi), .svg and .pdf; the same figure gives the same bytes."""
+def save(figure: Figure, folder: Path, name: str, files: Sequence[str]) -> list[Path]:
+    """Write ``folder/name`` as .png (300 dpi), .svg and .pdf; the same figure gives the same bytes.
+
+    Each has in its metadata, as keywords, the keys of the ``files`` that it was made from, for ``benchlib.trace``.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{kind}" for kind in ("png", "svg", "pdf")]
     for path in paths:
-        path.write_bytes(_render(figure, path.suffix[1:]))
+        path.write_bytes(_render(figure, path.suffix[1:], files))
     return paths
 
 
@@ -438,8 +473,10 @@ def html(image: bytes, caption: str) -> HTML:
     )
 
 
-def _render(figure: Figure, kind: str) -> bytes:
+def _render(figure: Figure, kind: str, files: Sequence[str] = ()) -> bytes:
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+    if files:
+        metadata["Keywords"] = list(files) if kind == "svg" else " ".join(files)
     file = io.BytesIO()
     figure.savefig(file, format=kind, dpi=300, metadata=metadata)
     return file.getvalue()

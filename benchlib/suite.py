@@ -32,7 +32,10 @@ from benchlib.errors import BenchlibError, unknown
 from benchlib.measure import machine
 
 REPORT = "report"
-"""The notebook that gathers what the others gave, and becomes ``report.html``; it may do without parameters."""
+"""The notebook that becomes ``report.html``."""
+
+GATHERING = ("claims", REPORT)
+"""The notebooks that measure nothing, and gather what the others gave; they may do without parameters."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,25 @@ def run(profile: str, outputs: Path | None = None) -> int:
     The working directory is the project's folder. ``outputs`` is the folder of the results, ``outputs/<profile>`` if
     None. Wrong parameters, and another run at work in that folder, are a BenchlibError before any notebook starts.
     """
-    planned = plan(profile)
+    return _execute_all(plan(profile), outputs or Path("outputs", profile))
+
+
+def report(profile: str, outputs: Path | None = None) -> int:
+    """Make the report again of what is there, and measure nothing; 0 if nothing is missing from it, else 1."""
     folder = outputs or Path("outputs", profile)
+    if not (folder / "notebooks").is_dir():
+        raise BenchlibError(f"{folder}: there are no results; make report PROFILE={profile} measures them")
+    gathering = [item for item in plan(profile) if item.name in GATHERING]
+    code = _execute_all(gathering, folder)
+    expected = [item.name for item in plan(profile)]
+    missing = [name for name in expected if (read_record(folder, name) or {}).get("status") != "succeeded"]
+    if missing:
+        _say(f"missing from the report: {', '.join(missing)}; the report says why")
+    return 1 if code or missing else 0
+
+
+def _execute_all(planned: list[Planned], folder: Path) -> int:
+    """Bring notebooks up to date, then the pages of the report; 0 if no notebook failed, else 1."""
     (folder / "notebooks").mkdir(parents=True, exist_ok=True)
     with _alone(folder), _followed(folder / "progress.log"):
         environment = _environment()
@@ -82,14 +102,14 @@ def plan(profile: str) -> list[Planned]:
     if not files:
         wrong.append(f"{every / profile} has no parameter file: add one named like a notebook, as {names[0]}.yaml")
     for name in names:
-        if name not in files and name != REPORT:
+        if name not in files and name not in GATHERING:
             continue  # a profile may be about some of the notebooks; the report says which have not run
         notebook, file = Path("notebooks", f"{name}.ipynb"), every / profile / f"{name}.yaml"
         if not notebook.is_file():
             wrong.append(f"{notebook} is missing")
             continue
         try:
-            parameters, data = ({}, {}) if name == REPORT and not file.exists() else checked(name, file)
+            parameters, data = ({}, {}) if name in GATHERING and not file.exists() else checked(name, file)
         except BenchlibError as error:
             wrong.append(str(error))
         else:
@@ -123,6 +143,12 @@ def read_record(folder: Path, name: str) -> dict[str, Any] | None:
         return json.loads(_record_path(folder, name).read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
         return None
+
+
+def digest(value: Any) -> str:
+    """A short hash of a file's bytes, or of JSON-like parts, as records have it."""
+    text = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
+    return hashlib.sha256(text).hexdigest()[:16]
 
 
 def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, Any]:
@@ -172,7 +198,7 @@ def _execute(item: Planned, folder: Path, target: Path) -> dict[str, Any]:
     summary = {"failures": 0, "again": 0, "figures": [], "tables": [], "measurements": [], **(summary or {})}
     measurements = [f"measurements/{key}.parquet" for key in summary["measurements"]]
     paths = [*summary["figures"], *summary["tables"], *measurements]
-    files = {path: _digest((folder / path).read_bytes()) for path in paths}
+    files = {path: digest((folder / path).read_bytes()) for path in paths}
     failed = {name: summary[name] for name in ("failures", "again")}
     return {"kernel": KERNEL, "status": "succeeded", **failed, "files": files}
 
@@ -183,16 +209,16 @@ def _why(record: dict[str, Any] | None, inputs: dict[str, str], folder: Path, ta
         return "started"
     if record["status"] != "succeeded":
         return f"started again: it had {'failed' if record['status'] == 'failed' else 'not come to its end'}"
-    if changed := [name for name, digest in inputs.items() if record["inputs"].get(name) != digest]:
+    if changed := [name for name, now in inputs.items() if record["inputs"].get(name) != now]:
         return f"started again, for these have changed: {', '.join(changed)}"
     if record.get("again"):
         return f"started again: {record['again']} measurements had failed"
     if not target.exists():
         return f"started again: {target} is gone"
-    for file, digest in record["files"].items():
+    for file, made in record["files"].items():
         if not (folder / file).exists():
             return f"started again: {folder / file} is gone"
-        if _digest((folder / file).read_bytes()) != digest:  # JupyterLab writes to the same folder
+        if digest((folder / file).read_bytes()) != made:  # JupyterLab writes to the same folder
             return f"started again: {folder / file} is not what it made"
     return None
 
@@ -201,17 +227,18 @@ def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[st
     """Hashes of all that a notebook's result depends on, each under the word that tells a user what changed."""
     lock = Path("requirements.lock")
     inputs = {
-        "notebook": _digest(item.notebook.read_bytes()),
-        "parameters": _digest(item.parameters),
-        "benchlib": _digest(_library()),
-        "requirements.lock": _digest(lock.read_bytes()) if lock.exists() else "",
-        "machine": _digest(environment["machine"]),
-        "versions": _digest([environment["interpreter"], environment["versions"], environment["frameworks"]]),
-        "data": _digest(item.data),
+        "notebook": digest(item.notebook.read_bytes()),
+        "parameters": digest(item.parameters),
+        "benchlib": digest(_library()),
+        "requirements.lock": digest(lock.read_bytes()) if lock.exists() else "",
+        "machine": digest(environment["machine"]),
+        "versions": digest([environment["interpreter"], environment["versions"], environment["frameworks"]]),
+        "data": digest(item.data),
     }
-    if item.name == REPORT:
-        records = sorted((folder / "notebooks").glob("[!.]*.json"))
-        inputs["results"] = _digest([path.read_text(encoding="utf-8") for path in records if path.stem != REPORT])
+    if item.name in GATHERING:
+        before = experiments.NOTEBOOKS[: experiments.NOTEBOOKS.index(item.name)]
+        paths = [_record_path(folder, name) for name in before]
+        inputs["results"] = digest([path.read_text(encoding="utf-8") for path in paths if path.exists()])
     return inputs
 
 
@@ -298,12 +325,7 @@ def _told(record: dict[str, Any]) -> str:
 def _library() -> dict[str, str]:
     """Hashes of benchlib's files."""
     files = sorted(path for path in machine.PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return {path.relative_to(machine.PACKAGE).as_posix(): _digest(path.read_bytes()) for path in files}
-
-
-def _digest(value: Any) -> str:
-    text = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
-    return hashlib.sha256(text).hexdigest()[:16]
+    return {path.relative_to(machine.PACKAGE).as_posix(): digest(path.read_bytes()) for path in files}
 
 
 def _record_path(folder: Path, name: str) -> Path:

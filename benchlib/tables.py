@@ -1,4 +1,8 @@
-"""From numbers to what people read: rounded to what is known, with units, and as CSV with every digit."""
+"""From numbers to what people read: rounded to what is known, with units; as CSV with every digit, and as Markdown.
+
+A frame's column ``measurements`` names the files that a row's numbers were made from, by key. Nobody wants to read it,
+so it is not shown; it is in the CSV, and ``benchlib.trace`` reads it there.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,9 @@ CHOSEN = {
     "epochs_trained": "after epochs",
     "metric_of": "metric",
     "world_size": "world size",
+    "published_on": "published on",
+    "verdict_here": "verdict",
+    "takes": "what the rest would take",
 }
 """Headings of columns that say what a row is about, where their names do not do; words with _ between them do."""
 
@@ -80,6 +87,9 @@ MEASURED = {
     "seconds": "training time (s)",
     "epoch_s": "epoch (s)",
     "epoch_ratio": "throughput ratio, whole epochs",
+    "threshold_ratio": "times as soon at the threshold",
+    "within_ratio": "throughput ratio",
+    "efficiency_ratio": "efficiency ratio",
     "final_loss": "training loss",
     "first_epoch": "first epoch, compilation included (of the others' mean)",
     "first_epoch_alone": "without (of the others' mean)",
@@ -100,6 +110,9 @@ MEASURED = {
 """Headings, with units, of columns that hold results: these are rounded, and shown even where they are all the same."""
 
 MISSING = "–"
+
+FILES = "measurements"
+"""The column with the keys of the files that a row was made from, a space between them."""
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -149,16 +162,21 @@ def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     Columns ``x``, ``x_low`` and ``x_high`` become one. Columns without any value go, and so do those that another one
     says: framework, mode and lane by ``subject``, device and threads by ``where``.
     """
-    said = {"framework", "mode", "lane", "label"} if "subject" in frame else set()
+    said = {FILES, *(("framework", "mode", "lane", "label") if "subject" in frame else ())}
     said |= {"device", "threads"} if "where" in frame else set()
     shown = [name for name in frame if name not in said and not _is_end(name, frame) and _has_values(name, frame)]
     same = []
     if "subject" in frame:
         kept = {*MEASURED, *(("subject", "where", "change") if len(frame) == 1 else ())}
         same = [name for name in shown if name not in kept and len(set(_column(frame, name))) == 1]
-    text = pd.DataFrame({_heading(name): _column(frame, name) for name in shown if name not in same})
-    told = "; ".join(f"{_heading(name)} {_cell(name, frame[name].iloc[0])}" for name in same)
+    text = pd.DataFrame({heading(name): _column(frame, name) for name in shown if name not in same})
+    told = "; ".join(f"{heading(name)} {_cell(name, frame[name].iloc[0])}" for name in same)
     return text, f"{'In all rows' if len(frame) > 1 else 'Here'}: {told}." if told else ""
+
+
+def heading(name: str) -> str:
+    """Of a column, as people read it."""
+    return CHOSEN.get(name) or MEASURED.get(name) or name.replace("_", " ")
 
 
 def html(frame: pd.DataFrame, caption: str) -> HTML:
@@ -166,7 +184,7 @@ def html(frame: pd.DataFrame, caption: str) -> HTML:
     from IPython.display import HTML
 
     text, same = display(frame)
-    numbers = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame if _heading(name) in text]
+    numbers = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame if heading(name) in text]
     styles = {"th": ["text-align: right" if number else "" for number in numbers]}
     styles["td"] = ["text-align: right; white-space: nowrap" if number else "" for number in numbers]
 
@@ -192,12 +210,31 @@ def bullets(sentences: Iterable[str]) -> HTML:
     return HTML("<ul>" + "".join(f"<li>{html_text.escape(sentence)}</li>" for sentence in sentences) + "</ul>")
 
 
-def save(frame: pd.DataFrame, folder: Path, name: str) -> Path:
-    """Write ``folder/name.csv``, unrounded."""
+def markdown(frame: pd.DataFrame, caption: str) -> str:
+    """The frame as it is shown, as a table of GitHub's Markdown under its caption."""
+    text, same = display(frame)
+    right = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame if heading(name) in text]
+
+    def row(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(cell.replace('|', '&#124;').replace(chr(10), '<br>') for cell in cells)} |"
+
+    rules = ["---:" if number else "---" for number in right]
+    body = [row(cells) for cells in text.itertuples(index=False)]
+    return "\n".join([f"{caption} {same}".strip(), "", row(text.columns), row(rules), *body]) + "\n"
+
+
+def save(frame: pd.DataFrame, folder: Path, name: str, caption: str) -> list[Path]:
+    """Write ``folder/name.csv``, unrounded, and ``folder/name.md``, as it is shown."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.csv"
-    frame.to_csv(path, index=False)
-    return path
+    paths = [folder / f"{name}.csv", folder / f"{name}.md"]
+    frame.to_csv(paths[0], index=False)
+    paths[1].write_text(markdown(frame, caption), encoding="utf-8")
+    return paths
+
+
+def together(files: Iterable[str]) -> str:
+    """One value of ``measurements`` for rows that are made into one: their files, each once."""
+    return " ".join(dict.fromkeys(key for keys in files for key in keys.split()))
 
 
 def _decimals(estimate: float, low: float, high: float) -> int:
@@ -217,10 +254,6 @@ def _interval(estimate: float, low: float, high: float, decimals: int) -> str:
     return "{} [{}, {}]".format(*shown)
 
 
-def _heading(name: str) -> str:
-    return CHOSEN.get(name) or MEASURED.get(name) or name.replace("_", " ")
-
-
 def _is_end(name: str, frame: pd.DataFrame) -> bool:
     return any(name.endswith(end) and name.removesuffix(end) in frame for end in ("_low", "_high"))
 
@@ -232,7 +265,7 @@ def _has_values(name: str, frame: pd.DataFrame) -> bool:
 def _column(frame: pd.DataFrame, name: str) -> list[str]:
     if f"{name}_low" not in frame:
         return [_cell(name, value) for value in frame[name]]
-    text = ratio if name in {"ratio", "control"} else interval
+    text = ratio if name == "control" or name.endswith("ratio") else interval
     ends = zip(frame[name], frame[f"{name}_low"], frame[f"{name}_high"], strict=True)
     return [text(*row) for row in ends]
 

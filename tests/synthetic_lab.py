@@ -96,6 +96,10 @@ class SyntheticLab:
         """As the lab's."""
         return self._certificates(conditions)
 
+    def certificate_path(self, condition: Condition) -> Path:
+        """As the lab's."""
+        return self.folder / "certificates" / f"{condition.key}.json"
+
     def _roles(self, conditions: list[Condition]) -> list[tuple[str, Condition]]:
         return [("baseline", conditions[0]), ("control", conditions[0]), *(("condition", c) for c in conditions[1:])]
 
@@ -106,7 +110,7 @@ class SyntheticLab:
         return Measurement(
             condition=condition,
             started_utc="2026-01-01T00:00:00+00:00",
-            machine={"cores": 2, "cpu": "synthetic"},
+            machine={"cores": 2, "cpu": "synthetic", "memory_gib": 8.0},
             versions={condition.framework: "1.0"},
             commit="benchlib 0",
             settings={"threads": 2},

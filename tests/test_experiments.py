@@ -16,7 +16,7 @@ import pytest
 import yaml
 from synthetic_lab import SyntheticLab, step_seconds
 
-from benchlib import experiments, knobs, workloads
+from benchlib import experiments, knobs, suite, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.experiments import batch_size, devices, equivalence, frameworks, instrument, learning_rate, operators
@@ -26,7 +26,7 @@ from benchlib.measure import machine
 from benchlib.measure.steady import NOT_STEADY
 
 ROOT = Path(__file__).parents[1]
-MEASURING = experiments.NOTEBOOKS[:-1]
+MEASURING = [name for name in experiments.NOTEBOOKS if name not in suite.GATHERING]
 SHIPPED = ("quick", "full", "subset", "features")  # profiles; a user's own are no business of these tests
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
@@ -648,7 +648,7 @@ def save_as_the_suite_does(folder: Path, name: str, summary: dict[str, Any]) -> 
 
 
 def test_notebooks_run_and_the_report_gathers_them(run_notebook: Any, tmp_path: Path) -> None:
-    for name in MEASURING[:-1]:
+    for name in [*MEASURING[:-1], "claims"]:
         differs = name == "batch_size" and (lambda c: c.framework == "mindspore")
         lab = SyntheticLab(tmp_path, fails=lambda c: c.learning_rate == 0.05, differs=differs or (lambda c: False))
         shown, glued = run_notebook(name, lab)
@@ -679,7 +679,7 @@ def test_notebooks_run_and_the_report_gathers_them(run_notebook: Any, tmp_path: 
     assert "the worker died" in page
     shown_figures = {name: len(report.summaries[name]["figures"]) / 3 for name in report.summaries}
     of_each = {"devices": 1, "batch_size": 3, "learning_rate": 2, "frameworks": 3, "inference": 2, "equivalence": 1}
-    of_each |= {"modes": 3, "scaling": 1}
+    of_each |= {"modes": 3, "scaling": 1, "claims": 1}
     assert shown_figures == of_each, "the instrument and the operators have not run"
     assert page.count("<img") == sum(of_each.values())
     assert "ONEDNN_MAX_CPU_ISA" in page

@@ -281,7 +281,7 @@ def test_saved_files_are_there_sized_for_print_and_the_same_every_time(tmp_path:
     make = CASES["batch sizes, few"]
     for folder in ("one", "two"):
         for name, (_, figure) in make().items():
-            figures.save(figure, tmp_path / folder, name)
+            figures.save(figure, tmp_path / folder, name, ["ab12"])
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert names == sorted(
         f"{name}.{kind}" for name in ("indicators", "ratios", "metric") for kind in ("png", "svg", "pdf")

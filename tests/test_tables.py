@@ -79,7 +79,7 @@ def test_display_leaves_out_only_what_is_the_same_in_all_rows() -> None:
 
 
 def test_display_is_the_same_after_a_csv(tmp_path: Path) -> None:
-    path = tables.save(frame(), tmp_path, "ratios")
+    path, _ = tables.save(frame(), tmp_path, "ratios", "Ratios.")
     assert path.read_text(encoding="utf-8").count("0.49") == 1
     read, read_same = tables.display(pd.read_csv(path))
     text, same = tables.display(frame())
@@ -92,3 +92,20 @@ def test_html_escapes_and_keeps_lines() -> None:
     assert "&lt;b&gt;died&lt;/b&gt;<br>Traceback" in shown
     assert "<caption>What &lt;failed&gt;</caption>" in shown
     assert "&lt;i&gt;" in tables.bullets(["<i>"]).data
+
+
+def test_markdown_is_the_table_as_it_is_shown_and_names_no_file(tmp_path: Path) -> None:
+    made = frame().assign(measurements=["ab12 cd34", "ef56"], why="a|b")
+    _, path = tables.save(made, tmp_path, "ratios", "Ratios.")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("Ratios. In all rows: framework, mode, lane pytorch eager tuned;")
+    assert lines[2] == "| threads | channels | processes | throughput ratio |"
+    assert lines[4] == "| all | 16 | 5 | 0.500 [0.490, 0.510] |"
+    assert len({line.count("|") for line in lines[2:]}) == 1
+    assert "ab12" not in path.read_text(encoding="utf-8"), "nobody wants to read keys"
+    assert "ab12 cd34" in (tmp_path / "ratios.csv").read_text(encoding="utf-8"), "but the CSV has them, for trace"
+    assert "a&#124;b" in tables.markdown(pd.DataFrame({"why": ["a|b", "c"]}), "")
+
+
+def test_files_of_rows_that_are_made_into_one_are_each_named_once() -> None:
+    assert tables.together(["ab cd", "cd ef", ""]) == "ab cd ef"

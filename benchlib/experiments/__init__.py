@@ -33,6 +33,7 @@ NOTEBOOKS = (
     "scaling",
     "equivalence",
     "instrument",
+    "claims",
     "report",
 )
 """In the order in which they run; ``report`` gathers the others."""

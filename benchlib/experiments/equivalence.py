@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pydantic import BaseModel, Field, model_validator
 
-from benchlib import figures, workloads
+from benchlib import figures, tables, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.equivalence import Certificate
 from benchlib.experiments import parameters as p
@@ -98,6 +98,10 @@ class Equivalence(Result):
 
     def __init__(self, lab: Lab, checked: _Checked, notes: list[str]) -> None:
         super().__init__(lab.folder, [checked], notes)
+        self.files = {
+            certificate.condition: lab.certificate_path(certificate.condition).stem
+            for certificate in checked.certificates.values()
+        }
         self.checked = [(condition, checked.certificates[condition.key]) for condition in checked.conditions]
 
     def findings(self) -> list[str]:
@@ -179,11 +183,13 @@ class Equivalence(Result):
                 "worst": check.worst,
                 "tolerance": check.tolerance,
                 "trials": certificate.trials,
+                tables.FILES: self.files[certificate.condition],
             }
             for condition, certificate in self.checked
             for check in certificate.checks
         ]
         columns = ["workload", "subject", "verdict", "trials", "quantity", "difference", "worst", "tolerance"]
+        columns.append(tables.FILES)
         return pd.DataFrame(rows, columns=columns)
 
     def _settled(self) -> pd.DataFrame:

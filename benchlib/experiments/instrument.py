@@ -156,6 +156,7 @@ class Instrument(Result):
             "verdict",
             "half_width_percent",
             "ended",
+            "measurements",
         ]
         return {
             "resolution": ("A/A: each condition against itself, in fresh processes.", self._resolution()),
@@ -196,14 +197,9 @@ class Instrument(Result):
         frame = self._knobs()
         looks = figures.looks(frame["subject"])
         figure, (axes,) = figures.panels(1, 1, height=0.45 + 0.24 * len(frame))
-        labels = [
-            f"{row['change']} (A/A {tables.ratio(row['control'], row['control_low'], row['control_high'])})"
-            for _, row in frame.iterrows()
-        ]
-        figures.bar_panel(axes, frame, looks, "ratio", "throughput relative to the tuned lane", labels)
-        axes.axvline(1, color="0.2", linewidth=0.8)
+        figures.bar_panel(axes, frame, looks, "ratio", "throughput relative to the tuned lane", list(frame["change"]))
         caption = "What the knobs do: throughput relative to the tuned lane with all its knobs, with 95 % intervals."
-        return caption, figures.finish(figure, looks)
+        return caption, figures.finish(figure, looks, [figures.CONTROL])
 
     def _resolution(self) -> pd.DataFrame:
         """A row for each comparison's A/A."""
@@ -221,6 +217,7 @@ class Instrument(Result):
                     "processes": interval.processes,
                     "half_width_percent": 100 * interval.half_width,
                     "ended": comparison.plan.ended,
+                    "measurements": " ".join(comparison.files(baseline)),
                 }
             )
         return pd.DataFrame(rows)

@@ -195,6 +195,7 @@ class LearningRate(Result):
                     "seconds_to_threshold": median_to_threshold(of_rate, "seconds_to_threshold"),
                     "epochs_longest": int(of_rate["epochs"].max()),
                     "epoch_s": of_rate["epoch_s"].mean(),
+                    "measurements": tables.together(of_rate["measurements"]),
                 }
             )
         return pd.DataFrame(rows)

@@ -77,6 +77,9 @@ class Metric:
             "highest": groups.max(),
             "runs": count,
             "failed": count - ended,
+            "measurements": self.values(runs)
+            .groupby(["subject", self.x], sort=False)["measurements"]
+            .agg(tables.together),
         }
         return pd.DataFrame(columns).reset_index()
 

@@ -19,6 +19,7 @@ from benchlib.condition import Condition, DeviceName, PrecisionName, WorkloadNam
 from benchlib.equivalence import NOT_CHECKED
 from benchlib.experiments import parameters as p
 from benchlib.experiments.result import (
+    NO_RATIO,
     PROCESSES,
     Result,
     data_note,
@@ -150,7 +151,7 @@ class Modes(Result):
     """Of each task the ratios of throughput, the amortisation of graph mode, and the losses."""
 
     notebook = "modes"
-    in_report = ("ratios", "amortisation", "losses")
+    in_report = ("ratios", "within", "amortisation", "losses")
     title = "Modes and precisions"
 
     def __init__(self, lab: Lab, cases: list[_Case]) -> None:
@@ -185,7 +186,7 @@ class Modes(Result):
         return found
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
-        """``ratios``, ``amortisation``, ``losses`` and ``processes``."""
+        """``ratios``, ``within``, ``amortisation``, ``losses`` and ``processes``."""
         measured = [case for case in self.cases if case.comparison is not None]
         amortised = [row for case in measured for row in self._amortisation_rows(case)]
         losses = [row for case in measured for row in self._loss_rows(case)]
@@ -195,6 +196,13 @@ class Modes(Result):
                 pd.concat([self._ratios(case) for case in self.cases], ignore_index=True),
             )
         }
+        within = [row for case in measured for row in self._within_rows(case)]
+        if within:
+            made["within"] = (
+                "Within one framework: throughput of graph mode relative to eager mode, and of mixed precision "
+                "relative to fp32, all else the same.",
+                pd.DataFrame(within),
+            )
         if amortised:
             made["amortisation"] = (
                 "Graph mode against eager mode of the same framework. Means over processes, with 95 % intervals. "
@@ -237,10 +245,6 @@ class Modes(Result):
             figures.bar_panel(
                 axes, rows.assign(note=notes), by_subject, "ratio", f"throughput relative to {baseline}", list(labels)
             )
-            axes.axvline(1, color="0.2", linewidth=0.8)
-            if case.comparison is not None:
-                control = case.comparison.control
-                axes.axvspan(control.low, control.high, color=figures.GREY, alpha=0.35, linewidth=0, zorder=0)
             axes.set_title(case.name)
         for axes in panels[len(shown) :]:
             axes.remove()
@@ -300,7 +304,7 @@ class Modes(Result):
             if str(condition) in made.index:
                 found = made.loc[str(condition)]
                 names = ("baseline", "ratio", "ratio_low", "ratio_high", "control", "control_low", "control_high")
-                row |= {name: found[name] for name in (*names, "processes", "verdict")} | {"why": None}
+                row |= {name: found[name] for name in (*names, "processes", "verdict", "measurements")} | {"why": None}
             else:
                 why = case.impossible.get(condition.key) or "the baseline cannot be run here"
                 row |= {"baseline": subject_of(case.conditions[0]), "ratio": math.nan, "ratio_low": math.nan}
@@ -308,6 +312,21 @@ class Modes(Result):
                 row |= {"processes": 0, "verdict": IMPOSSIBLE, "why": why}
             rows.append(row)
         return pd.DataFrame(rows)
+
+    def _within_rows(self, case: _Case) -> list[dict[str, Any]]:
+        """A row for each pair of conditions that differ in mode or precision only, and whose models are certified."""
+        proved = {row["label"] for _, row in case.comparison.ratios().iterrows() if row["verdict"] not in NO_RATIO}
+        there = [one for one in case.comparison.conditions if str(one) in proved]
+        exact = [(one.but(precision="fp32"), one) for one in there if one.precision != "fp32"]
+        pairs = [pair for pair in [*case.pairs(), *exact] if all(one in there for one in pair)]
+        rows = []
+        for one, other in pairs:
+            ratio = case.comparison.between(one, other)
+            row = {"task": case.name, "subject": subject_of(other), "baseline": subject_of(one)}
+            row |= {"within_ratio": ratio.estimate, "within_ratio_low": ratio.low, "within_ratio_high": ratio.high}
+            files = " ".join(case.comparison.files(one, other))
+            rows.append({**row, "processes": ratio.processes, tables.FILES: files})
+        return rows
 
     def _amortisation_rows(self, case: _Case) -> list[dict[str, Any]]:
         rows = []
@@ -325,6 +344,7 @@ class Modes(Result):
             row = {"task": case.name, "subject": _without_mode(eager), "verdict": found.verdict}
             for name, interval in parts.items():
                 row |= {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
+            row["measurements"] = " ".join(case.comparison.files(eager, graph))
             rows.append(row)
         return rows
 
@@ -341,6 +361,7 @@ class Modes(Result):
                 ratio = case.runs.loss_ratio(condition, exact)
                 row |= {"loss_ratio": ratio.estimate, "loss_ratio_low": ratio.low, "loss_ratio_high": ratio.high}
             row |= {"first_epoch": first.estimate, "first_epoch_low": first.low, "first_epoch_high": first.high}
+            row["measurements"] = " ".join(case.runs.files(condition, exact))
             rows.append(row)
         return rows
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,15 +51,45 @@ class Report:
             else:
                 self.summaries[notebook] = _summary(lab.folder, notebook)
 
+    def show_glance(self) -> HTML:
+        """For a reader who reads one page: what was compared, on what, what came out, how sure it is."""
+        return tables.html(
+            pd.DataFrame(
+                [
+                    ("Compared", self._compared_text()),
+                    ("On", self._machine_text()),
+                    ("Result", "\n".join(self._headlines())),
+                    ("Certainty", self._sure_text()),
+                ],
+                columns=["in short", ""],
+            ),
+            "This report on one page; every sentence is taken up below.",
+        )
+
     def show_missing(self) -> HTML:
-        """Notebooks that failed or have not run, and how many measurements failed."""
+        """Notebooks that failed or have not run, files that are damaged or gone, and how many measurements failed."""
         told = [f"{name}: {reason}" for name, reason in self.missing.items()]
+        told += self._wrong
+        told += [
+            f"{path.relative_to(self.lab.folder)}: could not be used, and was measured again; delete it when it has "
+            "told you what you want to know."
+            for path in sorted(self.lab.store.damaged.glob("*.parquet"))
+        ]
+        told += [f"{path}: is gone or is not what was made; run again." for path in self._absent()]
         told += [
             f"{name}: {summary['failures']} measurements failed (see what failed)."
             for name, summary in self.summaries.items()
             if summary["failures"]
         ]
         return tables.bullets(told or ["Nothing is missing: every notebook has run, and no measurement failed."])
+
+    def show_verdicts(self) -> HTML:
+        """The verdicts on the published claims."""
+        path = self.lab.folder / "tables" / "claims_verdicts.csv"
+        if "claims" not in self.summaries or not path.is_file():
+            return tables.bullets(["The claims have not been judged: run again."])
+        frame = pd.read_csv(path).drop(columns=["cases", "doubt"])
+        return tables.html(frame, "Each claim, what it was published of, and the verdict on this machine.")
 
     def show_findings(self) -> HTML:
         """The findings of each notebook."""
@@ -84,7 +116,7 @@ class Report:
 
     def show_machine(self) -> HTML:
         """The machines that the measurements were made on, the versions in use, and the code."""
-        measured = self._measurements()
+        measured = self._measured
         rows = [row for one in _distinct(m.machine for m in measured) for row in _machine_rows(one)]
         for name in dict.fromkeys(m.condition.framework for m in measured):
             for versions in _distinct(m.versions for m in measured if m.condition.framework == name and m.versions):
@@ -102,7 +134,7 @@ class Report:
                 "threads asked for": m.condition.threads,
                 **m.settings,
             }
-            for m in self._measurements()
+            for m in self._measured
             if m.settings
         ]
         if not rows:
@@ -131,19 +163,18 @@ class Report:
             images = [path for path in summary["figures"] if path.endswith(".svg")]
             for path in [*images, *summary["in_report"]]:
                 file, caption = self.lab.folder / path, summary["captions"][path]
-                image = path.endswith(".svg")
-                shown = figures.html(file.read_bytes(), caption) if image else tables.html(pd.read_csv(file), caption)
+                if not file.is_file():
+                    shown = tables.bullets([f"{path} is gone: run again."])
+                elif path.endswith(".svg"):
+                    shown = figures.html(file.read_bytes(), caption)
+                else:
+                    shown = tables.html(pd.read_csv(file), caption)
                 parts.append(shown.data)
         return _html(parts)
 
     def show_resolution(self) -> HTML:
         """What the A/A controls of each notebook show: how often their interval includes 1, and how wide it is."""
-        rows = []
-        for notebook, summary in self.summaries.items():
-            for path in summary["tables"]:
-                frame = pd.read_csv(self.lab.folder / path)
-                if "control" in frame:
-                    rows.append({"notebook": notebook, **_resolution(frame)})
+        rows = [{"notebook": notebook, **_resolution(frame)} for notebook, frame in self._controls()]
         caption = (
             "The baseline against itself (A/A). About 19 of 20 intervals should include 1; a difference smaller than "
             "the half width cannot be seen."
@@ -195,7 +226,7 @@ class Report:
 
     def show_again(self) -> HTML:
         """A row for each comparison and training run: its key, under which its measurements lie on disk."""
-        measured = frame_of(self._measurements())
+        measured = frame_of(self._measured)
         if not len(measured):
             return tables.bullets(["There are no measurements."])
         groups = measured.groupby(["kind", "group"], sort=False)
@@ -206,17 +237,111 @@ class Report:
                 "seeds": groups["seed"].agg(_list),
             }
         ).reset_index()
-        path = tables.save(measured, self.lab.folder / "tables", "measurements")
-        path = path.relative_to(self.lab.folder)
+        path = Path("tables", "measurements.csv")
+        measured.to_csv(self.lab.folder / path, index=False)
         caption = (
             f"All measurements of this report; {path} has a row for each process, with versions, knobs and code. "
             "Seeds are those of dropout; a comparison's weights and batches have seed 0, a training run's have its own."
         )
         return tables.html(frame, caption)
 
-    def _measurements(self) -> list[Measurement]:
+    def _controls(self) -> list[tuple[str, pd.DataFrame]]:
+        """The tables of ratios, which have the A/A controls beside them, each with its notebook."""
+        found = []
+        for notebook, summary in self.summaries.items():
+            for path in summary["tables"]:
+                if path.endswith(".csv") and (self.lab.folder / path).is_file():
+                    frame = pd.read_csv(self.lab.folder / path)
+                    if "control" in frame:
+                        found.append((notebook, frame))
+        return found
+
+    def _absent(self) -> list[str]:
+        """Figures and tables of the summaries that are not there."""
+        paths = [path for summary in self.summaries.values() for path in (*summary["figures"], *summary["tables"])]
+        return [path for path in paths if not (self.lab.folder / path).is_file()]
+
+    def _compared_text(self) -> str:
+        made = [Condition(**one) for summary in self.summaries.values() for one in summary["conditions"]]
+        if not made:
+            return "nothing yet"
+        subjects = dict.fromkeys(f"{one.framework} {one.mode}" for one in made)
+        data = dict.fromkeys(one.data for one in made if one.data != "random")
+        names = dict.fromkeys(one.workload for one in made)
+        return (
+            f"{', '.join(subjects)}\n{len(names)} workloads: {', '.join(names)}\n"
+            f"data: {', '.join(data)}, and random numbers"
+        )
+
+    def _machine_text(self) -> str:
+        told = []
+        for one in _distinct(m.machine for m in self._measured):
+            accelerators = [*one.get("gpus", []), *one.get("npus", [])]
+            virtual = " (virtual)" if one.get("virtual") else ""
+            told.append(
+                f"{one['cores']} cores of {one['cpu']}{virtual}, {one['memory_gib']:g} GiB; "
+                f"{', '.join(accelerators) or 'no accelerator'}"
+            )
+        versions = _distinct(
+            {name: m.versions[name] for name in m.versions if name not in {"python", "numpy", "glibc"}}
+            for m in self._measured
+        )
+        told.append(", ".join(f"{name} {version}" for one in versions for name, version in one.items()))
+        days = sorted(m.started_utc[:10] for m in self._measured)
+        if days:
+            told.append(f"measured {days[0]}" + (f" to {days[-1]}" if days[-1] != days[0] else ""))
+        return "\n".join(filter(None, told))
+
+    def _headlines(self) -> list[str]:
+        """The claims' count of verdicts, and the first finding of each notebook."""
+        order = ["claims", *(name for name in self.summaries if name != "claims")]
+        first = {name: self.summaries[name]["findings"][:1] for name in order if name in self.summaries}
+        return [
+            f"{self.summaries[name]['title']}: {re.sub(r' [(]A/A [^)]*[)]', '', finding)}"
+            for name, findings in first.items()
+            for finding in findings
+        ]
+
+    def _sure_text(self) -> str:
+        controls = pd.concat(
+            [frame[["control", "control_low", "control_high"]] for _, frame in self._controls()] or [pd.DataFrame()]
+        ).drop_duplicates()
+        told = []
+        if len(controls):
+            found = _resolution(controls)
+            told.append(
+                f"Identical processes against each other (A/A): {found['A/A interval includes 1']} intervals include "
+                f"1, with half-widths of {found['half_width_median']:.0f} % in the median; smaller differences cannot "
+                "be seen here."
+            )
+        told_of = dict.fromkeys(one for summary in self.summaries.values() for one in summary["certificates"])
+        certificates = [Certificate.model_validate_json(one) for one in told_of]
+        same = sum(certificate.same for certificate in certificates)
+        told.append(f"{same} of {len(certificates)} models were proved to be the reference's; the others get no ratio.")
+        failed = sum(summary["failures"] for summary in self.summaries.values())
+        told.append(
+            f"{len(self._measured):,} processes were measured, {failed} failed; every interval is a 95 % interval over "
+            "processes."
+        )
+        if self.missing or self._wrong:
+            told.append(
+                f"Missing: {', '.join([*self.missing, *(['damaged files'] if self._wrong else [])])} (see below)."
+            )
+        return "\n".join(told)
+
+    @property
+    def _measured(self) -> list[Measurement]:
+        return self._read[0]
+
+    @property
+    def _wrong(self) -> list[str]:
+        """What of the measurements is damaged or gone, by name."""
+        return self._read[1]
+
+    @cached_property
+    def _read(self) -> tuple[list[Measurement], list[str]]:
         """Those that the summaries are made of; the folder may hold others, of older code or parameters."""
-        return self.lab.store.all({file for summary in self.summaries.values() for file in summary["measurements"]})
+        return self.lab.store.read({file for summary in self.summaries.values() for file in summary["measurements"]})
 
 
 def _why_missing(folder: Path, notebook: str) -> str:

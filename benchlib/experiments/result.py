@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib import data, figures, knobs, progress, tables, workloads
+from benchlib import data, figures, knobs, latex, progress, tables, workloads
 from benchlib.condition import Condition
-from benchlib.data import files
+from benchlib.data import files as data_files
 from benchlib.data.prepare import prepare
 from benchlib.equivalence import SAME
 from benchlib.measure.ceiling import Ceiling
@@ -101,14 +101,18 @@ class Result(ABC):
     def summary(self) -> dict[str, Any]:
         """Save all figures and tables; what the report needs, in plain types. Paths are relative to the folder."""
         captions, paths = {}, {"figures": [], "tables": []}
+        files = sorted({file for measured in self.measured for file in measured.files()})
         for name, (caption, figure) in self.figures.items():
-            for path in figures.save(figure, self.folder / "figures", f"{self.notebook}_{name}"):
+            for path in figures.save(figure, self.folder / "figures", f"{self.notebook}_{name}", files):
                 paths["figures"].append(path.relative_to(self.folder).as_posix())
                 captions[paths["figures"][-1]] = caption
-        for name, (caption, frame) in self.tables().items():
-            path = tables.save(frame, self.folder / "tables", f"{self.notebook}_{name}")
+        made = self.tables()
+        for name, (caption, frame) in made.items():
+            for path in tables.save(frame, self.folder / "tables", f"{self.notebook}_{name}", caption):
+                paths["tables"].append(path.relative_to(self.folder).as_posix())
+                captions[paths["tables"][-1]] = caption
+        for path in latex.save(made, self.folder / "tables", self.notebook):
             paths["tables"].append(path.relative_to(self.folder).as_posix())
-            captions[paths["tables"][-1]] = caption
         conditions = [condition for measured in self.measured for condition in measured.conditions]
         certificates = [each for measured in self.measured for each in measured.certificates.values()]
         failed = self.failures()
@@ -119,12 +123,12 @@ class Result(ABC):
             "notes": self.notes,
             **paths,
             "captions": captions,
-            "in_report": [path for name in in_report for path in paths["tables"] if Path(path).stem == name],
+            "in_report": [f"tables/{name}.csv" for name in in_report if f"tables/{name}.csv" in paths["tables"]],
             "failures": len(failed),
             "again": int(failed["again"].sum()),
             "failed": failed.astype(str).to_dict("records"),
             "certificates": [one.model_dump_json() for one in {one.condition: one for one in certificates}.values()],
-            "measurements": sorted({file for measured in self.measured for file in measured.files()}),
+            "measurements": files,
             "conditions": [condition.model_dump(mode="json") for condition in dict.fromkeys(conditions)],
             "knobs": knobs.ledger(conditions).to_dict("records"),
         }
@@ -339,7 +343,7 @@ def different_models(runs: TrainingRuns) -> list[str]:
 
 def data_note(condition: Condition, inputs: Path) -> str:
     """What a reader has to know about the data that was really read for a condition."""
-    special = files.about(prepare(condition, 0, inputs))["note"]  # such as files that are not the original's
+    special = data_files.about(prepare(condition, 0, inputs))["note"]  # such as files that are not the original's
     subset = ""
     if condition.train_samples is not None:
         workload = workloads.load(condition.workload)

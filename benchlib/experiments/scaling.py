@@ -128,7 +128,7 @@ class Scaling(Result):
         looks = figures.looks(frame["scaling"])
         subjects = list(dict.fromkeys(frame["subject"]))
         figure, panels = figures.panels(1, len(subjects), height=0.5 + 0.3 * frame.groupby("subject").size().max())
-        for axes, subject, comparison in zip(panels, subjects, self.comparisons, strict=True):
+        for axes, subject in zip(panels, subjects, strict=True):
             rows = frame[frame["subject"] == subject].reset_index(drop=True)
             labels = [
                 f"{row['scaling']}, {row['world_size']} processes"
@@ -140,7 +140,6 @@ class Scaling(Result):
             figures.bar_panel(axes, shown, looks, "ratio", "throughput relative to one process", labels)
             for place, count in enumerate(rows["world_size"]):
                 axes.plot([count, count], [place - 0.35, place + 0.35], color="0.2", linewidth=1)
-            axes.axvspan(comparison.control.low, comparison.control.high, color=figures.GREY, alpha=0.35, linewidth=0)
             low, high = axes.get_xlim()
             axes.set_xlim(low, max(high, 1.15 * rows["world_size"].max()))
             axes.set_title(subject)
@@ -174,7 +173,10 @@ class Scaling(Result):
                 ratio = Interval(*(found[name] for name in kept[:3]), int(found["processes"]))
                 row |= _columns("efficiency_percent", _scaled(ratio, 100 / condition.world_size))
                 row |= _columns("communication_percent", _communication(comparison, condition))
-                rows.append({**row, "processes": found["processes"]})
+                files = comparison.files(
+                    condition, condition.but(communication=False) if condition.world_size > 1 else condition
+                )
+                rows.append({**row, "processes": found["processes"], "measurements": " ".join(files)})
         return pd.DataFrame(rows)
 
 

@@ -128,9 +128,9 @@ class Comparison:
         """A row per process that failed: label, repetition, failure; workers of the gate included."""
         return failures(self.measurements, self.certificates.values())
 
-    def files(self) -> list[str]:
-        """Keys of the files that the measurements lie in."""
-        return sorted({m.file for m in self.measurements})
+    def files(self, *conditions: Condition) -> list[str]:
+        """Keys of the files that the measurements lie in; of some conditions, those that hold one of them."""
+        return sorted({m.file for m in self.measurements if not conditions or m.condition in conditions})
 
     def _repr_html_(self) -> str:
         columns = ["label", "role", "ratio", "low", "high", "processes", "verdict"]
@@ -177,7 +177,8 @@ class Comparison:
             "high": interval.high,
             "processes": interval.processes,
         }
-        return {**identity(condition), "role": role, **numbers, "verdict": verdict}
+        made = {"verdict": verdict, "measurements": " ".join(self.files(condition))}
+        return {**identity(condition), "role": role, **numbers, **made}
 
     def _unproved(self, condition: Condition) -> str | None:
         """Why there is no ratio of a condition to the baseline: both must have been certified. None: they have."""
@@ -224,6 +225,7 @@ class Comparison:
             "parent_cores": _mean(good, lambda m: _cores(m, "parent_cpu_s")),
             "processes": len(good),
             "failed": len(_failed(every)),
+            "measurements": " ".join(self.files(condition)),
         }
 
 

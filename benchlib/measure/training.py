@@ -74,9 +74,9 @@ class TrainingRuns:
         """A row per run that failed; workers of the gate included."""
         return failures(self.measurements, self.certificates.values())
 
-    def files(self) -> list[str]:
-        """Keys of the files that the measurements lie in."""
-        return sorted({m.file for m in self.measurements})
+    def files(self, *conditions: Condition) -> list[str]:
+        """Keys of the files that the measurements lie in; of some conditions, those that hold one of them."""
+        return sorted({m.file for m in self.measurements if not conditions or m.condition in conditions})
 
     def _of(self, condition: Condition) -> list[Measurement]:
         return [m for m in self.measurements if m.condition == condition]
@@ -106,6 +106,7 @@ class TrainingRuns:
             "peak_memory_mib": m.memory.get("peak", np.nan),
             "models": certificate.verdict if certificate else "not checked",
             "failure": m.failure,
+            "measurements": m.file,
         }
 
 
@@ -131,6 +132,7 @@ def _curve(m: Measurement) -> list[dict[str, Any]]:
                 "seconds": seconds,
                 "loss": epoch.loss,
                 "metric": epoch.metric,
+                "measurements": m.file,
             }
         )
     return rows

@@ -1,0 +1,158 @@
+"""Tables and numbers for a paper: LaTeX that a paper takes in, so that it cannot drift from its data.
+
+Needs the packages booktabs, siunitx and graphicx. Every row and every macro ends in a comment with the keys of the
+files that it was made from: ``python -m benchlib trace FILE`` reads them, in a copy of the file too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from benchlib import tables
+from benchlib.tables import FILES
+
+NEEDS = "% In the preamble: \\usepackage{booktabs,siunitx,graphicx}"
+COMMENT = "% measurements:"
+"""Before the keys of the files that a line was made from."""
+
+WIDE = 5  # columns that fit into one column of a paper; what has more takes the page's width, at most
+
+
+def save(made: Mapping[str, tuple[str, pd.DataFrame]], folder: Path, notebook: str) -> list[Path]:
+    """Write ``folder/NOTEBOOK.tex``, all tables (by name: caption and frame) of a notebook, and
+    ``folder/NOTEBOOK_macros.tex``, a macro for each of their numbers.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{notebook}.tex", folder / f"{notebook}_macros.tex"]
+    every = [table(frame, caption, f"tab:{notebook}-{name}") for name, (caption, frame) in made.items()]
+    paths[0].write_text("\n".join([NEEDS, *every]), encoding="utf-8")
+    lines = [line for name, (_, frame) in made.items() for line in macros(frame, f"{notebook} {name}")]
+    paths[1].write_text("\n".join([*_distinct(lines), ""]), encoding="utf-8")
+    return paths
+
+
+def table(frame: pd.DataFrame, caption: str, label: str) -> str:
+    """A table in the style of booktabs, its numbers aligned by siunitx and rounded as in the report: an estimate, and
+    beside it its interval.
+    """
+    text, same = tables.display(frame)
+    ends = {tables.heading(name) for name in frame if f"{name}_low" in frame}
+    measured = {tables.heading(name) for name in frame if pd.api.types.is_numeric_dtype(frame[name])}
+    kinds, heads, columns = [], [], []
+    for name in text:
+        if name in ends:
+            parts = [cell.partition(" ") for cell in text[name]]
+            kinds += [_aligned([estimate for estimate, _, _ in parts]), "l"]
+            heads.append(f"\\multicolumn{{2}}{{c}}{{{escaped(name)}}}")
+            columns += [[_number(estimate) for estimate, _, _ in parts], [escaped(rest) for _, _, rest in parts]]
+        elif name in measured:
+            kinds.append(_aligned(text[name]))
+            heads.append(f"{{{escaped(name)}}}")
+            columns.append([_number(cell) for cell in text[name]])
+        else:
+            kinds.append("l")
+            heads.append(escaped(name))
+            columns.append([escaped(cell) for cell in text[name]])
+    files = frame[FILES] if FILES in frame else [""] * len(frame)
+    rows = [
+        " & ".join(cells) + " \\\\" + (f" {COMMENT} {keys}" if isinstance(keys, str) and keys else "")
+        for cells, keys in zip(zip(*columns, strict=True), files, strict=True)
+    ]
+    wide = len(kinds) > WIDE
+    body = [f"\\begin{{tabular}}{{{''.join(kinds)}}}", "\\toprule", " & ".join(heads) + " \\\\", "\\midrule", *rows]
+    body += ["\\bottomrule", "\\end{tabular}"]
+    if wide:
+        # Measured first, so that only what is wider than the page is made smaller.
+        body = [
+            "\\sbox0{%",
+            *body,
+            "}%",
+            "\\ifdim\\wd0>\\textwidth\\resizebox{\\textwidth}{!}{\\usebox0}\\else\\usebox0\\fi",
+        ]
+    place = "table*" if wide else "table"
+    told = escaped(f"{caption} {same}".strip())
+    start = [f"\\begin{{{place}}}", "\\centering", "\\footnotesize", f"\\caption{{{told}}}", f"\\label{{{label}}}"]
+    return "\n".join([*start, *body, f"\\end{{{place}}}", ""])
+
+
+def macros(frame: pd.DataFrame, prefix: str) -> Iterator[str]:
+    """A line for each number: ``\\newcommand`` with a name made of ``prefix``, what tells its row from the others, and
+    its column. ``\\benchlib...`` is the estimate with its interval, ``\\benchlib...Only`` the estimate.
+    """
+    text, _ = tables.display(frame)
+    measured = [name for name in frame if name in tables.MEASURED and tables.heading(name) in text]
+    telling = [
+        name
+        for name in frame
+        if name not in {*tables.MEASURED, FILES} and tables.heading(name) in text and frame[name].nunique() > 1
+    ]
+    names = [" ".join(str(value) for value in row) for row in frame[telling].itertuples(index=False)]
+    for name in measured:
+        if not pd.api.types.is_numeric_dtype(frame[name]):
+            continue
+        for at, who in enumerate(names):
+            value = text[tables.heading(name)].iloc[at]
+            if value == tables.MISSING:
+                continue
+            keys = frame[FILES].iloc[at] if FILES in frame else ""
+            comment = f" {COMMENT} {keys}" if isinstance(keys, str) and keys else ""
+            macro = "benchlib" + _camel(f"{prefix} {who} {name}")
+            yield f"\\newcommand{{\\{macro}}}{{{escaped(value)}}}{comment}"
+            if f"{name}_low" in frame:
+                yield f"\\newcommand{{\\{macro}Only}}{{{escaped(value.partition(' ')[0])}}}{comment}"
+
+
+def escaped(text: str) -> str:
+    """Text as LaTeX sets it, with none of its commands in it."""
+    special = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+    special |= {"–": "--", "−": "$-$", "×": "$\\times$", "°": "\\textdegree{}", "\n": " "}
+    special |= {char: f"\\{char}" for char in "&%$#_{}"}
+    special |= {"<": "\\textless{}", ">": "\\textgreater{}", "|": "\\textbar{}"}
+    return "".join(special.get(char, char) for char in text)
+
+
+def _aligned(cells: list[str]) -> str:
+    """A column of siunitx that is as wide as its widest number."""
+    numbers = [plain for cell in cells if (plain := cell.replace(",", "")) and re.fullmatch(r"-?\d+(\.\d+)?", plain)]
+    whole = max((len(number.lstrip("-").partition(".")[0]) for number in numbers), default=1)
+    decimals = max((len(number.partition(".")[2]) for number in numbers), default=0)
+    sign = "-" if any(number.startswith("-") for number in numbers) else ""
+    return f"S[table-format={sign}{whole}.{decimals}]"
+
+
+def _number(cell: str) -> str:
+    """A cell of a column of siunitx: what is no plain number stands in braces, which leaves it as it is."""
+    plain = cell.replace(",", "")
+    if re.fullmatch(r"-?\d+(\.\d+)?", plain):
+        return plain
+    tiny = re.fullmatch(r"-?\d+(\.\d+)?e-?\d+", plain)
+    return f"{{\\num{{{plain}}}}}" if tiny else f"{{{escaped(cell)}}}"
+
+
+def _camel(text: str) -> str:
+    """Words as one name of letters only, as LaTeX wants it: digits are spelled, a point is Point."""
+    text = re.sub(r"(?<=\d)\.(?=\d)", " point ", text)
+    text = re.sub(r"\d", lambda digit: f" {_DIGITS[int(digit[0])]} ", text)
+    return "".join(word[0].upper() + word[1:] for word in re.findall(r"[A-Za-z]+", text))
+
+
+_DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def _distinct(lines: list[str]) -> list[str]:
+    """The lines; a macro whose name is there already gets a letter, counted from B, so that LaTeX takes both."""
+    seen: dict[str, int] = {}
+    found = []
+    for line in lines:
+        name = line[len("\\newcommand{\\") : line.index("}")]
+        seen[name] = seen.get(name, 0) + 1
+        number = seen[name]
+        if number > 1:
+            letters = "".join(chr(ord("A") + int(digit)) for digit in str(number - 1))
+            line = line.replace(f"{{\\{name}}}", f"{{\\{name}Again{letters}}}", 1)
+        found.append(line)
+    return found

@@ -1,0 +1,86 @@
+"""LaTeX that a paper takes in: whole, aligned, escaped, and each line with the files that it was made from."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from benchlib import latex, tables
+
+
+def frame() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "task": ["gru on 50 %_words", "cnn & digits"],
+            "ratio": [1.2345, math.nan],
+            "ratio_low": [1.2, math.nan],
+            "ratio_high": [1.27, math.nan],
+            "memory_mib": [12345.6, 9.25],
+            "verdict": ["faster", "no ratio"],
+            "measurements": ["aa11 bb22", "cc33"],
+        }
+    )
+
+
+def cells(line: str) -> list[str]:
+    return re.split(r"(?<!\\)&", line.split(latex.COMMENT)[0].strip().removesuffix("\\\\"))
+
+
+def test_table_has_a_column_for_each_number_its_interval_beside_it_and_the_files_behind() -> None:
+    text = latex.table(frame(), "Ratios of 100 %.", "tab:x")
+    kinds = re.search(r"\\begin\{tabular\}\{(.*)\}", text)[1]
+    columns = re.findall(r"S\[table-format=[^]]*\]|l", kinds)
+    assert columns == ["l", "S[table-format=1.2]", "l", "S[table-format=5.2]", "l"]
+    body = text.partition("\\midrule\n")[2].partition("\\bottomrule")[0].splitlines()
+    assert [len(cells(line)) for line in body] == [5, 5]
+    assert [cell.strip() for cell in cells(body[0])] == [
+        "gru on 50 \\%\\_words",
+        "1.23",
+        "[1.20, 1.27]",
+        "12346",
+        "faster",
+    ]
+    assert [cell.strip() for cell in cells(body[1])] == ["cnn \\& digits", "{--}", "", "9.25", "no ratio"]
+    assert body[0].endswith("% measurements: aa11 bb22")
+    assert "\\caption{Ratios of 100 \\%.}" in text
+    assert text.count("{") == text.count("}")
+    for name in ("table", "tabular"):
+        assert text.count(f"\\begin{{{name}}}") == text.count(f"\\end{{{name}}}") == 1
+
+
+def test_macros_are_letters_only_distinct_and_lead_to_their_files() -> None:
+    lines = list(latex.macros(frame(), "frameworks ratios"))
+    assert (
+        "\\newcommand{\\benchlibFrameworksRatiosGruOnFiveZeroWordsRatio}{1.23 [1.20, 1.27]} % measurements: aa11 bb22"
+        in lines
+    )
+    assert (
+        "\\newcommand{\\benchlibFrameworksRatiosGruOnFiveZeroWordsRatioOnly}{1.23} % measurements: aa11 bb22" in lines
+    )
+    assert not any("CnnDigitsRatio" in line for line in lines), "no macro for a number that is not known"
+    names = [re.match(r"\\newcommand\{\\([^}]*)\}", line)[1] for line in lines]
+    assert all(name.isalpha() and name.isascii() for name in names)
+    assert len(set(names)) == len(names)
+
+
+def test_macros_whose_names_would_be_the_same_are_told_apart(tmp_path: Path) -> None:
+    same = frame().assign(task=["a b", "a  b"], measurements=["aa11", "bb22"])
+    _, path = latex.save({"x": ("", same)}, tmp_path, "n")
+    names = re.findall(r"\\newcommand\{\\(\w+)\}", path.read_text(encoding="utf-8"))
+    assert len(names) == len(set(names)) == 4
+    assert "benchlibNXABMemoryMibAgainB" in names
+
+
+@pytest.mark.parametrize("text", ["a_b", "50 %", "x & y", "{a}", "c:\\d", "~^#$", "µ < 1 > 0 | é"])
+def test_text_has_no_commands_in_it(text: str) -> None:
+    left = re.sub(r"\\(text\w+\{\}|[&%$#_{}])|\$\\?[a-z-]+\$", "", latex.escaped(text))
+    assert not set(left) & set("&%$#_{}\\~^")
+
+
+def test_what_no_table_shows_has_no_macro() -> None:
+    assert list(latex.macros(pd.DataFrame({"file": ["a"], "why": ["b"]}), "x")) == []
+    assert tables.FILES not in latex.table(frame(), "", "x").partition("\\midrule")[0]
