@@ -1,4 +1,6 @@
-"""The command line: ``python -m benchlib run --profile quick``, ``python -m benchlib devices``."""
+"""The command line: ``python -m benchlib run --profile quick``, ``python -m benchlib lab``, ``python -m benchlib
+devices``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import benchlib
-from benchlib import suite
+from benchlib import start, suite
 from benchlib.errors import BenchlibError
 from benchlib.measure import machine
 
@@ -21,12 +23,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run = commands.add_parser("run", help="execute the notebooks, and write the report")
     run.add_argument("--profile", default="quick", help="quick (minutes, embedded data) or full (the papers' settings)")
     run.add_argument("--outputs", type=Path, help="folder of the results (default: outputs/PROFILE)")
+    lab = commands.add_parser("lab", help="open JupyterLab on a page of the notebooks and where each stands")
+    lab.add_argument("--profile", default="quick", help="whose results the page is about")
     given = parser.parse_args(arguments)
     try:
         if given.command == "devices":
             _print_devices()
-            return 0
-        return suite.run(given.profile, given.outputs)
+        elif given.command == "lab":
+            start.open_lab(given.profile)
+        else:
+            return suite.run(given.profile, given.outputs)
+        return 0
     except BenchlibError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
