@@ -77,9 +77,11 @@ def measurement(measured: Measurement) -> Figure:
     for block in blocks:
         ms = 1000 * block.wall_s / block.steps
         at = [block.started_s - began, block.started_s - began + block.wall_s]
-        top.plot(at, [ms, ms], color=look.color, linewidth=2)
-        top.plot(sum(at) / 2, ms, "x" if block.disturbed else look.marker, color=look.color)
-    _from_zero(top, "ms per step")
+        top.plot(at, [ms, ms], color=look.color, linewidth=2, alpha=0.5)
+        marker, color = ("x", "0.2") if block.disturbed else (look.marker, look.color)
+        top.plot(sum(at) / 2, ms, marker, color=color)
+    top.set_ylabel("ms per step")  # not from 0: a drift of a few percent is what one looks for
+    top.margins(y=0.2)
     for axes, (name, label) in zip(others, traced.items(), strict=True):
         at, read = zip(*((s.at_s - began, getattr(s, name)) for s in measured.trace), strict=True)
         axes.plot(at, [math.nan if value is None else value for value in read], color=look.color, marker=".")
@@ -118,15 +120,15 @@ def certificate(given: Certificate) -> Figure:
     """The largest relative differences from the reference, over what is allowed."""
     if not given.checks:
         return _nothing(f"{given.verdict}: {given.reason}")
-    rows = [
-        {"quantity": check.name, "trial": trial, "share": _share(value, check.tolerance)}
-        for check in given.checks
-        for trial, value in (("the trial that agrees least", check.worst), ("the one that counts", check.difference))
-    ]
-    frame = pd.DataFrame(rows)
-    looks = figures.looks(dict.fromkeys(reversed(frame["trial"])))
+    made, drawn = given.table(), {"the trial that agrees least": "worst", "the one that counts": "difference"}
+    shares = {
+        trial: [_share(*pair) for pair in zip(made[name], made["tolerance"], strict=True)]
+        for trial, name in drawn.items()
+    }
+    frame = pd.concat([made.assign(trial=trial, share=share) for trial, share in shares.items()])
+    looks = figures.looks(drawn)
     figure, (axes,) = figures.panels(1, 1, height=0.5 + 0.2 * len(given.checks))
-    figures.dot_panel(axes, frame, looks, "share", "largest relative difference / tolerance", "quantity", "trial")
+    figures.dot_panel(axes, frame, looks, "share", "largest relative difference / tolerance", "name", "trial")
     axes.axvline(1, color="0.2", linewidth=0.8)
     caption = (
         f"{given.condition} against {given.reference}: {given.verdict}. Left of the line is within the tolerance; a "

@@ -225,14 +225,15 @@ def frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
 
 
 def _in_short(m: Measurement) -> dict[str, Any]:
-    """What a process gave, in a row; nan for what it did not come to."""
-    wall_s, nan = sum(block.wall_s for block in m.blocks) or math.nan, math.nan
+    """What a process gave, in a row; nan for what it did not come to. Of the takes of a block the last counts."""
+    blocks = {(block.epoch, block.round, block.position): block for block in m.blocks}.values()
+    wall_s, nan = sum(block.wall_s for block in blocks) or math.nan, math.nan
     return {
-        "blocks": len(m.blocks),
-        "of them disturbed": sum(block.disturbed for block in m.blocks),
-        "step_ms": 1000 * wall_s / (sum(block.steps for block in m.blocks) or nan),
-        "samples_per_second": sum(block.samples for block in m.blocks) / wall_s,
-        "cores_used": sum(block.cpu_s for block in m.blocks) / wall_s,
+        "blocks": len(blocks),
+        "of them disturbed": sum(block.disturbed for block in blocks),
+        "step_ms": 1000 * wall_s / (sum(block.steps for block in blocks) or nan),
+        "samples_per_second": sum(block.samples for block in blocks) / wall_s,
+        "cores_used": sum(block.cpu_s for block in blocks) / wall_s,
         "memory_mib": m.memory.get("peak", nan),
         "first_step_s": nan if m.first_step_s is None else m.first_step_s,
         "warm_up_s": nan if m.warm_up_s is None else m.warm_up_s,

@@ -242,4 +242,4 @@ def test_what_is_not_finite_is_drawn_at_the_edge(lab: SyntheticLab) -> None:
     checks = [check.model_copy(update={"difference": math.inf, "worst": math.inf}) for check in certificate.checks]
     figure = certificate.model_copy(update={"checks": checks}).plot()
     edge = figure.axes[0].get_xlim()[1]
-    assert [x for x, _ in drawn(figure)[:4]] == [edge] * 4
+    assert [x for x, _ in drawn(figure)[:4]] == [edge] * 4, "two checks in two trials"

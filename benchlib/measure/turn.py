@@ -19,7 +19,8 @@ LOCK = Path("/tmp/benchlib-measuring.lock")
 
 @contextmanager
 def turn(tell: Callable[[str], None]) -> Iterator[None]:
-    """Hold the machine, after waiting until nobody else measures (``tell`` gets a line if that is so).
+    """Hold the machine, after waiting until nobody else measures (``tell`` gets a line if that is so, and one when it
+    is over).
 
     The operating system lets go of the lock when this process ends, however it ends. An interrupt (Ctrl-C, or the
     kernel's) ends the turn once the workers are ended; more of them change nothing.
@@ -31,6 +32,7 @@ def turn(tell: Callable[[str], None]) -> Iterator[None]:
         except BlockingIOError:
             tell("waiting: another benchlib measures on this machine")
             fcntl.flock(file, fcntl.LOCK_EX)
+            tell("the machine is free: measuring")
         with one_interrupt():
             yield
     finally:
