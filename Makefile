@@ -17,8 +17,8 @@ report: $(INSTALLED) ## Measure what is missing, write outputs/PROFILE/report.ht
 test: $(INSTALLED) ## Run the fast tests (.venv/bin/pytest -m slow runs the others)
 	$(BIN)/python -m pytest
 
-lab: $(INSTALLED) ## Open the notebooks in JupyterLab
-	$(BIN)/jupyter-lab --notebook-dir=. --LabApp.default_url=/lab/tree/notebooks
+lab: $(INSTALLED) ## Open JupyterLab on a page of the notebooks and where each stands
+	$(BIN)/python -m benchlib lab --profile $(PROFILE)
 
 lint: $(INSTALLED) ## Check style and format
 	$(BIN)/ruff check .

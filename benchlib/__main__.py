@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import benchlib
-from benchlib import suite
+from benchlib import start, suite
 from benchlib.errors import BenchlibError
 from benchlib.measure import machine
 
@@ -71,6 +71,16 @@ def _parser() -> argparse.ArgumentParser:
         "A line for each framework and device. Imports no framework.",
         "example:\n  benchlib devices",
     )
+    lab = _command(
+        commands,
+        "lab",
+        _lab,
+        "open JupyterLab on a page of the notebooks and where each stands",
+        "The page says of each notebook whether it has run, is stale (and why) or is missing, and links to it and to "
+        "its results.",
+        "example:\n  benchlib lab --profile quick",
+    )
+    lab.add_argument("--profile", default="quick", help="whose results the page is about")
     trace = _command(
         commands,
         "trace",
@@ -140,6 +150,11 @@ def _devices(given: argparse.Namespace) -> int:
     for row in machine.survey():
         name = f"{row['framework']} {row['version'] or ''}".strip()
         print(f"{name}, {row['device']}: {'usable' if row['missing'] is None else row['missing']}")
+    return 0
+
+
+def _lab(given: argparse.Namespace) -> int:
+    start.open_lab(given.profile)
     return 0
 
 

@@ -9,15 +9,19 @@ says so.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
-from benchlib import workloads
+from benchlib import tables, workloads
 from benchlib.condition import Condition
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"
 
@@ -115,9 +119,29 @@ class Certificate(BaseModel):
         """A row per check."""
         return pd.DataFrame([check.model_dump() for check in self.checks], columns=list(Check.model_fields))
 
+    def plot(self) -> Figure:
+        """The differences from the reference relative to the tolerances, as a figure."""
+        from benchlib import plots  # matplotlib takes long to import: not for nothing
+
+        return plots.certificate(self)
+
     def _repr_html_(self) -> str:
-        head = f"<p>{self.condition} against {self.reference}: <b>{self.verdict}</b> {self.reason}</p>"
-        return head + self.table().to_html(index=False, float_format="{:.1e}".format)
+        told = f"{self.condition} against {self.reference}"
+        if not self.checks:
+            return f"<p>{html.escape(told)}: <b>{self.verdict}</b></p><pre>{html.escape(self.reason)}</pre>"
+        rows = [
+            {
+                "quantity": check.name,
+                "largest relative difference": f"{check.difference:.1e}",
+                "allowed": f"{check.tolerance:.1e}",
+                "verdict": SAME if check.ok else DIFFERENT,
+                "of the trial that agrees least": f"{check.worst:.1e}",
+                "where": check.at,
+            }
+            for check in self.checks
+        ]
+        head = f"<p>{html.escape(told)}: <b>{self.verdict}</b></p>"
+        return head + tables.html(pd.DataFrame(rows), f"After {self.trials} trials.").data
 
 
 def certify(

@@ -21,6 +21,7 @@ from benchlib.errors import BenchlibError, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -230,3 +231,26 @@ def ledger(conditions: Iterable[Condition]) -> pd.DataFrame:
             rows[row] = None
     columns = ["name", "value", "framework", "device", "lane", "reason", "source"]
     return pd.DataFrame(sorted(rows), columns=columns)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The ledger of some conditions' knobs, as an object that shows itself."""
+
+    conditions: list[Condition]
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """As of :func:`ledger`."""
+        return ledger(self.conditions)
+
+    def plot(self) -> Figure:
+        """Which knob is set where, as a figure."""
+        from benchlib import plots  # matplotlib takes long to import: not for nothing
+
+        return plots.ledger(self)
+
+    def _repr_html_(self) -> str:
+        from benchlib import tables
+
+        return tables.html(self.frame, "The knobs that are set; all others are as installed.").data

@@ -9,20 +9,26 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import html
 import json
+import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
+from benchlib import tables
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.progress import say
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FORMAT = 3
 """Of the files; a reader refuses a newer one by name."""
@@ -121,6 +127,24 @@ class Measurement(Record):
     @property
     def ok(self) -> bool:
         return self.failure is None
+
+    def plot(self) -> Figure:
+        """The blocks over time, and what the sampler read beside them, as a figure."""
+        from benchlib import plots  # matplotlib takes long to import: not for nothing
+
+        return plots.measurement(self)
+
+    def _repr_html_(self) -> str:
+        place = f"{self.role}, repetition {self.repetition}" if self.kind == "comparison" else "training run"
+        told = f"{self.condition}: {place}, seed {self.seed}, started {self.started_utc}."
+        parts = [tables.html(pd.DataFrame([_in_short(self)]), told).data]
+        if self.epochs:
+            renamed = {"wall_s": "epoch_s", "loss": "final_loss"}
+            epochs = pd.DataFrame([epoch.model_dump() for epoch in self.epochs]).rename(columns=renamed)
+            parts.append(tables.html(epochs, "Its epochs.").data)
+        if not self.ok:
+            parts.insert(0, f"<p><b>failed</b></p><pre>{html.escape(self.failure)}</pre>")
+        return "".join(parts)
 
 
 _TABLES = {"blocks": Block, "trace": Sample, "epochs": Epoch}
@@ -234,6 +258,23 @@ class Store:
 def frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
     """A row a process, with what it takes to do it again; seconds and MiB."""
     return pd.DataFrame([_flat(m) for m in measurements])
+
+
+def _in_short(m: Measurement) -> dict[str, Any]:
+    """What a process gave, in a row; nan for what it did not come to. Of the takes of a block the last counts."""
+    blocks = {(block.epoch, block.round, block.position): block for block in m.blocks}.values()
+    wall_s, nan = sum(block.wall_s for block in blocks) or math.nan, math.nan
+    return {
+        "blocks": len(blocks),
+        "of them disturbed": sum(block.disturbed for block in blocks),
+        "step_ms": 1000 * wall_s / (sum(block.steps for block in blocks) or nan),
+        "samples_per_second": sum(block.samples for block in blocks) / wall_s,
+        "cores_used": sum(block.cpu_s for block in blocks) / wall_s,
+        "memory_mib": m.memory.get("peak", nan),
+        "first_step_s": nan if m.first_step_s is None else m.first_step_s,
+        "warm_up_s": nan if m.warm_up_s is None else m.warm_up_s,
+        "warm-up": m.steady,
+    }
 
 
 def _row(measurement: Measurement) -> dict[str, Any]:

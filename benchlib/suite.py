@@ -48,6 +48,22 @@ class Planned:
     data: dict[str, str]  # the data sets that it reads, and the identity of their images
 
 
+RUN, STALE, FAILED, MISSING = "run", "stale", "failed", "missing"
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a notebook stands in a folder of results: ``word`` is "run", "stale", "failed" or "missing", and ``why`` is
+    in words.
+    """
+
+    name: str
+    word: str
+    why: str = ""
+    started_utc: str | None = None  # of the last time that it was started
+    executed: Path | None = None  # the executed notebook, if it is there
+
+
 def run(profile: str, outputs: Path | None = None) -> int:
     """Bring the results of ``profile`` up to date; 0 if no notebook failed, else 1.
 
@@ -89,34 +105,31 @@ def _execute_all(planned: list[Planned], folder: Path) -> int:
 
 def plan(profile: str) -> list[Planned]:
     """The notebooks of ``profile`` in order, parameters checked; a BenchlibError tells all that is wrong in them."""
-    every = Path("parameters")
-    if not every.is_dir() or not Path("notebooks").is_dir():
-        raise BenchlibError(f"{Path.cwd()} has no notebooks/ and parameters/: run this in the project's folder")
-    profiles = [path.name for path in every.iterdir() if path.is_dir()]
-    if profile not in profiles:
-        raise BenchlibError(unknown("profile", profile, profiles))
-    names = experiments.NOTEBOOKS
-    files = {path.stem: path for path in sorted((every / profile).glob("*.yaml"))}
+    files, names = _parameter_files(profile), experiments.NOTEBOOKS
     wrong = [f"{path}: {unknown('notebook', name, names)}" for name, path in files.items() if name not in names]
     planned = []
     if not files:
-        wrong.append(f"{every / profile} has no parameter file: add one named like a notebook, as {names[0]}.yaml")
+        folder = Path("parameters", profile)
+        wrong.append(f"{folder} has no parameter file: add one named like a notebook, as {names[0]}.yaml")
     for name in names:
         if name not in files and name not in GATHERING:
             continue  # a profile may be about some of the notebooks; the report says which have not run
-        notebook, file = Path("notebooks", f"{name}.ipynb"), every / profile / f"{name}.yaml"
-        if not notebook.is_file():
-            wrong.append(f"{notebook} is missing")
-            continue
         try:
-            parameters, data = ({}, {}) if name in GATHERING and not file.exists() else checked(name, file)
+            planned.append(_planned(name, files.get(name)))
         except BenchlibError as error:
             wrong.append(str(error))
-        else:
-            planned.append(Planned(name, notebook, parameters, data))
     if wrong:
         raise BenchlibError("\n".join(wrong))
     return planned
+
+
+def states(profile: str, outputs: Path | None = None) -> list[State]:
+    """Where each notebook stands, in order; executes nothing. What a run of ``profile`` would refuse is a reason here,
+    too: whoever looks wants to see the others.
+    """
+    files, folder = _parameter_files(profile), outputs or Path("outputs", profile)
+    environment = _environment()
+    return [_state(name, profile, files, folder, environment) for name in experiments.NOTEBOOKS]
 
 
 def checked(name: str, file: Path) -> tuple[dict[str, Any], dict[str, str]]:
@@ -151,9 +164,51 @@ def digest(value: Any) -> str:
     return hashlib.sha256(text).hexdigest()[:16]
 
 
+def _parameter_files(profile: str) -> dict[str, Path]:
+    """The parameter files of ``profile`` by name; a BenchlibError if this is not the project, or there is none such."""
+    every = Path("parameters")
+    if not every.is_dir() or not Path("notebooks").is_dir():
+        raise BenchlibError(f"{Path.cwd()} has no notebooks/ and parameters/: run this in the project's folder")
+    profiles = [path.name for path in every.iterdir() if path.is_dir()]
+    if profile not in profiles:
+        raise BenchlibError(unknown("profile", profile, profiles))
+    return {path.stem: path for path in sorted((every / profile).glob("*.yaml"))}
+
+
+def _planned(name: str, file: Path | None) -> Planned:
+    """A notebook with the parameters in ``file``; a BenchlibError if they are wrong. ``GATHERING`` may have none."""
+    notebook = Path("notebooks", f"{name}.ipynb")
+    if not notebook.is_file():
+        raise BenchlibError(f"{notebook} is missing")
+    parameters, data = ({}, {}) if file is None else checked(name, file)
+    return Planned(name, notebook, parameters, data)
+
+
+def _state(name: str, profile: str, files: dict[str, Path], folder: Path, environment: dict[str, Any]) -> State:
+    record, target = read_record(folder, name), _executed_path(folder, name)
+    told = {
+        "started_utc": record["started_utc"] if record else None,
+        "executed": target if target.exists() else None,
+    }
+    if record and record["status"] == "failed":
+        return State(name, FAILED, f"in {record['error']['cell']}: {record['error']['text']}", **told)
+    if name not in files and name not in GATHERING:
+        return State(name, MISSING, f"there is no {Path('parameters', profile, name)}.yaml", **told)
+    try:
+        item = _planned(name, files.get(name))
+    except BenchlibError as error:
+        return State(name, STALE if told["executed"] else MISSING, str(error), **told)
+    if record is None:
+        return State(name, MISSING, "it has not been started", **told)
+    reason = _outdated(record, _inputs(item, folder, environment), folder, target)
+    if reason is None:
+        return State(name, RUN, **told)
+    return State(name, STALE if told["executed"] else MISSING, reason, **told)
+
+
 def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, Any]:
     """Execute a notebook unless its result is there already; its record."""
-    target = folder / "notebooks" / f"{item.name}.ipynb"
+    target = _executed_path(folder, item.name)
     inputs = _inputs(item, folder, environment)
     record = read_record(folder, item.name)
     reason = _why(record, inputs, folder, target)
@@ -207,19 +262,25 @@ def _why(record: dict[str, Any] | None, inputs: dict[str, str], folder: Path, ta
     """Why a notebook has to be executed, in words; None: it has not."""
     if record is None:
         return "started"
+    reason = _outdated(record, inputs, folder, target)
+    return None if reason is None else f"started again: {reason}"
+
+
+def _outdated(record: dict[str, Any], inputs: dict[str, str], folder: Path, target: Path) -> str | None:
+    """Why what a notebook once gave is not its result now, in words; None: it is."""
     if record["status"] != "succeeded":
-        return f"started again: it had {'failed' if record['status'] == 'failed' else 'not come to its end'}"
+        return f"it had {'failed' if record['status'] == 'failed' else 'not come to its end'}"
     if changed := [name for name, now in inputs.items() if record["inputs"].get(name) != now]:
-        return f"started again, for these have changed: {', '.join(changed)}"
+        return f"these have changed: {', '.join(changed)}"
     if record.get("again"):
-        return f"started again: {record['again']} measurements had failed"
+        return f"{record['again']} measurements had failed"
     if not target.exists():
-        return f"started again: {target} is gone"
+        return f"{target} is gone"
     for file, made in record["files"].items():
         if not (folder / file).exists():
-            return f"started again: {folder / file} is gone"
+            return f"{folder / file} is gone"
         if digest((folder / file).read_bytes()) != made:  # JupyterLab writes to the same folder
-            return f"started again: {folder / file} is not what it made"
+            return f"{folder / file} is not what it made"
     return None
 
 
@@ -259,7 +320,7 @@ def _bring_html_up_to_date(folder: Path) -> None:
     if record is None or record["status"] != "succeeded":
         html.unlink(missing_ok=True)
         return
-    notebook = folder / "notebooks" / f"{REPORT}.ipynb"
+    notebook = _executed_path(folder, REPORT)
     if not html.exists() or html.stat().st_mtime < notebook.stat().st_mtime:
         from benchlib.report.export import export_html  # nbconvert takes long to import: not for nothing
 
@@ -326,6 +387,10 @@ def _library() -> dict[str, str]:
     """Hashes of benchlib's files."""
     files = sorted(path for path in machine.PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     return {path.relative_to(machine.PACKAGE).as_posix(): digest(path.read_bytes()) for path in files}
+
+
+def _executed_path(folder: Path, name: str) -> Path:
+    return folder / "notebooks" / f"{name}.ipynb"
 
 
 def _record_path(folder: Path, name: str) -> Path:

@@ -435,7 +435,7 @@ with turn(print):
         other.stdin.write("\n")
         other.stdin.flush()
         waiting.join(10)
-        assert told[-1] == "held"
+        assert told[1:] == ["the machine is free: measuring", "held"]
 
 
 def _hold_turn(told):

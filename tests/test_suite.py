@@ -220,7 +220,7 @@ class TestUnchanged:
     def test_another_parameter(self):
         write_parameters("second", count=2)
         assert self.run() == ["second", "report"]
-        assert "second: started again, for these have changed: parameters\n" in self.said
+        assert "second: started again: these have changed: parameters\n" in self.said
 
     def test_another_notebook(self):
         write_notebook("first", "print('other')")
@@ -244,7 +244,7 @@ class TestUnchanged:
         assert self.run() == ["first", "second", "report"]
         monkeypatch.setattr(machine, "describe", lambda: {"cpu": "another"})
         assert self.run() == ["first", "second", "report"]
-        assert "for these have changed: machine\n" in self.said
+        assert "again: these have changed: machine\n" in self.said
 
     def test_failed_measurements_are_tried_again_if_there_is_an_attempt_left(self):
         self.failures, self.again = 2, 1

@@ -8,18 +8,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from benchlib import tables
 from benchlib.condition import Condition
 from benchlib.equivalence import DIFFERENT, NOT_CHECKED, Certificate
+from benchlib.knobs import Ledger
 from benchlib.measure import steady
 from benchlib.measure.planner import Paired, Plan, plan
 from benchlib.measure.statistics import Interval, geometric_interval, rounds_of, within_rounds
 from benchlib.measure.steady import SLOWING, STEADY
 from benchlib.results import ATTEMPTS, Block, Measurement, Sample, identity
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
 SLOWS_DOWN = "slows down"
@@ -132,9 +137,32 @@ class Comparison:
         """Keys of the files that the measurements lie in; of some conditions, those that hold one of them."""
         return sorted({m.file for m in self.measurements if not conditions or m.condition in conditions})
 
+    def ledger(self) -> Ledger:
+        """The knobs that were set."""
+        return Ledger(self.conditions)
+
+    def plot(self) -> Figure:
+        """Ratios with their intervals and the A/A control's, and throughput, as a figure."""
+        from benchlib import plots  # matplotlib takes long to import: not for nothing
+
+        return plots.comparison(self)
+
     def _repr_html_(self) -> str:
-        columns = ["label", "role", "ratio", "low", "high", "processes", "verdict"]
-        return self.ratios()[columns].to_html(index=False, float_format="{:.3g}".format)
+        ratios, throughput = self.ratios(), self.throughput()
+        who = ratios["label"].mask(ratios["role"] == "control", "A/A: the baseline again")
+        shown = ratios.rename(columns={"low": "ratio_low", "high": "ratio_high"}).assign(condition=who)
+        shown = shown[["condition", "ratio", "ratio_low", "ratio_high", "processes", "verdict"]]
+        told = f"Throughput relative to {self.baseline}, with 95 % intervals over processes ({self._ending()})."
+        ends = {"low": "samples_per_second_low", "high": "samples_per_second_high", "label": "condition"}
+        intervals = [f"{name}{end}" for name in ("samples_per_second", "step_ms") for end in ("", "_low", "_high")]
+        columns = ["condition", *intervals, "cores_used", "memory_mib", "first_step_s"]
+        measured = throughput.rename(columns=ends)[columns]
+        return tables.html(shown, told).data + tables.html(measured, "The conditions by themselves.").data
+
+    def _ending(self) -> str:
+        plan = self.plan
+        width = f", widest half-width {tables.number(100 * plan.half_width, 2)} %" if plan.half_width > 0 else ""
+        return f"{plan.ended or 'not ended yet'}{width}"
 
     def _of(self, condition: Condition, role: str) -> list[Measurement]:
         return [m for m in self.measurements if m.ok and m.role == role and m.condition == condition]

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from benchlib import tables
 from benchlib.condition import Condition
 from benchlib.equivalence import Certificate
+from benchlib.knobs import Ledger
 from benchlib.measure.comparison import failures
 from benchlib.measure.statistics import Interval, geometric_interval, mean_interval
 from benchlib.results import Measurement, identity
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,24 @@ class TrainingRuns:
         """Keys of the files that the measurements lie in; of some conditions, those that hold one of them."""
         return sorted({m.file for m in self.measurements if not conditions or m.condition in conditions})
 
+    def ledger(self) -> Ledger:
+        """The knobs that were set."""
+        return Ledger(self.conditions)
+
+    def plot(self) -> Figure:
+        """Metric and loss by epoch, as a figure."""
+        from benchlib import plots  # matplotlib takes long to import: not for nothing
+
+        return plots.training(self)
+
+    def _repr_html_(self) -> str:
+        runs = self.runs()
+        shown = pd.DataFrame([_in_short(label, rows) for label, rows in runs.groupby("label", sort=False)])
+        told = f"Training runs: the metric after {self.epochs} epochs over seeds, the epoch's mean time"
+        if self.threshold is None:
+            return tables.html(shown.drop(columns=["reached", "seconds_to_threshold"]), f"{told}.").data
+        return tables.html(shown, f"{told}, and the median time to a metric of {self.threshold:g}.").data
+
     def _of(self, condition: Condition) -> list[Measurement]:
         return [m for m in self.measurements if m.condition == condition]
 
@@ -116,6 +139,21 @@ def median_to_threshold(runs: pd.DataFrame, column: str) -> float:
     """
     median = runs[column].mask(~runs["reached"], np.inf).median()
     return float(median) if np.isfinite(median) else np.nan
+
+
+def _in_short(label: str, runs: pd.DataFrame) -> dict[str, Any]:
+    """The runs of one condition in a row."""
+    return {
+        "condition": label,
+        "runs": len(runs),
+        "final_metric": runs["metric"].mean(),
+        "lowest": runs["metric"].min(),
+        "highest": runs["metric"].max(),
+        "epoch_s": runs["epoch_s"].mean(),
+        "reached": int(runs["reached"].sum()),
+        "seconds_to_threshold": median_to_threshold(runs, "seconds_to_threshold"),
+        "failed": int(runs["failure"].notna().sum()),
+    }
 
 
 def _curve(m: Measurement) -> list[dict[str, Any]]:

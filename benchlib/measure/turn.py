@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchlib.errors import BenchlibError
+from benchlib.measure.interrupt import one_interrupt
 
 LOCK = Path("/tmp/benchlib-measuring.lock")
 """One for the machine: where temporary files go differs between users and batch jobs."""
@@ -18,9 +19,11 @@ LOCK = Path("/tmp/benchlib-measuring.lock")
 
 @contextmanager
 def turn(tell: Callable[[str], None]) -> Iterator[None]:
-    """Hold the machine, after waiting until nobody else measures (``tell`` gets a line if that is so).
+    """Hold the machine, after waiting until nobody else measures (``tell`` gets a line if that is so, and one when it
+    is over).
 
-    The operating system lets go of the lock when this process ends, however it ends.
+    The operating system lets go of the lock when this process ends, however it ends. An interrupt (Ctrl-C, or the
+    kernel's) ends the turn once the workers are ended; more of them change nothing.
     """
     file = _opened()
     try:
@@ -29,7 +32,9 @@ def turn(tell: Callable[[str], None]) -> Iterator[None]:
         except BlockingIOError:
             tell("waiting: another benchlib measures on this machine")
             fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+            tell("the machine is free: measuring")
+        with one_interrupt():
+            yield
     finally:
         os.close(file)
 

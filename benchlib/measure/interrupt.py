@@ -1,0 +1,49 @@
+"""Interrupts (Ctrl-C, or a notebook's *Interrupt Kernel*) while workers are at work: one ends them all, whenever it
+comes, and however often it is repeated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+
+@contextmanager
+def one_interrupt() -> Iterator[None]:
+    """Let the first interrupt through, and no other: a second, from someone impatient, would cut the ending of the
+    workers short. A worker that nobody has in hand yet, because the interrupt met its start halfway, is ended here.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield  # no interrupt comes here
+        return
+    came = False
+
+    def once(number: int, frame: object) -> None:
+        nonlocal came
+        if not came:
+            came = True
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, once)
+    try:
+        yield
+    except KeyboardInterrupt:
+        _end_workers()
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end_workers() -> None:
+    """Processes that this one has started in a worker's scratch directory."""
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if Path(child.cwd()).name.startswith("benchlib-worker-"):
+                child.kill()

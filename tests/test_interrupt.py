@@ -1,0 +1,82 @@
+"""An interrupt while workers are at work ends them, whenever it comes and however often it is repeated."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+from benchlib.measure.interrupt import one_interrupt
+
+
+@pytest.fixture(autouse=True)
+def interruptible():
+    """As in a terminal and in a kernel, whatever these tests were started from."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.01)  # a handler in Python runs between two instructions
+
+
+def test_the_first_comes_through_and_a_second_does_not_cut_the_end_short():
+    ended = []
+
+    def work():
+        try:
+            interrupt()
+        finally:
+            interrupt()
+            ended.append("the workers")
+
+    with pytest.raises(KeyboardInterrupt), one_interrupt():
+        work()
+    assert ended == ["the workers"]
+
+
+def test_afterwards_interrupts_come_as_before():
+    with one_interrupt():
+        pass
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+
+
+def test_a_worker_that_nobody_has_in_hand_yet_is_ended_and_other_processes_are_not(tmp_path):
+    scratch = tmp_path / "benchlib-worker-x"
+    scratch.mkdir()
+    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    other = subprocess.Popen(command, cwd=tmp_path)
+    started = []
+
+    def start():
+        started.append(subprocess.Popen(command, cwd=scratch, start_new_session=True))
+        interrupt()
+
+    with pytest.raises(KeyboardInterrupt), one_interrupt():
+        start()
+    assert started[0].wait(timeout=10) == -signal.SIGKILL
+    assert psutil.pid_exists(other.pid)
+    assert other.poll() is None
+    other.kill()
+    other.wait()
+
+
+def test_in_another_thread_nothing_is_touched():
+    seen = []
+
+    def work():
+        with one_interrupt():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler]

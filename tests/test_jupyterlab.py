@@ -1,0 +1,299 @@
+"""JupyterLab in a real browser, judged by the notebooks that it saves: the start page, a notebook run with changed
+parameters, and one interrupted in the middle.
+"""
+
+import functools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[1]
+DOUBLES = ROOT / "tests" / "doubles"
+TOKEN = "a-token-of-the-tests"
+SECONDS = 240  # for what takes half a minute on a quiet machine
+
+CONFIG = {
+    "ServerApp": {"open_browser": False, "allow_root": True, "port": 0},
+    "IdentityProvider": {"token": TOKEN},
+    "LabApp": {"news_url": None, "check_for_updates_class": "jupyterlab.NeverCheckForUpdate"},
+}
+
+PARAMETERS = """
+workload = "cnn"
+data = "digits"
+hyperparameters = {{"image_size": 8}}
+batch_size = 16
+subjects = [
+    {subjects}
+]
+devices = ["cpu"]
+threads = [1]
+precision = 0.9  # so that the pilot is enough
+budget_s = 12
+block_s = 0.02
+outputs = None
+"""
+"""Of the notebook ``devices``, as they are typed."""
+
+TUNED = '{"framework": "pytorch", "mode": "eager", "lane": "tuned"},'
+DEFAULT = '{"framework": "pytorch", "mode": "eager", "lane": "default"},'
+
+EXPLORING = [
+    "burn_ms = 3.0",
+    "from benchlib.condition import Condition\nfrom benchlib.lab import Lab",
+    'toy = Condition(workload="toy", framework="toy")\n'
+    'slower = toy.but(hyperparameters={"burn_ms": burn_ms})\n'
+    "comparison = Lab().compare([toy, slower], precision=0.9, budget_s=35, block_s=0.3)\n"
+    "comparison",
+    "comparison.plot()",
+    "comparison.measurements[0].plot()",
+    "comparison.certificates[slower.key]",
+    "comparison.certificates[slower.key].plot()",
+    "comparison.ledger()",
+]
+"""A notebook as one may write it oneself, with the tests' own framework; the objects show themselves."""
+
+
+def wait_for(condition, seconds):
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "it did not come to that in time"
+        time.sleep(0.2)
+    return found
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A copy of the project without results, and with one more notebook."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in ("benchlib", "notebooks", "parameters", "outputs/README.md", "README.md", "requirements.lock"):
+        if (ROOT / name).is_dir():
+            shutil.copytree(
+                ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
+            )
+        else:
+            (folder / name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    cells = [nbformat.v4.new_code_cell(source) for source in EXPLORING]
+    kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernelspec})
+    nbformat.write(notebook, folder / "notebooks/exploring.ipynb")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(project, tmp_path_factory):
+    """``python -m benchlib lab`` in the project, and its address."""
+    settings = tmp_path_factory.mktemp("jupyter")
+    (settings / "config").mkdir()
+    (settings / "config" / "jupyter_server_config.json").write_text(json.dumps(CONFIG))
+    environment = {name: value for name, value in os.environ.items() if name != "BENCHLIB_PROGRESS"}
+    environment |= {f"JUPYTER_{name}_DIR": str(settings / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(project), str(DOUBLES)])
+    # a shell's background jobs, such as tests may be, ignore Ctrl-C, and so would what they start
+    heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    log = settings / "log.txt"
+    with log.open("wb") as said:
+        command = [sys.executable, "-m", "benchlib", "lab"]
+        process = subprocess.Popen(command, cwd=project, env=environment, stdout=said, stderr=said, preexec_fn=heed)
+
+    def address():
+        assert process.poll() is None, log.read_text()
+        return re.search(r"http://127\.0\.0\.1:(\d+)(/\S*)\?token=", log.read_text())
+
+    try:
+        found = wait_for(address, 60)
+        yield process, f"http://127.0.0.1:{found[1]}", found[2]
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    chromium = shutil.which("chromium")
+    if not chromium:
+        pytest.skip("NO CHROMIUM HERE: the notebooks are not tested in JupyterLab")
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def page(browser, server):
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    _, address, _ = server
+    page.goto(f"{address}/lab?reset&token={TOKEN}")
+    page.wait_for_selector("#jp-main-dock-panel")
+    yield page
+    page.close()
+
+
+class Notebook:
+    """A notebook that is open in the browser. What it holds is read from its file, after saving it."""
+
+    def __init__(self, page, path):
+        self.page, self.path = page, path
+        self.panel = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+        self.wait_until_idle()
+
+    def wait_until_idle(self):
+        """Before it is told to run: while its kernel starts it would run nothing."""
+        indicator = self.panel.locator(".jp-Notebook-ExecutionIndicator")
+        expect(indicator).to_have_attribute("data-status", "idle", timeout=60_000)
+
+    def type_parameters(self, text):
+        cell = self.panel.locator(".jp-CodeCell").first
+        cell.locator(".cm-content").click()
+        self.page.keyboard.press("Control+a")
+        self.page.keyboard.insert_text(text.strip())
+
+    def choose(self, menu, entry):
+        self.page.locator(".lm-MenuBar-itemLabel", has_text=re.compile(f"^{menu}$")).click()
+        self.page.locator(".lm-Menu-itemLabel", has_text=re.compile(f"^{entry}$")).click()
+
+    def code(self):
+        """The code cells of the file, as saved now."""
+        self.page.keyboard.press("Control+s")
+        time.sleep(0.5)
+        return [cell for cell in nbformat.read(self.path, as_version=4).cells if cell.cell_type == "code"]
+
+    def run_all(self, seconds):
+        """Run all cells, and wait until all have run or one has failed; the cells."""
+        before = max((cell.execution_count or 0 for cell in self.code()), default=0)
+        self.choose("Run", "Run All Cells")
+
+        def over():
+            cells = self.code()
+            counts = [cell.execution_count for cell in cells]
+            run = [cell for cell, count in zip(cells, counts, strict=True) if count and count > before]
+            return cells if len(run) == len(cells) or errors(run) else None
+
+        return wait_for(over, seconds)
+
+
+def outputs(cells, kind):
+    """What cells put out of a kind: texts of a MIME type, or errors."""
+    return [output["data"][kind] for cell in cells for output in cell.outputs if kind in output.get("data", {})]
+
+
+def errors(cells):
+    return [output for cell in cells for output in cell.outputs if output.output_type == "error"]
+
+
+def measured(project):
+    """The measurements on disk, with the time when each was written."""
+    return {path.name: path.stat().st_mtime_ns for path in project.glob("outputs/quick/measurements/*.parquet")}
+
+
+def workers(server):
+    """The workers that run for this JupyterLab's kernels."""
+    found = []
+    for process in psutil.Process(server.pid).children(recursive=True):
+        try:
+            if "benchlib.measure.worker" in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_it_opens_on_a_rendered_page_of_links_to_the_notebooks_and_their_states(page, server, project):
+    _, address, opens_on = server
+    page.goto(f"{address}{opens_on}?token={TOKEN}")
+    rendered = page.locator(".jp-MarkdownViewer .jp-RenderedMarkdown")
+    expect(rendered.locator("h1")).to_contain_text("benchlib", timeout=60_000)
+    rows = rendered.locator("tbody tr")
+    expect(rows).to_have_count(len(list((project / "notebooks").glob("*.ipynb"))) - 1)  # less the one more
+    devices = rows.filter(has=page.get_by_role("link", name="devices", exact=True))
+    expect(devices.locator("strong")).to_have_text("missing")
+    expect(devices).to_contain_text("How much faster does a network train on a GPU than on the CPU")
+    page.screenshot(path=project / "start.png")
+    devices.get_by_role("link", name="devices", exact=True).click()
+    expect(page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")).to_contain_text("Devices: what a GPU gives")
+
+
+def test_a_notebook_runs_with_changed_parameters_and_then_measures_only_what_is_new(page, server, project):
+    _, address, _ = server
+    page.goto(f"{address}/lab/tree/notebooks/devices.ipynb?reset")
+    notebook = Notebook(page, project / "notebooks/devices.ipynb")
+    notebook.type_parameters(PARAMETERS.format(subjects=TUNED))
+    cells = notebook.run_all(SECONDS)
+    page.screenshot(path=project / "first.png")
+    assert "batch_size = 16" in cells[0].source
+    assert not errors(cells)
+    first = measured(project)
+    assert len(first) == 5, "the pilot of one comparison"
+    shown = "".join(outputs(cells, "text/html"))
+    assert "data:image/svg+xml;base64," in shown
+    assert re.search(r'<progress value="5" max="5"></progress> comparing 2 at cnn batch 16: 5/5, done in \d+ s', shown)
+    assert "1 thread" in shown
+
+    notebook.type_parameters(PARAMETERS.format(subjects=f"{TUNED}\n    {DEFAULT}"))
+    cells = notebook.run_all(SECONDS)
+    page.screenshot(path=project / "second.png")
+    assert not errors(cells)
+    second = measured(project)
+    assert first.items() < second.items(), "what was there is as it was"
+    assert len(second) == 10, "the pilot of another comparison"
+    shown = "".join(outputs(cells, "text/html"))
+    assert len(re.findall("<progress[^>]*></progress> comparing", shown)) == 1, "of the comparison that was new"
+    assert "pytorch eager default" in shown
+    assert "data:image/svg+xml;base64," in shown
+
+
+def test_an_interrupt_ends_the_workers_keeps_what_was_measured_and_it_goes_on_from_there(page, server, project):
+    process, address, _ = server
+    page.goto(f"{address}/lab/tree/notebooks/exploring.ipynb?reset")
+    notebook = Notebook(page, project / "notebooks/exploring.ipynb")
+    notebook.type_parameters("burn_ms = 5.0")
+    before = measured(project)
+    notebook.choose("Run", "Run All Cells")
+    told = re.compile(
+        r"comparing 2 at toy batch 32: [1-4]/5(, .+ left)?: "
+    )  # the latter but while it waits for its turn
+    bar = notebook.panel.locator(".jp-OutputArea-output", has_text=told).locator("progress")
+    expect(bar).to_have_attribute("value", re.compile("[1-4]"), timeout=1000 * SECONDS)
+    page.screenshot(path=project / "bar.png")
+    wait_for(lambda: workers(process), 30)
+    kept = measured(project)
+    assert len(kept) > len(before)
+    notebook.choose("Kernel", "Interrupt Kernel")
+    wait_for(lambda: not workers(process), 30)
+    notebook.wait_until_idle()
+    page.screenshot(path=project / "interrupted.png")
+    cells = notebook.code()
+    assert [error.ename for error in errors(cells)] == ["KeyboardInterrupt"]
+    assert "stopped after" in "".join(outputs(cells, "text/html"))
+    after = measured(project)
+    assert kept.items() <= after.items()
+    assert len(after) < len(before) + 5
+    assert not workers(process)
+
+    cells = notebook.run_all(SECONDS)
+    page.screenshot(path=project / "exploring.png")
+    assert cells[0].source == "burn_ms = 5.0"
+    assert not errors(cells)
+    assert len(measured(project)) == len(before) + 5
+    assert after.items() < measured(project).items(), "it went on from there"
+    comparison, *figures, ledger = outputs(cells[2:], "text/html")[-6:]
+    assert "throughput ratio" in comparison
+    assert ["data:image/svg+xml;base64," in shown for shown in figures] == [True, True, False, True]
+    assert "MALLOC" not in ledger, "nothing is set in the default lane"
