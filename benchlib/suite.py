@@ -30,9 +30,12 @@ from benchlib import experiments, frameworks, lab, progress
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, unknown
 from benchlib.measure import machine
+from benchlib.report.pdf import NoBrowser, print_pdf
 
 REPORT = "report"
-"""The notebook that gathers what the others gave, and becomes ``report.html``; it may do without parameters."""
+"""The notebook that gathers what the others gave, and becomes ``report.html`` and ``report.pdf``; it may do without
+parameters.
+"""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,8 @@ class Planned:
 
 
 def run(profile: str, outputs: Path | None = None) -> int:
-    """Bring the results of ``profile`` up to date; 0 if no notebook failed, else 1.
+    """Bring the results of ``profile`` up to date; 0 if no notebook failed and the report was printed, else 1. Where
+    there is nothing to print with, the report is an HTML page alone.
 
     The working directory is the project's folder. ``outputs`` is the folder of the results, ``outputs/<profile>`` if
     None. Wrong parameters, and another run at work in that folder, are a BenchlibError before any notebook starts.
@@ -54,17 +58,17 @@ def run(profile: str, outputs: Path | None = None) -> int:
     planned = plan(profile)
     folder = outputs or Path("outputs", profile)
     (folder / "notebooks").mkdir(parents=True, exist_ok=True)
-    with _alone(folder), _followed(folder / "progress.log"):
+    with alone(folder), _followed(folder / "progress.log"):
         environment = _environment()
         records = [_bring_up_to_date(item, folder, environment) for item in planned]
         failed = [record for record in records if record["status"] == "failed"]
         for record in failed:
             _say(_told(record))
-        _bring_html_up_to_date(folder)
+        printed = _bring_pages_up_to_date(folder)
     if failed:
         names = ", ".join(record["notebook"] for record in failed)
         _say(f"{len(failed)} of {len(records)} notebooks failed: {names}")
-    return 1 if failed else 0
+    return 1 if failed or not printed else 0
 
 
 def plan(profile: str) -> list[Planned]:
@@ -125,6 +129,41 @@ def read_record(folder: Path, name: str) -> dict[str, Any] | None:
         return None
 
 
+def wrong_files(record: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
+    """The files that a notebook made and that are not there as it made them, each with what is wrong with it."""
+    for file, made in record["files"].items():
+        if not (folder / file).is_file():
+            yield file, "is gone"
+        elif digest((folder / file).read_bytes()) != made:  # JupyterLab writes to the same folder
+            yield file, "is not what it made"
+
+
+def digest(value: Any) -> str:
+    """A short hash of bytes, or of anything that JSON can hold."""
+    text = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder of results; a BenchlibError if another run does. The operating system lets go of it
+    when this process ends, however it ends.
+    """
+    with open(folder / ".lock", "a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise BenchlibError(
+                f"{folder}: another run ({file.read()}) is at work there: wait until it is done, or stop it, or choose "
+                "another folder with --outputs"
+            ) from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()}, since {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}")
+        file.flush()
+        yield
+
+
 def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, Any]:
     """Execute a notebook unless its result is there already; its record."""
     target = folder / "notebooks" / f"{item.name}.ipynb"
@@ -172,7 +211,7 @@ def _execute(item: Planned, folder: Path, target: Path) -> dict[str, Any]:
     summary = {"failures": 0, "again": 0, "figures": [], "tables": [], "measurements": [], **(summary or {})}
     measurements = [f"measurements/{key}.parquet" for key in summary["measurements"]]
     paths = [*summary["figures"], *summary["tables"], *measurements]
-    files = {path: _digest((folder / path).read_bytes()) for path in paths}
+    files = {path: digest((folder / path).read_bytes()) for path in paths}
     failed = {name: summary[name] for name in ("failures", "again")}
     return {"kernel": KERNEL, "status": "succeeded", **failed, "files": files}
 
@@ -183,35 +222,31 @@ def _why(record: dict[str, Any] | None, inputs: dict[str, str], folder: Path, ta
         return "started"
     if record["status"] != "succeeded":
         return f"started again: it had {'failed' if record['status'] == 'failed' else 'not come to its end'}"
-    if changed := [name for name, digest in inputs.items() if record["inputs"].get(name) != digest]:
+    if changed := [name for name, value in inputs.items() if record["inputs"].get(name) != value]:
         return f"started again, for these have changed: {', '.join(changed)}"
     if record.get("again"):
         return f"started again: {record['again']} measurements had failed"
     if not target.exists():
         return f"started again: {target} is gone"
-    for file, digest in record["files"].items():
-        if not (folder / file).exists():
-            return f"started again: {folder / file} is gone"
-        if _digest((folder / file).read_bytes()) != digest:  # JupyterLab writes to the same folder
-            return f"started again: {folder / file} is not what it made"
-    return None
+    file, wrong = next(wrong_files(record, folder), (None, None))
+    return f"started again: {folder / file} {wrong}" if wrong else None
 
 
 def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, str]:
     """Hashes of all that a notebook's result depends on, each under the word that tells a user what changed."""
     lock = Path("requirements.lock")
     inputs = {
-        "notebook": _digest(item.notebook.read_bytes()),
-        "parameters": _digest(item.parameters),
-        "benchlib": _digest(_library()),
-        "requirements.lock": _digest(lock.read_bytes()) if lock.exists() else "",
-        "machine": _digest(environment["machine"]),
-        "versions": _digest([environment["interpreter"], environment["versions"], environment["frameworks"]]),
-        "data": _digest(item.data),
+        "notebook": digest(item.notebook.read_bytes()),
+        "parameters": digest(item.parameters),
+        "benchlib": digest(_library()),
+        "requirements.lock": digest(lock.read_bytes()) if lock.exists() else "",
+        "machine": digest(environment["machine"]),
+        "versions": digest([environment["interpreter"], environment["versions"], environment["frameworks"]]),
+        "data": digest(item.data),
     }
     if item.name == REPORT:
         records = sorted((folder / "notebooks").glob("[!.]*.json"))
-        inputs["results"] = _digest([path.read_text(encoding="utf-8") for path in records if path.stem != REPORT])
+        inputs["results"] = digest([path.read_text(encoding="utf-8") for path in records if path.stem != REPORT])
     return inputs
 
 
@@ -226,36 +261,38 @@ def _environment() -> dict[str, Any]:
     }
 
 
-def _bring_html_up_to_date(folder: Path) -> None:
-    """Make ``report.html`` from the executed report if that is newer; take it away if the report failed."""
-    record, html = read_record(folder, REPORT), folder / "report.html"
+def _bring_pages_up_to_date(folder: Path) -> bool:
+    """Make ``report.html`` from the executed report, and ``report.pdf`` from that, where they are older; take them away
+    if the report failed. False if the printing failed.
+    """
+    record, html, pdf = read_record(folder, REPORT), folder / "report.html", folder / "report.pdf"
     if record is None or record["status"] != "succeeded":
         html.unlink(missing_ok=True)
-        return
+        pdf.unlink(missing_ok=True)
+        return True
     notebook = folder / "notebooks" / f"{REPORT}.ipynb"
-    if not html.exists() or html.stat().st_mtime < notebook.stat().st_mtime:
+    if _older(html, notebook):
         from benchlib.report.export import export_html  # nbconvert takes long to import: not for nothing
 
         export_html(notebook, html)
     _say(f"report: {html}")
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; the operating system lets go of it when this process ends, however it ends."""
-    with open(folder / ".lock", "a+", encoding="utf-8") as file:
+    if _older(pdf, html):
+        pdf.unlink(missing_ok=True)  # printed from another page: nobody shall take it for this one
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise BenchlibError(
-                f"{folder}: another run ({file.read()}) is at work there: wait until it is done, or stop it, or choose "
-                "another folder with --outputs"
-            ) from None
-        file.truncate(0)
-        file.write(f"process {os.getpid()}, since {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}")
-        file.flush()
-        yield
+            print_pdf(html, pdf, "a4", datetime.fromisoformat(record["started_utc"]))
+        except NoBrowser as error:
+            _say(str(error))
+            return True
+        except BenchlibError as error:
+            _say(f"report: {error}")
+            return False
+    _say(f"report: {pdf}")
+    return True
+
+
+def _older(made: Path, source: Path) -> bool:
+    """Is ``made`` not there, or older than what it is made from?"""
+    return not made.exists() or made.stat().st_mtime < source.stat().st_mtime
 
 
 @contextmanager
@@ -298,12 +335,7 @@ def _told(record: dict[str, Any]) -> str:
 def _library() -> dict[str, str]:
     """Hashes of benchlib's files."""
     files = sorted(path for path in machine.PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return {path.relative_to(machine.PACKAGE).as_posix(): _digest(path.read_bytes()) for path in files}
-
-
-def _digest(value: Any) -> str:
-    text = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
-    return hashlib.sha256(text).hexdigest()[:16]
+    return {path.relative_to(machine.PACKAGE).as_posix(): digest(path.read_bytes()) for path in files}
 
 
 def _record_path(folder: Path, name: str) -> Path:
