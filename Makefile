@@ -1,18 +1,23 @@
 # Two commands are enough: `make report` and `make test`. Both set up .venv first, from requirements.lock.
 
 PROFILE ?= quick
+APPENDIX ?= results
+PAPER ?= a4
 BIN := .venv/bin
 PYTHON := $(shell command -v python3.11 || command -v python3)
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help report test lab lint lock
+.PHONY: help report appendix test lab lint lock
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
 
-report: $(INSTALLED) ## Measure what is missing, write outputs/PROFILE/report.html (PROFILE=quick, or PROFILE=full)
+report: $(INSTALLED) ## Measure what is missing, write outputs/PROFILE/report.html and .pdf (PROFILE=quick, or PROFILE=full)
 	$(BIN)/python -m benchlib run --profile $(PROFILE)
+
+appendix: $(INSTALLED) ## Bundle report, notebooks and measurements for an archive (APPENDIX=results or code, PAPER=a4 or letter)
+	$(BIN)/python -m benchlib appendix --profile $(PROFILE) --appendix $(APPENDIX) --paper $(PAPER)
 
 test: $(INSTALLED) ## Run the fast tests (.venv/bin/pytest -m slow runs the others)
 	$(BIN)/python -m pytest

@@ -1,4 +1,4 @@
-"""The command line: ``benchlib run``, ``report``, ``devices``, ``trace``, ``clean``; as ``python -m benchlib``, too."""
+"""The command line: ``benchlib run``, ``report``, ``lab``, ``trace`` and others; ``python -m benchlib`` is the same."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import benchlib
 from benchlib import start, suite
 from benchlib.errors import BenchlibError
 from benchlib.measure import machine
+from benchlib.report.pdf import PAPERS
 
 EXIT_CODES = """exit codes:
   0    all went well, and nothing is missing
@@ -100,6 +101,24 @@ def _parser() -> argparse.ArgumentParser:
         "name", nargs="?", help="only the numbers that have this in them: a macro's name, a word of a row"
     )
     trace.add_argument("--outputs", type=Path, help="the folder of the results (default: the one that FILE lies in)")
+    bundle = _command(
+        commands,
+        "appendix",
+        _appendix,
+        "bundle what a run gave, for a paper's appendix or an archive",
+        "Writes appendix/ and appendix.zip into the folder of the results: the report and each executed notebook as "
+        "HTML and PDF, figures, tables, measurements, parameters, versions, and metadata (RO-Crate). Nothing is "
+        "executed: run comes first. What is missing is named, and the rest is bundled. PDFs need Chromium.",
+        "examples:\n  benchlib appendix --profile quick\n  benchlib appendix --appendix code --paper letter",
+    )
+    _add_profile(bundle)
+    bundle.add_argument(
+        "--appendix",
+        choices=["results", "code"],
+        default="results",
+        help="what the notebooks' pages show: results and prose, or the code with them (default: results)",
+    )
+    bundle.add_argument("--paper", choices=PAPERS, default="a4", help="of the PDFs (default: a4)")
     clean = _command(
         commands,
         "clean",
@@ -180,6 +199,12 @@ def _trace(given: argparse.Namespace) -> int:
     for line in stale:
         print(line)
     return 1 if changed or stale else 0
+
+
+def _appendix(given: argparse.Namespace) -> int:
+    from benchlib.report import appendix  # nbconvert and rocrate take long to import: not for nothing
+
+    return appendix.make(given.profile, given.outputs, given.appendix == "code", given.paper)
 
 
 def _clean(given: argparse.Namespace) -> int:

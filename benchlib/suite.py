@@ -30,9 +30,10 @@ from benchlib import experiments, frameworks, lab, progress
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, unknown
 from benchlib.measure import machine
+from benchlib.report.pdf import NoBrowser, print_pdf
 
 REPORT = "report"
-"""The notebook that becomes ``report.html``."""
+"""The notebook that becomes ``report.html`` and ``report.pdf``."""
 
 GATHERING = ("claims", REPORT)
 """The notebooks that measure nothing, and gather what the others gave; they may do without parameters."""
@@ -65,7 +66,8 @@ class State:
 
 
 def run(profile: str, outputs: Path | None = None) -> int:
-    """Bring the results of ``profile`` up to date; 0 if no notebook failed, else 1.
+    """Bring the results of ``profile`` up to date; 0 if no notebook failed and the report was printed, else 1. Where
+    there is nothing to print with, the report is an HTML page alone.
 
     The working directory is the project's folder. ``outputs`` is the folder of the results, ``outputs/<profile>`` if
     None. Wrong parameters, and another run at work in that folder, are a BenchlibError before any notebook starts.
@@ -78,10 +80,9 @@ def report(profile: str, outputs: Path | None = None) -> int:
     folder = outputs or Path("outputs", profile)
     if not (folder / "notebooks").is_dir():
         raise BenchlibError(f"{folder}: there are no results; make report PROFILE={profile} measures them")
-    gathering = [item for item in plan(profile) if item.name in GATHERING]
-    code = _execute_all(gathering, folder)
-    expected = [item.name for item in plan(profile)]
-    missing = [name for name in expected if (read_record(folder, name) or {}).get("status") != "succeeded"]
+    planned = plan(profile)
+    code = _execute_all([item for item in planned if item.name in GATHERING], folder)
+    missing = [item.name for item in planned if (read_record(folder, item.name) or {}).get("status") != "succeeded"]
     if missing:
         _say(f"missing from the report: {', '.join(missing)}; the report says why")
     return 1 if code or missing else 0
@@ -90,17 +91,17 @@ def report(profile: str, outputs: Path | None = None) -> int:
 def _execute_all(planned: list[Planned], folder: Path) -> int:
     """Bring notebooks up to date, then the pages of the report; 0 if no notebook failed, else 1."""
     (folder / "notebooks").mkdir(parents=True, exist_ok=True)
-    with _alone(folder), _followed(folder / "progress.log"):
+    with alone(folder), _followed(folder / "progress.log"):
         environment = _environment()
         records = [_bring_up_to_date(item, folder, environment) for item in planned]
         failed = [record for record in records if record["status"] == "failed"]
         for record in failed:
             _say(_told(record))
-        _bring_html_up_to_date(folder)
+        printed = _bring_pages_up_to_date(folder)
     if failed:
         names = ", ".join(record["notebook"] for record in failed)
         _say(f"{len(failed)} of {len(records)} notebooks failed: {names}")
-    return 1 if failed else 0
+    return 1 if failed or not printed else 0
 
 
 def plan(profile: str) -> list[Planned]:
@@ -158,8 +159,17 @@ def read_record(folder: Path, name: str) -> dict[str, Any] | None:
         return None
 
 
+def wrong_files(record: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
+    """The files that a notebook made and that are not there as it made them, each with what is wrong with it."""
+    for file, made in record["files"].items():
+        if not (folder / file).is_file():
+            yield file, "is gone"
+        elif digest((folder / file).read_bytes()) != made:  # JupyterLab writes to the same folder
+            yield file, "is not what it made"
+
+
 def digest(value: Any) -> str:
-    """A short hash of a file's bytes, or of JSON-like parts, as records have it."""
+    """A short hash of bytes, or of anything that JSON can hold."""
     text = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
     return hashlib.sha256(text).hexdigest()[:16]
 
@@ -204,6 +214,26 @@ def _state(name: str, profile: str, files: dict[str, Path], folder: Path, enviro
     if reason is None:
         return State(name, RUN, **told)
     return State(name, STALE if told["executed"] else MISSING, reason, **told)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder of results; a BenchlibError if another run does. The operating system lets go of it
+    when this process ends, however it ends.
+    """
+    with open(folder / ".lock", "a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise BenchlibError(
+                f"{folder}: another run ({file.read()}) is at work there: wait until it is done, or stop it, or choose "
+                "another folder with --outputs"
+            ) from None
+        file.truncate(0)
+        file.write(f"process {os.getpid()}, since {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}")
+        file.flush()
+        yield
 
 
 def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, Any]:
@@ -276,12 +306,8 @@ def _outdated(record: dict[str, Any], inputs: dict[str, str], folder: Path, targ
         return f"{record['again']} measurements had failed"
     if not target.exists():
         return f"{target} is gone"
-    for file, made in record["files"].items():
-        if not (folder / file).exists():
-            return f"{folder / file} is gone"
-        if digest((folder / file).read_bytes()) != made:  # JupyterLab writes to the same folder
-            return f"{folder / file} is not what it made"
-    return None
+    file, wrong = next(wrong_files(record, folder), (None, None))
+    return f"{folder / file} {wrong}" if wrong else None
 
 
 def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, str]:
@@ -314,36 +340,38 @@ def _environment() -> dict[str, Any]:
     }
 
 
-def _bring_html_up_to_date(folder: Path) -> None:
-    """Make ``report.html`` from the executed report if that is newer; take it away if the report failed."""
-    record, html = read_record(folder, REPORT), folder / "report.html"
+def _bring_pages_up_to_date(folder: Path) -> bool:
+    """Make ``report.html`` from the executed report, and ``report.pdf`` from that, where they are older; take them away
+    if the report failed. False if the printing failed.
+    """
+    record, html, pdf = read_record(folder, REPORT), folder / "report.html", folder / "report.pdf"
     if record is None or record["status"] != "succeeded":
         html.unlink(missing_ok=True)
-        return
+        pdf.unlink(missing_ok=True)
+        return True
     notebook = _executed_path(folder, REPORT)
-    if not html.exists() or html.stat().st_mtime < notebook.stat().st_mtime:
+    if _older(html, notebook):
         from benchlib.report.export import export_html  # nbconvert takes long to import: not for nothing
 
         export_html(notebook, html)
     _say(f"report: {html}")
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; the operating system lets go of it when this process ends, however it ends."""
-    with open(folder / ".lock", "a+", encoding="utf-8") as file:
+    if _older(pdf, html):
+        pdf.unlink(missing_ok=True)  # printed from another page: nobody shall take it for this one
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise BenchlibError(
-                f"{folder}: another run ({file.read()}) is at work there: wait until it is done, or stop it, or choose "
-                "another folder with --outputs"
-            ) from None
-        file.truncate(0)
-        file.write(f"process {os.getpid()}, since {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}")
-        file.flush()
-        yield
+            print_pdf(html, pdf, "a4", datetime.fromisoformat(record["started_utc"]))
+        except NoBrowser as error:
+            _say(str(error))
+            return True
+        except BenchlibError as error:
+            _say(f"report: {error}")
+            return False
+    _say(f"report: {pdf}")
+    return True
+
+
+def _older(made: Path, source: Path) -> bool:
+    """Is ``made`` not there, or older than what it is made from?"""
+    return not made.exists() or made.stat().st_mtime < source.stat().st_mtime
 
 
 @contextmanager

@@ -1,11 +1,9 @@
-"""The suite on toy notebooks: no failure looks like success, nothing is done twice, and the report needs no network."""
+"""The suite on toy notebooks: no failure looks like success, and nothing is done twice."""
 
-import base64
 import contextlib
 import fcntl
 import functools
 import io
-import json
 import os
 import re
 import shutil
@@ -24,7 +22,7 @@ from benchlib import execution, experiments, progress, suite
 from benchlib.__main__ import main
 from benchlib.errors import BenchlibError
 from benchlib.measure import machine
-from benchlib.report.export import export_html
+from benchlib.report.pdf import NoBrowser
 
 ROOT = Path(__file__).parents[1]
 
@@ -80,6 +78,11 @@ def checked(name, file):
     return parameters, {"images": os.environ.get("IMAGES", "")}
 
 
+def printed(html, pdf, paper, date):
+    """In place of printing with a browser, which takes seconds."""
+    pdf.write_text(f"{html.name} on {paper}")
+
+
 def make_project(folder, patch, names):
     """Make ``folder`` a project with notebooks of these names, whose cells are still to be written, and go there."""
     folder.mkdir(exist_ok=True)
@@ -87,6 +90,7 @@ def make_project(folder, patch, names):
     patch.setenv("PYTHONPATH", str(ROOT))
     patch.setattr(experiments, "NOTEBOOKS", (*names, "report"))
     patch.setattr(suite, "checked", checked)
+    patch.setattr(suite, "print_pdf", printed)
     for name in names:
         write_parameters(name, count=1)
         write_notebook(name, SUMMARY.format(failures=0))
@@ -181,6 +185,7 @@ class TestFirstRun:
         assert "good succeeded None" in printed_in(executed("report"))
         assert "raising failed ZeroDivisionError" in printed_in(executed("report"))
         assert "raising failed ZeroDivisionError" in Path("outputs/quick/report.html").read_text()
+        assert Path("outputs/quick/report.pdf").read_text() == "report.html on a4"
 
 
 class TestUnchanged:
@@ -211,11 +216,11 @@ class TestUnchanged:
         return self.ran
 
     def test_nothing_is_executed_twice_and_the_suite_says_so(self):
-        page = Path("outputs/quick/report.html")
-        before = page.stat().st_mtime_ns
+        pages = [Path("outputs/quick/report.html"), Path("outputs/quick/report.pdf")]
+        before = [page.stat().st_mtime_ns for page in pages]
         assert self.run() == []
         assert "first: unchanged, not executed again (outputs/quick/notebooks/first.ipynb)\n" in self.said
-        assert page.stat().st_mtime_ns == before
+        assert [page.stat().st_mtime_ns for page in pages] == before
 
     def test_another_parameter(self):
         write_parameters("second", count=2)
@@ -269,8 +274,37 @@ class TestUnchanged:
         assert "first" in self.run()
 
     def test_the_page_alone_is_gone(self):
-        Path("outputs/quick/report.html").unlink()
-        assert self.run() == []
+        page, paper = Path("outputs/quick/report.html"), Path("outputs/quick/report.pdf")
+        for lost in (page, paper):
+            lost.unlink()
+            assert self.run() == []
+            assert page.exists()
+            assert paper.exists()
+
+    def test_a_page_that_is_made_anew_is_printed_anew(self):
+        Path("outputs/quick/report.pdf").write_text("printed from an older page")
+        write_notebook("report", "# Another report")
+        assert self.run() == ["report"]
+        assert Path("outputs/quick/report.pdf").read_text() == "report.html on a4"
+
+    def test_without_a_browser_the_page_is_all_and_the_suite_says_what_to_do(self, monkeypatch):
+        def refuse(*arguments):
+            raise NoBrowser("no PDF was made: install Chromium")
+
+        monkeypatch.setattr(suite, "print_pdf", refuse)
+        write_notebook("report", "# Another report")
+        assert self.run() == ["report"]
+        assert self.said.endswith("report: outputs/quick/report.html\nno PDF was made: install Chromium\n")
+        assert not Path("outputs/quick/report.pdf").exists(), "the PDF of the older page"
+
+    def test_a_browser_that_fails_is_a_failure(self, monkeypatch):
+        def fail(*arguments):
+            raise BenchlibError("chromium failed to print report.html (exit code 1)")
+
+        monkeypatch.setattr(suite, "print_pdf", fail)
+        Path("outputs/quick/report.pdf").unlink()
+        code, said = run_and_read()
+        assert (code, said.splitlines()[-1]) == (1, "report: chromium failed to print report.html (exit code 1)")
         assert Path("outputs/quick/report.html").exists()
 
     def test_a_result_of_old_inputs_does_not_outlive_the_failure_of_the_new(self, monkeypatch):
@@ -284,6 +318,7 @@ class TestUnchanged:
         assert executed("first").exists()
         assert not executed("second").exists()
         assert not Path("outputs/quick/report.html").exists()
+        assert not Path("outputs/quick/report.pdf").exists()
 
     def test_a_second_run_in_the_same_folder_is_refused(self):
         with open("outputs/quick/.lock", "a+") as held:
@@ -361,6 +396,7 @@ from benchlib import experiments, suite
 from benchlib.__main__ import main
 experiments.NOTEBOOKS = ("sleeping", "report")
 suite.checked = test_suite.checked
+suite.print_pdf = test_suite.printed
 sys.exit(main(["run"]))
 """
 
@@ -422,120 +458,3 @@ class TestProgress:
     @pytest.mark.parametrize(("seconds", "words"), [(8.2, "8 s"), (99, "99 s"), (100, "2 min"), (4800, "1 h 20 min")])
     def test_durations_in_words(self, seconds, words):
         assert progress.duration(seconds) == words
-
-
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-"""One pixel."""
-
-
-class TestPage:
-    """The page of a notebook with all that a report has in it."""
-
-    @pytest.fixture
-    def notebook(self, tmp_path):
-        def outputs(*found):
-            return [nbformat.v4.new_output("display_data", data, metadata=metadata) for data, metadata in found]
-
-        (tmp_path / "pixel.png").write_bytes(base64.b64decode(PNG))
-        row = "<tr>" + "<td>1.25</td>" * 14 + "</tr>"
-        figure = '<figure><img src="pixel.png" alt="b"><figcaption>Throughput</figcaption></figure>'
-        code = nbformat.v4.new_code_cell(
-            "secret_code = 1",
-            execution_count=1,
-            outputs=outputs(
-                ({"image/svg+xml": "<svg xmlns='http://www.w3.org/2000/svg'/>", "text/plain": "<Figure>"}, {}),
-                ({"text/html": f"<h3>Results</h3><table class='dataframe'>{row}</table>", "text/plain": "frame"}, {}),
-                ({"text/html": figure}, {}),
-                ({"application/javascript": "alert(1)", "text/plain": "a script"}, {}),
-                ({"application/scrapbook.scrap.json+json": {"name": "summary"}}, {"scrapbook": {"data": True}}),
-            ),
-        )
-        cells = [
-            nbformat.v4.new_markdown_cell("# What came out\n\n[a link](https://example.org/)"),
-            nbformat.v4.new_markdown_cell("## Results\n\n![a pixel](pixel.png)\n\n```python\nx = 1\n```"),
-            code,
-        ]
-        metadata = {"widgets": {"application/vnd.jupyter.widget-state+json": {"state": {}}}}
-        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), tmp_path / "report.ipynb")
-        return tmp_path / "report.ipynb"
-
-    @pytest.fixture
-    def page(self, notebook):
-        export_html(notebook, notebook.with_name("report.html"))
-        return notebook.with_name("report.html")
-
-    def test_it_shows_results_and_no_code(self, page):
-        text = page.read_text()
-        assert "secret_code" not in text
-        assert "In\xa0[1]" not in text
-        assert "<title>What came out</title>" in text
-        assert "<figcaption>Throughput</figcaption>" in text
-        assert 'class="dataframe very-wide"' in text
-        assert text.count(f"data:image/png;base64,{PNG}") == 2
-        assert len(text) < 20_000
-
-    def test_it_has_contents_that_lead_to_each_heading(self, page):
-        text = page.read_text()
-        contents = re.search("<nav.*?</nav>", text, re.DOTALL).group()
-        targets = re.findall('href="#([^"]+)"[^>]*>Results<', contents)
-        assert targets == ["results", "results-"]
-        assert all(text.count(f'id="{target}"') == 1 for target in targets)
-
-    def test_its_source_names_nothing_to_load(self, page):
-        text = page.read_text()
-        assert "<script" not in text
-        assert re.findall(r"https?://[^\s\"'<]*", text) == ["https://example.org/"]
-
-    def test_a_browser_asks_nothing_of_the_network(self, page, tmp_path):
-        if not shutil.which("chromium"):
-            pytest.skip("NO CHROMIUM HERE: that the report asks nothing of the network is not tested in a browser")
-        policy = re.compile("<meta[^>]*Content-Security-Policy[^>]*>")
-        assert policy.search(page.read_text())
-        page.write_text(policy.sub("", page.read_text()))  # without the policy that would hide what it tries
-        asking = tmp_path / "asking.html"
-        asking.write_text('<img src="http://127.0.0.1:9/x.png"><script src="https://127.0.0.1:9/y.js"></script>')
-        assert requests_of(asking) == {"http://127.0.0.1:9/x.png", "https://127.0.0.1:9/y.js"}
-        assert requests_of(page) == set()
-
-    @pytest.mark.parametrize(
-        "html",
-        [
-            "<img src='https://example.org/x.png'>",
-            "<script>fetch('/')</script>",
-            "<style>@import 'x.css'</style>",
-            "<p style='background: url(x.png)'></p>",
-            "<link rel='stylesheet' href='x.css'>",
-            "<iframe srcdoc='x'></iframe>",
-        ],
-    )
-    def test_what_would_be_loaded_is_refused(self, notebook, html):
-        content = nbformat.read(notebook, as_version=4)
-        content.cells[2].outputs[1].data["text/html"] = html
-        nbformat.write(content, notebook)
-        with pytest.raises(BenchlibError, match="would load something from elsewhere") as refused:
-            export_html(notebook, notebook.with_name("refused.html"))
-        assert re.match(r"<\w+", html).group() in str(refused.value)
-        assert not notebook.with_name("refused.html").exists()
-
-    def test_a_missing_image_is_named(self, notebook):
-        notebook.with_name("pixel.png").unlink()
-        with pytest.raises(BenchlibError, match=r"the image 'pixel\.png' is not there"):
-            export_html(notebook, notebook.with_name("report.html"))
-
-
-def requests_of(page):
-    """What a browser asks of the network for a page. Chromium's own requests have no page as their initiator."""
-    log = page.with_suffix(".netlog")
-    profile = page.with_suffix(".profile")
-    options = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-        "--virtual-time-budget=3000",
-        "--dump-dom",
-    ]
-    command = ["chromium", *options, f"--user-data-dir={profile}", f"--log-net-log={log}", page.as_uri()]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
-    asked = [event.get("params", {}) for event in json.loads(log.read_text())["events"]]
-    return {found["url"] for found in asked if found.get("initiator", "not an origin") != "not an origin"}

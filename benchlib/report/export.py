@@ -1,4 +1,4 @@
-"""An executed notebook as one HTML file: no code, a table of contents, and no request to the network.
+"""An executed notebook as one HTML file: contents, numbered figures and tables, no request to the network.
 
 nbconvert renders it with the template in ``template/report``; what is done here is what a template cannot do.
 """
@@ -27,11 +27,17 @@ LOADING = ("src", "srcset", "href", "xlink:href", "data", "poster", "background"
 """Attributes that name something to load. Links to click on (``a``) load nothing by themselves."""
 
 
-def export_html(notebook: Path, html: Path) -> None:
-    """Write the executed ``notebook`` as a page to ``html``, which is there whole or not at all.
+SHORT_ROWS, SHORT_TEXT = 12, 1500
+"""A table of at most so many rows and characters is not broken: moved to the next page, it leaves a small gap."""
+
+
+def export_html(notebook: Path, html: Path, code: bool = False) -> None:
+    """Write the executed ``notebook`` as a page to ``html``, which is there whole or not at all; with its ``code``, or
+    with results and prose alone.
 
     Images that are files, named relative to the notebook, are put into the page. Raises BenchlibError if one is
-    missing, or if the notebook shows something that would be loaded from elsewhere.
+    missing, or if the notebook shows something that would be loaded from elsewhere. The same results give the same
+    bytes.
     """
     content = nbformat.read(notebook, as_version=4)
     for cell in content.cells:
@@ -40,7 +46,8 @@ def export_html(notebook: Path, html: Path) -> None:
     exporter = HTMLExporter(
         template_name="report",
         extra_template_basedirs=[str(Path(__file__).parent / "template")],
-        exclude_input=True,
+        exclude_input=not code,
+        exclude_input_prompt=True,
         exclude_output_prompt=True,
         config=Config({"NbConvertBase": {"display_data_priority": SHOWN}}),
     )
@@ -52,7 +59,9 @@ def export_html(notebook: Path, html: Path) -> None:
             f"{notebook}: the page would load something from elsewhere, which it must not: {'; '.join(outside)}; "
             "show images as files or outputs, and no scripts"
         )
-    _mark_wide_tables(page)
+    _forget_cells(page)
+    _mark_tables(page)
+    _number(page)
     _add_contents(page)
     partial = html.with_name(f".partial-{html.name}")
     partial.write_text(str(page), encoding="utf-8")
@@ -87,12 +96,32 @@ def _outside(page: bs4.BeautifulSoup) -> Iterator[str]:
             yield str(element)[:120]
 
 
-def _mark_wide_tables(page: bs4.BeautifulSoup) -> None:
-    """Give tables of many columns a class: on paper they get smaller type."""
+def _forget_cells(page: bs4.BeautifulSoup) -> None:
+    """Take away the ids of cells: nothing leads to them, and papermill draws one at random in each execution."""
+    for cell in page.find_all(id=re.compile("^cell-id=")):
+        del cell["id"]
+
+
+def _mark_tables(page: bs4.BeautifulSoup) -> None:
+    """Give tables classes for paper: those of many columns get smaller type, short ones are not broken."""
     for table in page.find_all("table"):
-        columns = max((len(row.find_all(["td", "th"])) for row in table.find_all("tr")), default=0)
-        if columns > 6:
-            table["class"] = [*table.get("class", []), "wide" if columns < 10 else "very-wide"]
+        rows = table.find_all("tr")
+        columns = max((len(row.find_all(["td", "th"])) for row in rows), default=0)
+        marks = ["wide" if columns < 10 else "very-wide"] if columns > 6 else []
+        if len(rows) <= SHORT_ROWS and len(table.get_text()) <= SHORT_TEXT:
+            marks.append("short")
+        if marks:
+            table["class"] = [*table.get("class", []), *marks]
+
+
+def _number(page: bs4.BeautifulSoup) -> None:
+    """Number the captions of figures and of tables, each kind by itself, in the order of the page."""
+    for name, kind in [("figcaption", "Figure"), ("caption", "Table")]:
+        for number, caption in enumerate(page.main.find_all(name), start=1):
+            label = page.new_tag("strong")
+            label.string = f"{kind} {number}."
+            caption.insert(0, label)
+            label.insert_after(" ")
 
 
 def _add_contents(page: bs4.BeautifulSoup) -> None:

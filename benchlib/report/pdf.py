@@ -1,0 +1,101 @@
+"""An HTML page printed to PDF by Chromium. That is no Python package: where it is missing, an error says what to do.
+
+The page's own style does the layout (``template/report/report.css``); what is set here is the paper, and the date.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchlib.errors import BenchlibError
+
+PAPERS = {"a4": "A4", "letter": "letter"}
+"""Names of papers, and what CSS calls them."""
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+OPTIONS = [
+    "--headless",
+    "--no-sandbox",  # it needs rights that containers lack; the page is ours, and runs no script
+    "--disable-gpu",
+    "--no-first-run",
+    "--no-pdf-header-footer",
+    "--generate-pdf-document-outline",
+]
+
+PATIENCE_S = 120
+
+
+class NoBrowser(BenchlibError):
+    """There is no Chromium here to print with."""
+
+
+def print_pdf(html: Path, pdf: Path, paper: str, date: datetime) -> None:
+    """Print the page ``html`` to ``pdf``, which is there whole or not at all; ``date`` is the one that the PDF names.
+
+    The same page, paper and date give the same bytes, with the same Chromium and fonts. Raises NoBrowser where there is
+    no Chromium, and another BenchlibError if it fails.
+    """
+    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if browser is None:
+        raise NoBrowser(
+            "no PDF was made, for there is no Chromium here: install it (apt-get install chromium) and run this again, "
+            "or open the HTML in any browser and print it"
+        )
+    # Beside the PDF, not in /tmp: a Chromium that is a snap has a /tmp of its own, and would print that this is empty.
+    page, printed = pdf.with_name(f".partial-{pdf.stem}.html"), pdf.with_name(f".partial-{pdf.name}")
+    try:
+        page.write_text(_on(PAPERS[paper], html.read_text(encoding="utf-8")), encoding="utf-8")
+        _run(browser, page.absolute(), printed.absolute(), what=f"{html} to {pdf.name}")
+        printed.write_bytes(_dated(printed.read_bytes(), date))
+        os.replace(printed, pdf)
+    finally:
+        page.unlink(missing_ok=True)
+        printed.unlink(missing_ok=True)
+
+
+def _on(paper: str, page: str) -> str:
+    """The page with its paper; the style that comes last wins."""
+    return page.replace("</head>", f"<style>@page {{ size: {paper} }}</style></head>", 1)
+
+
+def _run(browser: str, page: Path, printed: Path, what: str) -> None:
+    """Run the browser to its end; a BenchlibError if it does not come to one, fails, or prints nothing."""
+    with tempfile.TemporaryDirectory(prefix="benchlib-chromium-", ignore_cleanup_errors=True) as profile:
+        code, said = _outcome(
+            [browser, *OPTIONS, f"--user-data-dir={profile}", f"--print-to-pdf={printed}", page.as_uri()]
+        )
+    if code is None:
+        raise BenchlibError(f"{browser} had not printed {what} after {PATIENCE_S} s: try again, or use any browser")
+    if code or not printed.is_file():
+        raise BenchlibError(
+            f"{browser} failed to print {what} (exit code {code}): try again, or use any browser; it said: {said}"
+        )
+
+
+def _outcome(command: list[str]) -> tuple[int | None, str]:
+    """Exit code of a command, None if it was not done in time, and the end of what it said."""
+    # A session of its own, so that whatever ends this ends all of the browser's processes.
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, start_new_session=True, **pipes) as process:
+        try:
+            said = process.communicate(timeout=PATIENCE_S)[0].decode(errors="replace").strip()
+            return process.returncode, said[-500:]
+        except subprocess.TimeoutExpired:
+            return None, ""
+        finally:
+            if process.returncode is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def _dated(pdf: bytes, date: datetime) -> bytes:
+    """With ``date`` as that of creation and change, in as many bytes: the file has a table of where everything lies."""
+    stamp = f"D:{date.astimezone(UTC):%Y%m%d%H%M%S}+00'00'".encode()
+    return re.sub(rb"(?<=Date \()D:\d{14}\+00'00'(?=\))", stamp, pdf)

@@ -1,0 +1,519 @@
+"""Pages, paper and the appendix: self-contained, the same bytes from the same results, and nothing is invented."""
+
+import base64
+import json
+import re
+import shutil
+import sys
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from rocrate.rocrate import ROCrate
+from test_suite import make_project, printed, run_and_read, write_notebook, write_parameters
+
+from benchlib import execution, experiments, figures, tables
+from benchlib.errors import BenchlibError
+from benchlib.report import appendix, pdf
+from benchlib.report.export import export_html
+
+MADE = Path("outputs/quick/appendix")
+SIZES = {"a4": (210, 297), "letter": (215.9, 279.4)}  # millimetres
+DATE = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+"""One pixel."""
+
+
+def captions(text):
+    """Of figures, then of tables."""
+    found = [re.findall(f"<{name}>(.*?)</{name}>", text) for name in ("figcaption", "caption")]
+    return [re.sub("<.*?>", "", caption) for kind in found for caption in kind]
+
+
+class TestPage:
+    """The page of a notebook with all that a report has in it."""
+
+    @pytest.fixture
+    def notebook(self, tmp_path):
+        def outputs(*found):
+            return [nbformat.v4.new_output("display_data", data, metadata=metadata) for data, metadata in found]
+
+        (tmp_path / "pixel.png").write_bytes(base64.b64decode(PNG))
+        row = "<tr>" + "<td>1.25</td>" * 14 + "</tr>"
+        frame = f"<table class='dataframe'><caption>All</caption>{row}</table>"
+        figure = '<figure><img src="pixel.png" alt="b"><figcaption>Throughput</figcaption></figure>'
+        code = nbformat.v4.new_code_cell(
+            "secret = 1  # how",
+            execution_count=1,
+            outputs=outputs(
+                ({"image/svg+xml": "<svg xmlns='http://www.w3.org/2000/svg'/>", "text/plain": "<Figure>"}, {}),
+                ({"text/html": f"<h3>Results</h3>{frame}", "text/plain": "frame"}, {}),
+                ({"text/html": figure}, {}),
+                ({"text/html": f"{figure}<table><caption>Some</caption></table><table></table>"}, {}),
+                ({"application/javascript": "alert(1)", "text/plain": "a script"}, {}),
+                ({"application/scrapbook.scrap.json+json": {"name": "summary"}}, {"scrapbook": {"data": True}}),
+            ),
+        )
+        cells = [
+            nbformat.v4.new_markdown_cell("# What came out\n\n[a link](https://example.org/)"),
+            nbformat.v4.new_markdown_cell("## Results\n\n![a pixel](pixel.png)\n\n```python\nx = 1\n```"),
+            code,
+        ]
+        metadata = {"widgets": {"application/vnd.jupyter.widget-state+json": {"state": {}}}}
+        nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=metadata), tmp_path / "report.ipynb")
+        return tmp_path / "report.ipynb"
+
+    @pytest.fixture
+    def page(self, notebook):
+        export_html(notebook, notebook.with_name("report.html"))
+        return notebook.with_name("report.html")
+
+    def test_it_shows_results_and_no_code(self, page):
+        text = page.read_text()
+        assert "secret" not in text
+        assert "In\xa0[1]" not in text
+        assert "<title>What came out</title>" in text
+        assert 'class="dataframe very-wide short"' in text
+        assert text.count(f"data:image/png;base64,{PNG}") == 3
+        assert len(text) < 20_000
+
+    def test_it_shows_code_where_asked_to_and_the_same_results(self, notebook):
+        export_html(notebook, notebook.with_name("code.html"), code=True)
+        text = notebook.with_name("code.html").read_text()
+        assert re.search("secret.*=.*1.*# how", text)
+        assert "In\xa0[1]" not in text
+        assert captions(text) == ["Figure 1. Throughput", "Figure 2. Throughput", "Table 1. All", "Table 2. Some"]
+
+    def test_figures_and_tables_are_numbered_in_order_each_kind_by_itself(self, page):
+        text = page.read_text()
+        assert captions(text) == ["Figure 1. Throughput", "Figure 2. Throughput", "Table 1. All", "Table 2. Some"]
+        assert "<figcaption><strong>Figure 1.</strong> Throughput</figcaption>" in text
+
+    def test_the_same_results_give_the_same_bytes_though_cells_have_other_names(self, notebook, page):
+        content = nbformat.read(notebook, as_version=4)
+        for number, cell in enumerate(content.cells):
+            cell.id = f"other{number}"
+        nbformat.write(content, notebook)
+        export_html(notebook, notebook.with_name("again.html"))
+        assert notebook.with_name("again.html").read_bytes() == page.read_bytes()
+
+    def test_it_has_contents_that_lead_to_each_heading(self, page):
+        text = page.read_text()
+        contents = re.search("<nav.*?</nav>", text, re.DOTALL).group()
+        targets = re.findall('href="#([^"]+)"[^>]*>Results<', contents)
+        assert targets == ["results", "results-"]
+        assert all(text.count(f'id="{target}"') == 1 for target in targets)
+
+    def test_its_source_names_nothing_to_load(self, page):
+        text = page.read_text()
+        assert "<script" not in text
+        assert re.findall(r"https?://[^\s\"'<]*", text) == ["https://example.org/"]
+
+    @pytest.mark.parametrize(
+        "html",
+        [
+            "<img src='https://example.org/x.png'>",
+            "<script>fetch('/')</script>",
+            "<style>@import 'x.css'</style>",
+            "<p style='background: url(x.png)'></p>",
+            "<link rel='stylesheet' href='x.css'>",
+            "<iframe srcdoc='x'></iframe>",
+        ],
+    )
+    def test_what_would_be_loaded_is_refused(self, notebook, html):
+        content = nbformat.read(notebook, as_version=4)
+        content.cells[2].outputs[1].data["text/html"] = html
+        nbformat.write(content, notebook)
+        with pytest.raises(BenchlibError, match="would load something from elsewhere") as refused:
+            export_html(notebook, notebook.with_name("refused.html"))
+        assert re.match(r"<\w+", html).group() in str(refused.value)
+        assert not notebook.with_name("refused.html").exists()
+
+    def test_a_missing_image_is_named(self, notebook):
+        notebook.with_name("pixel.png").unlink()
+        with pytest.raises(BenchlibError, match=r"the image 'pixel\.png' is not there"):
+            export_html(notebook, notebook.with_name("report.html"))
+
+
+class TestPaper:
+    """What surrounds the printing; a script stands in for the browser."""
+
+    @pytest.fixture
+    def page(self, tmp_path):
+        (tmp_path / "page.html").write_text("<html><head></head><body>text</body></html>")
+        return tmp_path / "page.html"
+
+    @pytest.fixture
+    def browser(self, tmp_path, monkeypatch):
+        """A browser that does what a test writes; ``$page`` and ``$printed`` are what it is asked for."""
+        file = tmp_path / "bin" / "chromium"
+        file.parent.mkdir()
+        monkeypatch.setenv("PATH", f"{file.parent}:/usr/bin:/bin")
+
+        def does(lines):
+            taken = '--print-to-pdf=*) printed="${a#*=}";; file:*) page="${a#file://}";;'
+            file.write_text(f'#!/bin/sh\nfor a in "$@"; do case "$a" in {taken} esac; done\n{lines}\n')
+            file.chmod(0o755)
+
+        return does
+
+    def test_the_paper_is_put_into_the_page_and_the_date_into_the_pdf(self, page, browser):
+        browser("""(echo "/CreationDate (D:20260101000000+00'00')"; cat "$page") > "$printed" """)
+        pdf.print_pdf(page, page.with_suffix(".pdf"), "letter", DATE)
+        made = page.with_suffix(".pdf").read_text()
+        assert "/CreationDate (D:20260504030201+00'00')" in made
+        assert "<style>@page { size: letter }</style></head>" in made
+        assert sorted(path.name for path in page.parent.iterdir()) == ["bin", "page.html", "page.pdf"]
+        assert "size" not in page.read_text()
+
+    def test_no_browser_says_what_to_do(self, page, monkeypatch):
+        monkeypatch.setenv("PATH", "")
+        with pytest.raises(pdf.NoBrowser, match=r"there is no Chromium here: install it \(apt-get install chromium\)"):
+            pdf.print_pdf(page, page.with_suffix(".pdf"), "a4", DATE)
+        assert not page.with_suffix(".pdf").exists()
+
+    @pytest.mark.parametrize(
+        ("lines", "told"),
+        [
+            ("echo no display; exit 3", r"failed to print .*page\.html to page\.pdf \(exit code 3\).* no display"),
+            ("echo done", r"failed to print .*page\.html to page\.pdf \(exit code 0\).* done"),
+            ("exec sleep 60", r"had not printed .*page\.html to page\.pdf after 0\.5 s"),
+        ],
+    )
+    def test_a_browser_that_fails_is_named_and_leaves_nothing(self, page, browser, monkeypatch, lines, told):
+        monkeypatch.setattr(pdf, "PATIENCE_S", 0.5)
+        browser(lines)
+        with pytest.raises(BenchlibError, match=told):
+            pdf.print_pdf(page, page.with_suffix(".pdf"), "a4", DATE)
+        assert sorted(path.name for path in page.parent.iterdir()) == ["bin", "page.html"]
+
+
+class Parameters(dict):
+    """In place of an experiment's."""
+
+    def model_dump(self, mode):
+        return dict(self)
+
+
+def load(name, file):
+    return Parameters(yaml.safe_load(file.read_text()))
+
+
+class TestAppendix:
+    """The bundle of a toy project's results; nothing is executed or printed."""
+
+    @pytest.fixture(autouse=True)
+    def project(self, tmp_path, monkeypatch):
+        make_project(tmp_path / "project", monkeypatch, ["first", "second"])
+        monkeypatch.setattr(experiments, "load", load)
+        monkeypatch.setattr(appendix, "print_pdf", printed)
+        for name in (*appendix.PROJECT, appendix.LOCK):
+            Path(name).write_text(name)
+        Path("CITATION.cff").write_text("license: Apache-2.0\nauthors: [{name: toy makers}]\nkeywords: [toys]\n")
+
+        def pretend(notebook, parameters, output):
+            name, folder = notebook.stem, Path(parameters["outputs"])
+            content = nbformat.read(notebook, as_version=4)
+            made = {"figures": [f"figures/{name}.svg"], "tables": [f"tables/{name}.csv"], "measurements": [name]}
+            paths = [f"figures/{name}.svg", f"tables/{name}.csv", f"measurements/{name}.parquet"]
+            for path in ["tables/measurements.csv"] if name == "report" else paths:
+                (folder / path).parent.mkdir(exist_ok=True)
+                (folder / path).write_text(path)
+            data = {**made, "captions": {f"figures/{name}.svg": f"How {name} went."}}
+            scrap = {"application/scrapbook.scrap.json+json": {"name": "summary", "data": data}}
+            content.cells[-1].outputs = [
+                nbformat.v4.new_output("stream", text=f"at {Path.cwd()}/x and {sys.executable}\n"),
+                nbformat.v4.new_output("display_data", scrap, metadata={"scrapbook": {"data": True}}),
+            ]
+            nbformat.write(content, output)
+            return None if name == "report" else made
+
+        monkeypatch.setattr(execution, "execute", pretend)
+        write_notebook("report", "# A report", "secret = 1")
+        assert run_and_read()[0] == 0
+        for kind in ("certificates", "ceilings"):
+            Path("outputs/quick", kind).mkdir()
+            Path("outputs/quick", kind, "1.json").write_text("{}")
+
+    def make(self, *options):
+        self.code, self.said = run_and_read(["appendix", *options])
+        return {p.relative_to(MADE).as_posix(): p.read_text() for p in MADE.rglob("*") if p.is_file()}
+
+    def test_it_has_everything_and_the_zip_has_the_same(self):
+        files = self.make()
+        assert (self.code, self.said.splitlines()[-1]) == (0, f"appendix: {MADE}, {MADE}.zip")
+        executed = [f"executed/{n}.{kind}" for n in ("first", "second") for kind in ("html", "ipynb", "json", "pdf")]
+        assert sorted(files) == sorted(
+            [
+                *("CITATION.cff", "LICENSE", "README.md", "pyproject.toml", "requirements.lock", "report.html"),
+                *("report.pdf", "ro-crate-metadata.json", "certificates/1.json", "ceilings/1.json"),
+                *(*executed, "executed/report.ipynb", "executed/report.json"),
+                *("figures/first.svg", "figures/second.svg", "tables/first.csv", "tables/second.csv"),
+                *("tables/measurements.csv", "measurements/first.parquet", "measurements/second.parquet"),
+                *("notebooks/first.ipynb", "notebooks/second.ipynb", "notebooks/report.ipynb"),
+                *("parameters/quick/first.yaml", "parameters/quick/second.yaml"),
+            ]
+        )
+        with zipfile.ZipFile(f"{MADE}.zip") as archive:
+            assert {name: archive.read(name).decode() for name in archive.namelist()} == files
+        assert [path.name for path in MADE.parent.glob(".partial*")] == []
+
+    def test_the_same_results_give_the_same_bytes(self):
+        self.make()
+        before = Path(f"{MADE}.zip").read_bytes()
+        self.make()
+        assert Path(f"{MADE}.zip").read_bytes() == before
+        with zipfile.ZipFile(f"{MADE}.zip") as archive:
+            assert archive.namelist() == sorted(archive.namelist())
+            assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+    def test_code_is_shown_where_asked_for_but_not_in_the_report(self):
+        assert "scrapbook.scrap" not in self.make()["executed/first.html"]
+        files = self.make("--appendix", "code", "--paper", "letter")
+        assert "scrapbook.scrap" in files["executed/first.html"]
+        assert "secret" not in files["report.html"]
+        assert files["report.pdf"] == "report.html on letter"
+
+    def test_nothing_names_a_folder_of_this_machine(self):
+        files = self.make()
+        assert "at &lt;project&gt;/x and &lt;environment&gt;/bin/python" in files["executed/first.html"]
+        for folder in {str(Path.cwd()), sys.prefix, str(Path.home())}:
+            assert [path for path, text in files.items() if re.search(rf"{folder}(?!\w)", text)] == []
+
+    def test_the_metadata_say_what_made_what(self):
+        files = self.make()
+        crate = ROCrate(MADE)
+        described = {entity.id: entity for entity in crate.data_entities}
+        assert set(described) == set(files) - {"ro-crate-metadata.json"}
+        assert all(entity["description"] and entity["encodingFormat"] for entity in described.values())
+        assert described["figures/first.svg"]["description"] == "How first went."
+        assert crate.license.id == "https://spdx.org/licenses/Apache-2.0"
+        assert [(one.type, one["name"]) for one in crate.root_dataset["author"]] == [("Organization", "toy makers")]
+        record = json.loads(files["executed/report.json"])
+        assert crate.root_dataset["datePublished"] == record["started_utc"]
+        (action,) = (one for one in crate.get_by_type("CreateAction") if one.id == "#execution-of-first")
+        assert [one.id for one in action["instrument"]] == ["notebooks/first.ipynb", "#benchlib"]
+        assert [one.id for one in action["object"]] == ["parameters/quick/first.yaml", "requirements.lock"]
+        assert {"executed/first.ipynb", "figures/first.svg", "measurements/first.parquet"} <= {
+            one.id for one in action["result"]
+        }
+        versions = {one["name"] for one in crate.dereference("#benchlib")["softwareRequirements"]}
+        assert {"python", "torch", "mindspore"} <= versions
+
+    @pytest.mark.parametrize(
+        ("path", "told", "left_out"),
+        [
+            ("measurements/first.parquet", "measurements/first.parquet: it is gone", 1),
+            ("figures/second.svg", "figures/second.svg: it is gone", 1),
+            ("tables/measurements.csv", "tables/measurements.csv: it is gone", 1),
+            ("certificates/1.json", "certificates: there are none", 1),
+            ("notebooks/first.ipynb", "notebooks/first.ipynb: it is gone, or no whole notebook", 3),
+            ("notebooks/first.json", "notebooks/first.json: there is no whole record, so the notebook is left out", 9),
+        ],
+    )
+    def test_what_is_gone_is_named_and_the_rest_is_bundled(self, path, told, left_out):
+        whole = self.make()
+        Path("outputs/quick", path).unlink()
+        files = self.make()
+        assert self.code == 1
+        assert self.said.endswith(f"missing in it, 1:\n  {told}\n")
+        assert f"- {told}\n" in files["README.md"]
+        assert len(whole) - len(files) == left_out
+        ROCrate(MADE)
+
+    @pytest.mark.parametrize(
+        ("path", "told"),
+        [
+            ("outputs/quick/measurements/first.parquet", "measurements/first.parquet: it is not what first made"),
+            ("notebooks/first.ipynb", "notebooks/first.ipynb: it has changed since it was executed"),
+            ("requirements.lock", "requirements.lock: it has changed since the notebooks were executed"),
+        ],
+    )
+    def test_what_is_not_what_was_measured_is_left_out(self, path, told):
+        with open(path, "a") as file:
+            file.write(" ")
+        files = self.make()
+        assert (self.code, self.said.splitlines()[-1]) == (1, f"  {told}")
+        assert path.removeprefix("outputs/quick/") not in files
+
+    def test_other_parameters_are_not_those_of_the_result(self):
+        write_parameters("first", count=2)
+        files = self.make()
+        assert self.said.splitlines()[-1] == "  parameters/quick/first.yaml: it has changed since first was executed"
+        assert "parameters/quick/first.yaml" not in files
+
+    def test_without_a_browser_pages_are_made_and_the_exit_code_is_0(self, monkeypatch):
+        monkeypatch.setattr(appendix, "print_pdf", pdf.print_pdf)
+        monkeypatch.setenv("PATH", "")
+        files = self.make()
+        assert self.code == 0
+        assert self.said.count("no PDF was made, for there is no Chromium here") == 1
+        assert "no PDF was made" in files["README.md"]
+        assert "executed/first.html" in files
+        assert not [path for path in files if path.endswith(".pdf")]
+
+    def test_nothing_to_bundle_is_refused(self):
+        assert run_and_read(["appendix", "--profile", "quik"])[0] == 2
+        code, said = run_and_read(["appendix", "--outputs", "elsewhere"])
+        assert (code, "elsewhere has no results: make them with" in said) == (2, True)
+        for record in Path("outputs/quick/notebooks").glob("*.json"):
+            record.write_text("{")
+        code, said = run_and_read(["appendix"])
+        assert (code, "no notebook has succeeded there" in said) == (2, True)
+        assert not MADE.exists()
+
+
+@pytest.mark.slow
+class TestInABrowser:
+    """Pages in Chromium, on the screen and on paper."""
+
+    @pytest.fixture(scope="class", autouse=True)
+    @staticmethod
+    def browser():
+        if not shutil.which("chromium"):
+            pytest.skip("NO CHROMIUM HERE: that pages ask nothing of the network, and how they print, is not tested")
+        from playwright.sync_api import sync_playwright
+
+        with sync_playwright() as playwright:
+            opened = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            yield opened
+            opened.close()
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def page(tmp_path_factory):
+        """A page with all that is hard to print."""
+        folder = tmp_path_factory.mktemp("page")
+        nbformat.write(nbformat.v4.new_notebook(cells=hard_to_print()), folder / "hard.ipynb")
+        export_html(folder / "hard.ipynb", folder / "hard.html", code=True)
+        return folder / "hard.html"
+
+    @pytest.fixture(scope="class", params=SIZES)
+    @staticmethod
+    def paper(request, page):
+        """Name of the paper, the PDF, and its pages as images."""
+        import pypdfium2
+
+        file = page.with_suffix(f".{request.param}.pdf")
+        pdf.print_pdf(page, file, request.param, DATE)
+        return request.param, file, pypdfium2.PdfDocument(file)
+
+    def test_it_asks_nothing_of_the_network(self, browser, page, tmp_path):
+        policy = re.compile("<meta[^>]*Content-Security-Policy[^>]*>")
+        assert policy.search(page.read_text())
+        free = tmp_path / "free.html"
+        free.write_text(policy.sub("", page.read_text()))  # without the policy that would hide what it tries
+        asking = tmp_path / "asking.html"
+        asking.write_text('<img src="http://127.0.0.1:9/x.png"><script src="https://127.0.0.1:9/y.js"></script>')
+        wanted = {"http://127.0.0.1:9/x.png", "https://127.0.0.1:9/y.js"}
+        assert requests_of(browser, asking) == wanted | {asking.as_uri()}
+        assert requests_of(browser, free) == {free.as_uri()}
+
+    def test_the_paper_is_what_was_asked_for(self, paper):
+        name, _, document = paper
+        points = [length / 25.4 * 72 for length in SIZES[name]]
+        assert document[0].get_size() == pytest.approx(points, abs=1)
+
+    def test_the_same_page_gives_the_same_bytes(self, page, paper, tmp_path):
+        name, file, _ = paper
+        pdf.print_pdf(page, tmp_path / "again.pdf", name, DATE)
+        assert (tmp_path / "again.pdf").read_bytes() == file.read_bytes()
+
+    def test_no_page_is_less_than_half_full(self, paper):
+        shares = [filled(page) for page in images(paper[2])]
+        assert len(shares) > 8
+        assert min(shares[:-1]) >= 0.5, [round(share, 2) for share in shares]
+
+    def test_no_figure_is_cut(self, paper):
+        """Each has a red bar at its top and a blue one at its bottom, on the same page."""
+        found = [[bars(image, colour) for colour in ((255, 0, 0), (0, 0, 255))] for image in images(paper[2])]
+        assert all(red == blue for red, blue in found), found
+        assert sum(red for red, _ in found) == FIGURES
+
+    def test_a_long_table_repeats_its_head(self, paper):
+        texts = [page.get_textpage().get_text_bounded() for page in paper[2]]
+        assert sum("of the long table" in text for text in texts) >= 2
+
+    def test_figures_and_tables_fit_the_width_of_the_paper(self, browser, page):
+        for width, height in SIZES.values():
+            size = {"width": int((width - 28) / 25.4 * 96), "height": int((height - 34) / 25.4 * 96)}
+            opened = browser.new_page(viewport=size)
+            opened.emulate_media(media="print")
+            opened.goto(page.as_uri())
+            boxes = opened.eval_on_selector_all(
+                "figure, img, table, pre",
+                "all => all.map(e => [e.tagName, e.getBoundingClientRect().right, e.getBoundingClientRect().height])",
+            )
+            assert [box for box in boxes if box[1] > size["width"] + 1] == []
+            assert [box for box in boxes if box[0] in ("IMG", "FIGURE") and box[2] > size["height"] / 2] == []
+            shapes = opened.eval_on_selector_all(
+                "img", "all => all.map(e => [e.width / e.height, e.naturalWidth / e.naturalHeight])"
+            )
+            assert all(shown == pytest.approx(natural, rel=0.02) for shown, natural in shapes)
+            opened.close()
+
+
+FIGURES = 9
+
+
+def hard_to_print():
+    """Cells with figures of all shapes, long, tall and wide tables, and code, after text of different lengths."""
+
+    def shown(part):
+        output = nbformat.v4.new_output("display_data", {"text/html": part.data})
+        return nbformat.v4.new_code_cell("show(1)", outputs=[output])
+
+    text = "A sentence that is about as long as those of a report, with numbers such as 0.25 [0.22, 0.27]. "
+    cells = [nbformat.v4.new_markdown_cell("# Hard to print")]
+    heights = [(2.5, 3.5), (6.1, 7.2), (4.0, 7.2)]  # of figures, with their widths, in inches
+    for section in range(3):
+        cells.append(nbformat.v4.new_markdown_cell(f"## Section {section}\n\n{text * (3 + 9 * section)}"))
+        cells.append(nbformat.v4.new_markdown_cell("### Results"))
+        for height, width in heights[section:] + heights[:section]:
+            cells.append(shown(figures.html(drawing(width, height), text * 2)))
+        columns = {f"column {n}": np.linspace(0, 1234.5, 40 - 10 * section) for n in range(3 + 6 * section)}
+        cells.append(shown(tables.html(pd.DataFrame({"of the long table": "name of a row", **columns}), text * 3)))
+        tall = pd.DataFrame({"what": ["thread", "knob"] * 5, "why": [text * 5, text * 9] * 5})
+        cells.append(shown(tables.html(tall, text)))
+    return cells
+
+
+def drawing(width, height):
+    """An SVG of this size in inches, with a red bar at its top and a blue one at its bottom."""
+    size = f'width="{width * 72}pt" height="{height * 72}pt" viewBox="0 0 {width * 72} {height * 72}"'
+    ends = "".join(
+        f'<rect y="{y}" width="100%" height="6" fill="{fill}"/>' for y, fill in [(0, "#f00"), (height * 72 - 6, "#00f")]
+    )
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{ends}</svg>'.encode()
+
+
+def images(document):
+    return [np.asarray(page.render(scale=1).to_pil().convert("RGB")).astype(int) for page in document]
+
+
+def filled(image):
+    """How far down a page something stands, its number at the foot aside: 1 is the lower margin."""
+    end = int(image.shape[0] * (1 - 18 / 279))
+    return np.flatnonzero((image[:end] < 200).any(axis=(1, 2)))[-1] / end
+
+
+def bars(image, colour):
+    """How many bars of a colour are in the page, one below another."""
+    rows = (abs(image - colour).sum(axis=2) < 60).sum(axis=1) > 40
+    return int((np.diff(rows.astype(int), prepend=0) == 1).sum())
+
+
+def requests_of(browser, file):
+    """All that a page asks for while it loads, embedded data aside."""
+    opened, asked = browser.new_page(), set()
+    opened.on("request", lambda request: asked.add(request.url))
+    opened.goto(file.as_uri(), wait_until="load")
+    opened.wait_for_timeout(500)
+    opened.close()
+    return {url for url in asked if not url.startswith("data:")}
