@@ -85,12 +85,7 @@ def macros(frame: pd.DataFrame, prefix: str) -> Iterator[str]:
     """
     text, _ = tables.display(frame)
     measured = [name for name in frame if name in tables.MEASURED and tables.heading(name) in text]
-    telling = [
-        name
-        for name in frame
-        if name not in {*tables.MEASURED, FILES} and tables.heading(name) in text and frame[name].nunique() > 1
-    ]
-    names = [" ".join(str(value) for value in row) for row in frame[telling].itertuples(index=False)]
+    names = _names(frame, text)
     for name in measured:
         if not pd.api.types.is_numeric_dtype(frame[name]):
             continue
@@ -104,6 +99,18 @@ def macros(frame: pd.DataFrame, prefix: str) -> Iterator[str]:
             yield f"\\newcommand{{\\{macro}}}{{{escaped(value)}}}{comment}"
             if f"{name}_low" in frame:
                 yield f"\\newcommand{{\\{macro}Only}}{{{escaped(value.partition(' ')[0])}}}{comment}"
+
+
+def _names(frame: pd.DataFrame, text: pd.DataFrame) -> list[str]:
+    """What tells each row from the others, in as few columns as do: words rather than numbers, which need theirs."""
+    chosen = [name for name in frame if name not in {*tables.MEASURED, FILES} and tables.heading(name) in text]
+    numeric = {name for name in chosen if pd.api.types.is_numeric_dtype(frame[name])}
+    telling: list[str] = []
+    for name in sorted(chosen, key=lambda name: name in numeric):
+        if len(frame[[*telling, name]].drop_duplicates()) > (len(frame[telling].drop_duplicates()) if telling else 1):
+            telling.append(name)
+    rows = frame[telling].to_dict("records")
+    return [" ".join(f"{name} {row[name]}" if name in numeric else str(row[name]) for name in telling) for row in rows]
 
 
 def escaped(text: str) -> str:

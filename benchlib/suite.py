@@ -283,7 +283,8 @@ def _execute(item: Planned, folder: Path, target: Path) -> dict[str, Any]:
     summary = {"failures": 0, "again": 0, "figures": [], "tables": [], "measurements": [], **(summary or {})}
     measurements = [f"measurements/{key}.parquet" for key in summary["measurements"]]
     paths = [*summary["figures"], *summary["tables"], *measurements]
-    files = {path: digest((folder / path).read_bytes()) for path in paths}
+    # Of a notebook that gathers, a measurement may be gone; the report names it.
+    files = {path: digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
     failed = {name: summary[name] for name in ("failures", "again")}
     return {"kernel": KERNEL, "status": "succeeded", **failed, "files": files}
 

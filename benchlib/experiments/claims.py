@@ -96,7 +96,9 @@ class Claims(Result):
             ),
             "sources": (
                 "The works.",
-                pd.DataFrame([{"source": name, **one.model_dump()} for name, one in published.sources().items()]),
+                pd.DataFrame([one.model_dump() for one in published.sources().values()]).rename(
+                    columns={"short": "source"}
+                ),
             ),
         }
 
@@ -152,7 +154,7 @@ class Claims(Result):
         return {
             "claim": claim.id,
             "says": claim.says,
-            "published_on": f"{claim.device} ({claim.source})",
+            "published_on": f"{claim.device} ({published.sources()[claim.source].short})",
             "published": figures_of or tables.MISSING,
             "cases": len(one.outcome.cases),
             "verdict_here": self._verdict(one),

@@ -61,7 +61,7 @@ class Report:
                     ("Result", "\n".join(self._headlines())),
                     ("Certainty", self._sure_text()),
                 ],
-                columns=["in short", ""],
+                columns=["", " "],
             ),
             "This report on one page; every sentence is taken up below.",
         )

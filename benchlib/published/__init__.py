@@ -19,8 +19,9 @@ class Part(BaseModel):
 
 
 class Source(Part):
-    """A publication: how it is cited, and what it was measured on."""
+    """A publication: what it is called and how it is cited, and what it was measured on."""
 
+    short: str
     cite: str
     hardware: str
     versions: str = ""
