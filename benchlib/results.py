@@ -15,6 +15,7 @@ import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -254,6 +255,19 @@ class Store:
             found += measured or []
         return sorted(found, key=lambda m: (m.started_utc, m.file, m.repetition)), wrong
 
+    def outline(self, file: str) -> list[Measurement]:
+        """As :meth:`load`, in a tenth of the time: without traces and epochs, with no more of the blocks than
+        :func:`frame` sums, and unchecked. For files whose bytes are known to be what was written.
+        """
+        columns = ["format", "measurement", *(f"blocks.list.element.{name}" for name in _SUMMED)]
+        found = []
+        for row in pq.ParquetFile(self.path(file)).read(columns=columns, use_threads=False).to_pylist():
+            document = json.loads(row["measurement"])
+            document["condition"] = _condition(json.dumps(document["condition"]))
+            blocks = [SimpleNamespace(**block) for block in row["blocks"]]
+            found.append(Measurement.model_construct(**document, blocks=blocks, trace=[], epochs=[]))
+        return found
+
 
 def frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
     """A row a process, with what it takes to do it again; seconds and MiB."""
@@ -322,6 +336,10 @@ def _measurement(row: dict[str, Any], path: Path) -> Measurement:
 def _condition(text: str) -> Condition:
     """Checked once for all processes that ran it."""
     return Condition.model_validate_json(text)
+
+
+_SUMMED = ("steps", "wall_s", "cpu_s", "idle_cpu_s", "others_cpu_s", "disturbed")
+"""Of the blocks, by :func:`frame`."""
 
 
 def _digest(text: str, tables: dict[str, Any]) -> str:

@@ -154,7 +154,7 @@ def read_record(folder: Path, name: str) -> dict[str, Any] | None:
     and why (``text``), and where what there is of the notebook lies (``partial``).
     """
     try:
-        return json.loads(_record_path(folder, name).read_text(encoding="utf-8"))
+        return json.loads(record_path(folder, name).read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
         return None
 
@@ -216,6 +216,11 @@ def _state(name: str, profile: str, files: dict[str, Path], folder: Path, enviro
     return State(name, STALE if told["executed"] else MISSING, reason, **told)
 
 
+def record_path(folder: Path, name: str) -> Path:
+    """Where the record of notebook ``name`` lies."""
+    return folder / "notebooks" / f"{name}.json"
+
+
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder of results; a BenchlibError if another run does. The operating system lets go of it
@@ -254,12 +259,12 @@ def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) 
         "inputs": inputs,
         **environment,
     }
-    _write(_record_path(folder, item.name), record)
+    _write(record_path(folder, item.name), record)
     target.unlink(missing_ok=True)  # made of other inputs: nobody shall take it for the result of these
     started = time.monotonic()
     record |= _execute(item, folder, target)
     record["seconds"] = round(time.monotonic() - started, 1)
-    _write(_record_path(folder, item.name), record)
+    _write(record_path(folder, item.name), record)
     _say(f"{item.name}: {record['status']} after {progress.duration(record['seconds'])}")
     if record.get("failures"):
         again = "; the next run tries them again" if record["again"] else ""
@@ -325,7 +330,7 @@ def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[st
     }
     if item.name in GATHERING:
         before = experiments.NOTEBOOKS[: experiments.NOTEBOOKS.index(item.name)]
-        paths = [_record_path(folder, name) for name in before]
+        paths = [record_path(folder, name) for name in before]
         inputs["results"] = digest([path.read_text(encoding="utf-8") for path in paths if path.exists()])
     return inputs
 
@@ -420,10 +425,6 @@ def _library() -> dict[str, str]:
 
 def _executed_path(folder: Path, name: str) -> Path:
     return folder / "notebooks" / f"{name}.ipynb"
-
-
-def _record_path(folder: Path, name: str) -> Path:
-    return folder / "notebooks" / f"{name}.json"
 
 
 def _write(path: Path, record: dict[str, Any]) -> None:

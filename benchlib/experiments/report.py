@@ -340,8 +340,30 @@ class Report:
 
     @cached_property
     def _read(self) -> tuple[list[Measurement], list[str]]:
-        """Those that the summaries are made of; the folder may hold others, of older code or parameters."""
-        return self.lab.store.read({file for summary in self.summaries.values() for file in summary["measurements"]})
+        """Those that the summaries are made of (the folder may hold others, of older code or parameters), and what is
+        wrong with the files of the others.
+        """
+        found: dict[str, list[Measurement]] = {}
+        wrong = {}
+        for notebook, summary in self.summaries.items():
+            others = dict(suite.wrong_files(suite.read_record(self.lab.folder, notebook), self.lab.folder))
+            for key in summary["measurements"]:
+                path = f"measurements/{key}.parquet"
+                if path in others:
+                    wrong[path] = self._why_wrong(key, others[path])
+                elif key not in found:
+                    found[key] = self.lab.store.outline(key)
+        every = [m for measured in found.values() for m in measured]
+        return sorted(every, key=lambda m: (m.started_utc, m.file, m.repetition)), list(wrong.values())
+
+    def _why_wrong(self, key: str, said: str) -> str:
+        """What is wrong with a file that is not what the notebook's numbers were made from."""
+        path = self.lab.store.path(key)
+        try:
+            measured = self.lab.store.load(key)
+        except BenchlibError as error:
+            return str(error)
+        return f"{path} {said}" + ("" if measured is None else ": it was put there from elsewhere") + "; run again."
 
 
 def _why_missing(folder: Path, notebook: str) -> str:
