@@ -56,7 +56,7 @@ EXPLORING = [
     "from benchlib.condition import Condition\nfrom benchlib.lab import Lab",
     'toy = Condition(workload="toy", framework="toy")\n'
     'slower = toy.but(hyperparameters={"burn_ms": burn_ms})\n'
-    "comparison = Lab().compare([toy, slower], precision=0.9, budget_s=35, block_s=0.3)\n"
+    "comparison = Lab().compare([toy, slower], precision=0.9, budget_s=25, block_s=0.15)\n"
     "comparison",
     "comparison.plot()",
     "comparison.measurements[0].plot()",
