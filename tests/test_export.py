@@ -239,7 +239,7 @@ class TestAppendix:
         assert run_and_read()[0] == 0
         for kind in ("certificates", "ceilings"):
             Path("outputs/quick", kind).mkdir()
-            Path("outputs/quick", kind, "1.json").write_text("{}")
+            Path("outputs/quick", kind, "1.json").write_text(json.dumps({"failure": f"in {Path.cwd()}/x.py, line 1"}))
 
     def make(self, *options):
         self.code, self.said = run_and_read(["appendix", *options])
