@@ -164,10 +164,11 @@ class TestPaper:
         return does
 
     def test_the_paper_is_put_into_the_page_and_the_date_into_the_pdf(self, page, browser):
-        browser("""(echo "/CreationDate (D:20260101000000+00'00')"; cat "$page") > "$printed" """)
+        ids = "/ID (node00000213) /ID (node00000215)"
+        browser(f"""(echo "/CreationDate (D:20260101000000+00'00') {ids}"; cat "$page") > "$printed" """)
         pdf.print_pdf(page, page.with_suffix(".pdf"), "letter", DATE)
         made = page.with_suffix(".pdf").read_text()
-        assert "/CreationDate (D:20260504030201+00'00')" in made
+        assert "/CreationDate (D:20260504030201+00'00') /ID (node00000000) /ID (node00000002)" in made
         assert "<style>@page { size: letter }</style></head>" in made
         assert sorted(path.name for path in page.parent.iterdir()) == ["bin", "page.html", "page.pdf"]
         assert "size" not in page.read_text()
