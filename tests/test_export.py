@@ -164,10 +164,11 @@ class TestPaper:
         return does
 
     def test_the_paper_is_put_into_the_page_and_the_date_into_the_pdf(self, page, browser):
-        browser("""(echo "/CreationDate (D:20260101000000+00'00')"; cat "$page") > "$printed" """)
+        ids = "/ID (node00000213) /ID (node00000215)"
+        browser(f"""(echo "/CreationDate (D:20260101000000+00'00') {ids}"; cat "$page") > "$printed" """)
         pdf.print_pdf(page, page.with_suffix(".pdf"), "letter", DATE)
         made = page.with_suffix(".pdf").read_text()
-        assert "/CreationDate (D:20260504030201+00'00')" in made
+        assert "/CreationDate (D:20260504030201+00'00') /ID (node00000000) /ID (node00000002)" in made
         assert "<style>@page { size: letter }</style></head>" in made
         assert sorted(path.name for path in page.parent.iterdir()) == ["bin", "page.html", "page.pdf"]
         assert "size" not in page.read_text()
@@ -239,7 +240,7 @@ class TestAppendix:
         assert run_and_read()[0] == 0
         for kind in ("certificates", "ceilings"):
             Path("outputs/quick", kind).mkdir()
-            Path("outputs/quick", kind, "1.json").write_text("{}")
+            Path("outputs/quick", kind, "1.json").write_text(json.dumps({"failure": f"in {Path.cwd()}/x.py, line 1"}))
 
     def make(self, *options):
         self.code, self.said = run_and_read(["appendix", *options])
@@ -434,11 +435,11 @@ class TestInABrowser:
         """Each has a red bar at its top and a blue one at its bottom, on the same page."""
         found = [[bars(image, colour) for colour in ((255, 0, 0), (0, 0, 255))] for image in images(paper[2])]
         assert all(red == blue for red, blue in found), found
-        assert sum(red for red, _ in found) == FIGURES
+        assert sum(red for red, _ in found) == len(HEIGHTS) ** 2
 
     def test_a_long_table_repeats_its_head(self, paper):
         texts = [page.get_textpage().get_text_bounded() for page in paper[2]]
-        assert sum("of the long table" in text for text in texts) >= 2
+        assert sum(text.count("of the long table") for text in texts) > len(HEIGHTS)
 
     def test_figures_and_tables_fit_the_width_of_the_paper(self, browser, page):
         for width, height in SIZES.values():
@@ -459,26 +460,27 @@ class TestInABrowser:
             opened.close()
 
 
-FIGURES = 9
+HEIGHTS = [(2.5, 3.5), (6.1, 7.2), (4.0, 7.2)]  # of the figures in each section, with their widths, in inches
 
 
 def hard_to_print():
     """Cells with figures of all shapes, long, tall and wide tables, and code, after text of different lengths."""
 
-    def shown(part):
-        output = nbformat.v4.new_output("display_data", {"text/html": part.data})
+    def shown(*parts):
+        output = nbformat.v4.new_output("display_data", {"text/html": "".join(part.data for part in parts)})
         return nbformat.v4.new_code_cell("show(1)", outputs=[output])
 
     text = "A sentence that is about as long as those of a report, with numbers such as 0.25 [0.22, 0.27]. "
     cells = [nbformat.v4.new_markdown_cell("# Hard to print")]
-    heights = [(2.5, 3.5), (6.1, 7.2), (4.0, 7.2)]  # of figures, with their widths, in inches
-    for section in range(3):
+    for section in range(len(HEIGHTS)):
         cells.append(nbformat.v4.new_markdown_cell(f"## Section {section}\n\n{text * (3 + 9 * section)}"))
         cells.append(nbformat.v4.new_markdown_cell("### Results"))
-        for height, width in heights[section:] + heights[:section]:
-            cells.append(shown(figures.html(drawing(width, height), text * 2)))
-        columns = {f"column {n}": np.linspace(0, 1234.5, 40 - 10 * section) for n in range(3 + 6 * section)}
-        cells.append(shown(tables.html(pd.DataFrame({"of the long table": "name of a row", **columns}), text * 3)))
+        sizes = HEIGHTS[section:] + HEIGHTS[:section]
+        cells.append(shown(*(figures.html(drawing(width, height), text * 2) for height, width in sizes)))
+        rows = 90 - 30 * section
+        columns = {f"column {n}": np.linspace(0, 1234.5, rows) for n in range(3 + 6 * section)}
+        names = {"of the long table": [f"row {n}" for n in range(rows)]}
+        cells.append(shown(tables.html(pd.DataFrame(names | columns), text * 3)))
         tall = pd.DataFrame({"what": ["thread", "knob"] * 5, "why": [text * 5, text * 9] * 5})
         cells.append(shown(tables.html(tall, text)))
     return cells

@@ -136,15 +136,14 @@ class _Bundle:
 
     def describe(self) -> None:
         """Write the README and the metadata."""
-        self.files["README.md"] = "What is what"
         readme = _README.format(profile=self.profile)
         if told := [*self.notes, *self.missing]:
             readme += "\n## What is missing\n\n" + "".join(f"- {line}\n" for line in told)
-        (self.root / "README.md").write_text(self._portable(readme), encoding="utf-8")
+        self._write("README.md", readme, "What is what")
         write_crate(self.root, self.profile, self.files, self.records, self.made)
 
     def _executed(self, name: str, record: dict[str, Any]) -> None:
-        """The executed notebook and its record, without this machine's folders."""
+        """The executed notebook and its record."""
         source = self.folder / f"notebooks/{name}.ipynb"
         try:
             text = source.read_text(encoding="utf-8")
@@ -152,10 +151,10 @@ class _Bundle:
         except (OSError, ValueError):
             self.missing.append(f"notebooks/{name}.ipynb: it is gone, or no whole notebook")
         else:
-            self._write(f"executed/{name}.ipynb", self._portable(text), f"Notebook {name}, executed", name)
+            self._write(f"executed/{name}.ipynb", text, f"Notebook {name}, executed", name)
         text = json.dumps(record, indent=1) + "\n"
         told = f"Record of {name}: parameters, inputs, versions, machine, hashes of what it made"
-        self._write(f"executed/{name}.json", self._portable(text), told, name)
+        self._write(f"executed/{name}.json", text, told, name)
 
     def _inputs(self, name: str, record: dict[str, Any]) -> None:
         """The notebook and its parameters, if they are those that were executed."""
@@ -193,11 +192,12 @@ class _Bundle:
         paths = sorted((self.folder / kind).glob("[!.]*.json"))
         for path in paths:
             try:
-                json.loads(path.read_text(encoding="utf-8"))
+                text = path.read_text(encoding="utf-8")
+                json.loads(text)
             except ValueError:
                 self.missing.append(f"{kind}/{path.name}: it is no whole JSON document")
             else:
-                self._copy(path, f"{kind}/{path.name}", told)
+                self._write(f"{kind}/{path.name}", text, told)
         return len(paths)
 
     def _lock(self) -> None:
@@ -229,9 +229,10 @@ class _Bundle:
         shutil.copyfile(source, self.root / path)
         self._add(path, told, notebook)
 
-    def _write(self, path: str, text: str, told: str, notebook: str) -> None:
+    def _write(self, path: str, text: str, told: str, notebook: str | None = None) -> None:
+        """Write what may name folders of the machine."""
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
-        (self.root / path).write_text(text, encoding="utf-8")
+        (self.root / path).write_text(self._portable(text), encoding="utf-8")
         self._add(path, told, notebook)
 
     def _add(self, path: str, told: str, notebook: str | None = None) -> None:

@@ -32,6 +32,8 @@ OPTIONS = [
 
 PATIENCE_S = 120
 
+NODE = re.compile(rb"(?<=\(node)\d{8}(?=\))")
+
 
 class NoBrowser(BenchlibError):
     """There is no Chromium here to print with."""
@@ -54,7 +56,7 @@ def print_pdf(html: Path, pdf: Path, paper: str, date: datetime) -> None:
     try:
         page.write_text(_on(PAPERS[paper], html.read_text(encoding="utf-8")), encoding="utf-8")
         _run(browser, page.absolute(), printed.absolute(), what=f"{html} to {pdf.name}")
-        printed.write_bytes(_dated(printed.read_bytes(), date))
+        printed.write_bytes(_settled(printed.read_bytes(), date))
         os.replace(printed, pdf)
     finally:
         page.unlink(missing_ok=True)
@@ -95,7 +97,11 @@ def _outcome(command: list[str]) -> tuple[int | None, str]:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def _dated(pdf: bytes, date: datetime) -> bytes:
-    """With ``date`` as that of creation and change, in as many bytes: the file has a table of where everything lies."""
+def _settled(pdf: bytes, date: datetime) -> bytes:
+    """With ``date`` as that of creation and change, and the names of its parts (for screen readers) counted from 0:
+    Chromium begins at any number. In as many bytes, because the file has a table of where everything lies.
+    """
     stamp = f"D:{date.astimezone(UTC):%Y%m%d%H%M%S}+00'00'".encode()
-    return re.sub(rb"(?<=Date \()D:\d{14}\+00'00'(?=\))", stamp, pdf)
+    pdf = re.sub(rb"(?<=Date \()D:\d{14}\+00'00'(?=\))", stamp, pdf)
+    first = min(map(int, NODE.findall(pdf)), default=0)
+    return NODE.sub(lambda found: b"%08d" % (int(found[0]) - first), pdf)
