@@ -118,12 +118,12 @@ class ByBatch(Result):
             "step_ms": ("time of a step (ms)", True),
             "cpu_percent": ("CPU (% of the machine)", False),
             "memory_mib": ("peak memory (MiB)", False),
-            "peak_share_percent": ("share of the machine's peak (%)", False),
+            "peak_share_percent": ("share of the peak (%)", False),
             "accelerator_percent": ("accelerator (%)", False),
             "accelerator_memory_mib": ("accelerator memory (MiB)", False),
         }
         shown = {name: how for name, how in shown.items() if "accelerator" not in name or frame[name].notna().any()}
-        figure, panels = figures.panels(-(-len(shown) // 2), 2, height=2.0)
+        figure, panels = figures.panels(-(-len(shown) // 3), 3, height=1.8)
         for axes, (name, (label, log)) in zip(panels, shown.items(), strict=False):
             figures.line_panel(axes, frame, looks, "batch_size", name, "batch size", label, log_y=log)
         for axes in panels[len(shown) :]:
