@@ -1,7 +1,7 @@
 """Tables and numbers for a paper: LaTeX that a paper takes in, so that it cannot drift from its data.
 
-Needs the packages booktabs, siunitx and graphicx. Every row and every macro ends in a comment with the keys of the
-files that it was made from: ``python -m benchlib trace FILE`` reads them, in a copy of the file too.
+Needs the packages array, booktabs, siunitx and graphicx. Every row and every macro ends in a comment with the keys of
+the files that it was made from: ``python -m benchlib trace FILE`` reads them, in a copy of the file too.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ import pandas as pd
 from benchlib import tables
 from benchlib.tables import FILES
 
-NEEDS = "% In the preamble: \\usepackage{booktabs,siunitx,graphicx}"
+NEEDS = "% In the preamble: \\usepackage{array,booktabs,siunitx,graphicx}"
 COMMENT = "% measurements:"
 """Before the keys of the files that a line was made from."""
 
 WIDE = 5  # columns that fit into one column of a paper; what has more takes the page's width, at most
+MOST = 14  # columns that can be read on a page
+LONG = 28  # characters of a cell, beyond which its column breaks lines
+LONG_HEAD = 12  # of a head over numbers
 
 
 def save(made: Mapping[str, tuple[str, pd.DataFrame]], folder: Path, notebook: str) -> list[Path]:
@@ -28,7 +31,7 @@ def save(made: Mapping[str, tuple[str, pd.DataFrame]], folder: Path, notebook: s
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{notebook}.tex", folder / f"{notebook}_macros.tex"]
-    every = [table(frame, caption, f"tab:{notebook}-{name}") for name, (caption, frame) in made.items()]
+    every = [_table_or_why_not(frame, caption, notebook, name) for name, (caption, frame) in made.items()]
     paths[0].write_text("\n".join([NEEDS, *every]), encoding="utf-8")
     lines = [line for name, (_, frame) in made.items() for line in macros(frame, f"{notebook} {name}")]
     paths[1].write_text("\n".join([*_distinct(lines), ""]), encoding="utf-8")
@@ -42,27 +45,31 @@ def table(frame: pd.DataFrame, caption: str, label: str) -> str:
     text, same = tables.display(frame)
     ends = {tables.heading(name) for name in frame if f"{name}_low" in frame}
     measured = {tables.heading(name) for name in frame if pd.api.types.is_numeric_dtype(frame[name])}
-    kinds, heads, columns = [], [], []
+    kinds, heads, columns, long = [], [], [], []
     for name in text:
         if name in ends:
             parts = [cell.partition(" ") for cell in text[name]]
             kinds += [_aligned([estimate for estimate, _, _ in parts]), "l"]
-            heads.append(f"\\multicolumn{{2}}{{c}}{{{escaped(name)}}}")
+            heads.append(f"\\multicolumn{{2}}{{c}}{{{_head(name)}}}")
             columns += [[_number(estimate) for estimate, _, _ in parts], [escaped(rest) for _, _, rest in parts]]
         elif name in measured:
             kinds.append(_aligned(text[name]))
-            heads.append(f"{{{escaped(name)}}}")
+            heads.append(f"{{{_head(name)}}}")
             columns.append([_number(cell) for cell in text[name]])
         else:
             kinds.append("l")
             heads.append(escaped(name))
+            if max(map(len, text[name])) > LONG:
+                long.append(len(kinds) - 1)
             columns.append([escaped(cell) for cell in text[name]])
+    for at in long:
+        kinds[at] = f">{{\\raggedright\\arraybackslash}}p{{{min(0.4, 0.7 / len(long)):.2f}\\textwidth}}"
     files = frame[FILES] if FILES in frame else [""] * len(frame)
     rows = [
         " & ".join(cells) + " \\\\" + (f" {COMMENT} {keys}" if isinstance(keys, str) and keys else "")
         for cells, keys in zip(zip(*columns, strict=True), files, strict=True)
     ]
-    wide = len(kinds) > WIDE
+    wide = len(kinds) > WIDE or long
     body = [f"\\begin{{tabular}}{{{''.join(kinds)}}}", "\\toprule", " & ".join(heads) + " \\\\", "\\midrule", *rows]
     body += ["\\bottomrule", "\\end{tabular}"]
     if wide:
@@ -120,6 +127,20 @@ def escaped(text: str) -> str:
     special |= {char: f"\\{char}" for char in "&%$#_{}"}
     special |= {"<": "\\textless{}", ">": "\\textgreater{}", "|": "\\textbar{}"}
     return "".join(special.get(char, char) for char in text)
+
+
+def _table_or_why_not(frame: pd.DataFrame, caption: str, notebook: str, name: str) -> str:
+    count = len(tables.display(frame)[0].columns)
+    if count > MOST:
+        return f"% {name}: {count} columns are too many for a page; {notebook}_{name}.csv and .md have them.\n"
+    return table(frame, caption, f"tab:{notebook}-{name}")
+
+
+def _head(name: str) -> str:
+    """A head over numbers: a long one breaks its line, because the numbers are narrow."""
+    if len(name) <= LONG_HEAD:
+        return escaped(name)
+    return f"\\parbox[b]{{1.7cm}}{{\\centering {escaped(name)}}}"
 
 
 def _aligned(cells: list[str]) -> str:

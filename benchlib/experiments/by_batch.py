@@ -123,7 +123,8 @@ class ByBatch(Result):
             "accelerator_memory_mib": ("accelerator memory (MiB)", False),
         }
         shown = {name: how for name, how in shown.items() if "accelerator" not in name or frame[name].notna().any()}
-        figure, panels = figures.panels(-(-len(shown) // 3), 3, height=1.8)
+        columns = 3 if frame["batch_size"].nunique() < 6 else 2  # more ticks need wider panels
+        figure, panels = figures.panels(-(-len(shown) // columns), columns, height=1.8)
         for axes, (name, (label, log)) in zip(panels, shown.items(), strict=False):
             figures.line_panel(axes, frame, looks, "batch_size", name, "batch size", label, log_y=log)
         for axes in panels[len(shown) :]:

@@ -92,7 +92,7 @@ class Claims(Result):
             ),
             "training": (
                 "Published: training until the works' authors stopped it (Xia and Zhou 2022, tables 2 and 3).",
-                pd.DataFrame(published.works()["training"]).drop(columns="source"),
+                pd.DataFrame(published.works()["training"]).drop(columns="source").rename(columns={"takes": "time"}),
             ),
             "sources": (
                 "The works.",
