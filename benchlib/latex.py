@@ -63,7 +63,7 @@ def table(frame: pd.DataFrame, caption: str, label: str) -> str:
                 long.append(len(kinds) - 1)
             columns.append([escaped(cell) for cell in text[name]])
     for at in long:
-        kinds[at] = f">{{\\raggedright\\arraybackslash}}p{{{min(0.4, 0.7 / len(long)):.2f}\\textwidth}}"
+        kinds[at] = f">{{\\raggedright\\arraybackslash}}p{{{min(0.7, 0.9 / len(long)):.2f}\\textwidth}}"
     files = frame[FILES] if FILES in frame else [""] * len(frame)
     rows = [
         " & ".join(cells) + " \\\\" + (f" {COMMENT} {keys}" if isinstance(keys, str) and keys else "")
