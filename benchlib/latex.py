@@ -73,13 +73,8 @@ def table(frame: pd.DataFrame, caption: str, label: str) -> str:
     body = [f"\\begin{{tabular}}{{{''.join(kinds)}}}", "\\toprule", " & ".join(heads) + " \\\\", "\\midrule", *rows]
     body += ["\\bottomrule", "\\end{tabular}"]
     if wide:
-        # Measured first, so that only what is wider than the page is made smaller.
-        body = [
-            "\\sbox0{%",
-            *body,
-            "}%",
-            "\\ifdim\\wd0>\\textwidth\\resizebox{\\textwidth}{!}{\\usebox0}\\else\\usebox0\\fi",
-        ]
+        # Measured first, so that only what is wider or higher than the page is made smaller.
+        body = ["\\sbox0{%", *body, "}%", *_FITTED]
     place = "table*" if wide else "table"
     told = escaped(f"{caption} {same}".strip())
     start = [f"\\begin{{{place}}}", "\\centering", "\\footnotesize", f"\\caption{{{told}}}", f"\\label{{{label}}}"]
@@ -127,6 +122,12 @@ def escaped(text: str) -> str:
     special |= {char: f"\\{char}" for char in "&%$#_{}"}
     special |= {"<": "\\textless{}", ">": "\\textgreater{}", "|": "\\textbar{}"}
     return "".join(special.get(char, char) for char in text)
+
+
+_FITTED = (
+    "\\ifdim\\dimexpr\\ht0+\\dp0\\relax>0.85\\textheight\\resizebox{!}{0.85\\textheight}{\\usebox0}%",
+    "\\else\\ifdim\\wd0>\\textwidth\\resizebox{\\textwidth}{!}{\\usebox0}\\else\\usebox0\\fi\\fi",
+)
 
 
 def _table_or_why_not(frame: pd.DataFrame, caption: str, notebook: str, name: str) -> str:
