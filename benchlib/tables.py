@@ -185,8 +185,8 @@ def html(frame: pd.DataFrame, caption: str) -> HTML:
 
     text, same = display(frame)
     numbers = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame if heading(name) in text]
-    styles = {"th": ["text-align: right" if number else "" for number in numbers]}
-    styles["td"] = ["text-align: right; white-space: nowrap" if number else "" for number in numbers]
+    styles = {"th": ["text-align: right" if number else "text-align: left" for number in numbers]}
+    styles["td"] = ["text-align: right; white-space: nowrap" if number else "text-align: left" for number in numbers]
 
     def row(cells: Iterable[str], tag: str) -> str:
         each = zip(cells, styles[tag], strict=True)
