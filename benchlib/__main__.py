@@ -124,8 +124,8 @@ def _parser() -> argparse.ArgumentParser:
         "clean",
         _clean,
         "say what of the results nothing needs any more; take it away with --yes",
-        "Measurements of older code, versions or parameters stay until they are cleaned away. What the present report "
-        "is made of is never touched, unless --all is given.",
+        "Measurements of older code, versions or parameters, and those that were made in JupyterLab only, stay until "
+        "they are cleaned away. What the present report is made of is not touched, unless --all is given.",
         "examples:\n  benchlib clean --profile quick          what would go\n"
         "  benchlib clean --profile quick --yes    take it away",
     )
@@ -195,7 +195,7 @@ def _trace(given: argparse.Namespace) -> int:
             print(f"  {line}")
     changed = [source for source in sources if source.verdict != trace.MATCHES]
     print(f"\n{len(sources) - len(changed)} of {len(sources)} files match this machine, these versions and this code.")
-    stale = trace.stale(folder)
+    stale = trace.stale([source.key for source in sources], folder)
     for line in stale:
         print(line)
     return 1 if changed or stale else 0
@@ -213,14 +213,14 @@ def _clean(given: argparse.Namespace) -> int:
     folder = given.outputs or Path("outputs", given.profile)
     if not folder.is_dir():
         raise BenchlibError(f"{folder}: there is nothing to clean")
-    paths = [folder] if given.all else cleaning.unused(folder)
-    for path in paths:
-        print(path)
-    print(
-        f"{len(paths)} of {cleaning.size_mib(paths):.1f} MiB" + ("" if given.yes else "; to take them away, add --yes")
-    )
-    if given.yes:
-        cleaning.take_away(paths)
+    with suite.alone(folder):
+        paths = cleaning.everything(folder) if given.all else cleaning.unused(folder)
+        for path in paths:
+            print(path)
+        told = "" if given.yes else "; to take them away, add --yes"
+        print(f"{len(paths)} of {cleaning.size_mib(paths):.1f} MiB{told}")
+        if given.yes:
+            cleaning.take_away(paths)
     return 0
 
 

@@ -9,8 +9,9 @@ their 95 % intervals, support the claim, contradict it, or leave it open. Then, 
 - *reproduced* if every case that the claim names was measured, and all support it;
 - *not measured here* otherwise, with what was measured of it, and what the rest would take.
 
-A verdict is about this machine and these data. Other hardware than the published is no reason for or against a verdict,
-but is a part of its sentence.
+A verdict is about this machine, these data, and the direction of a claim: a ratio of 1.1 reproduces "5.03 times as
+long", with the published figure beside it. Other hardware than the published is no reason for or against a verdict, but
+is a part of its sentence.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchlib import published, suite, tables
+from benchlib import published, suite, tables, workloads
 from benchlib.measure.statistics import Interval, geometric_interval
 from benchlib.published import Claim, claims
+from benchlib.results import Store
 
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
 NO_DIFFERENCE, NOT_MEASURED = "no difference shown", "not measured here"
@@ -94,25 +96,36 @@ class Results:
         parameters = (suite.read_record(self.folder, notebook) or {}).get("parameters", {})
         return f"{parameters.get('workload', notebook)} on {parameters.get('data', 'its data')}"
 
-    def machines(self) -> list[str]:
-        """What the notebooks ran on, each once."""
-        found = {}
-        for notebook in NOTEBOOKS:
-            told = (suite.read_record(self.folder, notebook) or {}).get("machine")
-            if told:
-                devices = [f"{told['cores']} cores of {told['cpu']}", *told.get("gpus", []), *told.get("npus", [])]
-                found[" with ".join(devices)] = None
+    def epochs(self, notebook: str) -> int | None:
+        """After how many epochs a notebook compares metrics."""
+        return (suite.read_record(self.folder, notebook) or {}).get("parameters", {}).get("epochs")
+
+    def places(self, files: str) -> list[str]:
+        """What the measurements in these files were made on, each once: the machine, and its accelerator if they used
+        one. Files that cannot be read are left out; the report names them.
+        """
+        store, found = Store(self.folder / "measurements"), {}
+        for key in files.split():
+            try:
+                measured = store.outline(key)
+            except (OSError, ValueError, KeyError):
+                continue
+            for m in measured:
+                used = {"cuda": m.machine.get("gpus", []), "npu": m.machine.get("npus", [])}.get(m.condition.device, [])
+                place = f"{m.machine['cores']} cores of {m.machine['cpu']}"
+                found[", ".join([*dict.fromkeys(used), place])] = None
         return list(found)
 
     def table(self, notebook: str, name: str, *needs: str) -> pd.DataFrame:
         """Unrounded; empty where there is none, its notebook did not succeed, or it is of an older benchlib and has
-        not the columns that a rule ``needs``.
+        not the columns that a rule ``needs``; or where it is not the one that the notebook wrote.
         """
-        record = suite.read_record(self.folder, notebook)
-        path = self.folder / "tables" / f"{notebook}_{name}.csv"
-        if record is None or record["status"] != "succeeded" or not path.is_file():
+        record, path = suite.read_record(self.folder, notebook), f"tables/{notebook}_{name}.csv"
+        if record is None or record["status"] != "succeeded" or path not in record["files"]:
             return pd.DataFrame()
-        frame = pd.read_csv(path)
+        if path in dict(suite.wrong_files(record, self.folder)):
+            return pd.DataFrame()  # another run, or a hand, has changed it: not what the record tells of
+        frame = pd.read_csv(self.folder / path)
         return frame if {tables.FILES, *needs} <= set(frame) else pd.DataFrame()
 
 
@@ -139,12 +152,12 @@ def judge(outcome: Outcome) -> str:
     return NOT_MEASURED if outcome.missing or not outcome.cases else REPRODUCED
 
 
-def time_to_threshold(results: Results, claim: Claim, faster: str, workloads: list[str]) -> Outcome:
+def time_to_threshold(results: Results, claim: Claim, faster: str, names: list[str]) -> Outcome:
     """The training time to the threshold in the one framework over that in the other, within seeds, where every run
     reached it; MindSpore in graph mode. Above 1 supports the claim, below 1 contradicts it."""
     learned = results.table("frameworks", "learned", "threshold_ratio")
     outcome = Outcome([])
-    for name in workloads:
+    for name in names:
         rows = _of_task(learned, name)
         rows = rows[rows["subject"].map(_is_mindspore_graph)] if len(rows) else rows
         rows = rows.dropna(subset="threshold_ratio") if len(rows) else rows
@@ -171,10 +184,10 @@ def first_epoch_slower(results: Results, claim: Claim) -> Outcome:
 
 
 def mixed_precision_faster(results: Results, claim: Claim) -> Outcome:
-    """Throughput in each mixed precision over that in fp32, same framework and mode. Above 1 supports the claim, below
-    1 contradicts it."""
-    frame = results.table("modes", "within")
-    mixed = frame[frame["subject"].map(_is_mixed)] if len(frame) else frame
+    """Throughput of training in each mixed precision over that in fp32, same framework and mode; on accelerators only,
+    where there is one. Above 1 supports the claim, below 1 contradicts it."""
+    frame = _accelerated(_training(results.table("modes", "within", "within_ratio")))
+    mixed = frame[frame["subject"].map(_is_mixed)].dropna(subset="within_ratio") if len(frame) else frame
     cases = [
         _ratio_case(f"{row['task']}, {row['subject']}", _interval(row, "within_ratio"), row)
         for _, row in mixed.iterrows()
@@ -183,12 +196,14 @@ def mixed_precision_faster(results: Results, claim: Claim) -> Outcome:
 
 
 def mindspore_eager_slower(results: Results, claim: Claim) -> Outcome:
-    """Throughput of MindSpore in graph mode over that in eager mode, and of PyTorch in eager mode over MindSpore in
-    eager mode, in fp32. Above 1 supports the claim, below 1 contradicts it."""
-    within, ratios = results.table("modes", "within"), results.table("modes", "ratios")
+    """Throughput of training in MindSpore in graph mode over that in eager mode, and in PyTorch in eager mode over
+    MindSpore in eager mode, in fp32; on accelerators only, where there is one. Above 1 supports the claim, below 1
+    contradicts it."""
+    within, ratios = (_accelerated(_training(results.table("modes", name))) for name in ("within", "ratios"))
     cases, missing = [], []
     if len(within):
         of_modes = within[within["subject"].map(_is_mindspore_graph) & ~within["subject"].map(_is_mixed)]
+        of_modes = of_modes.dropna(subset="within_ratio")
         for _, row in of_modes.iterrows():
             who = f"{row['task']}, MindSpore graph over eager"
             cases.append(_ratio_case(who, _interval(row, "within_ratio"), row))
@@ -233,31 +248,33 @@ def scales_better(results: Results, claim: Claim, framework: str, than: str) -> 
 
 
 def crosses_with_size(results: Results, claim: Claim) -> Outcome:
-    """For each operator and kind of pass, by the multiply-adds of a forward pass: PyTorch over MindSpore at the
-    smallest size, MindSpore over PyTorch at the largest. Above 1 supports the claim, below 1 contradicts it."""
-    frame = results.table("operators", "ratios")
+    """For each operator and kind of pass, by the number of parameters, both frameworks in the lane tuned: PyTorch over
+    MindSpore at the fewest, MindSpore over PyTorch at the most. Above 1 supports the claim, below 1 contradicts it."""
+    frame = results.table("operators", "ratios", "parameters")
     outcome = Outcome([])
     if not len(frame):
         return Outcome([], ["the notebook operators"])
-    frame = frame[frame["framework"] == "mindspore"].dropna(subset="ratio")
+    frame = frame[(frame["framework"] == "mindspore") & (frame["lane"] == "tuned")].dropna(subset="ratio")
     for (operator, passes, who), rows in frame.groupby(["workload", "passes", "subject"], sort=False):
-        rows = rows.sort_values("million_multiply_adds")
-        small, large = rows.iloc[0], rows.iloc[-1]
+        rows = rows.sort_values(["parameters", "million_multiply_adds"])
+        few, many = rows.iloc[0], rows.iloc[-1]
+        if few["parameters"] == many["parameters"]:
+            outcome.missing.append(f"{operator}, {passes}, with two numbers of parameters")
+            continue
         start = f"{operator}, {passes}, {who}"
-        sizes = [f"{tables.number(row['million_multiply_adds'])} million" for row in (small, large)]
-        outcome.cases.append(
-            _ratio_case(f"{start}, PyTorch over it at {sizes[0]}", _inverse(_interval(small, "ratio")), small)
-        )
-        outcome.cases.append(_ratio_case(f"{start}, it over PyTorch at {sizes[1]}", _interval(large, "ratio"), large))
+        counts = [f"{row['parameters']:,} parameters" for row in (few, many)]
+        small, large = _inverse(_interval(few, "ratio")), _interval(many, "ratio")
+        outcome.cases.append(_ratio_case(f"{start}, PyTorch over it at {counts[0]}", small, few))
+        outcome.cases.append(_ratio_case(f"{start}, it over PyTorch at {counts[1]}", large, many))
     return outcome
 
 
-def trains_faster(results: Results, claim: Claim, workloads: list[str]) -> Outcome:
+def trains_faster(results: Results, claim: Claim, names: list[str]) -> Outcome:
     """Throughput of whole epochs of training, MindSpore in graph mode over PyTorch, within seeds. Above 1 supports the
     claim, below 1 contradicts it."""
     learned = results.table("frameworks", "learned", "epoch_ratio")
     outcome = Outcome([])
-    for name in workloads:
+    for name in names:
         rows = _of_task(learned, name)
         rows = rows[rows["subject"].map(_is_mindspore_graph)].dropna(subset="epoch_ratio") if len(rows) else rows
         for _, row in rows.iterrows():
@@ -269,13 +286,11 @@ def trains_faster(results: Results, claim: Claim, workloads: list[str]) -> Outco
 
 
 def answers_faster(results: Results, claim: Claim) -> Outcome:
-    """Images per second, MindSpore over PyTorch, at every batch size that was measured; MindSpore in graph mode where
-    that was. Above 1 supports the claim, below 1 contradicts it."""
+    """Images per second, MindSpore in graph mode over PyTorch, at every batch size that was measured. Above 1 supports
+    the claim, below 1 contradicts it."""
     frame = results.table("inference", "ratios")
-    frame = frame[frame["framework"] == "mindspore"].dropna(subset="ratio") if len(frame) else frame
-    if not len(frame):
-        return Outcome([], ["the notebook inference with MindSpore"])
-    graph = frame[frame["mode"] == "graph"]
+    if len(frame):
+        frame = frame[(frame["framework"] == "mindspore") & (frame["mode"] == "graph")].dropna(subset="ratio")
     cases = [
         _ratio_case(
             f"{results.studied('inference')}, {row['subject']}, batch {row['batch_size']}",
@@ -283,9 +298,9 @@ def answers_faster(results: Results, claim: Claim) -> Outcome:
             row,
             claim.published.get("resnet50_inference"),
         )
-        for _, row in (graph if len(graph) else frame).iterrows()
+        for _, row in frame.iterrows()
     ]
-    return Outcome(cases, [] if len(graph) else ["MindSpore in graph mode (PROFILE=full has it)"])
+    return Outcome(cases, [] if cases else ["MindSpore in graph mode in the notebook inference (PROFILE=full has it)"])
 
 
 def gpu_faster(results: Results, claim: Claim) -> Outcome:
@@ -307,13 +322,20 @@ def gpu_faster(results: Results, claim: Claim) -> Outcome:
 
 
 def grows_with_batch(results: Results, claim: Claim) -> Outcome:
-    """Samples per second at the largest batch size over those at the smallest, same framework, the two intervals
-    combined on the scale of logarithms, and peak memory likewise without an interval. Above 1 supports the claim, below
-    1 contradicts it."""
-    frame = results.table("batch_size", "indicators")
+    """Samples per second, peak memory (the accelerator's, where there is one) and the accelerator's utilisation, at the
+    largest batch size over the smallest, same framework; the two intervals, which are independent, are combined on the
+    scale of logarithms. Above 1 supports the claim, below 1 contradicts it."""
+    frame = results.table("batch_size", "indicators", "memory_mib_low")
     outcome = Outcome([])
     if not len(frame):
         return Outcome([], ["the notebook batch_size"])
+    accelerated = frame["accelerator_percent"].notna().any()
+    measured = {"samples_per_second": "speed", "memory_mib": "peak memory"}
+    if accelerated:
+        del measured["memory_mib"]
+        measured |= {"accelerator_memory_mib": "the accelerator's memory", "accelerator_percent": "its utilisation"}
+    else:
+        outcome.missing.append("a GPU, for its utilisation (device in parameters/PROFILE/batch_size.yaml)")
     for who, rows in frame.dropna(subset="samples_per_second").groupby("subject", sort=False):
         rows = rows.sort_values("batch_size")
         small, large = rows.iloc[0], rows.iloc[-1]
@@ -322,39 +344,35 @@ def grows_with_batch(results: Results, claim: Claim) -> Outcome:
             continue
         sizes = f"batch {large['batch_size']} over {small['batch_size']}"
         start = f"{results.studied('batch_size')}, {who}"
-        speed = _over(_interval(large, "samples_per_second"), _interval(small, "samples_per_second"))
-        outcome.cases.append(_ratio_case(f"{start}, speed, {sizes}", speed, large, files=_files(small, large)))
-        memory = large["memory_mib"] / small["memory_mib"]
-        bears = SUPPORTS if memory > 1 else CONTRADICTS
-        told = f"{tables.number(memory)} (no interval)"
-        outcome.cases.append(Case(f"{start}, peak memory, {sizes}", bears, told, _files(small, large)))
-    if frame["accelerator_percent"].isna().all():
-        outcome.missing.append("a GPU, for its utilisation")
+        for name, words in measured.items():
+            ratio = _over(_interval(large, name), _interval(small, name))
+            outcome.cases.append(_ratio_case(f"{start}, {words}, {sizes}", ratio, large, files=_files(small, large)))
     return outcome
 
 
 def inner_maximum(results: Results, claim: Claim, notebook: str, x: str) -> Outcome:
-    """The mean metric over seeds against the hyperparameter. An inner value whose lowest seed is above every seed of
-    both ends supports the claim; an end whose lowest seed is above every seed of all others contradicts it, if it is
-    as far out as the published values go: else the maximum may be beyond it."""
+    """The mean metric over seeds against the hyperparameter, of each subject with three values of it at least. An inner
+    value whose lowest seed is above every seed of both ends supports the claim; an end whose lowest seed is above every
+    seed of all others contradicts it, if it is as far out as the published values go: else the maximum may be beyond
+    it. With one seed the question stays open. The number of epochs is the notebook's, and told."""
     frame = results.table(notebook, "metric")
     if not len(frame):
         return Outcome([], [f"the notebook {notebook}"])
-    column = next(
-        name for name in frame if name not in {"subject", x, "lowest", "highest", "runs", "failed", tables.FILES}
-    )
+    named = {"subject", x, "lowest", "highest", "runs", "failed", tables.FILES}
+    column = next(name for name in frame if name not in named)
     outcome = Outcome([])
     for who, rows in frame.dropna(subset=column).groupby("subject", sort=False):
         rows = rows.sort_values(x)
         if len(rows) < 3:
-            outcome.missing.append(f"{who} at three values of {x.replace('_', ' ')} at least")
             continue
         best = rows.loc[rows[column].idxmax()]
         ends, others = rows.iloc[[0, -1]], rows[rows[x] != best[x]]
         inside = best[x] not in set(ends[x])
         published_at = published.works()["accuracy"][x]["at"]
         far_out = best[x] <= min(published_at) or best[x] >= max(published_at)
-        if inside and best["lowest"] > ends["highest"].max():
+        if (rows["runs"] - rows["failed"]).min() < 2:
+            bears = OPEN
+        elif inside and best["lowest"] > ends["highest"].max():
             bears = SUPPORTS
         elif not inside and far_out and best["lowest"] > others["highest"].max():
             bears = CONTRADICTS
@@ -363,8 +381,10 @@ def inner_maximum(results: Results, claim: Claim, notebook: str, x: str) -> Outc
         seeds = f"seeds {tables.number(best['lowest'])} to {tables.number(best['highest'])}"
         values = ", ".join(f"{value:g}" for value in rows[x])
         told = f"best at {best[x]:g} of {values}: {tables.number(best[column])} ({seeds})"
-        of = f"{results.studied(notebook)}, {who}, {column.replace('_percent', ' (%)')}"
-        outcome.cases.append(Case(of, bears, told, _files(*rows.iloc)))
+        after = f"{column.replace('_percent', ' (%)')} after {results.epochs(notebook)} epochs"
+        outcome.cases.append(Case(f"{results.studied(notebook)}, {who}, {after}", bears, told, _files(*rows.iloc)))
+    if not outcome.cases:
+        outcome.missing.append(f"three values of the {x.replace('_', ' ')} in one framework at least")
     return outcome
 
 
@@ -399,7 +419,10 @@ def gru_alike_on_gpu(results: Results, claim: Claim) -> Outcome:
             ratio = _interval(row, "ratio")
             told = tables.ratio(ratio.estimate, ratio.low, ratio.high)
             cases.append(Case(f"{row['task']}, {row['subject']}", _within(ratio, ALIKE), told, _files(row)))
-    missing = [] if cases else ["a CUDA GPU, and two frameworks that use it"]
+    missing = [
+        "gru in the notebook frameworks on a CUDA GPU (device in parameters/PROFILE/frameworks.yaml), in two frameworks"
+    ]
+    missing = [] if cases else missing
     return Outcome(cases, missing)
 
 
@@ -409,7 +432,8 @@ def autotuning_faster(results: Results, claim: Claim) -> Outcome:
     frame = results.table("instrument", "knobs")
     rows = frame[frame["change"] == "without cudnn_benchmark"].dropna(subset="ratio") if len(frame) else frame
     cases = [_ratio_case(row["subject"], _inverse(_interval(row, "ratio")), row) for _, row in rows.iterrows()]
-    return Outcome(cases, [] if cases else ["a CUDA GPU"])
+    knob = "single_knobs in parameters/PROFILE/instrument.yaml, on a CUDA GPU (device)"
+    return Outcome(cases, [] if cases else [knob])
 
 
 def out_of_reach(results: Results, claim: Claim, takes: str) -> Outcome:
@@ -471,6 +495,8 @@ def _inverse(ratio: Interval) -> Interval:
 
 def _over(one: Interval, other: Interval) -> Interval:
     """The ratio of two independent estimates, their half-widths combined on the scale of logarithms."""
+    if not (one.low > 0 and other.low > 0):
+        return Interval(one.estimate / other.estimate, math.nan, math.nan, 0)
     halves = [math.log(each.high / each.low) / 2 for each in (one, other)]
     half, estimate = math.hypot(*halves), one.estimate / other.estimate
     low, high = estimate * math.exp(-half), estimate * math.exp(half)
@@ -483,6 +509,19 @@ def _files(*rows: pd.Series) -> str:
 
 def _of_task(frame: pd.DataFrame, workload: str) -> pd.DataFrame:
     return frame[frame["task"].str.startswith(f"{workload} on ")] if len(frame) else frame
+
+
+def _training(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of tasks that train something."""
+    if not len(frame):
+        return frame
+    return frame[[workloads.load(task.partition(" ")[0]).kind == "training" for task in frame["task"]]]
+
+
+def _accelerated(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of accelerators, if there are any; the notebook names a task's device where there are several."""
+    on = frame["task"].str.endswith((", cuda", ", npu")) if len(frame) else []
+    return frame[on] if len(frame) and on.any() else frame
 
 
 def _is_mindspore_graph(subject: str) -> bool:

@@ -7,6 +7,7 @@ the files that it was made from: ``python -m benchlib trace FILE`` reads them, i
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -82,12 +83,12 @@ def table(frame: pd.DataFrame, caption: str, label: str) -> str:
 
 
 def macros(frame: pd.DataFrame, prefix: str) -> Iterator[str]:
-    """A line for each number: ``\\newcommand`` with a name made of ``prefix``, what tells its row from the others, and
-    its column. ``\\benchlib...`` is the estimate with its interval, ``\\benchlib...Only`` the estimate.
+    """A line for each number: ``\\newcommand`` with a name made of ``prefix``, of what its row is about, and of its
+    column. ``\\benchlib...`` is the estimate with its interval, ``\\benchlib...Only`` the estimate.
     """
     text, _ = tables.display(frame)
     measured = [name for name in frame if name in tables.MEASURED and tables.heading(name) in text]
-    names = _names(frame, text)
+    names = _names(frame)
     for name in measured:
         if not pd.api.types.is_numeric_dtype(frame[name]):
             continue
@@ -103,16 +104,40 @@ def macros(frame: pd.DataFrame, prefix: str) -> Iterator[str]:
                 yield f"\\newcommand{{\\{macro}Only}}{{{escaped(value.partition(' ')[0])}}}{comment}"
 
 
-def _names(frame: pd.DataFrame, text: pd.DataFrame) -> list[str]:
-    """What tells each row from the others, in as few columns as do: words rather than numbers, which need theirs."""
-    chosen = [name for name in frame if name not in {*tables.MEASURED, FILES} and tables.heading(name) in text]
-    numeric = {name for name in chosen if pd.api.types.is_numeric_dtype(frame[name])}
-    telling: list[str] = []
-    for name in sorted(chosen, key=lambda name: name in numeric):
-        if len(frame[[*telling, name]].drop_duplicates()) > (len(frame[telling].drop_duplicates()) if telling else 1):
-            telling.append(name)
-    rows = frame[telling].to_dict("records")
-    return [" ".join(f"{name} {row[name]}" if name in numeric else str(row[name]) for name in telling) for row in rows]
+NAMING = (
+    "claim",
+    "case",
+    "task",
+    "workload",
+    "size",
+    "passes",
+    "subject",
+    "where",
+    "change",
+    "scaling",
+    "world_size",
+    "batch_size",
+    "learning_rate",
+    "seed",
+    "quantity",
+    "noise",
+)
+"""Columns that name a row in its macros, whatever other rows there are: a number keeps its name when a row is added."""
+
+_OF_TASK = ("batch_size", "learning_rate")  # which a task has one of each
+_OF_WORKS = ("framework", "device", "hyperparameter", "value")  # of tables that are not about subjects
+
+
+def _names(frame: pd.DataFrame) -> list[str]:
+    """A row each, by :data:`NAMING`."""
+    naming = [name for name in NAMING if name in frame and not ("task" in frame and name in _OF_TASK)]
+    naming += [name for name in _OF_WORKS if name in frame and "subject" not in frame]
+    numeric = {name for name in naming if pd.api.types.is_numeric_dtype(frame[name])}
+    rows = frame[naming].to_dict("records")
+    return [
+        " ".join(f"{name} {row[name]}" if name in numeric else str(row[name]) for name in naming if pd.notna(row[name]))
+        for row in rows
+    ]
 
 
 def escaped(text: str) -> str:
@@ -173,15 +198,10 @@ _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight
 
 
 def _distinct(lines: list[str]) -> list[str]:
-    """The lines; a macro whose name is there already gets a letter, counted from B, so that LaTeX takes both."""
-    seen: dict[str, int] = {}
-    found = []
-    for line in lines:
-        name = line[len("\\newcommand{\\") : line.index("}")]
-        seen[name] = seen.get(name, 0) + 1
-        number = seen[name]
-        if number > 1:
-            letters = "".join(chr(ord("A") + int(digit)) for digit in str(number - 1))
-            line = line.replace(f"{{\\{name}}}", f"{{\\{name}Again{letters}}}", 1)
-        found.append(line)
-    return found
+    """The lines; where several rows would give one name, none gets it: it would not say which number it is."""
+    names = [line[len("\\newcommand{\\") : line.index("}")] for line in lines]
+    count = Counter(names)
+    found = [line for name, line in zip(names, lines, strict=True) if count[name] == 1]
+    return found + [
+        f"% {name}: {rows} rows would have this name, so none has it" for name, rows in count.items() if rows > 1
+    ]

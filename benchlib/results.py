@@ -31,7 +31,7 @@ from benchlib.progress import say
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMAT = 3
+FORMAT = 4
 """Of the files; a reader refuses a newer one by name."""
 
 
@@ -190,7 +190,9 @@ class Store:
         self.folder.mkdir(parents=True, exist_ok=True)
         partial = self.folder / f".partial-{file}-{os.getpid()}"
         try:
-            pq.write_table(pa.Table.from_pylist([_row(m) for m in measurements], _SCHEMA), partial)
+            rows = [_row(m) for m in measurements]
+            schema = _SCHEMA.with_metadata({_ROWS: _of_rows(rows)})
+            pq.write_table(pa.Table.from_pylist(rows, schema), partial)
             with partial.open("rb") as written:
                 os.fsync(written.fileno())
             partial.replace(self.path(file))
@@ -209,18 +211,30 @@ class Store:
         if not path.exists():
             return None
         try:
-            rows = pq.ParquetFile(path).read(use_threads=False).to_pylist()
-        except (OSError, pa.ArrowInvalid) as error:
+            table = pq.ParquetFile(path).read(use_threads=False)
+            rows = table.to_pylist()
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise BenchlibError(f"{path}: not a whole parquet file ({error}); delete it to measure again") from None
-        return [_measurement(row, path) for row in rows]
+        try:
+            found = [_measurement(row, path) for row in rows]
+            whole = (table.schema.metadata or {}).get(_ROWS) == _of_rows(rows)
+        except (KeyError, TypeError) as error:
+            raise BenchlibError(f"{path}: a part of it is missing ({error}); delete it to measure again") from None
+        if not rows or not (whole or all(row["format"] < 4 for row in rows)):
+            raise BenchlibError(
+                f"{path}: rows were taken out, added or put in another order after it was measured; delete it to "
+                "measure again"
+            )
+        return found
 
     def usable(self, file: str) -> list[Measurement] | None:
         """As :meth:`load`; but a damaged file is put into ``damaged/``, out of the way and not lost, and said."""
         try:
             return self.load(file)
         except BenchlibError as error:
-            target = self.damaged / f"{file}.parquet"
             self.damaged.mkdir(exist_ok=True)
+            before = len(list(self.damaged.glob(f"{file}*.parquet")))
+            target = self.damaged / (f"{file}-{before}.parquet" if before else f"{file}.parquet")
             self.path(file).replace(target)
             say(f"{error}. It is now {target}, and what it should hold is measured again")
             return None
@@ -336,6 +350,14 @@ def _measurement(row: dict[str, Any], path: Path) -> Measurement:
 def _condition(text: str) -> Condition:
     """Checked once for all processes that ran it."""
     return Condition.model_validate_json(text)
+
+
+_ROWS = b"benchlib rows"
+"""In a file's metadata: a hash of the hashes of its rows, so that a row that was taken out shows. From format 4 on."""
+
+
+def _of_rows(rows: list[dict[str, Any]]) -> bytes:
+    return hashlib.sha256(" ".join(row["sha256"] for row in rows).encode()).hexdigest().encode()
 
 
 _SUMMED = ("steps", "wall_s", "cpu_s", "idle_cpu_s", "others_cpu_s", "disturbed")

@@ -77,7 +77,10 @@ def _row(state: suite.State) -> str:
 def _question(notebook: Path) -> str:
     """What the notebook asks, from its first cell of text; without a question, what that says below its title."""
     # Not with nbformat: its import takes longer than all the rest of a start.
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"] if notebook.exists() else []
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    except (OSError, ValueError, KeyError):
+        return "(the notebook cannot be read)"
     text = next(("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"), "")
     found = _QUESTION.search(text)
     return found[1] if found else text.partition("\n\n")[2].partition("\n\n")[0]

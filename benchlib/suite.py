@@ -19,7 +19,7 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -80,12 +80,16 @@ def report(profile: str, outputs: Path | None = None) -> int:
     folder = outputs or Path("outputs", profile)
     if not (folder / "notebooks").is_dir():
         raise BenchlibError(f"{folder}: there are no results; make report PROFILE={profile} measures them")
-    planned = plan(profile)
-    code = _execute_all([item for item in planned if item.name in GATHERING], folder)
-    missing = [item.name for item in planned if (read_record(folder, item.name) or {}).get("status") != "succeeded"]
-    if missing:
-        _say(f"missing from the report: {', '.join(missing)}; the report says why")
-    return 1 if code or missing else 0
+    files = _parameter_files(profile)
+    gathering = [name for name in experiments.NOTEBOOKS if name in GATHERING]
+    code = _execute_all([_planned(name, files.get(name)) for name in gathering], folder)
+    records = {name: read_record(folder, name) for name in experiments.NOTEBOOKS if name in {*files, *GATHERING}}
+    missing = [name for name, record in records.items() if not record or record["status"] != "succeeded"]
+    wrong = [f"{file} {what}" for file, what in _all_wrong(folder, experiments.NOTEBOOKS)]
+    for text in (f"{', '.join(missing)} (the report says why)" if missing else "", *wrong):
+        if text:
+            _say(f"missing from the report: {text}")
+    return 1 if code or missing or wrong else 0
 
 
 def _execute_all(planned: list[Planned], folder: Path) -> int:
@@ -221,6 +225,15 @@ def record_path(folder: Path, name: str) -> Path:
     return folder / "notebooks" / f"{name}.json"
 
 
+def sources(notebook: Path) -> list[list[str]]:
+    """The cells of a notebook without their outputs, which JupyterLab saves into it."""
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        return [[cell["cell_type"], "".join(cell["source"])] for cell in cells]
+    except (ValueError, KeyError):
+        raise BenchlibError(f"{notebook}: is no whole notebook; get it again from the project") from None
+
+
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder of results; a BenchlibError if another run does. The operating system lets go of it
@@ -320,7 +333,7 @@ def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[st
     """Hashes of all that a notebook's result depends on, each under the word that tells a user what changed."""
     lock = Path("requirements.lock")
     inputs = {
-        "notebook": digest(item.notebook.read_bytes()),
+        "notebook": digest(sources(item.notebook)),
         "parameters": digest(item.parameters),
         "benchlib": digest(_library()),
         "requirements.lock": digest(lock.read_bytes()) if lock.exists() else "",
@@ -331,8 +344,16 @@ def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[st
     if item.name in GATHERING:
         before = experiments.NOTEBOOKS[: experiments.NOTEBOOKS.index(item.name)]
         paths = [record_path(folder, name) for name in before]
-        inputs["results"] = digest([path.read_text(encoding="utf-8") for path in paths if path.exists()])
+        told = [path.read_text(encoding="utf-8") for path in paths if path.exists()]
+        inputs["results"] = digest([told, sorted(_all_wrong(folder, before))])
     return inputs
+
+
+def _all_wrong(folder: Path, notebooks: Iterable[str]) -> list[tuple[str, str]]:
+    """As :func:`wrong_files`, of all these notebooks that have succeeded."""
+    records = [record for name in notebooks if (record := read_record(folder, name))]
+    succeeded = [record for record in records if record["status"] == "succeeded"]
+    return list(dict.fromkeys(pair for record in succeeded for pair in wrong_files(record, folder)))
 
 
 def _environment() -> dict[str, Any]:
@@ -359,7 +380,11 @@ def _bring_pages_up_to_date(folder: Path) -> bool:
     if _older(html, notebook):
         from benchlib.report.export import export_html  # nbconvert takes long to import: not for nothing
 
-        export_html(notebook, html)
+        try:
+            export_html(notebook, html)
+        except BenchlibError as error:
+            _say(f"report: {error}")
+            return False
     _say(f"report: {html}")
     if _older(pdf, html):
         pdf.unlink(missing_ok=True)  # printed from another page: nobody shall take it for this one

@@ -27,6 +27,7 @@ CHOSEN = {
     "world_size": "world size",
     "published_on": "published on",
     "verdict_here": "verdict",
+    "here": "measured here",
     "takes": "what the rest would take",
 }
 """Headings of columns that say what a row is about, where their names do not do; words with _ between them do."""
@@ -89,7 +90,8 @@ MEASURED = {
     "epoch_ratio": "throughput ratio, whole epochs",
     "threshold_ratio": "times as soon at the threshold",
     "within_ratio": "throughput ratio",
-    "efficiency_ratio": "efficiency ratio",
+    "claimed_ratio": "ratio in the direction of the claim",
+    "published_ratio": "published",
     "final_loss": "training loss",
     "first_epoch": "first epoch, compilation included (of the others' mean)",
     "first_epoch_alone": "without (of the others' mean)",

@@ -18,9 +18,9 @@ import pandas as pd
 from benchlib import suite
 from benchlib.equivalence import Certificate
 from benchlib.errors import BenchlibError
+from benchlib.lab import Lab
 from benchlib.latex import COMMENT
 from benchlib.measure import machine
-from benchlib.measure.ceiling import Ceiling
 from benchlib.results import Measurement, Store
 from benchlib.tables import FILES, MEASURED, MISSING
 
@@ -79,13 +79,15 @@ def sources(keys: Iterable[str], folder: Path) -> list[Source]:
     return [_source(key, folder) for key in keys]
 
 
-def stale(folder: Path) -> list[str]:
-    """What the notebooks of ``folder`` were made with that has changed since: a sentence for each notebook."""
-    lock, told = Path("requirements.lock"), []
+def stale(keys: Iterable[str], folder: Path) -> list[str]:
+    """What the notebooks whose results name these files were executed with that has changed since: a sentence each."""
+    lock, told = machine.PACKAGE.parent / "requirements.lock", []
+    names = set(keys)
     for path in sorted((folder / "notebooks").glob("[!.]*.json")):
-        record = suite.read_record(folder, path.stem)
-        made_with = (record or {}).get("inputs", {}).get("requirements.lock")
-        if made_with and lock.exists() and made_with != suite.digest(lock.read_bytes()):
+        record = suite.read_record(folder, path.stem) or {}
+        made_with = record.get("inputs", {}).get("requirements.lock")
+        named = {Path(file).stem for file in record.get("files", ())}
+        if named & names and made_with and lock.exists() and made_with != suite.digest(lock.read_bytes()):
             told.append(f"{path.stem}: requirements.lock has changed since this notebook was executed")
     return told
 
@@ -145,29 +147,35 @@ def _source(key: str, folder: Path) -> Source:
     if measured is not None:
         reasons = dict.fromkeys(reason for m in measured for reason in _changed(m))
         return Source(key, tuple(_told(m) for m in measured), "; ".join(reasons) or MATCHES)
-    for kind, model in (("certificates", Certificate), ("ceilings", Ceiling)):
-        path = folder / kind / f"{key}.json"
-        if path.is_file():
-            try:
-                found = model.model_validate_json(path.read_text(encoding="utf-8"))
-            except ValueError:
-                return Source(key, (), f"cannot be used: {path} was cut or changed; delete it and run again")
-            says = (
-                f"certificate: {found.condition}: {found.verdict}"
-                if kind == "certificates"
-                else f"limits of {found.device}"
-            )
-            return Source(key, (says,), MATCHES)
+    path = folder / "certificates" / f"{key}.json"
+    if path.is_file():
+        try:
+            found = Certificate.model_validate_json(path.read_text(encoding="utf-8"))
+        except ValueError:
+            return Source(key, (), f"cannot be used: {path} was cut or changed; delete it and run again")
+        return Source(key, (f"certificate: {found.condition}: {found.verdict}",), _certificate_verdict(found, path))
     return Source(key, (), f"is not there: neither {store.path(key)} nor a certificate of that name")
+
+
+def _certificate_verdict(certificate: Certificate, path: Path) -> str:
+    """Would it lie under the same key if it was made here and now?"""
+    try:
+        here = Lab(outputs=path.parents[1]).certificate_path(certificate.condition)
+    except BenchlibError as error:
+        return f"cannot be compared with what is here: {error}"
+    return MATCHES if here == path.resolve() else "code, versions, machine or tolerances have changed since"
 
 
 def _told(m: Measurement) -> str:
     """A process in a line."""
     packages = ", ".join(f"{name} {version}" for name, version in m.versions.items())
     failed = f"; failed: {m.failure.splitlines()[0]}" if m.failure else ""
+    used = {"cuda": m.machine.get("gpus", []), "npu": m.machine.get("npus", [])}.get(m.condition.device, [])
+    accelerators = "".join(f", {one}" for one in used)
     return (
         f"{m.role} {m.condition}; repetition {m.repetition}, seed {m.seed}, {len(m.blocks)} blocks, {m.started_utc}; "
-        f"{m.machine.get('cpu', MISSING)}, {m.machine.get('cores', MISSING)} cores; {packages}; {m.commit}{failed}"
+        f"{m.machine.get('cpu', MISSING)}, {m.machine.get('cores', MISSING)} cores{accelerators}; {packages}; "
+        f"{m.commit}{failed}"
     )
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from synthetic_lab import SyntheticLab
 
-from benchlib import claims, experiments, published, workloads
+from benchlib import claims, experiments, published, suite, workloads
 from benchlib.claims import (
     CONTRADICTS,
     NO_DIFFERENCE,
@@ -23,6 +24,7 @@ from benchlib.claims import (
     Case,
     Outcome,
 )
+from benchlib.condition import Condition
 from benchlib.measure.statistics import Interval
 
 SHARED = Path(__file__).parents[2] / "shared" / "published.yaml"
@@ -37,9 +39,11 @@ def write(tmp_path: Path) -> Callable[..., None]:
             (tmp_path / folder).mkdir(exist_ok=True)
         frame = pd.DataFrame([{"measurements": f"key{number}", **row} for number, row in enumerate(rows)])
         frame.to_csv(tmp_path / "tables" / f"{notebook}_{name}.csv", index=False)
-        told = {"cpu": "a CPU", "cores": 2, "gpus": []}
-        record = {"status": status, "parameters": parameters, "machine": told}
-        (tmp_path / "notebooks" / f"{notebook}.json").write_text(json.dumps(record))
+        path = tmp_path / "notebooks" / f"{notebook}.json"
+        files = json.loads(path.read_text())["files"] if path.exists() else {}
+        table = f"tables/{notebook}_{name}.csv"
+        files[table] = suite.digest((tmp_path / table).read_bytes())
+        path.write_text(json.dumps({"status": status, "parameters": parameters, "files": files}))
 
     return inner
 
@@ -59,7 +63,7 @@ def test_every_claim_has_a_source_a_rule_that_says_itself_and_known_workloads() 
         assert claim.source in published.sources()
         rule = claims.RULES[claim.rule["name"]]
         assert len(rule.__doc__) > 30
-        for name in claim.rule.get("workloads", []):
+        for name in claim.rule.get("names", []):
             workloads.load(name)
     assert set(claims.NOTEBOOKS) < set(experiments.NOTEBOOKS)
 
@@ -211,20 +215,64 @@ def test_scaling_combines_independent_intervals_and_wants_more_than_two(tmp_path
     assert found(tmp_path, "C7").verdict == REPRODUCED
 
 
-def test_operators_cross(tmp_path: Path, write: Callable) -> None:
-    def row(size: float, low: float, high: float) -> dict:
-        named = {
-            "subject": "mindspore graph tuned",
-            "framework": "mindspore",
-            "workload": "conv2d",
-            "passes": "forward",
-        }
-        return {**named, "million_multiply_adds": size, **interval("ratio", low, high)}
+def test_operators_cross_with_the_number_of_parameters(tmp_path: Path, write: Callable) -> None:
+    def row(count: int, low: float, high: float, work: float = 1, lane: str = "tuned") -> dict:
+        named = {"subject": f"mindspore graph {lane}", "framework": "mindspore", "workload": "conv2d", "lane": lane}
+        return {**named, "passes": "forward", "parameters": count, "million_multiply_adds": work} | interval(
+            "ratio", low, high
+        )
 
-    write("operators", "ratios", [row(100, 1.2, 1.3), row(1, 0.1, 0.2), row(10, 0.5, 2)])
-    assert found(tmp_path, "C8").verdict == REPRODUCED
+    write("operators", "ratios", [row(100, 1.2, 1.3), row(1, 0.1, 0.2, work=999), row(10, 0.5, 2)])
+    crossed = found(tmp_path, "C8")
+    assert crossed.verdict == REPRODUCED, "more work with as few parameters is not what it is about"
+    assert [case.files for case in crossed.outcome.cases] == ["key1", "key0"]
     write("operators", "ratios", [row(100, 0.2, 0.3), row(1, 0.1, 0.2)])
     assert found(tmp_path, "C8").verdict == NOT_REPRODUCED
+    write("operators", "ratios", [row(100, 0.2, 0.3, work=1), row(100, 0.1, 0.2, work=9)])
+    assert found(tmp_path, "C8").outcome.cases == [], "one number of parameters crosses nothing"
+    write("operators", "ratios", [row(100, 0.2, 0.3, lane="default"), row(1, 0.1, 0.2, lane="default")])
+    assert found(tmp_path, "C8").verdict == NOT_MEASURED, "as installed its convolutions are not what was compared"
+
+
+def test_inference_is_judged_in_graph_mode_only(tmp_path: Path, write: Callable) -> None:
+    def row(mode: str, low: float, high: float) -> dict:
+        named = {"subject": f"mindspore {mode} tuned", "framework": "mindspore", "mode": mode, "batch_size": 32}
+        return {**named, **interval("ratio", low, high)}
+
+    write("inference", "ratios", [row("eager", 0.1, 0.2)], workload="resnet50_inference", data="random")
+    assert found(tmp_path, "C10").verdict == NOT_MEASURED
+    write("inference", "ratios", [row("eager", 0.1, 0.2), row("graph", 1.1, 1.2)])
+    assert found(tmp_path, "C10").verdict == REPRODUCED
+    assert found(tmp_path, "C10").outcome.cases[0].published == 1.740
+
+
+def test_claims_about_gpus_are_judged_on_gpus_only(tmp_path: Path, write: Callable) -> None:
+    def row(device: str, **more: object) -> dict:
+        named = {"subject": "pytorch eager tuned", "framework": "pytorch", "device": device, "task": "gru on imdb"}
+        return {**named, **interval("ratio", 2, 3), **more}
+
+    for device in ("cpu", "cuda"):
+        write("devices", "ratios", [row(device)], workload="cnn", data="digits")
+        write("frameworks", "ratios", [row(device)])
+        change = "without cudnn_benchmark" if device == "cuda" else "lane default"
+        write("instrument", "knobs", [row(device, change=change)])
+        verdicts = [found(tmp_path, number).outcome.cases for number in ("C11", "C17", "C18")]
+        if device == "cpu":
+            assert verdicts == [[], [], []]
+    gpu, gru, autotuned = verdicts
+    assert (gpu[0].bears, gpu[0].published) == (SUPPORTS, 2.843)
+    assert gru[0].bears == CONTRADICTS, "twice as fast is not about equally fast"
+    assert autotuned[0].bears == CONTRADICTS, "faster without it"
+    assert autotuned[0].ratio.low == pytest.approx(1 / 3)
+
+
+def test_tables_that_the_notebook_did_not_write_are_not_used(tmp_path: Path, write: Callable) -> None:
+    row = {"task": "gcn on cora", "subject": "mindspore graph tuned", **interval("threshold_ratio", 0.4, 0.6)}
+    write("frameworks", "learned", [row])
+    assert found(tmp_path, "C2").verdict == REPRODUCED
+    path = tmp_path / "tables" / "frameworks_learned.csv"
+    path.write_text(path.read_text().replace("0.4", "4.4"))
+    assert found(tmp_path, "C2").verdict == NOT_MEASURED
 
 
 def test_training_of_three_workloads_wants_all_three(tmp_path: Path, write: Callable) -> None:
@@ -260,6 +308,9 @@ def test_inner_maximum(tmp_path: Path, write: Callable, values: list, verdict: s
         for at, (mean, low, high) in enumerate(values)
     ]
     rows = [{**row, "runs": 3, "failed": 0} for row in rows]
+    if verdict == REPRODUCED:
+        write("learning_rate", "metric", [{**row, "runs": 1} for row in rows], workload="cnn", data="digits")
+        assert found(tmp_path, "C14").verdict == NO_DIFFERENCE, "one seed shows nothing"
     write("learning_rate", "metric", rows, workload="cnn", data="digits")
     write(
         "learning_rate",
@@ -290,37 +341,45 @@ def test_flat_epoch_times(tmp_path: Path, write: Callable, factor: float, noise:
 
 
 def test_growth_with_the_batch(tmp_path: Path, write: Callable) -> None:
-    def row(batch: int, low: float, high: float, memory: float, gpu: float = math.nan) -> dict:
-        named = {
-            "subject": "pytorch eager tuned",
-            "batch_size": batch,
-            "memory_mib": memory,
-            "accelerator_percent": gpu,
-        }
-        return {**named, **interval("samples_per_second", low, high)}
+    def row(batch: int, speed: float, memory: float, gpu: float = math.nan) -> dict:
+        named = {"subject": "pytorch eager tuned", "batch_size": batch}
+        values = {"samples_per_second": speed, "memory_mib": memory}
+        values |= {"accelerator_memory_mib": gpu * 10, "accelerator_percent": gpu}
+        return named | {name: end for each, value in values.items() for name, end in _around(each, value).items()}
 
-    write("batch_size", "indicators", [row(4, 10, 11, 100), row(64, 50, 60, 200)], workload="cnn", data="digits")
-    assert found(tmp_path, "C12").verdict == NOT_MEASURED, "the utilisation of a GPU is a part of it"
-    write("batch_size", "indicators", [row(4, 10, 11, 100, 5), row(64, 50, 60, 90, 50)], workload="cnn", data="digits")
-    assert found(tmp_path, "C12").verdict == NOT_REPRODUCED
+    told = {"workload": "cnn", "data": "digits"}
+    write("batch_size", "indicators", [row(4, 10, 100), row(64, 50, 200)], **told)
+    on_cpu = found(tmp_path, "C12")
+    assert on_cpu.verdict == NOT_MEASURED, "the utilisation of a GPU is a part of it"
+    assert [case.bears for case in on_cpu.outcome.cases] == [SUPPORTS, SUPPORTS]
+    write("batch_size", "indicators", [row(4, 10, 100), row(64, 50, 100.1)], **told)
+    assert [case.bears for case in found(tmp_path, "C12").outcome.cases] == [SUPPORTS, OPEN], "memory has an interval"
+    write("batch_size", "indicators", [row(4, 10, 100, 5), row(64, 50, 10, 50)], **told)
+    on_gpu = found(tmp_path, "C12")
+    assert on_gpu.verdict == REPRODUCED, "the host's memory is not what it is about"
+    assert len(on_gpu.outcome.cases) == 3
+
+
+def _around(name: str, value: float) -> dict[str, float]:
+    return {name: value, f"{name}_low": 0.95 * value, f"{name}_high": 1.05 * value}
 
 
 def test_sentence_has_the_hardware_in_its_verdict(tmp_path: Path, write: Callable) -> None:
-    class Lab:
-        folder = tmp_path
-
     row = {"task": "gcn on cora", "subject": "mindspore graph tuned", **interval("threshold_ratio", 0.4, 0.6)}
-    write("frameworks", "learned", [row])
-    result = experiments.module("claims").measure(None, Lab())
+    lab = SyntheticLab(tmp_path)
+    files = lab.compare([Condition(workload="gcn")], precision=0.03, budget_s=1, block_s=0.1).files()
+    write("frameworks", "learned", [{**row, "measurements": " ".join(files)}])
+    result = experiments.module("claims").measure(None, lab)
     sentence = next(text for text in result.findings() if text.startswith("C2"))
     assert "published on Ascend 910" in sentence
-    assert (
-        "Reproduced on 2 cores of a CPU, not Ascend 910: gcn on cora, mindspore graph tuned: 2.04 [1.67, 2.50]."
-        in sentence
-    )
+    assert "Reproduced, in direction, on 2 cores of synthetic: gcn on cora, mindspore graph tuned: 2.04" in sentence
     summary = result.summary()
-    assert summary["measurements"] == ["key0"]
+    assert summary["measurements"] == sorted(files)
     verdicts = pd.read_csv(tmp_path / "tables" / "claims_verdicts.csv").set_index("claim")
-    assert verdicts.loc["C2", "measurements"] == "key0"
+    assert verdicts.loc["C2", "measurements"].split() == files
+    assert verdicts.loc["C2", "here"].startswith("2.04 [1.67")
     assert "3.222" in verdicts.loc["C11", "doubt"]
+    cases = pd.read_csv(tmp_path / "tables" / "claims_cases.csv")
+    assert cases["claimed_ratio_low"].tolist() == pytest.approx([1 / 0.6])
+    assert "ClaimsCasesCTwoGcn" in (tmp_path / "tables" / "claims_macros.tex").read_text()
     assert "claims_ratios.svg" in " ".join(summary["figures"])

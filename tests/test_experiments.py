@@ -643,8 +643,20 @@ def save_as_the_suite_does(folder: Path, name: str, summary: dict[str, Any]) -> 
     executed = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=[output])])
     (folder / "notebooks").mkdir(exist_ok=True)
     nbformat.write(executed, folder / "notebooks" / f"{name}.ipynb")
-    record = {"notebook": name, "status": "succeeded"}
+    paths = [
+        *summary["figures"],
+        *summary["tables"],
+        *(f"measurements/{key}.parquet" for key in summary["measurements"]),
+    ]
+    files = {path: suite.digest((folder / path).read_bytes()) for path in paths}
+    record = {"notebook": name, "status": "succeeded", "files": files}
     (folder / "notebooks" / f"{name}.json").write_text(json.dumps(record), encoding="utf-8")
+
+
+def read_summary(folder: Path, name: str) -> dict[str, Any]:
+    """What a notebook glued, as :func:`save_as_the_suite_does` saved it."""
+    notebook = nbformat.read(folder / "notebooks" / f"{name}.ipynb", as_version=4)
+    return notebook.cells[0].outputs[0].data["application/scrapbook.scrap.json+json"]["data"]
 
 
 def test_notebooks_run_and_the_report_gathers_them(run_notebook: Any, tmp_path: Path) -> None:
@@ -668,6 +680,12 @@ def test_notebooks_run_and_the_report_gathers_them(run_notebook: Any, tmp_path: 
     )
     older = operators.Parameters(**quick("operators"))
     operators.measure(older, SyntheticLab(tmp_path))  # no summary speaks of it
+    store = Lab(outputs=tmp_path).store
+    cut, gone = read_summary(tmp_path, "devices")["measurements"][:2]
+    store.path(cut).write_bytes(store.path(cut).read_bytes()[:200])
+    store.path(gone).unlink()
+    (tmp_path / "figures" / "scaling_scaling.svg").unlink()
+    (tmp_path / "notebooks" / "inference.ipynb").write_text("{")
     report = Report(Lab(outputs=tmp_path))
     shown, _ = run_notebook("report", Lab(outputs=tmp_path))
     page = "\n".join(shown)
@@ -675,13 +693,16 @@ def test_notebooks_run_and_the_report_gathers_them(run_notebook: Any, tmp_path: 
         for finding in report.summaries[name]["findings"]:
             assert finding.split(" [")[0].replace("'", "&#x27;") in page
     assert "operators: failed in In [3]: ValueError: no" in page
+    for told in (f"{cut}.parquet: not a whole parquet", f"{gone}.parquet is gone", "figures/scaling_scaling.svg"):
+        assert told in page, "what is damaged or gone is named, and the rest is used"
+    assert re.search(r"inference: .*inference.ipynb is gone or was cut", page)
     assert "learning_rate: 2 measurements failed" in page
     assert "the worker died" in page
     shown_figures = {name: len(report.summaries[name]["figures"]) / 3 for name in report.summaries}
-    of_each = {"devices": 1, "batch_size": 3, "learning_rate": 2, "frameworks": 3, "inference": 2, "equivalence": 1}
+    of_each = {"devices": 1, "batch_size": 3, "learning_rate": 2, "frameworks": 3, "equivalence": 1}
     of_each |= {"modes": 3, "scaling": 1, "claims": 1}
     assert shown_figures == of_each, "the instrument and the operators have not run"
-    assert page.count("<img") == sum(of_each.values())
+    assert page.count("<img") == sum(of_each.values()) - 1, "all but the one that is gone"
     assert "ONEDNN_MAX_CPU_ISA" in page
     assert re.search(r">same<.*>1\.0e-07<", page)
     assert re.search(r">different: cnn mindspore graph fp32 cpu tuned batch 4 .*>1\.0e-01<", page)
@@ -692,7 +713,9 @@ def test_notebooks_run_and_the_report_gathers_them(run_notebook: Any, tmp_path: 
     assert "threads 2" in page, "the settings read back"
     saved = pd.read_csv(tmp_path / "tables" / "measurements.csv")
     told = {file for summary in report.summaries.values() for file in summary["measurements"]}
-    assert set(saved["file"]) == told, "what lies in the folder besides, of older code, is not in the report"
+    assert set(saved["file"]) == told - {cut, gone}, (
+        "what lies in the folder besides, of older code, is not in the report"
+    )
 
 
 def test_report_of_an_empty_folder_says_what_is_missing(run_notebook: Any, tmp_path: Path) -> None:

@@ -155,3 +155,30 @@ def test_an_outline_has_all_that_the_table_of_measurements_says(tmp_path):
     store = Store(tmp_path)
     store.save([measurement(), measurement(role="control", failure="it died", blocks=[])])
     pd.testing.assert_frame_equal(results.frame(store.outline("f")), results.frame(store.load("f")))
+
+
+@pytest.mark.parametrize("change", [lambda rows: rows[:1], lambda rows: [*rows, rows[0]], lambda rows: []])
+def test_rows_that_were_taken_out_or_doubled_are_found(tmp_path, change):
+    store = Store(tmp_path)
+    store.save([measurement(), measurement(role="control")])
+    assert len(store.load("f")) == 2
+    table = pq.read_table(store.path("f"))
+    pq.write_table(pa.Table.from_pylist(change(table.to_pylist()), table.schema), store.path("f"))
+    with pytest.raises(BenchlibError, match=r"f\.parquet: rows were taken out, added"):
+        store.load("f")
+
+
+def test_a_file_without_a_column_is_named(tmp_path):
+    store = Store(tmp_path)
+    store.save([measurement()])
+    pq.write_table(pq.read_table(store.path("f")).drop_columns(["trace"]), store.path("f"))
+    with pytest.raises(BenchlibError, match=r"f\.parquet: a part of it is missing \('trace'\)"):
+        store.load("f")
+
+
+def test_a_file_that_is_damaged_again_does_not_overwrite_the_first(tmp_path):
+    store = Store(tmp_path)
+    for text in (b"first", b"second"):
+        store.path("f").write_bytes(text)
+        assert store.usable("f") is None
+    assert {path.read_bytes() for path in store.damaged.iterdir()} == {b"first", b"second"}

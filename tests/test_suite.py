@@ -458,3 +458,61 @@ class TestProgress:
     @pytest.mark.parametrize(("seconds", "words"), [(8.2, "8 s"), (99, "99 s"), (100, "2 min"), (4800, "1 h 20 min")])
     def test_durations_in_words(self, seconds, words):
         assert progress.duration(seconds) == words
+
+
+class TestReport:
+    """``benchlib report``: from what is there, with what is missing said, and nothing measured."""
+
+    @pytest.fixture(autouse=True)
+    @staticmethod
+    def project(tmp_path, monkeypatch):
+        make_project(tmp_path / "project", monkeypatch, ["first", "second"])
+        assert run_and_read()[0] == 0
+
+    def test_nothing_is_executed_but_the_report_and_nothing_is_missing(self):
+        code, said = run_and_read(["report"])
+        assert code == 0
+        assert "first" not in said
+        assert "report: unchanged" in said
+
+    def test_a_notebook_that_failed_or_has_not_run_is_missing(self):
+        for text in ('{"status": "failed", "error": {"cell": "In [1]", "text": "no", "partial": "x"}}', ""):
+            suite.record_path(Path("outputs/quick"), "second").write_text(text)
+            code, said = run_and_read(["report"])
+            assert code == 1
+            assert "missing from the report: second" in said
+
+    def test_a_figure_that_is_gone_or_changed_is_named_and_the_report_is_made_again(self):
+        figure = Path("outputs/quick/figures/toy.svg")
+        for damage in (lambda: figure.write_text("<svg>other</svg>"), figure.unlink):
+            damage()
+            code, said = run_and_read(["report"])
+            assert code == 1
+            assert "missing from the report: figures/toy.svg is" in said
+            assert "report: started again: these have changed: results" in said
+
+    def test_it_asks_for_no_framework_and_no_data(self, monkeypatch):
+        def refuse(name, file):
+            raise BenchlibError("not here")
+
+        monkeypatch.setattr(suite, "checked", refuse)
+        assert run_and_read(["report"])[0] == 0
+
+    def test_without_results_it_says_how_to_get_them(self):
+        shutil.rmtree("outputs")
+        code, said = run_and_read(["report"])
+        assert code == 2
+        assert "make report PROFILE=quick" in said
+
+
+def test_outputs_that_jupyterlab_saves_into_a_notebook_do_not_make_its_result_stale(tmp_path, monkeypatch):
+    make_project(tmp_path / "project", monkeypatch, ["first"])
+    assert run_and_read()[0] == 0
+    path = Path("notebooks/first.ipynb")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[1].outputs = [nbformat.v4.new_output("stream", text="seen in JupyterLab")]
+    nbformat.write(notebook, path)
+    assert "first: unchanged" in run_and_read()[1]
+    notebook.cells[1].source += "\nprint('other')"
+    nbformat.write(notebook, path)
+    assert "first: started again: these have changed: notebook" in run_and_read()[1]

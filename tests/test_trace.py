@@ -13,6 +13,7 @@ from synthetic_lab import SyntheticLab
 from benchlib import experiments, suite, trace
 from benchlib.__main__ import main
 from benchlib.errors import BenchlibError
+from benchlib.lab import Lab
 from benchlib.measure import machine
 from benchlib.results import Store
 
@@ -110,25 +111,26 @@ def test_certificates_can_be_traced_too(tmp_path: Path) -> None:
     result = experiments.module("equivalence").measure(parameters, lab)
     result.summary()
     (tmp_path / "certificates").mkdir()
-    for _, certificate in result.checked:
-        lab.certificate_path(certificate.condition).write_text(certificate.model_dump_json())
+    (_, certificate), *_ = result.checked
+    lab.certificate_path(certificate.condition).write_text(certificate.model_dump_json())
     number = trace.numbers(tmp_path / "tables" / "equivalence_certificates.csv")[0]
     (source,) = trace.sources(number.keys, tmp_path)
-    assert source.verdict == trace.MATCHES
     assert source.says[0].startswith("certificate: ")
     assert source.says[0].endswith(": same")
+    assert "have changed since" in source.verdict, "this one was made up: its key is not that of what is here"
+    real = Lab(outputs=tmp_path).certificate_path(certificate.condition)
+    real.write_text(certificate.model_dump_json())
+    assert trace.sources([real.stem], tmp_path)[0].verdict == trace.MATCHES
 
 
-def test_a_lock_that_has_changed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_lock_that_has_changed_is_said_of_the_notebooks_that_are_traced(tmp_path: Path) -> None:
+    lock = (ROOT / "requirements.lock").read_bytes()
     (tmp_path / "notebooks").mkdir()
-    lock = tmp_path / "requirements.lock"
-    lock.write_text("a==1\n")
-    record = {"inputs": {"requirements.lock": suite.digest(lock.read_bytes())}}
-    (tmp_path / "notebooks" / "modes.json").write_text(json.dumps(record))
-    assert trace.stale(tmp_path) == []
-    lock.write_text("a==2\n")
-    assert trace.stale(tmp_path) == ["modes: requirements.lock has changed since this notebook was executed"]
+    for name, made_with in {"modes": lock, "scaling": b"an older one", "operators": b"an older one"}.items():
+        files = {"measurements/aa.parquet": ""} if name != "operators" else {"measurements/bb.parquet": ""}
+        record = {"inputs": {"requirements.lock": suite.digest(made_with)}, "files": files}
+        (tmp_path / "notebooks" / f"{name}.json").write_text(json.dumps(record))
+    assert trace.stale(["aa"], tmp_path) == ["scaling: requirements.lock has changed since this notebook was executed"]
 
 
 def test_the_command_lists_numbers_and_files_and_says_by_its_code_what_has_changed(

@@ -13,13 +13,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchlib import claims, figures, published, tables
-from benchlib.claims import NOT_MEASURED, VERDICTS, Judged
+from benchlib.claims import NOT_MEASURED, REPRODUCED, VERDICTS, Case, Judged
 from benchlib.condition import Condition
 from benchlib.equivalence import Certificate
 from benchlib.experiments import parameters as p
 from benchlib.experiments.result import Result
 from benchlib.lab import Lab
 from benchlib.measure.comparison import failures
+from benchlib.measure.statistics import Interval
 
 
 class Parameters(p.Parameters):
@@ -63,7 +64,7 @@ class Claims(Result):
 
     def __init__(self, lab: Lab) -> None:
         self.judged = claims.judged(lab.folder)
-        self.places = claims.Results(lab.folder).machines()
+        self.results = claims.Results(lab.folder)
         keys = tables.together(case.files for one in self.judged for case in one.outcome.cases).split()
         super().__init__(lab.folder, [_Gathered(sorted(keys))])
 
@@ -71,11 +72,11 @@ class Claims(Result):
         """How many claims got which verdict, and a sentence for each that was measured."""
         count = Counter(one.verdict for one in self.judged)
         counted = ", ".join(f"{count[verdict]} {verdict}" for verdict in VERDICTS if count[verdict])
-        found = [f"Of {len(self.judged)} published claims: {counted}. Measured on {' and on '.join(self.places)}."]
+        found = [f"Of {len(self.judged)} published claims: {counted}."]
         return found + [self._sentence(one) for one in self.judged if one.outcome.cases]
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
-        """``verdicts``, ``cases``, ``rules``, ``training`` and ``sources``."""
+        """``verdicts``, ``cases``, ``rules``, and the works' ``sources`` and figures."""
         return {
             "verdicts": (
                 "Each claim, what it was published of, and the verdict on this machine.",
@@ -90,9 +91,38 @@ class Claims(Result):
                 "The rule of each verdict.",
                 pd.DataFrame([{"claim": one.claim.id, "rule": one.rule} for one in self.judged]),
             ),
+            "inference": (
+                "Published: images per second with ResNet-50 (Xia and Zhou 2022, table 4).",
+                _of_works("inference").rename(columns={"images_per_second": "images per second, published"}),
+            ),
+            "cpu_gpu": (
+                "Published: a GPU against a CPU, batch 128 (Yin 2020, table 5).",
+                _of_works("cpu_gpu").rename(columns=lambda name: name.replace("_", " ")),
+            ),
+            "accuracy": (
+                "Published: accuracy after 10 epochs in TensorFlow (Yin 2020, tables 9 and 10; the first batch size of "
+                "table 10 is not printed, and 64 is missing).",
+                pd.DataFrame(
+                    [
+                        {"hyperparameter": name, "value": value, "published accuracy": accuracy}
+                        for name, told in published.works()["accuracy"].items()
+                        for value, accuracy in zip(told["at"], told["accuracy"], strict=True)
+                    ]
+                ),
+            ),
+            "rosetta": (
+                "Published: seconds on half a K80 and on a P100 (Karmanov 2017).",
+                pd.DataFrame(
+                    [
+                        {"task": task, "framework": name, "K80 (s)": k80, "P100 (s)": p100}
+                        for task, times in published.works()["rosetta"].items()
+                        for name, (k80, p100) in times.items()
+                    ]
+                ),
+            ),
             "training": (
                 "Published: training until the works' authors stopped it (Xia and Zhou 2022, tables 2 and 3).",
-                pd.DataFrame(published.works()["training"]).drop(columns="source").rename(columns={"takes": "time"}),
+                _of_works("training").rename(columns={"takes": "time"}),
             ),
             "sources": (
                 "The works.",
@@ -129,56 +159,81 @@ class Claims(Result):
 
     def _sentence(self, one: Judged) -> str:
         cases = one.outcome.cases
-        counted = Counter(case.bears for case in cases)
-        told = ", ".join(
-            f"{counted[bears]} {bears}"
-            for bears in (claims.SUPPORTS, claims.CONTRADICTS, claims.OPEN)
-            if counted[bears]
-        )
-        first = f"{cases[0].of}: {cases[0].measured}" if len(cases) == 1 else f"{len(cases)} cases ({told})"
+        told = f"{cases[0].of}: {cases[0].measured}" if len(cases) == 1 else f"{len(cases)} cases ({_counted(cases)})"
         missing = f" Not measured: {'; '.join(one.outcome.missing)}." if one.outcome.missing else ""
-        return (
-            f"{one.claim.id}, published on {one.claim.device}: {one.claim.says} {self._verdict(one)}: {first}.{missing}"
-        )
+        doubt = f" In doubt: {one.claim.doubt}" if one.claim.doubt else ""
+        says = f"{one.claim.id}, published on {one.claim.device}: {one.claim.says}"
+        return f"{says} {self._verdict(one)}: {told}.{missing}{doubt}"
 
     def _verdict(self, one: Judged) -> str:
         """The verdict with the hardware that it is about."""
         verdict = one.verdict[0].upper() + one.verdict[1:]
+        places = " and on ".join(self.results.places(tables.together(case.files for case in one.outcome.cases)))
         if one.verdict == NOT_MEASURED:
             return f"{verdict} in full" if one.outcome.cases else verdict
-        return f"{verdict} on {' and on '.join(self.places)}, not {one.claim.device}"
+        sized = ", in direction" if one.verdict == REPRODUCED and one.claim.published else ""
+        return f"{verdict}{sized}, on {places}"
 
-    def _verdict_row(self, one: Judged) -> dict[str, str]:
-        claim = one.claim
+    def _verdict_row(self, one: Judged) -> dict[str, object]:
+        claim, cases = one.claim, one.outcome.cases
         figures_of = ", ".join(f"{name} {value:g}" for name, value in claim.published.items())
+        ours = cases[0].measured if len(cases) == 1 else f"{len(cases)} cases: {_counted(cases)}"
         return {
             "claim": claim.id,
             "says": claim.says,
             "published_on": f"{claim.device} ({published.sources()[claim.source].short})",
             "published": figures_of or tables.MISSING,
-            "cases": len(one.outcome.cases),
+            "here": ours if cases else tables.MISSING,
             "verdict_here": self._verdict(one),
             "takes": "; ".join(one.outcome.missing) or tables.MISSING,
             "doubt": claim.doubt or tables.MISSING,
-            tables.FILES: tables.together(case.files for case in one.outcome.cases),
+            tables.FILES: tables.together(case.files for case in cases),
         }
 
 
-_CASE_COLUMNS = ["claim", "case", "measured", "bears", "published", tables.FILES]
+def _of_works(name: str) -> pd.DataFrame:
+    return pd.DataFrame(published.works()[name]).drop(columns="source")
+
+
+def _counted(cases: list[Case]) -> str:
+    """How many cases bear how."""
+    counted = Counter(case.bears for case in cases)
+    return ", ".join(
+        f"{counted[bears]} {bears}" for bears in (claims.SUPPORTS, claims.CONTRADICTS, claims.OPEN) if counted[bears]
+    )
+
+
+_CASE_COLUMNS = [
+    "claim",
+    "case",
+    "claimed_ratio",
+    "claimed_ratio_low",
+    "claimed_ratio_high",
+    "otherwise",
+    "bears",
+    "published_ratio",
+    tables.FILES,
+]
 
 
 def _case_rows(one: Judged) -> list[dict[str, object]]:
-    return [
-        {
-            "claim": one.claim.id,
-            "case": case.of,
-            "measured": case.measured,
-            "bears": f"{case.bears}" + (" the claim" if case.bears != claims.OPEN else ""),
-            "published": tables.MISSING if case.published is None else f"{case.published:g}",
-            tables.FILES: case.files,
-        }
-        for case in one.outcome.cases
-    ]
+    rows = []
+    for case in one.outcome.cases:
+        ratio = case.ratio or Interval(math.nan, math.nan, math.nan, 0)
+        rows.append(
+            {
+                "claim": one.claim.id,
+                "case": case.of,
+                "claimed_ratio": ratio.estimate,
+                "claimed_ratio_low": ratio.low,
+                "claimed_ratio_high": ratio.high,
+                "otherwise": tables.MISSING if case.ratio else case.measured,
+                "bears": f"{case.bears}" + (" the claim" if case.bears != claims.OPEN else ""),
+                "published_ratio": math.nan if case.published is None else case.published,
+                tables.FILES: case.files,
+            }
+        )
+    return rows
 
 
 def _ends(case: claims.Case) -> dict[str, float]:

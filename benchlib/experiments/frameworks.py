@@ -13,6 +13,7 @@ from scipy import stats
 
 from benchlib import figures, tables, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
+from benchlib.equivalence import SAME
 from benchlib.experiments import parameters as p
 from benchlib.experiments.metric import PERCENT
 from benchlib.experiments.result import (
@@ -231,12 +232,13 @@ class Frameworks(Result):
         return frame.drop(columns=[name for name in every if name in frame])
 
     def _learned(self, task: Task, runs: TrainingRuns) -> pd.DataFrame:
-        rows, baseline, baseline_to, every = [], None, None, runs.runs()
+        rows, baseline, baseline_to, baseline_models, every = [], None, None, None, runs.runs()
         for condition in runs.conditions:
             of_subject = every[every["label"] == str(condition)]
             epoch_s = of_subject.set_index("seed")["epoch_s"].dropna()
             baseline = epoch_s if baseline is None else baseline
             epochs = _times_as_fast(epoch_s, baseline)
+            baseline_models = set(of_subject["models"]) if baseline_models is None else baseline_models
             compiled, alone = (runs.first_epoch(condition, with_compilation) for with_compilation in (True, False))
             reached = of_subject["reached"]
             to_threshold = of_subject.set_index("seed")["seconds_to_threshold"]
@@ -244,6 +246,8 @@ class Frameworks(Result):
             sooner = _times_as_fast(to_threshold, baseline_to)
             if to_threshold.isna().any() or baseline_to.isna().any():  # a ratio without censored runs would be biased
                 sooner = _times_as_fast(baseline_to, baseline_to)
+            if not {*of_subject["models"], *baseline_models} <= {SAME}:
+                epochs = sooner = _times_as_fast(baseline, baseline)
             rows.append(
                 {
                     "task": str(task),

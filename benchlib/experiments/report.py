@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import scrapbook
+from papermill.exceptions import PapermillException
 
 from benchlib import experiments, figures, knobs, suite, tables, workloads
 from benchlib.condition import Condition
@@ -48,8 +49,11 @@ class Report:
             reason = _why_missing(lab.folder, notebook)
             if reason:
                 self.missing[notebook] = reason
-            else:
+                continue
+            try:
                 self.summaries[notebook] = _summary(lab.folder, notebook)
+            except BenchlibError as error:
+                self.missing[notebook] = f"{error}."
 
     def show_glance(self) -> HTML:
         """For a reader who reads one page: what was compared, on what, what came out, how sure it is."""
@@ -88,8 +92,12 @@ class Report:
         path = self.lab.folder / "tables" / "claims_verdicts.csv"
         if "claims" not in self.summaries or not path.is_file():
             return tables.bullets(["The claims have not been judged: run again."])
-        frame = pd.read_csv(path).drop(columns=["cases", "doubt"])
-        return tables.html(frame, "Each claim, what it was published of, and the verdict on this machine.")
+        doubts = pd.read_csv(path).query("doubt != @tables.MISSING")
+        frame = pd.read_csv(path).drop(columns="doubt")
+        told = tables.html(frame, "Each claim, what it was published of, and the verdict on this machine.")
+        return _html(
+            [told.data, tables.bullets(f"{row.claim}, in doubt: {row.doubt}" for row in doubts.itertuples()).data]
+        )
 
     def show_findings(self) -> HTML:
         """The findings of each notebook."""
@@ -378,7 +386,10 @@ def _why_missing(folder: Path, notebook: str) -> str:
 
 def _summary(folder: Path, notebook: str) -> dict[str, Any]:
     path = folder / "notebooks" / f"{notebook}.ipynb"
-    scraps = scrapbook.read_notebook(str(path)).scraps
+    try:
+        scraps = scrapbook.read_notebook(str(path)).scraps
+    except (OSError, ValueError, PapermillException) as error:
+        raise BenchlibError(f"{path} is gone or was cut ({type(error).__name__}); run again") from None
     if "summary" not in scraps:
         raise BenchlibError(f"{path}: it glued no summary; delete it and run again")
     return scraps["summary"].data

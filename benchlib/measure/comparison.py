@@ -19,7 +19,7 @@ from benchlib.equivalence import DIFFERENT, NOT_CHECKED, Certificate
 from benchlib.knobs import Ledger
 from benchlib.measure import steady
 from benchlib.measure.planner import Paired, Plan, plan
-from benchlib.measure.statistics import Interval, geometric_interval, rounds_of, within_rounds
+from benchlib.measure.statistics import Interval, geometric_interval, mean_interval, rounds_of, within_rounds
 from benchlib.measure.steady import SLOWING, STEADY
 from benchlib.results import ATTEMPTS, Block, Measurement, Sample, identity
 
@@ -235,13 +235,15 @@ class Comparison:
             "step_ms_low": step_ms * seconds.low,
             "step_ms_high": step_ms * seconds.high,
             "cores_used": _mean(good, lambda m: _cores(m, "cpu_s")),
-            "cpu_percent": _mean(good, lambda m: 100 * _cores(m, "cpu_s") / m.machine["cores"]),
-            "memory_mib": _mean(good, lambda m: m.memory["peak"]),
+            **_with_ends("cpu_percent", [100 * _cores(m, "cpu_s") / m.machine["cores"] for m in good]),
+            **_with_ends("memory_mib", [m.memory["peak"] for m in good]),
             "memory_steady_mib": _mean(good, lambda m: m.memory["steady"]),
             "memory_private_mib": _mean(good, lambda m: m.memory["private"]),
             "memory_import_mib": _mean(good, lambda m: m.memory["after_import"]),
             "memory_children_mib": _mean(good, lambda m: m.memory["children"]),
             **{name: _mean_traced(good, name) for name in Sample.model_fields if name.startswith("accelerator")},
+            **_with_ends("accelerator_percent", _traced(good, "accelerator_percent")),
+            **_with_ends("accelerator_memory_mib", _traced(good, "accelerator_memory_mib")),
             "joules_per_sample": _mean_traced(good, "accelerator_power_w") * seconds.estimate,
             "device_peak_mib": _mean(good, lambda m: m.memory.get("device_peak", math.nan)),
             "first_step_s": _mean(good, lambda m: m.first_step_s),
@@ -344,6 +346,18 @@ def _disturbed(measurements: list[Measurement]) -> float:
 
 def _mean(measurements: list[Measurement], of: Callable[[Measurement], float]) -> float:
     return float(np.mean([of(m) for m in measurements])) if measurements else math.nan
+
+
+def _with_ends(name: str, values: list[float]) -> dict[str, float]:
+    """The mean of a value a process, and the ends of its interval."""
+    found = mean_interval(values)
+    return {name: found.estimate, f"{name}_low": found.low, f"{name}_high": found.high}
+
+
+def _traced(measurements: list[Measurement], name: str) -> list[float]:
+    """The mean of what the sampler read, of each process of which it could."""
+    values = [[getattr(one, name) for one in m.trace if getattr(one, name) is not None] for m in measurements]
+    return [float(np.mean(of_process)) for of_process in values if of_process]
 
 
 def _mean_traced(measurements: list[Measurement], name: str) -> float:

@@ -81,7 +81,7 @@ class _Bundle:
         self.made: dict[str, list[str]] = {}  # by notebook: what it made, as far as it is here
         parameters = Path("parameters", profile)
         for name in experiments.NOTEBOOKS:
-            if name != suite.REPORT and not (parameters / f"{name}.yaml").is_file():
+            if name not in suite.GATHERING and not (parameters / f"{name}.yaml").is_file():
                 continue
             record = suite.read_record(folder, name)
             if record is None:
@@ -159,7 +159,11 @@ class _Bundle:
     def _inputs(self, name: str, record: dict[str, Any]) -> None:
         """The notebook and its parameters, if they are those that were executed."""
         notebook, parameters = Path("notebooks", f"{name}.ipynb"), Path("parameters", self.profile, f"{name}.yaml")
-        if notebook.is_file() and suite.digest(notebook.read_bytes()) != record["inputs"]["notebook"]:
+        try:
+            same = not notebook.is_file() or suite.digest(suite.sources(notebook)) == record["inputs"]["notebook"]
+        except BenchlibError:
+            same = False
+        if not same:
             self.missing.append(f"{notebook}: it has changed since it was executed")
         else:
             self._copy(notebook, f"notebooks/{name}.ipynb", f"Notebook {name}, before it was executed")

@@ -1,0 +1,76 @@
+"""What is taken away is what nothing needs: never what the report is made of, never another folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchlib import cleaning
+from benchlib.__main__ import main
+from benchlib.errors import BenchlibError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of results: two notebooks' measurements, one of nobody, a part, and inputs."""
+    for name in ("notebooks", "measurements", "inputs/digits", "tables"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "progress.log").touch()
+    for key in ("aa", "bb", "cc"):
+        (tmp_path / "measurements" / f"{key}.parquet").write_bytes(b"1234")
+    (tmp_path / "measurements" / ".partial-dd-1").write_bytes(b"12")
+    (tmp_path / "inputs" / "digits" / "x.npy").write_bytes(b"1")
+    for name, key in {"modes": "aa", "scaling": "bb"}.items():
+        record(tmp_path, name, {f"measurements/{key}.parquet": ""})
+    return tmp_path
+
+
+def record(folder: Path, name: str, files: dict[str, str], status: str = "succeeded") -> None:
+    (folder / "notebooks" / f"{name}.json").write_text(json.dumps({"status": status, "files": files}))
+
+
+def test_what_no_notebook_names_is_listed_and_goes_only_when_it_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = {folder / "measurements" / "cc.parquet", folder / "measurements" / ".partial-dd-1", folder / "inputs"}
+    assert set(cleaning.unused(folder)) == gone
+    assert main(["clean", "--outputs", str(folder)]) == 0
+    assert "add --yes" in capsys.readouterr().out
+    assert all(path.exists() for path in gone)
+    assert main(["clean", "--outputs", str(folder), "--yes"]) == 0
+    assert not any(path.exists() for path in gone)
+    assert {path.name for path in (folder / "measurements").iterdir()} == {"aa.parquet", "bb.parquet"}
+
+
+@pytest.mark.parametrize("damage", ["cut record", "no record", "no records", "failed", "running"])
+def test_where_it_is_not_known_what_is_needed_nothing_goes(folder: Path, damage: str) -> None:
+    path = folder / "notebooks" / "modes.json"
+    if damage == "cut record":
+        path.write_text('{"status": "succ')
+    elif damage == "no record":
+        path.unlink()
+        (folder / "tables" / "modes_ratios.csv").touch()
+    elif damage == "no records":
+        path.unlink()
+        (folder / "notebooks" / "scaling.json").unlink()
+    else:
+        record(folder, "modes", {}, damage)
+    with pytest.raises(BenchlibError, match="not known what is needed"):
+        cleaning.unused(folder)
+    assert main(["clean", "--outputs", str(folder), "--yes"]) == 2
+    assert (folder / "measurements" / "aa.parquet").exists()
+
+
+def test_everything_goes_of_a_folder_of_results_only(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("project")
+    (other / "notebooks").mkdir()
+    assert main(["clean", "--outputs", str(other), "--all", "--yes"]) == 2
+    assert (other / "notebooks").is_dir()
+    assert main(["clean", "--outputs", str(folder), "--all", "--yes"]) == 0
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    assert main(["clean", "--outputs", str(tmp_path / "none")]) == 2
