@@ -800,3 +800,17 @@ def test_a_driver_that_tells_half_is_drawn_all_the_same(tmp_path: Path) -> None:
     axes = result.draw()["indicators"][1].axes
     assert "accelerator (%)" in [one.get_ylabel() for one in axes]
     assert len(axes) == 6
+
+
+def test_measurements_of_two_machines_are_named(tmp_path: Path) -> None:
+    lab = SyntheticLab(tmp_path)
+    summary = operators.measure(operators.Parameters(**quick("operators")), lab).summary()
+    report_says = []
+    for cpu in ("synthetic", "another"):
+        copied = lab.store.load(summary["measurements"][0])
+        lab.store.save([m.model_copy(update={"machine": {**m.machine, "cpu": cpu}}) for m in copied])
+        save_as_the_suite_does(tmp_path, "operators", summary)
+        report_says.append(Report(Lab(outputs=tmp_path)).show_missing().data)
+    assert "machines are gathered" not in report_says[0]
+    assert "Measurements of 2 machines are gathered here" in report_says[1]
+    assert "2 cores of another" in report_says[1]

@@ -60,10 +60,10 @@ class Report:
         return tables.html(
             pd.DataFrame(
                 [
-                    ("Compared", self._compared_text()),
-                    ("On", self._machine_text()),
-                    ("Result", "\n".join(self._headlines())),
-                    ("Certainty", self._sure_text()),
+                    ("What was compared", self._compared_text()),
+                    ("On what", self._machine_text()),
+                    ("What came out", "\n".join(self._headlines())),
+                    ("How sure it is", self._sure_text()),
                 ],
                 columns=["", " "],
             ),
@@ -79,7 +79,16 @@ class Report:
             "told you what you want to know."
             for path in sorted(self.lab.store.damaged.glob("*.parquet"))
         ]
-        told += [f"{path}: is gone or is not what was made; run again." for path in self._absent()]
+        told += [f"{path}: is gone; run again." for path in self._absent()]
+        places = _distinct(
+            {name: m.machine.get(name) for name in ("cpu", "cores", "gpus", "npus")} for m in self._measured
+        )
+        if len(places) > 1:
+            named = "; ".join(map(_place, places))
+            told.append(
+                f"Measurements of {len(places)} machines are gathered here ({named}); "
+                "each comparison is of one, but do not compare across them."
+            )
         told += [
             f"{name}: {summary['failures']} measurements failed (see what failed)."
             for name, summary in self.summaries.items()
@@ -413,6 +422,12 @@ def _neutralised(certificates: list[Certificate]) -> list[str]:
             reason = workload.gate.settings[name][1] if name in workload.gate.settings else gate.EXACT_REASON
             told[f"{workload.name}, for the gate only: {name} {value} ({reason})."] = None
     return list(told)
+
+
+def _place(machine: dict[str, Any]) -> str:
+    return ", ".join(
+        [f"{machine['cores']} cores of {machine['cpu']}", *(machine["gpus"] or []), *(machine["npus"] or [])]
+    )
 
 
 def _machine_rows(told: dict[str, Any]) -> list[tuple[str, str]]:

@@ -29,6 +29,7 @@ FORMATS = {
     ".pdf": "application/pdf",
     ".png": "image/png",
     ".svg": "image/svg+xml",
+    ".tex": "application/x-tex",
     ".toml": "application/toml",
     ".yaml": "application/yaml",
 }
