@@ -27,7 +27,6 @@ CHOSEN = {
     "world_size": "world size",
     "published_on": "published on",
     "verdict_here": "verdict",
-    "here": "measured here",
     "takes": "what the rest would take",
 }
 """Headings of columns that say what a row is about, where their names do not do; words with _ between them do."""

@@ -377,7 +377,7 @@ def test_sentence_has_the_hardware_in_its_verdict(tmp_path: Path, write: Callabl
     assert summary["measurements"] == sorted(files)
     verdicts = pd.read_csv(tmp_path / "tables" / "claims_verdicts.csv").set_index("claim")
     assert verdicts.loc["C2", "measurements"].split() == files
-    assert verdicts.loc["C2", "here"].startswith("2.04 [1.67")
+    assert verdicts.loc["C2", "measured_here"].startswith("2.04 [1.67")
     assert "3.222" in verdicts.loc["C11", "doubt"]
     cases = pd.read_csv(tmp_path / "tables" / "claims_cases.csv")
     assert cases["claimed_ratio_low"].tolist() == pytest.approx([1 / 0.6])

@@ -185,3 +185,22 @@ def test_what_makes_another_model_is_caught(lab, altered, workload, file, old, n
     certificate = lab.certify([condition])[condition.key]
     assert certificate.verdict == "different", certificate.reason
     assert found in wrong_checks(certificate)
+
+
+MIXED = [
+    ("gcn", "digits_graph", {}, "pytorch", "eager", ("bf16", "fp16")),
+    ("seq2seq", "number_names", {"length": 8}, "pytorch", "eager", ("fp16",)),
+    ("bert", "pydoc", {"length": 64}, "mindspore", "graph", ("fp16-O2",)),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("workload", "data", "values", "framework", "mode", "precisions"), MIXED, ids=lambda v: str(v))
+def test_models_whose_types_have_to_fit_each_other_run_in_mixed_precision(
+    lab, workload, data, values, framework, mode, precisions
+):
+    """Sums into a zero of another type, a score below the least that fp16 holds, a table of words used as a layer."""
+    told = {"workload": workload, "data": data, "hyperparameters": values, "framework": framework, "mode": mode}
+    conditions = [Condition(**told, lane="tuned", precision=precision) for precision in precisions]
+    certificates = lab.certify(conditions)
+    assert [certificates[c.key].verdict for c in conditions] == ["same"] * len(precisions)

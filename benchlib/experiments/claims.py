@@ -183,7 +183,7 @@ class Claims(Result):
             "says": claim.says,
             "published_on": f"{claim.device} ({published.sources()[claim.source].short})",
             "published": figures_of or tables.MISSING,
-            "here": ours if cases else tables.MISSING,
+            "measured_here": ours if cases else tables.MISSING,
             "verdict_here": self._verdict(one),
             "takes": "; ".join(one.outcome.missing) or tables.MISSING,
             "doubt": claim.doubt or tables.MISSING,

@@ -19,7 +19,7 @@ class Convolution(nn.Module):
     def forward(self, x: Tensor, sources: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         x = self.linear(x)  # (nodes, outputs)
         messages = x.index_select(0, sources) * weights.unsqueeze(1)  # (edges, outputs)
-        return torch.zeros_like(x).index_add(0, targets, messages) + self.bias  # (nodes, outputs)
+        return torch.zeros_like(x, dtype=messages.dtype).index_add(0, targets, messages) + self.bias  # (nodes, outputs)
 
 
 class Model(nn.Module):

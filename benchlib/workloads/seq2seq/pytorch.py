@@ -39,7 +39,8 @@ class Model(nn.Module):
     def decode(self, target: Tensor, state: Tensor, memory: Tensor, unseen: Tensor) -> tuple[Tensor, Tensor]:
         x, state = self.decoder(self.dropout2(self.target(target)), state)  # (batch, length, hidden)
         scores = self.attention(x) @ memory.transpose(1, 2)  # (batch, target's length, source's length)
-        looked_at = scores.masked_fill(unseen.unsqueeze(1), -1e9).softmax(2) @ memory  # (batch, length, hidden)
+        scores = scores.masked_fill(unseen.unsqueeze(1), torch.finfo(scores.dtype).min)
+        looked_at = scores.softmax(2) @ memory  # (batch, length, hidden)
         x = torch.tanh(self.combined(torch.cat((looked_at, x), 2)))
         return self.dense(self.dropout3(x)), state  # (batch, length, words)
 

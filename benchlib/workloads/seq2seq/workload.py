@@ -65,7 +65,10 @@ WORKLOAD = Workload(
             "neither sorted nor packed: the encoder reads the padding too, and its state after the last word is looked "
             "up among its outputs by the length, by indexing in PyTorch and by ops.gather_nd in MindSpore"
         ),
-        "attention": "written out in both, with -1e9 as the score of what is padding",
+        "attention": (
+            "written out in both, with the lowest number of its type (PyTorch) or -1e9 (MindSpore) as the score of "
+            "what is padding: either leaves it a weight of 0"
+        ),
         "clipping": (
             "by the norm of all gradients together, to which PyTorch's clip_grad_norm_ adds 1e-6 and MindSpore's "
             "clip_by_global_norm nothing, which is little beside the 1.0 that is allowed"
