@@ -37,6 +37,10 @@ def quick(notebook: str) -> dict[str, Any]:
     return yaml.safe_load((ROOT / "parameters" / "quick" / f"{notebook}.yaml").read_text(encoding="utf-8"))
 
 
+AFTER = f"after {quick('batch_size')['epochs']} epochs"
+"""As the findings of batch sizes say it."""
+
+
 def load(notebook: str, values: object, folder: Path) -> Any:
     """What the loader makes of these values in a file."""
     path = folder / f"{notebook}.yaml"
@@ -333,17 +337,17 @@ def test_models_that_differ_and_failures_get_no_ratio(tmp_path: Path) -> None:
 )
 def test_where_the_accuracy_is_best(best: int, told: str, tmp_path: Path) -> None:
     result = batch_sizes(tmp_path, metric=lambda c, seed, epoch: 0.9 if c.batch_size == best else 0.5 + 0.01 * seed)
-    found = next(finding for finding in result.findings() if "after 4 epochs" in finding)
+    found = next(finding for finding in result.findings() if AFTER in finding)
     assert f"highest at batch size {best}, 90.0 %" in found
     assert told in found
-    assert found.startswith("pytorch eager tuned, after 4 epochs: digits test accuracy")
+    assert found.startswith(f"pytorch eager tuned, {AFTER}: digits test accuracy")
 
 
 def test_seeds_that_overlap_are_told(tmp_path: Path) -> None:
     result = batch_sizes(
         tmp_path, metric=lambda c, seed, epoch: {16: 0.5, 64: 0.7, 512: 0.69}[c.batch_size] + 0.05 * seed
     )
-    found = next(finding for finding in result.findings() if "after 4 epochs" in finding)
+    found = next(finding for finding in result.findings() if AFTER in finding)
     assert "the seeds' ranges overlap with those at 512." in found
 
 
@@ -509,7 +513,7 @@ def test_a_difference_of_metrics_needs_an_interval_without_0(tmp_path: Path, see
 
     result = two_frameworks(tmp_path, seeds, metric=metric)
     assert result.tables()["metrics"][1]["verdict"].iloc[1] == verdict
-    (told,) = (finding for finding in result.findings() if "after 4 epochs" in finding)
+    (told,) = (finding for finding in result.findings() if AFTER in finding)
     assert f"percentage points: {verdict}." in told
 
 

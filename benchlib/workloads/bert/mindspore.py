@@ -73,9 +73,8 @@ class Model(nn.Cell):
             x = layer(x, unseen)
         masked = ops.gather(x, places, 1, batch_dims=1)  # (batch, masked, hidden)
         masked = self.guess_norm(self.gelu(self.guess(masked)))
-        table = self.words.embedding_table.astype(masked.dtype)
-        words = ops.matmul(masked, table.T) + self.guess_bias  # (batch, masked, words)
-        return words, self.follows(self.tanh(self.pool(x[:, 0])))
+        words = ops.matmul(masked, self.words.embedding_table.astype(masked.dtype).T)  # (batch, masked, words)
+        return words + self.guess_bias, self.follows(self.tanh(self.pool(x[:, 0])))
 
 
 def build(values: Values) -> Model:
