@@ -513,7 +513,7 @@ def test_a_difference_of_metrics_needs_an_interval_without_0(tmp_path: Path, see
 
     result = two_frameworks(tmp_path, seeds, metric=metric)
     assert result.tables()["metrics"][1]["verdict"].iloc[1] == verdict
-    (told,) = (finding for finding in result.findings() if AFTER in finding)
+    (told,) = (finding for finding in result.findings() if "after 4 epochs" in finding)
     assert f"percentage points: {verdict}." in told
 
 
