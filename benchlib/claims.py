@@ -31,19 +31,6 @@ from benchlib.results import Store
 
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
 NO_DIFFERENCE, NOT_MEASURED = "no difference shown", "not measured here"
-NOTEBOOKS = (
-    "devices",
-    "batch_size",
-    "learning_rate",
-    "operators",
-    "frameworks",
-    "inference",
-    "modes",
-    "scaling",
-    "instrument",
-)
-"""Those that the rules read."""
-
 VERDICTS = (REPRODUCED, NOT_REPRODUCED, NO_DIFFERENCE, NOT_MEASURED)
 
 SUPPORTS, CONTRADICTS, OPEN = "supports", "contradicts", "leaves open"
