@@ -189,6 +189,7 @@ def test_what_makes_another_model_is_caught(lab, altered, workload, file, old, n
 
 MIXED = [
     ("gcn", "digits_graph", {}, "pytorch", "eager", ("bf16", "fp16")),
+    ("gcn", "digits_graph", {}, "mindspore", "graph", ("fp16-O1", "fp16-O2", "fp16-O3")),
     ("seq2seq", "number_names", {"length": 8}, "pytorch", "eager", ("fp16",)),
     ("bert", "pydoc", {"length": 64}, "mindspore", "graph", ("fp16-O2",)),
 ]
@@ -199,7 +200,9 @@ MIXED = [
 def test_models_whose_types_have_to_fit_each_other_run_in_mixed_precision(
     lab, workload, data, values, framework, mode, precisions
 ):
-    """Sums into a zero of another type, a score below the least that fp16 holds, a table of words used as a layer."""
+    """Sums into a zero of another type, a model that its loss asks for a part, a score below the least that fp16 holds, a
+    table of words used as a layer.
+    """
     told = {"workload": workload, "data": data, "hyperparameters": values, "framework": framework, "mode": mode}
     conditions = [Condition(**told, lane="tuned", precision=precision) for precision in precisions]
     certificates = lab.certify(conditions)

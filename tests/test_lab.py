@@ -481,7 +481,7 @@ def test_a_block_that_others_disturb_is_taken_again_and_kept(lab):
 
 def test_a_condition_that_keeps_slowing_down_is_not_averaged(lab, monkeypatch):
     slowing = toy(misbehave="slow down")
-    comparison = lab.compare([toy(), slowing], repetitions=3, rounds=6, block_s=0.05)
+    comparison = lab.compare([toy(), slowing], repetitions=6, rounds=6, block_s=0.05)
     assert comparison.slows_down(slowing)
     assert not comparison.slows_down(toy())
     row = comparison.ratios().set_index("role").loc["condition"]

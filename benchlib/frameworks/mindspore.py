@@ -313,7 +313,13 @@ class Session:
         if self._precision == "fp32":
             return model
         name, _, level = self._precision.partition("-")
-        return ms.amp.auto_mixed_precision(model, level, _MIXED[name])
+        mixed = ms.amp.auto_mixed_precision(model, level, _MIXED[name])
+        # O2 and O3 put a cell around the model, which casts what comes out. A loss may ask the model for its parts.
+        if mixed is not model:
+            own = {name: value for name, value in vars(model).items() if name not in vars(mixed)}
+            for name, part in {**own, **model.name_cells()}.items():
+                setattr(mixed, name, part)
+        return mixed
 
     def _reducer(self, parameters: Iterable[Parameter]) -> Callable:
         """Of gradients: their mean over the processes of the group."""
