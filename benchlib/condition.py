@@ -17,7 +17,7 @@ from benchlib.errors import BenchlibError, unknown
 from benchlib.validation import Strict
 
 MODES = ("eager", "graph")
-DEVICES = ("cpu", "cuda", "npu")
+DEVICES = ("cpu", "cuda", "npu", "xpu")
 LANES = ("default", "tuned")
 
 

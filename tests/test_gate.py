@@ -187,6 +187,29 @@ def test_what_makes_another_model_is_caught(lab, altered, workload, file, old, n
     assert found in wrong_checks(certificate)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("framework", "precision", "old", "new"),
+    [
+        (
+            "mindspore",
+            "fp16-O2",
+            "value, gradients = scaler.unscale(value), scaler.unscale(gradients)",
+            "value = scaler.unscale(value)",
+        ),
+        ("pytorch", "fp16", "self._scaler.scale(loss).backward()", "self._scaler.scale(2 * loss).backward()"),
+    ],
+)
+def test_gradients_that_are_not_unscaled_as_they_were_scaled_are_caught(lab, altered, framework, precision, old, new):
+    altered(f"frameworks/{framework}.py", old, new)
+    told = {"framework": framework, "lane": "tuned", "hyperparameters": {"image_size": 8}, "data": "digits"}
+    condition = Condition(workload="cnn", precision=precision, **told)
+    certificate = lab.certify([condition])[condition.key]
+    assert certificate.verdict == "different", certificate.reason
+    assert "update size" in wrong_checks(certificate)
+    assert not wrong_checks(certificate) & {"outputs", "gradients"}, "it is of the step only"
+
+
 MIXED = [
     ("gcn", "digits_graph", {}, "pytorch", "eager", ("bf16", "fp16")),
     ("gcn", "digits_graph", {}, "mindspore", "graph", ("fp16-O1", "fp16-O2", "fp16-O3")),

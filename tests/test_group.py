@@ -7,6 +7,7 @@ import signal
 import time
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 from fixed_lab import FixedLab
@@ -21,6 +22,7 @@ from benchlib.measure.channel import ChannelGarbage
 from benchlib.measure.comparison import MODELS_DIFFER, NOT_MEASURED
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
+from benchlib.measure.sampler import Sampler
 
 DOUBLES = Path(__file__).parent / "doubles"
 QUICK = {"repetitions": 2, "rounds": 3, "block_s": 0.02}
@@ -50,7 +52,7 @@ def ranks_alive():
     for process in psutil.process_iter():
         try:
             command = " ".join(process.cmdline())
-            if "rank.py" in command and process.status() != psutil.STATUS_ZOMBIE:
+            if str(group.RANK) in command and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(command)
         except psutil.Error:
             continue
@@ -105,6 +107,40 @@ class TestToy:
         said = "process 1 of 2: RuntimeError: out of toys" if "raise" in how else "process 1 of 2 is gone"
         assert said in failure
         assert not ranks_alive()
+
+    def test_a_process_that_dies_between_its_blocks_ends_its_group_and_nothing_else(self, lab, monkeypatch):
+        def killed(sampler, start=Sampler.start):
+            usage = sampler._worker
+            if isinstance(usage, group.GroupUsage):
+                gone = psutil.Process(usage.channel.pids[1])
+                gone.kill()
+                gone.wait(10)  # its launcher reaps it
+            start(sampler)
+
+        monkeypatch.setattr(Sampler, "start", killed)
+        comparison = lab.compare([toy(), toy(2), toy(burn_ms=3.0)], **QUICK)
+        rows = comparison.ratios().set_index("label")
+        assert rows.loc[str(toy(2)), "verdict"] == NOT_MEASURED
+        assert rows.loc[str(toy(burn_ms=3.0)), "processes"] == 2, "the others are measured"
+        assert "worker died: process PID not found" in comparison.failures()["failure"].iloc[0]
+        assert not ranks_alive()
+
+    def test_processes_whose_weights_part_are_not_the_reference(self, lab, monkeypatch):
+        from benchlib.measure import gate
+
+        def parted(file, world_size, read=gate._read):
+            if world_size > 1:
+                other = Path(f"{file}.1.npz")
+                with np.load(other) as arrays:
+                    changed = {name: array + ("state:weight" in name) * 1e-3 for name, array in arrays.items()}
+                with other.open("wb") as out:
+                    np.savez(out, **changed)
+            return read(file, world_size)
+
+        monkeypatch.setattr(gate, "_read", parted)
+        certificate = lab.certify([toy(2)])[toy(2).key]
+        assert certificate.verdict == DIFFERENT
+        assert [check.name for check in certificate.checks if not check.ok] == ["state"]
 
     def test_a_launcher_that_ends_is_told(self, lab, monkeypatch):
         monkeypatch.setattr(benchlib.frameworks, "launcher", lambda name: ("-c", "raise SystemExit('no torchrun')"))

@@ -4,11 +4,13 @@ import json
 import subprocess
 import sys
 import time
+import types
+from pathlib import Path
 
 import pytest
 
 from benchlib import frameworks, workloads
-from benchlib.condition import Condition
+from benchlib.condition import DEVICES, Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import machine
 
@@ -50,7 +52,9 @@ sys.exit(code)
     found = dict(line.split(": ", 1) for line in lines[:-1])
     assert found["pytorch 2.13.0, cpu"] == found["mindspore 2.10.0, cpu"] == "usable"
     assert "torch_npu" in found["pytorch 2.13.0, npu"] or "Ascend" in found["pytorch 2.13.0, npu"]
-    assert "mindspore 2.10.0, cuda" not in found
+    offered = {name: frameworks.devices(name.split()[0]) for name in ("pytorch 2.13.0", "mindspore 2.10.0")}
+    assert set(found) == {f"{name}, {device}" for name, devices in offered.items() for device in devices}
+    assert set(offered["pytorch 2.13.0"]) == set(DEVICES)
 
 
 def test_the_machine_is_described():
@@ -108,9 +112,11 @@ def test_a_device_that_is_not_there_is_told_with_what_to_do(monkeypatch):
     with pytest.raises(BenchlibError, match=r"device 'cuda': the NVIDIA driver shows no GPU"):
         machine.require([Condition(workload="cnn", device="cuda")])
     monkeypatch.setattr(machine, "gpus", lambda: ({"name": "a GPU"},))
-    monkeypatch.setattr(machine, "_torch_cuda", lambda: False)
+    monkeypatch.setattr(machine, "_torch_built_for", lambda device: False)
     with pytest.raises(BenchlibError, match=r"device 'cuda': the installed torch is a CPU build; install one for CUDA"):
         machine.require([Condition(workload="cnn", device="cuda")])
+    with pytest.raises(BenchlibError, match=r"device 'xpu': the installed torch is no build for Intel GPUs"):
+        machine.require([Condition(workload="cnn", device="xpu")])
     monkeypatch.setattr(machine, "_has", lambda package: package == "torch_npu")
     monkeypatch.setattr(machine, "_has_cann", lambda: False)
     with pytest.raises(
@@ -119,9 +125,39 @@ def test_a_device_that_is_not_there_is_told_with_what_to_do(monkeypatch):
         machine.require([Condition(workload="cnn", device="npu")])
     with pytest.raises(BenchlibError, match=r"device 'npu': no Ascend device .* environments/ascend.txt"):
         machine.require([Condition(workload="cnn", framework="mindspore", device="npu")])
-    assert "cuda" not in frameworks.devices("mindspore")
-    with pytest.raises(BenchlibError, match=r"mindspore has no path to it"):
+    monkeypatch.setattr(machine, "_mindspore_gpu_lacks", lambda: "libcudnn.so.8")
+    with pytest.raises(BenchlibError, match=r"mindspore's plugin for GPUs lacks libcudnn.so.8: put CUDA 11 and cuDNN"):
         machine.require([Condition(workload="cnn", framework="mindspore", device="cuda")])
+
+
+def test_what_mindspore_s_plugin_for_gpus_lacks_is_asked_of_the_linker(monkeypatch):
+    told = {"11.1": "\tlibcudart.so.11.0 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x0)\n"}
+
+    def ldd(command, **_):
+        return types.SimpleNamespace(stdout=told.get(command[1][-4:], "\tlibc.so.6 => /lib/libc.so.6 (0x0)\n"))
+
+    monkeypatch.setattr(machine.subprocess, "run", ldd)
+    machine._mindspore_gpu_lacks.cache_clear()
+    assert machine._mindspore_gpu_lacks() == "", "one plugin that finds all is enough"
+    told["11.6"] = "\tlibcudart.so.11.0 => not found\n\tlibcudnn.so.8 => not found\n"
+    machine._mindspore_gpu_lacks.cache_clear()
+    assert machine._mindspore_gpu_lacks() == "libcudart.so.11.0", "of the plugin that lacks least"
+    machine._mindspore_gpu_lacks.cache_clear()
+
+
+def test_mindspore_without_cann_is_not_usable_where_there_is_an_npu(monkeypatch):
+    monkeypatch.setattr(machine, "_has_cann", lambda: False)
+    monkeypatch.setattr(machine.Path, "glob", lambda self, pattern: iter([Path("/dev/davinci0")]))
+    assert "mindspore needs CANN" in machine.available("mindspore", "npu")
+
+
+def test_the_version_of_cann_is_a_part_of_what_an_npu_s_number_depends_on(monkeypatch, tmp_path):
+    (tmp_path / "version.cfg").write_text("# version: 1.0\nruntime_running_version=[8.0.0.alpha:8.0.RC1]\n")
+    monkeypatch.setenv("ASCEND_TOOLKIT_HOME", str(tmp_path))
+    machine.describe.cache_clear()
+    assert machine.identity("npu")["cann"] == "8.0.0.alpha"
+    assert "cann" not in machine.identity("cpu")
+    machine.describe.cache_clear()
 
 
 def test_a_number_depends_on_the_code_that_made_it(tmp_path, monkeypatch):

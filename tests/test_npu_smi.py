@@ -111,7 +111,7 @@ def npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     )
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    caches = (npu_smi.npus, machine.describe, accelerators._watched)
+    caches = (npu_smi.chips, machine.describe, accelerators._watched)
     for cached in caches:
         cached.cache_clear()
     yield
@@ -121,8 +121,7 @@ def npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_the_sampler_watches_an_npu(npu):
     condition = Condition(workload="cnn", device="npu")
-    me = types.SimpleNamespace(pid=os.getpid())
-    sampler = Sampler(types.SimpleNamespace(cpu=psutil.Process(), process=me, condition=condition))
+    sampler = Sampler(types.SimpleNamespace(cpu=psutil.Process(), pids=lambda: [os.getpid()], condition=condition))
     sampler.start()
     until = time.monotonic() + 20
     while not (sampler.trace and sampler.trace[-1].accelerator_percent) and time.monotonic() < until:
@@ -136,7 +135,21 @@ def test_the_sampler_watches_an_npu(npu):
 
 def test_without_npu_smi_there_is_nothing_to_watch(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    npu_smi.npus.cache_clear()
+    npu_smi.chips.cache_clear()
     assert npu_smi.npus() == ()
-    assert accelerators.reader("npu", 1) is None
-    npu_smi.npus.cache_clear()
+    assert accelerators.reader("npu", list) is None
+    npu_smi.chips.cache_clear()
+
+
+def test_a_table_that_cannot_be_read_is_told_and_stops_nothing(npu, tmp_path):
+    (tmp_path / "table").write_text(ONE_CHIP.replace("| 0     910B4 ", "|             "))
+    assert machine.npus() == ()
+    assert "has a form that is not known" in npu_smi.chips().trouble
+    assert machine.describe()["npus"] == []
+    assert any("npu-smi" in line for line in machine.troubles())
+
+
+def test_the_chips_that_are_hidden_from_workers_are_not_there(npu, monkeypatch, tmp_path):
+    (tmp_path / "table").write_text(TWO_CHIPS)
+    monkeypatch.setenv("ASCEND_RT_VISIBLE_DEVICES", "1")
+    assert [chip.chip for chip in machine.npus()] == [1]

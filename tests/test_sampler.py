@@ -69,18 +69,17 @@ def driver(monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "pynvml", fake)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    machine._gpu_handles.cache_clear()
+    machine.gpu_handles.cache_clear()
     machine.gpus.cache_clear()
     yield fake
-    machine._gpu_handles.cache_clear()
+    machine.gpu_handles.cache_clear()
     machine.gpus.cache_clear()
 
 
-def traced():
+def traced(pids=(os.getpid(),), **choices):
     """A sample of a worker that is this process."""
-    me = types.SimpleNamespace(pid=os.getpid())
-    condition = Condition(workload="cnn", device="cuda")
-    sampler = Sampler(types.SimpleNamespace(cpu=psutil.Process(), process=me, condition=condition))
+    condition = Condition(workload="cnn", device="cuda", **choices)
+    sampler = Sampler(types.SimpleNamespace(cpu=psutil.Process(), pids=lambda: list(pids), condition=condition))
     sampler.start()
     while not sampler.trace:  # the kernel's clock of CPU time ticks a hundred times a second
         sampler.tick()
@@ -112,6 +111,28 @@ def test_a_gpu_that_is_hidden_is_not_there(driver, monkeypatch, visible):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert machine.gpus() == ()
     assert traced().accelerator_percent is None
+
+
+def test_of_a_group_all_its_gpus_are_watched(driver, monkeypatch):
+    driver.nvmlDeviceGetComputeRunningProcesses = lambda handle: [
+        types.SimpleNamespace(pid={"GPU-a": 11, "GPU-b": 12}[handle], usedGpuMemory=100 * MIB),
+        types.SimpleNamespace(pid=13, usedGpuMemory=5000 * MIB),
+    ]
+    sample = traced(pids=(11, 12), world_size=2)
+    assert (sample.accelerator_percent, sample.accelerator_power_w) == (45.0, 140.0), "the mean, and the sum"
+    assert sample.accelerator_memory_mib == 200, "of its own processes"
+    assert sample.accelerator_throttled, "one is enough"
+
+
+def test_a_gpu_that_does_not_tell_its_memory_is_there_all_the_same(driver):
+    def refuse(handle):
+        raise NVMLError("not supported")
+
+    driver.nvmlDeviceGetMemoryInfo = refuse
+    assert [gpu["memory_mib"] for gpu in machine.gpus()] == [None, None]
+    machine.describe.cache_clear()
+    assert machine.describe()["gpus"][0] == "name of GPU-a, memory not told, driver 1.2"
+    machine.describe.cache_clear()
 
 
 def test_what_the_driver_does_not_tell_is_a_gap_and_no_end(driver):
@@ -146,7 +167,7 @@ def test_without_a_driver_there_is_no_gpu(driver):
 
     driver.nvmlInit = refuse
     assert machine.gpus() == ()
-    assert machine.gpu_handle() is None
+    assert machine.gpu_handles() == []
 
 
 def test_energy_is_power_by_time(tmp_path):

@@ -59,7 +59,7 @@ def measure(parameters: Parameters, lab: Lab) -> Devices:
     """Measure, or take from disk what was measured before."""
     settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
     groups = _comparisons(parameters, parameters.devices)
-    notes = [] if parameters.devices else _missing(parameters)
+    notes = [] if parameters.devices else _missing()
     return Devices(lab.folder, [lab.compare(group, **settings) for group in groups], notes)
 
 
@@ -143,22 +143,18 @@ def _comparisons(parameters: Parameters, devices: list[str] | None) -> list[list
     return groups
 
 
-def _missing(parameters: Parameters) -> list[str]:
-    """What this machine has no GPU for, in words."""
+def _missing() -> list[str]:
+    """What cannot be used here, and why, in words."""
+    lacking = [f"{row['framework']}: {row['missing']}." for row in machine.survey() if row["missing"]]
+    told = [f"Not usable here: {' '.join(lacking)}"] if lacking else []
     if machine.devices() == ["cpu"]:
         there = (
             f"No framework here can use the GPU ({machine.gpus()[0]['name']})"
             if machine.gpus()
             else "There is no GPU here"
         )
-        return [f"{there}, so the CPU is compared with itself at other numbers of threads. {_reasons(parameters)}"]
-    return [text] if (text := _reasons(parameters)) else []
-
-
-def _reasons(parameters: Parameters) -> str:
-    names = dict.fromkeys(subject.framework for subject in parameters.subjects)
-    told = {name: machine.available(name, "cuda") for name in names}
-    return " ".join(f"{name}: {reason}." for name, reason in told.items() if reason)
+        told.insert(0, f"{there}, so the CPU is compared with itself at other numbers of threads.")
+    return [*told, *machine.troubles()]
 
 
 def _place(device: str, threads: float | None) -> str:

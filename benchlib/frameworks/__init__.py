@@ -20,8 +20,15 @@ import numpy as np
 from benchlib.errors import BenchlibError, unknown
 from benchlib.workloads import Values, Workload
 
+LOSS_SCALE = 2.0**16
+"""What the loss is scaled by in fp16 at first, as PyTorch's ``GradScaler`` has it; the first steps may overflow with
+it, and are left out then.
+"""
+
 GRADIENT_SCALE = 2.0**10
-"""For single gradients in fp16: it keeps the small ones from vanishing, and the large ones finite."""
+"""For single gradients in fp16, and for steps that are compared: it keeps small gradients from vanishing, and large
+ones finite.
+"""
 
 
 class Session(Protocol):
@@ -47,9 +54,9 @@ class Session(Protocol):
     def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
         """Build model, loss and optimizer (or the operator) from ``module``, the framework's file of the workload."""
 
-    def load(self, weights: dict[str, np.ndarray]) -> None:
+    def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
         """Set the model's whole state, by the workload's names; an unknown or missing name or shape is a
-        BenchlibError. Also forgets the optimizer's state.
+        BenchlibError. Also forgets the optimizer's state, and in fp16 scales the loss by ``loss_scale`` from here on.
         """
 
     def weights(self) -> dict[str, np.ndarray]:

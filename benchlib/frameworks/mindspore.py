@@ -22,11 +22,11 @@ from mindspore import Parameter, Tensor, communication, nn, ops
 from mindspore.common.api import _pynative_executor
 
 from benchlib.errors import BenchlibError, unknown
-from benchlib.frameworks import GRADIENT_SCALE, check_weights
+from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_weights
 from benchlib.workloads import Values, Workload
 
 PACKAGE = "mindspore"
-DEVICES = ("cpu", "npu")
+DEVICES = ("cpu", "cuda", "npu")
 PRECISIONS = ("fp32", "bf16-O1", "bf16-O2", "bf16-O3", "fp16-O1", "fp16-O2", "fp16-O3")
 LAUNCHER = (
     "-m",
@@ -40,7 +40,7 @@ LAUNCHER = (
 
 _MIB = 2**20
 _MIXED = {"bf16": ms.bfloat16, "fp16": ms.float16}
-_TARGETS = {"cpu": "CPU", "npu": "Ascend"}
+_TARGETS = {"cpu": "CPU", "cuda": "GPU", "npu": "Ascend"}
 _NAMES = {  # by type of cell: MindSpore's name to the workload's, where they differ
     nn.BatchNorm2d: {
         "gamma": "weight",
@@ -128,7 +128,7 @@ class Session:
         if self._trains:
             self._optimizer = optimizer = module.optimizer(built, values, learning_rate)
             rates = [group["lr"] for group in getattr(optimizer, "param_groups", [])]  # get_parameters() has them not
-            scaler = self._scaler = ms.amp.DynamicLossScaler(2**16, 2, 2000) if "fp16" in self._precision else None
+            scaler = self._scaler = ms.amp.DynamicLossScaler(LOSS_SCALE, 2, 2000) if "fp16" in self._precision else None
             scales = [scaler.scale_value, scaler.counter] if scaler else []
             self._optimizer_state = _initial({*optimizer.get_parameters(), *rates, *scales} - set(found.values()))
             clip = values.get("clip")
@@ -185,7 +185,7 @@ class Session:
         self._step = ms.jit(step) if self._graph else step
         self._gradients = ms.jit(gradients) if self._graph else gradients
 
-    def load(self, weights: dict[str, np.ndarray]) -> None:
+    def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
         """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
         check_weights("weights for mindspore", self._shapes, {name: array.shape for name, array in weights.items()})
         # copy_ and not set_data, which cuts a parameter off from what was compiled before, without a word. So it is
@@ -194,6 +194,8 @@ class Session:
             parameter.copy_(Tensor(weights[name]))
         for parameter, value in self._optimizer_state:
             parameter.copy_(Tensor(value))
+        if self._trains and self._scaler:
+            self._scaler.scale_value.copy_(Tensor(loss_scale, ms.float32))
         schedule = getattr(self._module, "schedule", None)
         self._schedule = schedule(self._optimizer, self._values) if schedule else None
 
@@ -225,7 +227,7 @@ class Session:
         _pynative_executor.sync()
 
     def mark(self) -> ms.runtime.Event | None:
-        """An event in the device's queue; None on the CPU. Never run on Ascend."""
+        """An event in the device's queue; None on the CPU. Never run on Ascend or a GPU."""
         if self._target == "CPU":
             return None
         event = ms.runtime.Event(enable_timing=True)

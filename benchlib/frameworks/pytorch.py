@@ -26,11 +26,11 @@ from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from benchlib.errors import BenchlibError, unknown
-from benchlib.frameworks import GRADIENT_SCALE, check_weights
+from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_weights
 from benchlib.workloads import Values, Workload
 
 PACKAGE = "torch"
-DEVICES = ("cpu", "cuda", "npu")
+DEVICES = ("cpu", "cuda", "npu", "xpu")
 PRECISIONS = ("fp32", "bf16", "fp16")
 LAUNCHER = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node={world_size}", "--max-restarts=0")
 
@@ -102,7 +102,7 @@ class Session:
             self._operator = torch.compile(operator, dynamic=False) if self._graph else operator
             self._backward = values["passes"] == "forward+backward"
 
-    def load(self, weights: dict[str, np.ndarray]) -> None:
+    def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
         """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
         check_weights("weights for pytorch", self._shapes, {name: array.shape for name, array in weights.items()})
         with torch.no_grad():
@@ -110,7 +110,8 @@ class Session:
                 tensor.copy_(torch.tensor(weights[name]))
         if self._trains:
             self._optimizer.load_state_dict(self._start)
-            self._scaler = torch.amp.GradScaler(self._device.type, enabled=self._autocast is torch.float16)
+            half = self._autocast is torch.float16
+            self._scaler = torch.amp.GradScaler(self._device.type, init_scale=loss_scale, enabled=half)
             schedule = getattr(self._module, "schedule", None)
             self._schedule = schedule(self._optimizer, self._values) if schedule else None
 

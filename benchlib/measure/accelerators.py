@@ -7,44 +7,64 @@ NVIDIA's is asked through NVML, Ascend's through npu-smi (``benchlib.measure.npu
 from __future__ import annotations
 
 import functools
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from benchlib.errors import BenchlibError
 from benchlib.measure import machine
-from benchlib.measure.npu_smi import Watched, npus
+from benchlib.measure.npu_smi import Npu, Watched, npus
 from benchlib.progress import say
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One look at the accelerator. All but ``memory_mib`` are of the whole device."""
+    """One look at the accelerators of a worker. All but ``memory_mib`` are of the whole devices."""
 
     percent: float | None = None
-    memory_mib: float | None = None  # NVIDIA: that the worker's process holds; Ascend: that is in use
+    memory_mib: float | None = None  # NVIDIA: that the worker's processes hold; Ascend: that is in use
     power_w: float | None = None
     temperature_c: float | None = None
     clock_mhz: float | None = None
     throttled: bool | None = None  # clocks held down by heat or by power
 
 
-def reader(device: str, pid: int) -> Callable[[], Reading] | None:
-    """What reads the accelerator that a worker with process number ``pid`` uses; None where nobody tells."""
+def reader(device: str, pids: Callable[[], Sequence[int]], devices: int = 1) -> Callable[[], Reading] | None:
+    """What reads the accelerator that a worker uses, or the first ``devices`` of them, which the processes of a group
+    use together: power and memory are summed, utilisation is the mean, the hottest and the slowest count.
+
+    ``pids`` gives the numbers of the worker's processes. None where nobody tells.
+    """
     if device == "cuda":
-        return _nvidia(pid)
-    if device == "npu":
-        return _ascend()
-    return None
-
-
-def _nvidia(pid: int) -> Callable[[], Reading] | None:
-    import pynvml as nvml
-
-    handle = machine.gpu_handle()
-    if handle is None:
+        each = [_nvidia(handle, pids) for handle in machine.gpu_handles()[:devices]]
+    elif device == "npu":
+        each = [_ascend(chip) for chip in npus()[:devices]]
+    else:
         return None
+    if not each:
+        return None
+    return lambda: together([read() for read in each])
+
+
+def together(readings: Sequence[Reading]) -> Reading:
+    """One reading of several devices; what one of them does not tell is not told."""
+
+    def put(name: str, combined: Callable[[list[Any]], Any]) -> Any:
+        values = [getattr(reading, name) for reading in readings]
+        return None if None in values else combined(values)
+
+    return Reading(
+        percent=put("percent", lambda values: sum(values) / len(values)),
+        memory_mib=put("memory_mib", sum),
+        power_w=put("power_w", sum),
+        temperature_c=put("temperature_c", max),
+        clock_mhz=put("clock_mhz", min),
+        throttled=put("throttled", any),
+    )
+
+
+def _nvidia(handle: Any, pids: Callable[[], Sequence[int]]) -> Callable[[], Reading]:
+    import pynvml as nvml
 
     def told(ask: Callable[[], Any]) -> Any:
         try:
@@ -53,7 +73,8 @@ def _nvidia(pid: int) -> Callable[[], Reading] | None:
             return None
 
     def memory() -> float | None:
-        held = [p.usedGpuMemory for p in nvml.nvmlDeviceGetComputeRunningProcesses(handle) if p.pid == pid]
+        ours = set(pids())
+        held = [p.usedGpuMemory for p in nvml.nvmlDeviceGetComputeRunningProcesses(handle) if p.pid in ours]
         return held[0] / 2**20 if held and held[0] is not None else None
 
     def throttled() -> bool:
@@ -77,12 +98,7 @@ def _nvidia(pid: int) -> Callable[[], Reading] | None:
     )
 
 
-def _ascend() -> Callable[[], Reading] | None:
-    visible = os.environ.get("ASCEND_RT_VISIBLE_DEVICES", "0").split(",")[0].strip()
-    chips = npus()
-    if not visible.isdigit() or int(visible) >= len(chips):
-        return None
-    chip = chips[int(visible)]
+def _ascend(chip: Npu) -> Callable[[], Reading]:
     watched = _watched(chip.npu, chip.chip)
 
     def read() -> Reading:

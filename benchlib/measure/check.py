@@ -5,19 +5,20 @@ Workers import this, so it needs numpy and the standard library only.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from benchlib.frameworks import Session
+from benchlib.frameworks import GRADIENT_SCALE, Session
 from benchlib.workloads import Workload
 
 
 def computed(
     session: Session, workload: Workload, initial: dict[str, np.ndarray], batches: list[Any], steps: int, trial: int
 ) -> dict[str, np.ndarray]:
-    """Outputs and gradients of batch ``trial``, losses, state, evaluation outputs and predictions after ``steps`` from
-    it.
+    """Outputs and gradients of batch ``trial``; losses, state, how far the trained weights have moved, evaluation outputs
+    and predictions after ``steps`` from it.
 
     Names are ``trial/quantity`` or ``trial/quantity:array``.
     """
@@ -25,12 +26,16 @@ def computed(
     session.load(initial)
     found = _numbered("outputs", session.outputs(batches[0], training=True))
     found |= {f"gradient:{name}": array for name, array in session.gradients(batches[0]).items()}
-    session.load(initial)  # a forward pass may have moved running statistics
+    session.load(initial, GRADIENT_SCALE)  # a forward pass may have moved running statistics; no step may be left out
     results = [session.step(batches[i % len(batches)]) for i in range(steps)]
     session.synchronize()
     if workload.kind != "operator":
         found["losses"] = np.array([float(session.to_numpy(loss)) for loss in results])
-    found |= {f"state:{name}": array for name, array in session.weights().items()}
+    state = session.weights()
+    if workload.kind == "training":
+        moved = [state[name] - initial[name] for name in initial if f"gradient:{name}" in found]
+        found["update size"] = np.array([math.sqrt(sum(float(np.square(one, dtype=float).sum()) for one in moved))])
+    found |= {f"state:{name}": array for name, array in state.items()}
     found |= _numbered("evaluation outputs", session.outputs(batches[0], training=False))
     if workload.predicts:
         found["predictions"] = session.predictions(batches[0])

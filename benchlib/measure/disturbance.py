@@ -95,8 +95,8 @@ def _strangers_on_gpu(workers: list[WorkerProcess]) -> int:
 
     ours = sum(worker.condition.device == "cuda" and worker.process.poll() is None for worker in workers)
 
-    handle = machine.gpu_handle()
+    handles = machine.gpu_handles()
     try:
-        return max(0, len(pynvml.nvmlDeviceGetComputeRunningProcesses(handle)) - ours) if handle is not None else 0
+        return max(0, len(pynvml.nvmlDeviceGetComputeRunningProcesses(handles[0])) - ours) if handles else 0
     except pynvml.NVMLError:
         return 0

@@ -134,7 +134,8 @@ def _of_condition(
 
 def _read(file: Path, world_size: int) -> dict[str, np.ndarray]:
     """What was computed; by a group: the outputs of all parts of the batch, the mean of their losses, and gradients and
-    state of the first process, which must be those of the whole batch.
+    state of the first process, which must be those of the whole batch. A gradient or trained weight that another
+    process has otherwise is nobody's: nan.
     """
     if world_size == 1:
         with np.load(file) as arrays:
@@ -150,6 +151,9 @@ def _read(file: Path, world_size: int) -> dict[str, np.ndarray]:
             made[name] = np.concatenate([part[name] for part in parts])
         elif quantity == "losses":
             made[name] = np.mean([part[name] for part in parts], axis=0)
+        elif quantity == "gradient" or (quantity == "state" and name.replace("/state:", "/gradient:") in made):
+            if not all(np.array_equal(part[name], made[name], equal_nan=True) for part in parts):
+                made[name] = np.full_like(made[name], np.nan)
     return made
 
 

@@ -15,7 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,9 @@ from typing import Any
 import psutil
 
 from benchlib import frameworks, workloads
-from benchlib.condition import Condition
+from benchlib.condition import DEVICES, Condition
 from benchlib.errors import BenchlibError
-from benchlib.measure.npu_smi import npus
+from benchlib.measure.npu_smi import chips, npus
 
 PACKAGE = Path(__file__).resolve().parents[1]  # of benchlib itself
 
@@ -49,25 +49,25 @@ def gpus() -> tuple[dict[str, Any], ...]:
     """
     import pynvml
 
+    def told(ask: Callable[[], Any], otherwise: Any) -> Any:
+        try:
+            return ask()
+        except pynvml.NVMLError:  # such as a GPU that shares the machine's memory and has no number of its own
+            return otherwise
+
     return tuple(
         {
-            "name": pynvml.nvmlDeviceGetName(handle),
-            "memory_mib": pynvml.nvmlDeviceGetMemoryInfo(handle).total / 2**20,
-            "driver": pynvml.nvmlSystemGetDriverVersion(),
+            "name": told(lambda one=handle: pynvml.nvmlDeviceGetName(one), "a GPU without a name"),
+            "memory_mib": told(lambda one=handle: pynvml.nvmlDeviceGetMemoryInfo(one).total / 2**20, None),
+            "driver": told(pynvml.nvmlSystemGetDriverVersion, "unknown"),
         }
-        for handle in _gpu_handles()
+        for handle in gpu_handles()
     )
 
 
-def gpu_handle() -> Any | None:
-    """NVML's handle of the GPU that workers use: the first visible one. None where there is none."""
-    handles = _gpu_handles()
-    return handles[0] if handles else None
-
-
 @functools.cache
-def _gpu_handles() -> list[Any]:
-    """Of the GPUs that CUDA_VISIBLE_DEVICES lets workers see, in its order (indices as the driver's: a worker gets
+def gpu_handles() -> list[Any]:
+    """NVML's handles of the GPUs that CUDA_VISIBLE_DEVICES lets workers see, in its order (indices as the driver's: a worker gets
     CUDA_DEVICE_ORDER=PCI_BUS_ID), up to the first that does not exist, as CUDA reads it.
     """
     import pynvml
@@ -117,7 +117,8 @@ def interpreter(framework: str) -> str | None:
 def versions(framework: str) -> dict[str, str]:
     """Versions in the framework's interpreter: Python, the framework, numpy, by package metadata."""
     python = interpreter(framework)
-    command = [python, "-c", _VERSIONS_OF, frameworks.package(framework), "numpy"]
+    beside = ("torch_npu",) if framework == "pytorch" else ()  # it computes, where it is
+    command = [python, "-c", _VERSIONS_OF, frameworks.package(framework), *beside, "numpy"]
     found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     return {**found, "glibc": platform.libc_ver()[1]}
 
@@ -145,17 +146,29 @@ def available(framework: str, device: str) -> str | None:
             visible = os.environ.get("CUDA_VISIBLE_DEVICES")
             shown = "" if visible is None else f", and CUDA_VISIBLE_DEVICES is {visible!r}"
             return f"device 'cuda': the NVIDIA driver shows no GPU (nvidia-smi tells why){shown}; use device 'cpu'"
-        if framework == "pytorch" and not _torch_cuda():
+        if framework == "pytorch" and not _torch_built_for("cuda"):
             return "device 'cuda': the installed torch is a CPU build; install one for CUDA (see pytorch.org)"
+        if framework == "mindspore" and (lacking := _mindspore_gpu_lacks()):
+            return (
+                f"device 'cuda': mindspore's plugin for GPUs lacks {lacking}: put CUDA 11 and cuDNN 8 on "
+                "LD_LIBRARY_PATH; else use 'cpu'"
+            )
+    if device == "xpu" and not _torch_built_for("xpu"):
+        return (
+            "device 'xpu': the installed torch is no build for Intel GPUs; install one (see pytorch.org), or use 'cpu'"
+        )
     if device == "npu" and framework == "pytorch" and python == sys.executable and not _has("torch_npu"):
         return "device 'npu': torch_npu is not installed; environments/ascend.txt says how; else use 'cpu'"
-    if device == "npu" and framework == "pytorch" and not _has_cann():
-        return (
-            "device 'npu': torch_npu needs CANN, and its libhccl.so is not on LD_LIBRARY_PATH: source CANN's "
-            "set_env.sh, see environments/ascend.txt; else use 'cpu'"
-        )
-    if device == "npu" and not list(Path("/dev").glob("davinci[0-9]*")):
-        return "device 'npu': no Ascend device (/dev/davinci*); with one, see environments/ascend.txt; else use 'cpu'"
+    if device == "npu":
+        needs = "torch_npu" if framework == "pytorch" else framework
+        if framework == "pytorch" and not _has_cann():
+            return _without_cann(needs)
+        if not list(Path("/dev").glob("davinci[0-9]*")):
+            return (
+                "device 'npu': no Ascend device (/dev/davinci*); with one, see environments/ascend.txt; else use 'cpu'"
+            )
+        if not _has_cann():
+            return _without_cann(needs)
     return None
 
 
@@ -164,7 +177,12 @@ def devices() -> list[str]:
     every = {
         device for name in frameworks.names() for device in frameworks.devices(name) if available(name, device) is None
     }
-    return sorted(every, key=["cpu", "cuda", "npu"].index)
+    return sorted(every, key=DEVICES.index)
+
+
+def troubles() -> list[str]:
+    """What a driver's tool said that could not be read: a sentence each. Its devices are not watched."""
+    return [trouble for trouble in (chips().trouble,) if trouble]
 
 
 def survey() -> list[dict[str, str | None]]:
@@ -222,8 +240,9 @@ def describe() -> dict[str, Any]:
         "cpu": _cpu_name(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        "gpus": [f"{gpu['name']}, {gpu['memory_mib']:.0f} MiB, driver {gpu['driver']}" for gpu in gpus()],
-        "npus": [f"Ascend {one.name.removeprefix('Ascend')}, {one.memory_total_mib or 0:.0f} MiB" for one in npus()],
+        "gpus": [f"{gpu['name']}, {_mib(gpu['memory_mib'])}, driver {gpu['driver']}" for gpu in gpus()],
+        "npus": [f"Ascend {one.name.removeprefix('Ascend')}, {_mib(one.memory_total_mib)}" for one in npus()],
+        "cann": _cann(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "virtual": "hypervisor" in _cpuinfo(),
         "governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -240,7 +259,7 @@ def identity(device: str) -> dict[str, Any]:
         "memory_gib",
         "governor",
         "huge_pages",
-        *{"cuda": ("gpus",), "npu": ("npus",)}.get(device, ()),
+        *{"cuda": ("gpus",), "npu": ("npus", "cann")}.get(device, ()),
     )
     return {name: told[name] for name in names}
 
@@ -322,21 +341,65 @@ def _has(package: str) -> bool:
     return importlib.util.find_spec(package) is not None
 
 
+def _without_cann(needs: str) -> str:
+    return (
+        f"device 'npu': {needs} needs CANN, and its libhccl.so is not on LD_LIBRARY_PATH: source CANN's set_env.sh, see "
+        "environments/ascend.txt; else use 'cpu'"
+    )
+
+
+@functools.cache
+def _mindspore_gpu_lacks() -> str:
+    """The libraries that MindSpore's plugin for GPUs, a part of its wheel for Linux, does not find here; or the plugin.
+    Empty where nothing is missing. Never run with a GPU.
+    """
+    if interpreter("mindspore") != sys.executable:
+        return ""  # another environment's: its worker will tell
+    folder = Path(importlib.util.find_spec("mindspore").origin).parent / "lib" / "plugin"
+    plugins = sorted(folder.glob("libmindspore_gpu.so*"))
+    if not plugins:
+        return "itself: this build of mindspore comes without it"
+    told = [
+        subprocess.run(["ldd", str(plugin)], capture_output=True, text=True, check=False).stdout for plugin in plugins
+    ]
+    lacking = [sorted(re.findall(r"(\S+) => not found", text)) for text in told]
+    return "" if [] in lacking else ", ".join(min(lacking, key=len))
+
+
 def _has_cann() -> bool:
     """Can the dynamic linker find Ascend's libraries?"""
     folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
     return any(Path(folder, "libhccl.so").exists() for folder in folders if folder) or find_library("hccl") is not None
 
 
-def _torch_cuda() -> bool:
-    """Was the installed torch built for CUDA? Read from its version file, since importing torch in the parent is not
-    allowed.
+def _torch_built_for(device: str) -> bool:
+    """Was the installed torch built for ``cuda`` or ``xpu``? Read from its version file, since importing torch in the
+    parent is not allowed.
     """
     python = interpreter("pytorch")
     if python != sys.executable:
         return True  # another environment's torch: its worker will tell
     origin = Path(importlib.util.find_spec("torch").origin).parent / "version.py"
-    return re.search(r"^cuda(: [^=]*)? = '[\d.]+'", origin.read_text(encoding="utf-8"), re.MULTILINE) is not None
+    text = origin.read_text(encoding="utf-8")
+    return re.search(rf"^{device}(: [^=]*)? = '[\d.]+'", text, re.MULTILINE) is not None
+
+
+def _cann() -> str:
+    """The version of CANN that set_env.sh has set up; empty where there is none. Never run on Ascend."""
+    told = _first_lines(os.environ.get("ASCEND_TOOLKIT_HOME", ""), "version.cfg")
+    found = re.search(r"\[([\d.\w]+)(?::|\])", told)
+    return found.group(1) if found else ""
+
+
+def _first_lines(folder: str, name: str) -> str:
+    try:
+        return Path(folder, name).read_text(encoding="utf-8")[:4000] if folder else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _mib(size: float | None) -> str:
+    return "memory not told" if size is None else f"{size:.0f} MiB"
 
 
 def _cpuinfo() -> str:

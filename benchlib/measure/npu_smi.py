@@ -49,16 +49,36 @@ class Usage:
     temperature_c: float | None = None
 
 
+@dataclass(frozen=True)
+class Chips:
+    """The chips that workers may use, in their order; ``trouble`` says why none could be found, where npu-smi is."""
+
+    found: tuple[Npu, ...] = ()
+    trouble: str = ""
+
+
 @functools.cache
-def npus() -> tuple[Npu, ...]:
-    """The chips of this machine; none where there is no npu-smi, or it fails."""
+def chips() -> Chips:
+    """The chips of this machine that ASCEND_RT_VISIBLE_DEVICES lets workers see, as the runtime numbers them."""
     if shutil.which("npu-smi") is None:
-        return ()
+        return Chips()
     try:
         ran = subprocess.run(["npu-smi", "info"], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return ()
-    return tuple(parse_table(ran.stdout))
+        every = parse_table(ran.stdout)
+    except (OSError, subprocess.SubprocessError) as error:
+        return Chips(trouble=f"npu-smi info failed: {error}")
+    except BenchlibError as error:
+        return Chips(trouble=str(error))
+    visible = os.environ.get("ASCEND_RT_VISIBLE_DEVICES")
+    if visible is None:
+        return Chips(tuple(every))
+    numbers = [name.strip() for name in visible.split(",")]
+    return Chips(tuple(every[int(name)] for name in numbers if name.isdigit() and int(name) < len(every)))
+
+
+def npus() -> tuple[Npu, ...]:
+    """The chips that workers may use; none where there is no npu-smi, or it fails (:func:`chips` says how)."""
+    return chips().found
 
 
 def parse_table(text: str) -> list[Npu]:
@@ -67,8 +87,10 @@ def parse_table(text: str) -> list[Npu]:
     found, first = [], None
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if not line.lstrip().startswith("|") or len(cells) < 3:
+        if not line.lstrip().startswith("|") or len(cells) < 3 or not any(cells):
             continue
+        if not cells[0]:
+            raise _unreadable("npu-smi info", line)
         if cells[0].split()[0] in {"NPU", "Chip"}:
             if cells[1].lower().startswith("process"):
                 break  # another table, of processes

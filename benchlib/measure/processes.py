@@ -107,6 +107,10 @@ class WorkerProcess:
         """Wait for the answer to what was begun."""
         return self._answer(do)
 
+    def pids(self) -> list[int]:
+        """The numbers of the processes that compute."""
+        return self.channel.pids if self._group else [self.process.pid]
+
     def children_mib(self) -> float:
         """Resident memory of the processes that the worker has started and that still run."""
         total = 0.0
@@ -233,11 +237,15 @@ class WorkerProcess:
 
 @contextlib.contextmanager
 def faults(worker: WorkerProcess | None) -> Iterator[None]:
-    """What a worker answered in good JSON may still lack a key, or be of the wrong kind, and a file that it wrote may
-    not be one: that is its failure, too.
+    """What a worker answered in good JSON may still lack a key, or be of the wrong kind, a file that it wrote may not be
+    one, and a process of a group may be gone: that is its failure, too.
     """
     try:
         yield
+    except psutil.Error as error:  # of a group's process, which its launcher has already reaped
+        if worker is None:
+            raise WorkerFailed(f"worker could not be started: {error}") from error
+        raise worker.failed(f"died: {error}") from error
     except (
         LookupError,
         TypeError,

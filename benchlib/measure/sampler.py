@@ -24,7 +24,7 @@ class Sampler:
     def __init__(self, worker: WorkerProcess) -> None:
         self.trace: list[Sample] = []
         self._worker = worker.cpu
-        self._accelerator = accelerators.reader(worker.condition.device, worker.process.pid)
+        self._accelerator = accelerators.reader(worker.condition.device, worker.pids, worker.condition.world_size)
         self._last: tuple[float, float, Any] | None = None
 
     def start(self) -> None:

@@ -62,7 +62,7 @@ class Session:
     def build(self, workload, module, values, learning_rate):
         self.values, self.rate = values, learning_rate
 
-    def load(self, weights):
+    def load(self, weights, loss_scale=1.0):
         self.state = {name: array.copy() for name, array in weights.items()}
 
     def weights(self):
