@@ -197,7 +197,12 @@ def test_what_makes_another_model_is_caught(lab, altered, workload, file, old, n
             "value, gradients = scaler.unscale(value), scaler.unscale(gradients)",
             "value = scaler.unscale(value)",
         ),
-        ("pytorch", "fp16", "self._scaler.scale(loss).backward()", "self._scaler.scale(2 * loss).backward()"),
+        (
+            "pytorch",
+            "fp16",
+            "self._scaler.scale(loss).backward()",
+            "self._scaler.scale(loss * (2 if self._autocast else 1)).backward()",  # the reference is right
+        ),
     ],
 )
 def test_gradients_that_are_not_unscaled_as_they_were_scaled_are_caught(lab, altered, framework, precision, old, new):
@@ -223,8 +228,8 @@ MIXED = [
 def test_models_whose_types_have_to_fit_each_other_run_in_mixed_precision(
     lab, workload, data, values, framework, mode, precisions
 ):
-    """Sums into a zero of another type, a model that its loss asks for a part, a score below the least that fp16 holds, a
-    table of words used as a layer.
+    """Sums into a zero of another type, a model that its loss asks for a part, a score below the least that fp16 holds,
+    a table of words used as a layer.
     """
     told = {"workload": workload, "data": data, "hyperparameters": values, "framework": framework, "mode": mode}
     conditions = [Condition(**told, lane="tuned", precision=precision) for precision in precisions]

@@ -76,10 +76,11 @@ def driver(monkeypatch):
     machine.gpus.cache_clear()
 
 
-def traced(pids=(os.getpid(),), **choices):
-    """A sample of a worker that is this process."""
+def traced(pids=None, **choices):
+    """A sample of a worker that is this process, unless it is told of others."""
+    pids = pids or [os.getpid()]
     condition = Condition(workload="cnn", device="cuda", **choices)
-    sampler = Sampler(types.SimpleNamespace(cpu=psutil.Process(), pids=lambda: list(pids), condition=condition))
+    sampler = Sampler(types.SimpleNamespace(cpu=psutil.Process(), pids=lambda: pids, condition=condition))
     sampler.start()
     while not sampler.trace:  # the kernel's clock of CPU time ticks a hundred times a second
         sampler.tick()

@@ -6,6 +6,7 @@ should, and nothing about Ascend, on which it has never been run.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,8 +43,8 @@ def lab(tmp_path, monkeypatch, built):
 
 
 def test_training_on_it_is_training_on_the_cpu(lab):
-    mixed = ON_NPU.but(precision="bf16")
-    comparison = lab.compare([ON_CPU, ON_NPU, mixed], repetitions=1, rounds=2, block_s=0.02)
+    mixed, half = ON_NPU.but(precision="bf16"), ON_NPU.but(precision="fp16")
+    comparison = lab.compare([ON_CPU, ON_NPU, mixed, half], repetitions=1, rounds=2, block_s=0.02)
     assert not len(comparison.failures()), comparison.failures()["failure"].tolist()
     certificate = comparison.certificates[ON_NPU.key]
     assert certificate.verdict == SAME, certificate.checks
@@ -59,14 +60,29 @@ def test_training_on_it_is_training_on_the_cpu(lab):
     for block in here.blocks:
         assert 0.5 * block.wall_s < block.device_s <= block.wall_s, "by events"
     assert all(block.device_s is None for block in there.blocks)
-    assert measured[mixed].settings["autocast"] == "bfloat16"
-    assert comparison.certificates[mixed.key].verdict == SAME
-    assert comparison.certificates[mixed.key].checks[0].worst > 1e-5, "it was computed in fp32"
+    for one, name in ((mixed, "bfloat16"), (half, "float16")):
+        assert measured[one].settings["autocast"] == name
+        assert comparison.certificates[one.key].verdict == SAME, comparison.certificates[one.key]
+        assert comparison.certificates[one.key].checks[0].worst > 1e-5, "it was computed in fp32"
+    assert measured[half].settings["loss_scale"] > 1, "the loss is scaled, and the scale is kept"
 
 
 def test_the_timer_sees_its_work(lab):
     (check,) = lab.check_timers([ON_NPU])
     assert check.ok, check
+
+
+def test_a_timer_that_does_not_wait_for_it_is_caught(lab, tmp_path, monkeypatch):
+    copy = tmp_path / "copy" / "benchlib"
+    shutil.copytree(machine.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    file = copy / "frameworks" / "pytorch.py"
+    text = file.read_text(encoding="utf-8")
+    assert "torch.accelerator.synchronize()" in text
+    file.write_text(text.replace("torch.accelerator.synchronize()", "pass"), encoding="utf-8")
+    monkeypatch.setattr(machine, "PACKAGE", copy)
+    (check,) = lab.check_timers([ON_NPU])
+    assert not check.failure
+    assert not check.ok, "the device works for twice as long as the host"
 
 
 def test_two_of_it_train_as_one(lab):

@@ -17,8 +17,8 @@ from benchlib.workloads import Workload
 def computed(
     session: Session, workload: Workload, initial: dict[str, np.ndarray], batches: list[Any], steps: int, trial: int
 ) -> dict[str, np.ndarray]:
-    """Outputs and gradients of batch ``trial``; losses, state, how far the trained weights have moved, evaluation outputs
-    and predictions after ``steps`` from it.
+    """Outputs and gradients of batch ``trial``; losses, state, how far the trained weights have moved, evaluation
+    outputs and predictions after ``steps`` from it.
 
     Names are ``trial/quantity`` or ``trial/quantity:array``.
     """

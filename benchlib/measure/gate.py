@@ -151,10 +151,14 @@ def _read(file: Path, world_size: int) -> dict[str, np.ndarray]:
             made[name] = np.concatenate([part[name] for part in parts])
         elif quantity == "losses":
             made[name] = np.mean([part[name] for part in parts], axis=0)
-        elif quantity == "gradient" or (quantity == "state" and name.replace("/state:", "/gradient:") in made):
-            if not all(np.array_equal(part[name], made[name], equal_nan=True) for part in parts):
-                made[name] = np.full_like(made[name], np.nan)
+        elif name.replace("/state:", "/gradient:") in made and not _alike(part[name] for part in parts):
+            made[name] = np.full_like(made[name], np.nan)
     return made
+
+
+def _alike(arrays: Iterable[np.ndarray]) -> bool:
+    first, *others = arrays
+    return all(np.array_equal(first, other, equal_nan=True) for other in others)
 
 
 def _agree(condition: Condition, found: dict[str, np.ndarray], expected: dict[str, np.ndarray] | str | None) -> bool:

@@ -67,8 +67,8 @@ def gpus() -> tuple[dict[str, Any], ...]:
 
 @functools.cache
 def gpu_handles() -> list[Any]:
-    """NVML's handles of the GPUs that CUDA_VISIBLE_DEVICES lets workers see, in its order (indices as the driver's: a worker gets
-    CUDA_DEVICE_ORDER=PCI_BUS_ID), up to the first that does not exist, as CUDA reads it.
+    """NVML's handles of the GPUs that CUDA_VISIBLE_DEVICES lets workers see, in its order (indices as the driver's: a
+    worker gets CUDA_DEVICE_ORDER=PCI_BUS_ID), up to the first that does not exist, as CUDA reads it.
     """
     import pynvml
 
@@ -343,8 +343,8 @@ def _has(package: str) -> bool:
 
 def _without_cann(needs: str) -> str:
     return (
-        f"device 'npu': {needs} needs CANN, and its libhccl.so is not on LD_LIBRARY_PATH: source CANN's set_env.sh, see "
-        "environments/ascend.txt; else use 'cpu'"
+        f"device 'npu': {needs} needs CANN, and its libhccl.so is not on LD_LIBRARY_PATH: source CANN's set_env.sh, "
+        "see environments/ascend.txt; else use 'cpu'"
     )
 
 

@@ -237,8 +237,8 @@ class WorkerProcess:
 
 @contextlib.contextmanager
 def faults(worker: WorkerProcess | None) -> Iterator[None]:
-    """What a worker answered in good JSON may still lack a key, or be of the wrong kind, a file that it wrote may not be
-    one, and a process of a group may be gone: that is its failure, too.
+    """What a worker answered in good JSON may still lack a key, or be of the wrong kind, a file that it wrote may not
+    be one, and a process of a group may be gone: that is its failure, too.
     """
     try:
         yield

@@ -19,8 +19,10 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <thread>
 
 namespace {
 
@@ -32,6 +34,22 @@ constexpr c10::DeviceIndex kDevices = 2;
 constexpr size_t kAll = 0;  // StatType::AGGREGATE
 
 thread_local c10::DeviceIndex current = 0;
+
+// The queue: an operator has its result at once, but the device says that it is at work for twice as long as the host.
+// So whoever does not wait reads too little off the clock.
+Clock::time_point busy_until;
+
+thread_local int depth = 0;  // operators within operators, whose inputs are copied without waiting
+
+struct Queued {
+  Clock::time_point begun = Clock::now();
+  Queued() { ++depth; }
+  ~Queued() {
+    if (--depth == 0) busy_until = std::max(busy_until, begun) + 2 * (Clock::now() - begun);
+  }
+};
+
+void wait() { std::this_thread::sleep_until(busy_until); }
 
 struct Block {
   void* data;
@@ -85,19 +103,19 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceIndex deviceCount() const noexcept override { return kDevices; }
   void record(void** event, const c10::Stream&, const c10::DeviceIndex, const c10::EventFlag) const override {
     if (*event == nullptr) *event = new Clock::time_point;
-    *static_cast<Clock::time_point*>(*event) = Clock::now();
+    *static_cast<Clock::time_point*>(*event) = std::max(busy_until, Clock::now());
   }
   void block(void*, const c10::Stream&) const override {}
   bool queryEvent(void*) const override { return true; }
-  void synchronizeEvent(void*) const override {}
+  void synchronizeEvent(void* event) const override { std::this_thread::sleep_until(*static_cast<Clock::time_point*>(event)); }
   void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override { delete static_cast<Clock::time_point*>(event); }
   double elapsedTime(void* from, void* to, const c10::DeviceIndex) const override {
     auto passed = *static_cast<Clock::time_point*>(to) - *static_cast<Clock::time_point*>(from);
     return std::chrono::duration<double, std::milli>(passed).count();
   }
   bool queryStream(const c10::Stream&) const override { return true; }
-  void synchronizeStream(const c10::Stream&) const override {}
-  void synchronizeDevice(const c10::DeviceIndex) const override {}
+  void synchronizeStream(const c10::Stream&) const override { wait(); }
+  void synchronizeDevice(const c10::DeviceIndex) const override { wait(); }
   void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}
 };
 
@@ -151,6 +169,7 @@ at::Tensor empty_strided(
 }
 
 at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool) {
+  if (to.is_cpu() && depth == 0) wait();
   on_cpu(to).copy_(on_cpu(from));
   return to;
 }
@@ -184,6 +203,7 @@ at::Tensor convolution(
     bool transposed,
     at::IntArrayRef output_padding,
     int64_t groups) {
+  Queued queued;
   std::optional<at::Tensor> bias_on_cpu;
   if (bias.has_value() && bias->defined()) bias_on_cpu = on_cpu(*bias);
   return to_npu(at::convolution(
@@ -201,6 +221,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
     at::IntArrayRef output_padding,
     int64_t groups,
     std::array<bool, 3> wanted) {
+  Queued queued;
   auto found = at::convolution_backward(
       on_cpu(gradient), on_cpu(input), on_cpu(weight), at::IntArrayRef{weight.size(0)}, stride, padding, dilation,
       transposed, output_padding, groups, wanted);
@@ -208,7 +229,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
   return {moved(std::get<0>(found)), moved(std::get<1>(found)), moved(std::get<2>(found))};
 }
 
-void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) { at::native::cpu_fallback(op, stack); }
+void fall_back(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  Queued queued;
+  at::native::cpu_fallback(op, stack);
+}
 
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&fall_back>()); }
 
