@@ -59,20 +59,13 @@ def test_equal_operators_pass(lab):
     )
 
 
-@pytest.mark.slow
-def test_every_workload_is_the_same_model_in_both_frameworks(lab):
+def test_the_quick_notebook_is_the_gate_of_every_workload():
+    """Its certificates are made by ``make report``, and .ci/run asks that all say "same"."""
     parameters = experiments.load("equivalence", ROOT / "parameters" / "quick" / "equivalence.yaml")
     comparable = {name for name in workloads.names() if len(workloads.load(name).frameworks()) > 1}
     assert {model.workload for model in parameters.models} == comparable
-    conditions = experiments.conditions("equivalence", parameters)
-    certificates = lab.certify(conditions)
-    found = {str(condition): certificates[condition.key] for condition in conditions}
-    assert {name: one.verdict for name, one in found.items()} == dict.fromkeys(found, "same"), [
-        (name, one.reason, check)
-        for name, one in found.items()
-        for check in [*one.checks, None]
-        if not (check and check.ok)
-    ]
+    checked = {(one.workload, one.framework) for one in experiments.conditions("equivalence", parameters)}
+    assert {(name, "mindspore") for name in comparable} <= checked
 
 
 class Answering:
