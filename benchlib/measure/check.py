@@ -25,7 +25,9 @@ def computed(
     batches = [*batches[trial:], *batches[:trial]]
     session.load(initial)
     found = _numbered("outputs", session.outputs(batches[0], training=True))
-    found |= {f"gradient:{name}": array for name, array in session.gradients(batches[0]).items()}
+    gradients = session.gradients(batches[0])
+    found |= {f"gradient:{name}": array for name, array in gradients.items()}
+    found |= {f"gradient size:{name}": _size([array]) for name, array in gradients.items()}
     session.load(initial, GRADIENT_SCALE)  # a forward pass may have moved running statistics; no step may be left out
     results = [session.step(batches[i % len(batches)]) for i in range(steps)]
     session.synchronize()
@@ -33,13 +35,17 @@ def computed(
         found["losses"] = np.array([float(session.to_numpy(loss)) for loss in results])
     state = session.weights()
     if workload.kind == "training":
-        moved = [state[name] - initial[name] for name in initial if f"gradient:{name}" in found]
-        found["update size"] = np.array([math.sqrt(sum(float(np.square(one, dtype=float).sum()) for one in moved))])
+        found["update size"] = _size([state[name] - initial[name] for name in gradients])
     found |= {f"state:{name}": array for name, array in state.items()}
     found |= _numbered("evaluation outputs", session.outputs(batches[0], training=False))
     if workload.predicts:
         found["predictions"] = session.predictions(batches[0])
     return {f"{trial}/{name}": array for name, array in found.items()}
+
+
+def _size(arrays: list[np.ndarray]) -> np.ndarray:
+    """The Euclidean norm of all together."""
+    return np.array([math.sqrt(sum(float(np.square(array, dtype=float).sum()) for array in arrays))])
 
 
 def _numbered(quantity: str, arrays: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:
