@@ -177,33 +177,162 @@ def test_wrong_parameters_are_refused(module, key, value, said):
 
 
 def in_groups(condition):
-    """Two processes are 1.6 times as fast as one, of which a fifth is communication."""
+    """Two processes are 1.6 times as fast as one, of which a fifth is communication; MindSpore takes twice as long."""
     seconds = 0.01 * condition.batch_size / 64 / (condition.threads or 1) ** 0.5
+    seconds *= 2 if condition.framework == "mindspore" else 1
     if condition.world_size == 1:
         return seconds
-    return seconds / 1.6 * (1.0 if condition.communication else 0.8)
+    return seconds / (0.8 * condition.world_size) * (1.0 if condition.communication else 0.8)
+
+
+PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
+MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
+
+
+def scaled(tmp_path, monkeypatch, places=2, lab=None, **changes):
+    """The result of quick's parameters with some changes, on so many cores."""
+    monkeypatch.setattr(scaling, "_places", lambda device: places)
+    lab = lab or SyntheticLab(tmp_path, step=in_groups, spread=0.002)
+    return scaling.measure(scaling.Parameters(**quick("scaling", **{"subjects": [PYTORCH], **changes})), lab)
 
 
 def test_scaling_gives_efficiency_and_the_share_of_communication(tmp_path, monkeypatch):
-    monkeypatch.setattr(scaling, "_places", lambda device: 2)
-    lab = SyntheticLab(tmp_path, step=in_groups, spread=0.002)
-    result = scaling.measure(scaling.Parameters(**quick("scaling", world_sizes=[2, 4])), lab)
+    result = scaled(tmp_path, monkeypatch, world_sizes=[2, 4])
     rows = result.tables()["scaling"][1].set_index("scaling")
-    assert set(rows.index) == {scaling.STRONG, scaling.WEAK, scaling.ONE}
+    assert list(rows.index) == [scaling.ONE, "one process with 2 threads", scaling.STRONG, scaling.WEAK]
     strong = rows.loc[scaling.STRONG]
     assert (strong["world_size"], strong["threads"], strong["batch_size"]) == (2, 1, 64)
     assert strong["ratio"] == pytest.approx(1.6, rel=0.02)
+    assert strong["samples_per_second"] == pytest.approx(1.6 * 6400, rel=0.02)
+    assert strong["samples_per_second_low"] < 1.6 * 6400 < strong["samples_per_second_high"]
     assert strong["efficiency_percent"] == pytest.approx(80, rel=0.02)
     assert strong["communication_percent"] == pytest.approx(20, abs=1)
     assert strong["communication_percent_low"] < 20 < strong["communication_percent_high"]
+    assert strong["same_threads_ratio"] == pytest.approx(1.6 / 2**0.5, rel=0.02)
+    assert strong["control_low"] < 1 < strong["control_high"]
     assert rows.loc[scaling.WEAK, "batch_size"] == 128
     assert math.isnan(rows.loc[scaling.WEAK, "communication_percent"])
-    assert rows.loc[scaling.ONE, "threads"] == 2
+    one = rows.loc[scaling.ONE]
+    assert (one["verdict"], one["threads"], one["processes"]) == (scaling.BASELINE, 1, 5)
+    assert one["samples_per_second"] == pytest.approx(6400, rel=0.02)
+    assert math.isnan(one["ratio"])
+    assert rows.loc["one process with 2 threads", "threads"] == 2
+    assert "subjects" not in result.tables(), "there is but one"
     told = " ".join([*result.findings(), *result.notes])
     assert "communication takes 20" in told
+    assert "relative to one process with 2 threads: 1.1" in told
     assert "Not measured: 4 processes, because there are 2 cores here." in told
     assert set(result.figures) == {"scaling"}
     assert result.summary()["failures"] == 0
+
+
+def test_each_framework_has_its_own_baseline_and_both_are_compared(tmp_path, monkeypatch):
+    lab = SyntheticLab(tmp_path, step=in_groups, spread=0.002)
+    result = scaled(tmp_path, monkeypatch, lab=lab, subjects=[PYTORCH, MINDSPORE])
+    assert len(lab.asked) == 1, "together, so that the ratio between frameworks is paired"
+    rows = result.tables()["scaling"][1].set_index(["subject", "scaling"])
+    for subject, one in (("pytorch eager tuned", 6400), ("mindspore graph tuned", 3200)):
+        assert rows.loc[(subject, scaling.ONE), "samples_per_second"] == pytest.approx(one, rel=0.02)
+        assert rows.loc[(subject, scaling.STRONG), "ratio"] == pytest.approx(1.6, rel=0.02)
+    frameworks = result.tables()["subjects"][1].set_index("scaling")
+    assert list(frameworks.index) == [scaling.ONE, "one process with 2 threads", scaling.STRONG, scaling.WEAK]
+    assert set(frameworks["subject"]) == {"mindspore graph tuned"}
+    assert set(frameworks["baseline"]) == {"pytorch eager tuned"}
+    assert frameworks["ratio"].to_numpy() == pytest.approx(0.5, rel=0.02)
+    assert (frameworks["ratio_low"] < frameworks["ratio_high"]).all()
+    assert set(frameworks["verdict"]) == {"slower"}
+    told = " ".join(result.findings())
+    assert "strong, 2 processes, mindspore graph tuned relative to pytorch eager tuned: 0." in told
+    assert "(A/A" not in told.partition("mindspore graph tuned, strong, 2 processes: ")[2].partition(";")[0], (
+        "the control is of PyTorch"
+    )
+    result.summary()
+    macros = (tmp_path / "tables" / "scaling_macros.tex").read_text(encoding="utf-8").splitlines()
+    of_ratios = [line for line in macros if "benchlibScalingSubjects" in line or "benchlibScalingScaling" in line]
+    assert of_ratios
+    assert all(line.startswith("\\newcommand") for line in of_ratios), "every number has a name of its own"
+
+
+def test_the_threads_of_each_group_are_those_of_a_process_of_its_own(tmp_path, monkeypatch):
+    result = scaled(tmp_path, monkeypatch, places=8, world_sizes=[2, 4, 8])
+    rows = result.tables()["scaling"][1]
+    groups = rows[rows["world_size"] > 1].set_index(["scaling", "world_size"])
+    assert len(groups) == 6
+    for (_, count), row in groups.iterrows():
+        assert row["same_threads_ratio"] == pytest.approx(0.8 * count / count**0.5, rel=0.02)
+        assert row["same_threads_ratio_low"] < row["same_threads_ratio_high"]
+    assert "one process with 8 threads: throughput ratio 2.8" in " ".join(result.findings())
+
+
+def test_findings_say_how_many_threads_the_baseline_has(tmp_path, monkeypatch):
+    told = " ".join(scaled(tmp_path, monkeypatch, places=8, world_sizes=[2, 4]).findings())
+    assert "pytorch eager tuned, one process: 9,0" in told
+    assert "relative to one process with 2 threads; efficiency 79.8" in told
+    assert "one process with 4 threads: throughput ratio" in told
+    assert "1 thread;" not in told
+
+
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [("fails", "no ratio: not measured (see what failed)"), ("differs", "no ratio: the models differ")],
+)
+def test_a_group_without_a_ratio_says_why(trouble, said, tmp_path, monkeypatch):
+    lab = SyntheticLab(tmp_path, step=in_groups, **{trouble: lambda one: one.world_size == 2})
+    result = scaled(tmp_path, monkeypatch, lab=lab, subjects=[PYTORCH, MINDSPORE])
+    told = [one for one in result.findings() if "2 processes" in one]
+    assert len(told) == 6, "strong and weak, of each subject and between them"
+    assert all(said in one for one in told)
+    assert not any("efficiency" in one or "communication" in one for one in told)
+    groups = result.tables()["scaling"][1].query("world_size == 2")
+    for name in ("ratio", "efficiency_percent", "communication_percent", "same_threads_ratio"):
+        assert groups[name].isna().all()
+    assert set(result.figures) == {"scaling"}
+
+
+def test_a_framework_whose_models_differ_leaves_the_other_its_ratios(tmp_path, monkeypatch):
+    lab = SyntheticLab(tmp_path, step=in_groups, differs=lambda one: one.framework == "pytorch")
+    rows = scaled(tmp_path, monkeypatch, lab=lab, subjects=[PYTORCH, MINDSPORE]).tables()["scaling"][1]
+    known = rows.dropna(subset="efficiency_percent")
+    assert set(known["subject"]) == {"mindspore graph tuned"}
+
+
+def test_what_communication_takes_is_not_known_where_the_processes_without_it_failed(tmp_path, monkeypatch):
+    lab = SyntheticLab(tmp_path, step=in_groups, fails=lambda one: not one.communication)
+    told = " ".join(scaled(tmp_path, monkeypatch, lab=lab).findings())
+    assert "what communication takes is not known: the same processes without it failed, or slow down." in told
+
+
+def on_gpus(monkeypatch, count):
+    monkeypatch.setattr(machine, "gpus", lambda: ({"name": "a GPU"},) * count)
+    monkeypatch.setattr(machine, "_torch_cuda", lambda: True)
+
+
+def test_a_framework_that_cannot_use_the_device_is_a_row_that_says_why(tmp_path, monkeypatch):
+    on_gpus(monkeypatch, 2)
+    full = yaml.safe_load((ROOT / "parameters" / "full" / "scaling.yaml").read_text(encoding="utf-8"))
+    asked = quick("scaling", device="cuda", subjects=full["subjects"])
+    lab = SyntheticLab(tmp_path, step=in_groups)
+    result = scaling.measure(scaling.Parameters(**asked), lab)
+    assert {one.framework for one in lab.asked[0][1]} == {"pytorch"}
+    rows = result.tables()["scaling"][1]
+    missing = rows[rows["subject"] == "mindspore graph tuned"]
+    assert set(missing["verdict"]) == {"not possible here"}
+    assert all("mindspore has no path to it" in why for why in missing["why"])
+    assert rows.loc[rows["subject"] == "pytorch eager tuned", "why"].isna().all()
+    assert "same_threads_ratio" not in rows, "that is of the CPU"
+    told = result.findings()
+    assert any(
+        one.startswith("mindspore graph tuned is not possible here: device 'cuda': mindspore has") for one in told
+    )
+    assert any("pytorch eager tuned, strong, 2 processes: throughput ratio" in one for one in told)
+    assert result.summary()["failures"] == 0
+
+
+def test_a_device_that_no_subject_can_use_is_refused(monkeypatch):
+    on_gpus(monkeypatch, 0)
+    made = scaling.conditions(scaling.Parameters(**quick("scaling", device="cuda")))
+    with pytest.raises(BenchlibError, match="shows no GPU"):
+        machine.require(made)
 
 
 def test_on_one_core_there_is_nothing_to_scale_and_that_is_said(tmp_path, monkeypatch):
@@ -215,8 +344,8 @@ def test_on_one_core_there_is_nothing_to_scale_and_that_is_said(tmp_path, monkey
 
 
 def test_on_a_gpu_each_process_has_one(monkeypatch):
-    monkeypatch.setattr(machine, "gpus", lambda: ({"name": "a GPU"},) * 4)
-    parameters = scaling.Parameters(**quick("scaling", device="cuda", world_sizes=[2, 4, 8]))
+    on_gpus(monkeypatch, 4)
+    parameters = scaling.Parameters(**quick("scaling", device="cuda", subjects=[PYTORCH], world_sizes=[2, 4, 8]))
     made = scaling.conditions(parameters)
     assert {one.world_size for one in made} == {1, 2, 4}
     assert {one.threads for one in made} == {None}

@@ -19,6 +19,7 @@ from benchlib.condition import Condition, DeviceName, PrecisionName, WorkloadNam
 from benchlib.equivalence import NOT_CHECKED
 from benchlib.experiments import parameters as p
 from benchlib.experiments.result import (
+    IMPOSSIBLE,
     NO_RATIO,
     PROCESSES,
     Result,
@@ -38,7 +39,6 @@ from benchlib.measure.statistics import Interval
 from benchlib.measure.training import TrainingRuns
 from benchlib.validation import Strict
 
-IMPOSSIBLE = "not possible here"
 LONGEST_REASON = 200  # characters
 
 
