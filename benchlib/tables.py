@@ -106,6 +106,7 @@ MEASURED = {
     "communication_percent": "communication (% of a step)",
     "loss": "loss",
     "loss_ratio": "relative to fp32",
+    "diverged": "diverged",
     "half_width_median": "half width, median (%)",
     "half_width_largest": "half width, largest (%)",
 }
