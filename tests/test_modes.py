@@ -455,7 +455,7 @@ def test_the_threads_of_each_group_are_those_of_a_process_of_its_own(tmp_path, m
 
 def test_findings_say_how_many_threads_the_baseline_has(tmp_path, monkeypatch):
     told = " ".join(scaled(tmp_path, monkeypatch, places=8, world_sizes=[2, 4]).findings())
-    assert "pytorch eager tuned, one process: 9,0" in told
+    assert "pytorch eager tuned, one process with 2 threads: 9,0" in told
     assert "relative to one process with 2 threads; efficiency 79.8" in told
     assert "one process with 4 threads: throughput ratio" in told
     assert "1 thread;" not in told
@@ -491,6 +491,16 @@ def test_what_communication_takes_is_not_known_where_the_processes_without_it_fa
     assert "what communication takes is not known: the same processes without it failed, or slow down." in told
 
 
+def test_a_baseline_that_failed_is_told(tmp_path, monkeypatch):
+    lab = SyntheticLab(tmp_path, step=in_groups, fails=lambda one: one.framework == "pytorch" and one.threads == 1)
+    result = scaled(tmp_path, monkeypatch, lab=lab, subjects=[PYTORCH, MINDSPORE])
+    told = " ".join(result.findings())
+    assert "pytorch eager tuned, one process with 1 thread: no throughput: it failed" in told
+    assert "pytorch eager tuned, one process with 2 threads: no ratio: not measured" in told
+    assert "mindspore graph tuned, strong, 2 processes: throughput ratio 1.6" in told
+    assert set(result.figures) == {"scaling"}
+
+
 def on_gpus(monkeypatch, count):
     monkeypatch.setattr(machine, "gpus", lambda: ({"name": "a GPU"},) * count)
     monkeypatch.setattr(machine, "_torch_cuda", lambda: True)
@@ -515,6 +525,15 @@ def test_a_framework_that_cannot_use_the_device_is_a_row_that_says_why(tmp_path,
     )
     assert any("pytorch eager tuned, strong, 2 processes: throughput ratio" in one for one in told)
     assert result.summary()["failures"] == 0
+
+
+def test_on_one_gpu_what_cannot_use_it_is_told_too(tmp_path, monkeypatch):
+    on_gpus(monkeypatch, 1)
+    asked = quick("scaling", device="cuda", subjects=[PYTORCH, MINDSPORE])
+    result = scaling.measure(scaling.Parameters(**asked), SyntheticLab(tmp_path))
+    (told,) = result.findings()
+    assert told.startswith("mindspore graph tuned is not possible here")
+    assert set(result.tables()) == {"processes"}
 
 
 def test_a_device_that_no_subject_can_use_is_refused(monkeypatch):

@@ -117,14 +117,15 @@ class Scaling(Result):
         """A sentence for each subject and way of scaling, with its efficiency and what communication takes; for each
         subject beside the first, how it compares with that; and what cannot be run here.
         """
+        impossible = [f"{one.name} is {IMPOSSIBLE}: {one.why}." for one in self.subjects if one.why]
         if not len(rows := self._rows()):
-            return []
+            return impossible
         found = [self._finding(row) for _, row in rows[rows["why"].isna()].iterrows()]
         found += [
             f"{_way(row)}, {row['subject']} relative to {row['baseline']}: {ratio_text(row)}."
             for _, row in self._between_subjects().iterrows()
         ]
-        return [*found, *(f"{one.name} is {IMPOSSIBLE}: {one.why}." for one in self.subjects if one.why)]
+        return [*found, *impossible]
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """``scaling``, ``subjects`` and ``processes``; on one core there is no place for groups, and only the last is
@@ -168,7 +169,7 @@ class Scaling(Result):
                 shown = shown.assign(control_low=math.nan, control_high=math.nan)  # it is the first's
             labels = [_way(row) for _, row in rows.iterrows()]
             figures.bar_panel(axes, shown, looks, "ratio", "throughput relative to one process", labels)
-            for place, count in enumerate(rows["world_size"]):
+            for place, count in rows.loc[rows["ratio"].notna(), "world_size"].items():
                 axes.plot([count, count], [place - 0.35, place + 0.35], color="0.2", linewidth=1)
             low, high = axes.get_xlim()
             axes.set_xlim(low, max(high, 1.15 * rows["world_size"].max()))
@@ -202,12 +203,14 @@ class Scaling(Result):
                 found = measured.loc[str(condition)]
                 row |= {f"samples_per_second{end}": found[f"samples_per_second{end}"] for end in ("", "_low", "_high")}
                 if condition == one.baseline:
-                    files = " ".join(self.comparison.files(condition))
-                    row |= {"verdict": BASELINE, "processes": found["processes"], "measurements": files}
+                    row |= {**_columns("ratio", _NONE), "verdict": BASELINE, "processes": found["processes"]}
+                    row |= {"measurements": " ".join(self.comparison.files(condition))}
                 else:
                     row |= self._compared(condition, one.baseline)
                 rows.append({**row, **self._control(), "why": None})
-        return pd.DataFrame(rows)
+        frame = pd.DataFrame(rows)
+        last = [*self._control(), "processes", "measurements", "why"]
+        return frame[[*frame.columns.drop(last), *last]]
 
     def _compared(self, condition: Condition, base: Condition) -> dict[str, Any]:
         """The ratio of a condition to its baseline, and of a group what else there is to compare it with."""
@@ -247,15 +250,16 @@ class Scaling(Result):
 
     def _finding(self, row: pd.Series) -> str:
         """A row of a subject that can be run here, in words."""
-        start = f"{row['subject']}, {_way(row)}"
+        start, threads = f"{row['subject']}, {_way(row)}", self.comparison.baseline.threads
         if row["verdict"] == BASELINE:
-            return f"{start}: {_text(row, 'samples_per_second') or 'no'} samples/s."
+            speed = _text(row, "samples_per_second")
+            said = f"{speed} samples/s" if speed else "no throughput: it failed, or keeps getting slower"
+            return f"{start}{_with_threads(threads)}: {said}."
         if row["verdict"] in NO_RATIO:
             return f"{start}: {NO_RATIO[row['verdict']]}."
         said = ratio_text(row)
         if row["subject"] != self._possible[0].name:  # whose baseline the control is of
             said = f"{tables.ratio(row['ratio'], row['ratio_low'], row['ratio_high'])}, {row['verdict']}"
-        threads = self.comparison.baseline.threads
         start += f": throughput ratio {said}, relative to one process{_with_threads(threads)}"
         if row["world_size"] == 1:
             return f"{start}."
@@ -353,6 +357,9 @@ def _with_threads(count: int | None) -> str:
 
 def _scaled(interval: Interval, factor: float) -> Interval:
     return Interval(interval.estimate * factor, interval.low * factor, interval.high * factor, interval.processes)
+
+
+_NONE = Interval(math.nan, math.nan, math.nan, 0)
 
 
 def _columns(name: str, interval: Interval) -> dict[str, float]:
