@@ -168,6 +168,20 @@ def test_what_remains_is_compared_with_the_next_baseline(tmp_path):
     assert f"throughput relative to {NEXT}" in texts
 
 
+def test_the_next_baseline_may_stand_behind_others(tmp_path):
+    named = {modes.subject_of(one): given for one, given in zip(_conditions(), quick("modes")["subjects"], strict=True)}
+    subjects = [named[who] for who in ("pytorch eager tuned", "mindspore graph tuned", NEXT)]
+    result = measured(tmp_path, {"subjects": subjects}, cannot=lambda one: one.framework == "pytorch")
+    ratios = result.tables()["ratios"][1].set_index("subject")
+    assert list(ratios.index) == ["pytorch eager tuned", "mindspore graph tuned"]
+    assert ratios.loc["mindspore graph tuned", "baseline"] == NEXT
+    assert ratios.loc["mindspore graph tuned", "ratio"] == pytest.approx(1.0, rel=0.05)
+
+
+def _conditions():
+    return modes.conditions(modes.Parameters(**quick("modes")))
+
+
 def _subjects(result):
     return [modes.subject_of(condition) for condition in result.cases[0].conditions]
 
@@ -310,7 +324,7 @@ def test_every_condition_is_trained_where_that_is_asked_for(tmp_path):
         measured(tmp_path / kind, {"trained": kind}).tables()["losses"][1]["subject"].tolist()
         for kind in ("mixed", "all")
     )
-    everything = [modes.subject_of(one) for one in modes.conditions(modes.Parameters(**quick("modes")))]
+    everything = [modes.subject_of(one) for one in _conditions()]
     assert every == everything
     assert set(everything) - set(some) == {"pytorch graph tuned", "mindspore eager tuned"}
 
