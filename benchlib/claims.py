@@ -199,7 +199,7 @@ def mindspore_eager_slower(results: Results, claim: Claim) -> Outcome:
     eager = pd.DataFrame()
     if len(ratios):
         eager = ratios[ratios["subject"].map(lambda who: who.startswith("mindspore eager") and not _is_mixed(who))]
-        eager = eager.dropna(subset="ratio")
+        eager = eager[eager["baseline"].str.startswith("pytorch ")].dropna(subset="ratio")
         for _, row in eager.iterrows():
             who = f"{row['task']}, PyTorch eager over MindSpore eager"
             cases.append(_ratio_case(who, _inverse(_interval(row, "ratio")), row))

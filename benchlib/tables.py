@@ -102,9 +102,11 @@ MEASURED = {
     "pays_after_epochs": "epochs",
     "pays_after_s": "time (s)",
     "efficiency_percent": "efficiency (%)",
+    "same_threads_ratio": "relative to one process with as many threads",
     "communication_percent": "communication (% of a step)",
     "loss": "loss",
     "loss_ratio": "relative to fp32",
+    "diverged": "diverged",
     "half_width_median": "half width, median (%)",
     "half_width_largest": "half width, largest (%)",
 }

@@ -34,7 +34,9 @@ def accuracy(condition: Condition, seed: int, epoch: int) -> float:
 
 
 class SyntheticLab:
-    """In place of ``benchlib.lab.Lab``. ``spread`` is the sd of the logarithms of process means."""
+    """In place of ``benchlib.lab.Lab``. ``spread`` is the sd of the logarithms of process means; ``cannot`` may say how
+    the gate's worker fails.
+    """
 
     def __init__(
         self,
@@ -46,7 +48,7 @@ class SyntheticLab:
         differs: Callable[[Condition], bool] = lambda condition: False,
         loss: Callable[[Condition, int, int], float] = lambda condition, seed, epoch: 2.3 / epoch,
         first: Callable[[Condition], float] = lambda condition: 1.0,
-        cannot: Callable[[Condition], bool] = lambda condition: False,
+        cannot: Callable[[Condition], bool | str] = lambda condition: False,
     ) -> None:
         self.folder, self.inputs, self.store = folder, folder / "inputs", Store(folder / "measurements")
         self.step, self.metric, self.loss = step, metric, loss
@@ -172,9 +174,10 @@ class SyntheticLab:
     def _certificates(self, conditions: list[Condition]) -> dict[str, Certificate]:
         found = {}
         for condition in conditions:
-            if self.cannot(condition):
-                said = "TypeError: \n------\n- Kernel select failed:\n-----\nno bf16"  # as MindSpore puts it
-                reason = f"the condition failed: worker failed in 'check': {said}. The end of what it said:\nx"
+            if cannot := self.cannot(condition):
+                mindspore = "failed in 'check': TypeError: \n------\n- Kernel select failed:\n-----\nno bf16"
+                said = cannot if isinstance(cannot, str) else mindspore
+                reason = f"the condition failed: worker {said}. The end of what it said:\nx"
                 found[condition.key] = Certificate(condition=condition, reference=conditions[0], reason=reason)
                 continue
             difference = 0.1 if self.differs(condition) else 1e-7

@@ -186,11 +186,9 @@ def test_mixed_precision_and_modes(tmp_path: Path, write: Callable) -> None:
         row("mindspore graph tuned", "mindspore eager tuned", 2, 3),
     ]
     write("modes", "within", within)
-    write(
-        "modes",
-        "ratios",
-        [{"task": "cnn on digits", "subject": "mindspore eager tuned", **interval("ratio", 0.1, 0.2)}],
-    )
+    eager = {"task": "cnn on digits", "subject": "mindspore eager tuned", **interval("ratio", 0.1, 0.2)}
+    other = {**eager, "subject": "mindspore eager default", "baseline": "mindspore eager tuned"}  # PyTorch cannot run
+    write("modes", "ratios", [{**eager, "baseline": "pytorch eager tuned"}, other])
     assert found(tmp_path, "C5").verdict == REPRODUCED
     assert [case.bears for case in found(tmp_path, "C5").outcome.cases] == [SUPPORTS, SUPPORTS]
     modes = found(tmp_path, "C6")

@@ -15,7 +15,8 @@ from synthetic_lab import SyntheticLab, step_seconds
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.experiments import modes, scaling
-from benchlib.measure import machine
+from benchlib.lab import Lab
+from benchlib.measure import gate, machine
 from benchlib.measure.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS, amortisation
 from benchlib.measure.statistics import ratio_of_means
 
@@ -125,7 +126,7 @@ def test_modes_findings(result):
     assert set(amortised.index) == {"pytorch tuned", "mindspore tuned"}
     assert (amortised["verdict"] == PAYS).all()
     steps = amortised.loc["pytorch tuned"]
-    assert steps["pays_after_epochs"] == pytest.approx(steps["pays_after_steps"] / 20)
+    assert steps["pays_after_epochs"] == pytest.approx(steps["pays_after_steps"] / (1437 // 64))
     losses = result.tables()["losses"][1].set_index("subject")
     assert losses.loc["mindspore graph fp16-O2 tuned", "loss_ratio"] == pytest.approx(4.0)
     assert math.isnan(losses.loc["pytorch eager tuned", "loss_ratio"])
@@ -139,14 +140,215 @@ def test_modes_draws_what_there_is(result):
     assert modes.IMPOSSIBLE in texts
 
 
-def test_a_baseline_that_cannot_be_run_leaves_nothing_to_compare(tmp_path):
-    lab = SyntheticLab(tmp_path, cannot=lambda condition: condition.framework == "pytorch")
-    result = modes.measure(modes.Parameters(**quick("modes")), lab)
-    ratios = result.tables()["ratios"][1]
-    assert (ratios["verdict"] == modes.IMPOSSIBLE).all()
-    assert ratios.set_index("subject").loc["mindspore eager tuned", "why"] == "the baseline cannot be run here"
+def measured(tmp_path, changes=None, **made_up):
+    lab = SyntheticLab(tmp_path, **made_up)
+    return modes.measure(modes.Parameters(**quick("modes", **(changes or {}))), lab)
+
+
+NEXT = "mindspore eager tuned"
+"""The next that is eager and fp32."""
+
+
+def test_what_remains_is_compared_with_the_next_baseline(tmp_path):
+    result = measured(
+        tmp_path,
+        cannot=lambda one: one.framework == "pytorch" or no_bf16(one),
+        step=lambda one: 0.01 if one.mode == "graph" else 0.02,
+        first=compiling(5.0),
+    )
+    ratios = result.tables()["ratios"][1].set_index("subject")
+    assert list(ratios.index) == [one for one in _subjects(result) if one != NEXT]
+    assert set(ratios["baseline"]) == {NEXT}
+    assert ratios.loc["mindspore graph tuned", "ratio"] == pytest.approx(2.0, rel=0.05)
+    assert set(result.tables()["amortisation"][1]["subject"]) == {"mindspore tuned"}
+    told = " ".join(result.findings())
+    assert f"throughput relative to {NEXT}: mindspore graph tuned 1.9" in told
+    assert "pytorch eager tuned failed: worker failed in 'check': TypeError: Kernel select failed: no bf16" in told
+    texts = [one.get_text() for one in result.figures["ratios"][1].findobj(match=lambda one: hasattr(one, "get_text"))]
+    assert f"throughput relative to {NEXT}" in texts
+
+
+def test_the_next_baseline_may_stand_behind_others(tmp_path):
+    named = {modes.subject_of(one): given for one, given in zip(_conditions(), quick("modes")["subjects"], strict=True)}
+    subjects = [named[who] for who in ("pytorch eager tuned", "mindspore graph tuned", NEXT)]
+    result = measured(tmp_path, {"subjects": subjects}, cannot=lambda one: one.framework == "pytorch")
+    ratios = result.tables()["ratios"][1].set_index("subject")
+    assert list(ratios.index) == ["pytorch eager tuned", "mindspore graph tuned"]
+    assert ratios.loc["mindspore graph tuned", "baseline"] == NEXT
+    assert ratios.loc["mindspore graph tuned", "ratio"] == pytest.approx(1.0, rel=0.05)
+
+
+def _conditions():
+    return modes.conditions(modes.Parameters(**quick("modes")))
+
+
+def _subjects(result):
+    return [modes.subject_of(condition) for condition in result.cases[0].conditions]
+
+
+def test_without_any_baseline_each_row_says_why(tmp_path):
+    result = measured(tmp_path, cannot=lambda one: one.mode == "eager" and one.precision == "fp32")
+    ratios = result.tables()["ratios"][1].set_index("subject")
+    assert list(ratios.index) == _subjects(result)
+    assert ratios.loc[NEXT, "verdict"] == modes.IMPOSSIBLE
+    row = ratios.loc["mindspore graph tuned"]
+    assert row["verdict"] == modes.NOT_COMPARED
+    assert row["why"] == (
+        "no baseline can be run here: pytorch eager tuned: worker failed in 'check': TypeError: Kernel select failed: "
+        "no bf16"
+    )
     assert set(result.figures) == {"ratios"}
-    assert result.summary()["failures"] == 0
+    assert set(result.tables()) == {"ratios"}
+
+
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("failed in 'check': TypeError: no bf16", True),
+        ("failed in 'open': BenchlibError: device 'npu': mindspore 2.9.0 finds no Ascend here", True),
+        ("failed in 'build': BenchlibError: cnn: weight 'fc' is missing", False),
+        ("failed in 'first_step': OutOfMemoryError: CUDA out of memory", False),
+        ("failed in 'check': RuntimeError: DefaultCPUAllocator: can't allocate memory", False),
+        ("died in 'check' (signal SIGKILL)", False),
+        ("hung in 'check': silent for 900 s", False),
+        ("talked rubbish in 'check': {'x", False),
+        ("could not be started: OSError: no space left", False),
+    ],
+)
+def test_only_a_framework_that_refuses_has_answered(said, answer, tmp_path):
+    who = "mindspore graph fp16-O2 tuned"
+    result = measured(tmp_path, cannot=lambda one: said if one.precision == "fp16-O2" else False)
+    row = result.tables()["ratios"][1].set_index("subject").loc[who]
+    assert row["verdict"] == (modes.IMPOSSIBLE if answer else modes.FAILED)
+    assert row["why"] == f"worker {said}"
+    failed = result.failures()
+    assert len(failed) == (0 if answer else 1)
+    assert failed["again"].all()
+    assert not len(failed) or failed["file"].iloc[0].startswith("certificates/")
+    told = " ".join(result.findings())
+    assert f"{who} {'is not possible here' if answer else 'failed'}: worker {said}" in told
+    measured_too = result.tables()["ratios"][1].set_index("subject").loc["mindspore graph tuned"]
+    assert measured_too["ratio"] > 0, "the others are measured"
+
+
+def test_pytorch_on_the_cpu_is_always_possible(tmp_path):
+    result = measured(tmp_path, cannot=lambda one: one.framework == "pytorch")
+    assert result.failures()["label"].tolist() == [str(result.cases[0].conditions[0])]
+    assert result.failures()["again"].tolist() == [True]
+
+
+def test_what_failed_in_the_gate_is_tried_again_by_the_next_run_and_not_for_ever(tmp_path, monkeypatch):
+    tried = []
+
+    def dies(conditions, inputs, patience_s):
+        tried.append(len(conditions))
+        known = {one.key for one in [*conditions, *map(gate.reference, conditions)]}
+        return dict.fromkeys(known, "worker died in 'check' (signal SIGKILL). The end of what it said:\n(nothing)")
+
+    monkeypatch.setattr(gate, "run", dies)
+    parameters = modes.Parameters(**quick("modes"))
+    again = [modes.measure(parameters, Lab(outputs=tmp_path)).summary()["again"] for _ in range(3)]
+    assert again == [len(result_of_gate(parameters)), 0, 0]
+    assert len(tried) == 2
+
+
+def test_mixed_precision_of_a_pytorch_that_failed_in_fp32_is_not_called_impossible(tmp_path, monkeypatch):
+    def refuses(conditions, inputs, patience_s):
+        known = {one.key for one in [*conditions, *map(gate.reference, conditions)]}
+        return dict.fromkeys(known, "worker failed in 'build': TypeError: no. The end of what it said:\n(nothing)")
+
+    monkeypatch.setattr(gate, "run", refuses)
+    result = modes.measure(modes.Parameters(**quick("modes")), Lab(outputs=tmp_path))
+    verdicts = result.tables()["ratios"][1].set_index("subject")["verdict"]
+    assert {who for who, verdict in verdicts.items() if verdict == modes.FAILED} == {
+        "pytorch eager tuned",
+        "pytorch eager bf16 tuned",  # its certificate is that of fp32
+    }
+    assert len(result.failures()) == 1
+
+
+def result_of_gate(parameters):
+    """What is certified: mixed precision only after fp32, whose failure is told instead."""
+    return {gate.gated(one.but(precision="fp32")) for one in modes.conditions(parameters)}
+
+
+def test_amortisation_is_of_models_that_are_the_same(tmp_path):
+    made_up = {"step": in_graph(20, 10), "first": compiling(5.0)}
+    result = measured(tmp_path, differs=lambda one: one.framework == "mindspore" and one.mode == "graph", **made_up)
+    assert set(result.tables()["amortisation"][1]["subject"]) == {"pytorch tuned"}
+    assert "mindspore graph tuned" not in set(result.tables()["within"][1]["subject"])
+    told = " ".join(result.findings())
+    assert "mindspore eager tuned to graph: no ratio: the models differ (see the certificates), so it is not" in told
+    assert len(result.figures["amortisation"][1].axes) == 1
+    all_differ = measured(tmp_path, differs=lambda one: one.mode == "graph", **made_up)
+    assert "amortisation" not in {**all_differ.tables(), **all_differ.figures}
+
+
+def test_a_pytorch_that_differs_leaves_mindspore_its_amortisation(tmp_path):
+    made_up = {"step": in_graph(20, 10), "first": compiling(5.0)}
+    result = measured(tmp_path, differs=lambda one: one.framework == "pytorch", **made_up)
+    assert set(result.tables()["amortisation"][1]["subject"]) == {"mindspore tuned"}
+
+
+def overflowing(condition, seed, epoch):
+    lost = {("fp32", 1): 2, ("bf16", 2): 3}.get((condition.precision, seed))
+    return math.nan if lost and epoch >= lost else (2.0 if condition.precision == "fp32" else 3.0) / epoch
+
+
+def test_runs_that_diverged_are_told_and_leave_the_others(tmp_path):
+    result = measured(tmp_path, {"seeds": [0, 1, 2, 3]}, loss=overflowing)
+    losses = result.tables()["losses"][1].set_index("subject")
+    exact, mixed = losses.loc["pytorch eager tuned"], losses.loc["pytorch eager bf16 tuned"]
+    assert (exact["diverged"], exact["runs"]) == ("1 of 4 seeds (first in epoch 2)", 3)
+    assert (mixed["diverged"], mixed["runs"]) == ("1 of 4 seeds (first in epoch 3)", 3)
+    assert exact["loss"] == pytest.approx(2 / 3)
+    assert mixed["loss_ratio"] == pytest.approx(1.5), "of the seeds that are left of both"
+    assert losses.loc["mindspore graph fp16-O2 tuned", "diverged"] == modes.NONE_DIVERGED
+    told = " ".join(result.findings())
+    assert "pytorch eager tuned diverged in 1 of 4 seeds (first in epoch 2)." in told
+    assert "pytorch eager bf16 tuned 1.50" in told
+    assert "losses" in result.figures
+
+
+def test_where_every_run_diverged_that_is_what_is_told(tmp_path):
+    result = measured(tmp_path, loss=lambda one, seed, epoch: math.inf if one.precision == "bf16" else 1.0)
+    row = result.tables()["losses"][1].set_index("subject").loc["pytorch eager bf16 tuned"]
+    assert (row["diverged"], row["runs"]) == ("1 of 1 seeds (first in epoch 1)", 0)
+    told = " ".join(result.findings())
+    assert "pytorch eager bf16 tuned diverged in 1 of 1 seeds" in told
+    assert "bf16 tuned –" not in told
+
+
+def test_every_condition_is_trained_where_that_is_asked_for(tmp_path):
+    some, every = (
+        measured(tmp_path / kind, {"trained": kind}).tables()["losses"][1]["subject"].tolist()
+        for kind in ("mixed", "all")
+    )
+    everything = [modes.subject_of(one) for one in _conditions()]
+    assert every == everything
+    assert set(everything) - set(some) == {"pytorch graph tuned", "mindspore eager tuned"}
+
+
+def test_epochs_until_it_pays_need_no_training_run(tmp_path):
+    two = [one for one in quick("modes")["subjects"] if one["framework"] == "pytorch" and one["precision"] == "fp32"]
+    result = measured(tmp_path, {"subjects": two}, step=in_graph(20, 10), first=compiling(5.0))
+    assert "losses" not in result.tables()
+    row = result.tables()["amortisation"][1].iloc[0]
+    assert row["pays_after_epochs"] == pytest.approx(row["pays_after_steps"] / (1437 // 64))
+
+
+def test_tasks_that_differ_in_batch_only_have_names_of_their_own(tmp_path):
+    task = quick("modes")["tasks"][0]
+    other = {**task, "hyperparameters": {"image_size": 16}}
+    result = measured(tmp_path, {"tasks": [task, {**task, "batch_size": 32}, other]})
+    names = ["batch 64", "batch 32", "batch 64"]
+    sizes = ["image_size=8", "image_size=8", "image_size=16"]
+    assert [case.name for case in result.cases] == [
+        f"cnn on digits, {size}, {batch}" for size, batch in zip(sizes, names, strict=True)
+    ]
+    result.summary()
+    macros = (tmp_path / "tables" / "modes_macros.tex").read_text(encoding="utf-8").splitlines()
+    assert not any("BenchlibModesRatios" in line for line in macros if line.startswith("%"))
 
 
 WRONG = [
@@ -163,6 +365,7 @@ WRONG = [
         [*quick("modes")["subjects"], {**quick("modes")["subjects"][0], "precision": "fp16-O2"}],
         "precision of pytorch",
     ),
+    (modes, "trained", "some", "'all' or 'mixed'"),
     (modes, "tasks", [{**quick("modes")["tasks"][0], "epochs": None}], "of cnn give a number"),
     (scaling, "world_sizes", [1], "1 is the baseline anyway"),
     (scaling, "world_sizes", [3], "3 processes cannot share it evenly"),
@@ -177,33 +380,181 @@ def test_wrong_parameters_are_refused(module, key, value, said):
 
 
 def in_groups(condition):
-    """Two processes are 1.6 times as fast as one, of which a fifth is communication."""
+    """Two processes are 1.6 times as fast as one, of which a fifth is communication; MindSpore takes twice as long."""
     seconds = 0.01 * condition.batch_size / 64 / (condition.threads or 1) ** 0.5
+    seconds *= 2 if condition.framework == "mindspore" else 1
     if condition.world_size == 1:
         return seconds
-    return seconds / 1.6 * (1.0 if condition.communication else 0.8)
+    return seconds / (0.8 * condition.world_size) * (1.0 if condition.communication else 0.8)
+
+
+PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
+MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
+
+
+def scaled(tmp_path, monkeypatch, places=2, lab=None, **changes):
+    """The result of quick's parameters with some changes, on so many cores."""
+    monkeypatch.setattr(scaling, "_places", lambda device: places)
+    lab = lab or SyntheticLab(tmp_path, step=in_groups, spread=0.002)
+    return scaling.measure(scaling.Parameters(**quick("scaling", **{"subjects": [PYTORCH], **changes})), lab)
 
 
 def test_scaling_gives_efficiency_and_the_share_of_communication(tmp_path, monkeypatch):
-    monkeypatch.setattr(scaling, "_places", lambda device: 2)
-    lab = SyntheticLab(tmp_path, step=in_groups, spread=0.002)
-    result = scaling.measure(scaling.Parameters(**quick("scaling", world_sizes=[2, 4])), lab)
+    result = scaled(tmp_path, monkeypatch, world_sizes=[2, 4])
     rows = result.tables()["scaling"][1].set_index("scaling")
-    assert set(rows.index) == {scaling.STRONG, scaling.WEAK, scaling.ONE}
+    assert list(rows.index) == [scaling.ONE, "one process with 2 threads", scaling.STRONG, scaling.WEAK]
     strong = rows.loc[scaling.STRONG]
     assert (strong["world_size"], strong["threads"], strong["batch_size"]) == (2, 1, 64)
     assert strong["ratio"] == pytest.approx(1.6, rel=0.02)
+    assert strong["samples_per_second"] == pytest.approx(1.6 * 6400, rel=0.02)
+    assert strong["samples_per_second_low"] < 1.6 * 6400 < strong["samples_per_second_high"]
     assert strong["efficiency_percent"] == pytest.approx(80, rel=0.02)
     assert strong["communication_percent"] == pytest.approx(20, abs=1)
     assert strong["communication_percent_low"] < 20 < strong["communication_percent_high"]
+    assert strong["same_threads_ratio"] == pytest.approx(1.6 / 2**0.5, rel=0.02)
+    assert strong["control_low"] < 1 < strong["control_high"]
     assert rows.loc[scaling.WEAK, "batch_size"] == 128
     assert math.isnan(rows.loc[scaling.WEAK, "communication_percent"])
-    assert rows.loc[scaling.ONE, "threads"] == 2
+    one = rows.loc[scaling.ONE]
+    assert (one["verdict"], one["threads"], one["processes"]) == (scaling.BASELINE, 1, 5)
+    assert one["samples_per_second"] == pytest.approx(6400, rel=0.02)
+    assert math.isnan(one["ratio"])
+    assert rows.loc["one process with 2 threads", "threads"] == 2
+    assert "subjects" not in result.tables(), "there is but one"
     told = " ".join([*result.findings(), *result.notes])
     assert "communication takes 20" in told
+    assert "relative to one process with 2 threads: 1.1" in told
     assert "Not measured: 4 processes, because there are 2 cores here." in told
     assert set(result.figures) == {"scaling"}
     assert result.summary()["failures"] == 0
+
+
+def test_each_framework_has_its_own_baseline_and_both_are_compared(tmp_path, monkeypatch):
+    lab = SyntheticLab(tmp_path, step=in_groups, spread=0.002)
+    result = scaled(tmp_path, monkeypatch, lab=lab, subjects=[PYTORCH, MINDSPORE])
+    assert len(lab.asked) == 1, "together, so that the ratio between frameworks is paired"
+    rows = result.tables()["scaling"][1].set_index(["subject", "scaling"])
+    for subject, one in (("pytorch eager tuned", 6400), ("mindspore graph tuned", 3200)):
+        assert rows.loc[(subject, scaling.ONE), "samples_per_second"] == pytest.approx(one, rel=0.02)
+        assert rows.loc[(subject, scaling.STRONG), "ratio"] == pytest.approx(1.6, rel=0.02)
+    frameworks = result.tables()["subjects"][1].set_index("scaling")
+    assert list(frameworks.index) == [scaling.ONE, "one process with 2 threads", scaling.STRONG, scaling.WEAK]
+    assert set(frameworks["subject"]) == {"mindspore graph tuned"}
+    assert set(frameworks["baseline"]) == {"pytorch eager tuned"}
+    assert frameworks["ratio"].to_numpy() == pytest.approx(0.5, rel=0.02)
+    assert (frameworks["ratio_low"] < frameworks["ratio_high"]).all()
+    assert set(frameworks["verdict"]) == {"slower"}
+    told = " ".join(result.findings())
+    assert "strong, 2 processes, mindspore graph tuned relative to pytorch eager tuned: 0." in told
+    assert "(A/A" not in told.partition("mindspore graph tuned, strong, 2 processes: ")[2].partition(";")[0], (
+        "the control is of PyTorch"
+    )
+    result.summary()
+    macros = (tmp_path / "tables" / "scaling_macros.tex").read_text(encoding="utf-8").splitlines()
+    of_ratios = [line for line in macros if "benchlibScalingSubjects" in line or "benchlibScalingScaling" in line]
+    assert of_ratios
+    assert all(line.startswith("\\newcommand") for line in of_ratios), "every number has a name of its own"
+
+
+def test_the_threads_of_each_group_are_those_of_a_process_of_its_own(tmp_path, monkeypatch):
+    result = scaled(tmp_path, monkeypatch, places=8, world_sizes=[2, 4, 8])
+    rows = result.tables()["scaling"][1]
+    groups = rows[rows["world_size"] > 1].set_index(["scaling", "world_size"])
+    assert len(groups) == 6
+    for (_, count), row in groups.iterrows():
+        assert row["same_threads_ratio"] == pytest.approx(0.8 * count / count**0.5, rel=0.02)
+        assert row["same_threads_ratio_low"] < row["same_threads_ratio_high"]
+    assert "one process with 8 threads: throughput ratio 2.8" in " ".join(result.findings())
+
+
+def test_findings_say_how_many_threads_the_baseline_has(tmp_path, monkeypatch):
+    told = " ".join(scaled(tmp_path, monkeypatch, places=8, world_sizes=[2, 4]).findings())
+    assert "pytorch eager tuned, one process with 2 threads: 9,0" in told
+    assert "relative to one process with 2 threads; efficiency 79.8" in told
+    assert "one process with 4 threads: throughput ratio" in told
+    assert "1 thread;" not in told
+
+
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [("fails", "no ratio: not measured (see what failed)"), ("differs", "no ratio: the models differ")],
+)
+def test_a_group_without_a_ratio_says_why(trouble, said, tmp_path, monkeypatch):
+    lab = SyntheticLab(tmp_path, step=in_groups, **{trouble: lambda one: one.world_size == 2})
+    result = scaled(tmp_path, monkeypatch, lab=lab, subjects=[PYTORCH, MINDSPORE])
+    told = [one for one in result.findings() if "2 processes" in one]
+    assert len(told) == 6, "strong and weak, of each subject and between them"
+    assert all(said in one for one in told)
+    assert not any("efficiency" in one or "communication" in one for one in told)
+    groups = result.tables()["scaling"][1].query("world_size == 2")
+    for name in ("ratio", "efficiency_percent", "communication_percent", "same_threads_ratio"):
+        assert groups[name].isna().all()
+    assert set(result.figures) == {"scaling"}
+
+
+def test_a_framework_whose_models_differ_leaves_the_other_its_ratios(tmp_path, monkeypatch):
+    lab = SyntheticLab(tmp_path, step=in_groups, differs=lambda one: one.framework == "pytorch")
+    rows = scaled(tmp_path, monkeypatch, lab=lab, subjects=[PYTORCH, MINDSPORE]).tables()["scaling"][1]
+    known = rows.dropna(subset="efficiency_percent")
+    assert set(known["subject"]) == {"mindspore graph tuned"}
+
+
+def test_what_communication_takes_is_not_known_where_the_processes_without_it_failed(tmp_path, monkeypatch):
+    lab = SyntheticLab(tmp_path, step=in_groups, fails=lambda one: not one.communication)
+    told = " ".join(scaled(tmp_path, monkeypatch, lab=lab).findings())
+    assert "what communication takes is not known: the same processes without it failed, or slow down." in told
+
+
+def test_a_baseline_that_failed_is_told(tmp_path, monkeypatch):
+    lab = SyntheticLab(tmp_path, step=in_groups, fails=lambda one: one.framework == "pytorch" and one.threads == 1)
+    result = scaled(tmp_path, monkeypatch, lab=lab, subjects=[PYTORCH, MINDSPORE])
+    told = " ".join(result.findings())
+    assert "pytorch eager tuned, one process with 1 thread: no throughput: it failed" in told
+    assert "pytorch eager tuned, one process with 2 threads: no ratio: not measured" in told
+    assert "mindspore graph tuned, strong, 2 processes: throughput ratio 1.6" in told
+    assert set(result.figures) == {"scaling"}
+
+
+def on_gpus(monkeypatch, count):
+    monkeypatch.setattr(machine, "gpus", lambda: ({"name": "a GPU"},) * count)
+    monkeypatch.setattr(machine, "_torch_cuda", lambda: True)
+
+
+def test_a_framework_that_cannot_use_the_device_is_a_row_that_says_why(tmp_path, monkeypatch):
+    on_gpus(monkeypatch, 2)
+    full = yaml.safe_load((ROOT / "parameters" / "full" / "scaling.yaml").read_text(encoding="utf-8"))
+    asked = quick("scaling", device="cuda", subjects=full["subjects"])
+    lab = SyntheticLab(tmp_path, step=in_groups)
+    result = scaling.measure(scaling.Parameters(**asked), lab)
+    assert {one.framework for one in lab.asked[0][1]} == {"pytorch"}
+    rows = result.tables()["scaling"][1]
+    missing = rows[rows["subject"] == "mindspore graph tuned"]
+    assert set(missing["verdict"]) == {"not possible here"}
+    assert all("mindspore has no path to it" in why for why in missing["why"])
+    assert rows.loc[rows["subject"] == "pytorch eager tuned", "why"].isna().all()
+    assert "same_threads_ratio" not in rows, "that is of the CPU"
+    told = result.findings()
+    assert any(
+        one.startswith("mindspore graph tuned is not possible here: device 'cuda': mindspore has") for one in told
+    )
+    assert any("pytorch eager tuned, strong, 2 processes: throughput ratio" in one for one in told)
+    assert result.summary()["failures"] == 0
+
+
+def test_on_one_gpu_what_cannot_use_it_is_told_too(tmp_path, monkeypatch):
+    on_gpus(monkeypatch, 1)
+    asked = quick("scaling", device="cuda", subjects=[PYTORCH, MINDSPORE])
+    result = scaling.measure(scaling.Parameters(**asked), SyntheticLab(tmp_path))
+    (told,) = result.findings()
+    assert told.startswith("mindspore graph tuned is not possible here")
+    assert set(result.tables()) == {"processes"}
+
+
+def test_a_device_that_no_subject_can_use_is_refused(monkeypatch):
+    on_gpus(monkeypatch, 0)
+    made = scaling.conditions(scaling.Parameters(**quick("scaling", device="cuda")))
+    with pytest.raises(BenchlibError, match="shows no GPU"):
+        machine.require(made)
 
 
 def test_on_one_core_there_is_nothing_to_scale_and_that_is_said(tmp_path, monkeypatch):
@@ -215,8 +566,8 @@ def test_on_one_core_there_is_nothing_to_scale_and_that_is_said(tmp_path, monkey
 
 
 def test_on_a_gpu_each_process_has_one(monkeypatch):
-    monkeypatch.setattr(machine, "gpus", lambda: ({"name": "a GPU"},) * 4)
-    parameters = scaling.Parameters(**quick("scaling", device="cuda", world_sizes=[2, 4, 8]))
+    on_gpus(monkeypatch, 4)
+    parameters = scaling.Parameters(**quick("scaling", device="cuda", subjects=[PYTORCH], world_sizes=[2, 4, 8]))
     made = scaling.conditions(parameters)
     assert {one.world_size for one in made} == {1, 2, 4}
     assert {one.threads for one in made} == {None}

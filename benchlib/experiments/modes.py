@@ -5,9 +5,11 @@ compilation.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
-from dataclasses import astuple
-from typing import Annotated, Any, Self
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -16,12 +18,16 @@ from pydantic import BaseModel, Field, model_validator
 
 from benchlib import figures, tables, workloads
 from benchlib.condition import Condition, DeviceName, PrecisionName, WorkloadName
-from benchlib.equivalence import NOT_CHECKED
+from benchlib.data.batches import Batches
+from benchlib.data.prepare import prepare
+from benchlib.equivalence import NOT_CHECKED, Certificate
 from benchlib.experiments import parameters as p
 from benchlib.experiments.result import (
+    IMPOSSIBLE,
     NO_RATIO,
     PROCESSES,
     Result,
+    between,
     data_note,
     different_models,
     processes,
@@ -34,11 +40,14 @@ from benchlib.lab import Lab
 from benchlib.measure import machine
 from benchlib.measure.amortisation import AT_ONCE, NEVER, NOT_MEASURED, NOT_SHOWN, PAYS, Amortisation, amortisation
 from benchlib.measure.comparison import Comparison
-from benchlib.measure.statistics import Interval
+from benchlib.measure.comparison import failures as failures_of
+from benchlib.measure.statistics import Interval, geometric_interval, mean_interval
 from benchlib.measure.training import TrainingRuns
 from benchlib.validation import Strict
 
-IMPOSSIBLE = "not possible here"
+FAILED, NOT_COMPARED = "failed", "not compared"
+"""Verdicts on what was not measured: it may be possible the next time; it is possible, but there is no baseline."""
+
 LONGEST_REASON = 200  # characters
 
 
@@ -77,6 +86,7 @@ class Parameters(p.Parameters):
     devices: p.Grid[DeviceName] | None  # None: all that this machine has
     subjects: Annotated[p.Grid[Subject], Field(min_length=2)]  # the first is the baseline
     seeds: p.Grid[p.Seed]
+    trained: Literal["all", "mixed"]  # mixed: only what is there in several precisions, whose losses can be compared
     precision: p.Precision
     budget_s: p.Seconds  # of each comparison
     block_s: p.Seconds
@@ -98,53 +108,61 @@ class Parameters(p.Parameters):
 
 def conditions(parameters: Parameters) -> list[Condition]:
     """All conditions that will be tried; on this machine, where the devices are not named."""
-    return [one for group in _groups(parameters) for one in group[2] if _missing(one) is None]
+    return [one for *_, group in _groups(parameters) for one in group if _missing(one) is None]
 
 
 def measure(parameters: Parameters, lab: Lab) -> Modes:
     """Compare and train what can be run here, or take from disk what was measured before."""
     settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
     cases = []
-    for task, _, group in _groups(parameters):
-        impossible = _impossible(group, lab)
-        possible = [one for one in group if one.key not in impossible]
-        if group[0].key in impossible or len(possible) < 2:
-            cases.append(_Case(task, group, impossible, None, None))
-            continue
-        comparison = lab.compare(possible, **settings)
-        trained = _with_mixed(possible)
-        runs = None
-        if task.epochs and trained:
-            runs = lab.train(trained, seeds=parameters.seeds, epochs=task.epochs)
-        cases.append(_Case(task, group, impossible, comparison, runs))
+    for name, task, group in _groups(parameters):
+        impossible, failed = _tried(group, lab)
+        possible = [one for one in group if one.key not in impossible and one.key not in failed]
+        baseline = next((one for one in possible if (one.mode, one.precision) == ("eager", "fp32")), None)
+        comparison = runs = None
+        if baseline is not None and len(possible) > 1:
+            possible.sort(key=lambda one: one != baseline)
+            comparison = lab.compare(possible, **settings)
+            trained = possible if parameters.trained == "all" else _with_mixed(possible)
+            if task.epochs and trained:
+                runs = lab.train(trained, seeds=parameters.seeds, epochs=task.epochs)
+        cases.append(_Case(name, task, group, impossible, failed, baseline, comparison, runs))
     return Modes(lab, cases)
 
 
+@dataclass(frozen=True)
 class _Case:
     """A task on a device: what was measured of it, and why not the rest."""
 
-    def __init__(
-        self,
-        task: Task,
-        conditions: list[Condition],
-        impossible: dict[str, str],
-        comparison: Comparison | None,
-        runs: TrainingRuns | None,
-    ) -> None:
-        self.task, self.conditions, self.impossible = task, conditions, impossible
-        self.comparison, self.runs = comparison, runs
-        several = len(machine.devices()) > 1 or conditions[0].device != "cpu"
-        self.name = f"{task}, {conditions[0].device}" if several else str(task)
+    name: str
+    task: Task
+    conditions: list[Condition]
+    impossible: Mapping[str, str]  # why, by condition key
+    failed: Mapping[str, Certificate]  # what could not be checked, by condition key: it may be possible the next time
+    baseline: Condition | None  # the first that can be run here of those in eager mode and fp32
+    comparison: Comparison | None
+    runs: TrainingRuns | None
 
-    def pairs(self) -> list[tuple[Condition, Condition]]:
-        """Eager and graph mode of what is the same in all else, where both could be run."""
+    def why(self, condition: Condition) -> tuple[str, str]:
+        """Of what was not measured: the verdict, and the reason."""
+        if condition.key in self.impossible:
+            return IMPOSSIBLE, self.impossible[condition.key]
+        if condition.key in self.failed:
+            return FAILED, _reason(self.failed[condition.key].reason)
+        _, reason = self.why(self.conditions[0])
+        return NOT_COMPARED, f"no baseline can be run here: {subject_of(self.conditions[0])}: {reason}"
+
+    def pairs(self) -> list[tuple[Condition, Condition, str]]:
+        """Eager and graph mode of what is the same in all else, where both could be run, and the verdict on their
+        ratio.
+        """
         here = self.comparison.conditions if self.comparison else []
-        return [(one, two) for one in here for two in here if one.mode == "eager" and two == one.but(mode="graph")]
+        both = [(one, two) for one in here for two in here if one.mode == "eager" and two == one.but(mode="graph")]
+        return [(*pair, between(self.comparison, *pair)[1]) for pair in both]
 
-    def steps_of_epoch(self) -> int | None:
-        """Training steps of a pass over the data."""
-        curves = self.runs.curves() if self.runs is not None else ()
-        return int(curves["steps"].iloc[0]) if len(curves) else None
+    def proved(self) -> list[tuple[Condition, Condition]]:
+        """Those of :meth:`pairs` that can be compared: their models are certified, and neither slows down."""
+        return [(eager, graph) for eager, graph, verdict in self.pairs() if verdict not in NO_RATIO]
 
 
 class Modes(Result):
@@ -157,6 +175,9 @@ class Modes(Result):
     def __init__(self, lab: Lab, cases: list[_Case]) -> None:
         self.cases = cases
         measured = [one for case in cases for one in (case.comparison, case.runs) if one is not None]
+        self.steps_of_epoch = {case.name: _steps_of_epoch(case.conditions[0], lab) for case in cases}
+        failed = [one for case in cases for one in case.failed.values()]
+        self._of_gate = {one.condition: (one, lab.certificate_path(one.condition)) for one in failed}
         notes = [data_note(case.conditions[0], lab.inputs) for case in cases]
         super().__init__(lab.folder, measured, [note for note in dict.fromkeys(notes) if note])
 
@@ -170,20 +191,25 @@ class Modes(Result):
             measured = rows[rows["why"].isna()]
             each = [f"{row['subject']} {ratio_text(row)}" for _, row in measured.iterrows()]
             if each:
-                baseline = subject_of(case.conditions[0])
-                found.append(f"{case.name}, throughput relative to {baseline}: {'; '.join(each)}.")
-            found += [
-                f"{case.name}, {subject_of(eager)} to graph: {_amortised(amortisation(case.comparison, eager, graph))}"
-                for eager, graph in case.pairs()
-            ]
+                found.append(f"{case.name}, throughput relative to {subject_of(case.baseline)}: {'; '.join(each)}.")
+            found += [self._pair_sentence(case, *pair) for pair in case.pairs()]
             found += self._loss_sentences(case)
             found += [
-                f"{case.name}: {row['subject']} is {IMPOSSIBLE}: {row['why']}"
+                f"{case.name}: {row['subject']} {'' if row['verdict'] == FAILED else 'is '}{row['verdict']}: "
+                f"{row['why']}"
                 for _, row in rows[rows["why"].notna()].iterrows()
             ]
             if case.runs is not None:
                 found += [f"{case.name}: {warning}" for warning in different_models(case.runs)]
         return found
+
+    def failures(self) -> pd.DataFrame:
+        """What failed, a row a process; what could not be tried included."""
+        tried = [
+            failures_of([], [certificate]).assign(file=path.relative_to(self.folder).as_posix())
+            for certificate, path in self._of_gate.values()
+        ]
+        return pd.concat([super().failures(), *tried], ignore_index=True)
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """``ratios``, ``within``, ``amortisation``, ``losses`` and ``processes``."""
@@ -192,7 +218,8 @@ class Modes(Result):
         losses = [row for case in measured for row in self._loss_rows(case)]
         made = {
             "ratios": (
-                "Throughput relative to the first framework in eager mode and fp32, and what cannot be run here.",
+                "Throughput relative to the first subject in eager mode and fp32 that can be run here, and what cannot "
+                "be run.",
                 pd.concat([self._ratios(case) for case in self.cases], ignore_index=True),
             )
         }
@@ -213,7 +240,8 @@ class Modes(Result):
             made["losses"] = (
                 "Training loss of the last epoch, its ratio to that of the same framework and mode in fp32 within "
                 "seeds, and the first epoch's time over the geometric mean of the others', with the compilation: "
-                "means over seeds, with 95 % intervals.",
+                "means over seeds, with 95 % intervals. A run diverged if the loss of an epoch is not finite: its "
+                "losses are in none of the means.",
                 pd.DataFrame(losses),
             )
         if measured:
@@ -225,7 +253,7 @@ class Modes(Result):
     def draw(self) -> dict[str, tuple[str, Figure]]:
         """``ratios``, ``amortisation`` and ``losses``."""
         drawn = {"ratios": self._draw_ratios()}
-        if any(case.pairs() for case in self.cases):
+        if any(case.proved() for case in self.cases):
             drawn["amortisation"] = self._draw_amortisation()
         if any(case.runs is not None and len(case.runs.curves()) for case in self.cases):
             drawn["losses"] = self._draw_losses()
@@ -237,17 +265,17 @@ class Modes(Result):
         columns = min(2, len(shown))
         height = 0.45 + 0.22 * max(len(rows) for _, rows in shown)
         figure, panels = figures.panels(math.ceil(len(shown) / columns), columns, height=height)
-        baseline = subject_of(self.cases[0].conditions[0])
+        baselines = [subject_of(case.baseline or case.conditions[0]) for case in self.cases]
         for number, (axes, (case, rows)) in enumerate(zip(panels, shown, strict=False)):
             by_subject = {row["subject"]: kinds[row["kind"]] for _, row in rows.iterrows()}
             notes = rows["verdict"].where(rows["ratio"].isna())
             labels = rows["subject"] if number % columns == 0 else [""] * len(rows)
-            figures.bar_panel(
-                axes, rows.assign(note=notes), by_subject, "ratio", f"throughput relative to {baseline}", list(labels)
-            )
+            xlabel = f"throughput relative to {baselines[number]}"
+            figures.bar_panel(axes, rows.assign(note=notes), by_subject, "ratio", xlabel, list(labels))
             axes.set_title(case.name)
         for axes in panels[len(shown) :]:
             axes.remove()
+        baseline = baselines[0] if len(set(baselines)) == 1 else "the baseline that its axis names"
         caption = (
             f"Throughput relative to {baseline}, with 95 % intervals; above 1 is faster. The grey band is the A/A "
             "control, the baseline against itself."
@@ -255,7 +283,7 @@ class Modes(Result):
         return caption, figures.finish(figure, kinds, [figures.CONTROL])
 
     def _draw_amortisation(self) -> tuple[str, Figure]:
-        pairs = [(case, *pair) for case in self.cases for pair in case.pairs()]
+        pairs = [(case, *pair) for case in self.cases for pair in case.proved()]
         looks = figures.looks(["eager", "graph"])
         columns = min(3, len(pairs))
         figure, panels = figures.panels(math.ceil(len(pairs) / columns), columns, height=1.9)
@@ -295,33 +323,36 @@ class Modes(Result):
         return caption, figures.finish(figure, looks, [figures.DIVERGED] if diverged else [])
 
     def _ratios(self, case: _Case) -> pd.DataFrame:
-        """A row for each subject but the baseline; of one that cannot be run, ``why``."""
+        """A row for each subject but the baseline; of one that was not measured, ``why``."""
         made = ratios([case.comparison]).set_index("label") if case.comparison is not None else pd.DataFrame()
+        unknown = [f"{name}{end}" for name in ("ratio", "control") for end in ("", "_low", "_high")]
         rows = []
-        for condition in case.conditions[1:]:
+        for condition in case.conditions:
+            if condition == case.baseline:
+                continue
             kind = f"{condition.framework} {condition.mode}"
             row = {"task": case.name, "subject": subject_of(condition), "kind": kind}
+            row["baseline"] = subject_of(case.baseline or case.conditions[0])
             if str(condition) in made.index:
                 found = made.loc[str(condition)]
-                names = ("baseline", "ratio", "ratio_low", "ratio_high", "control", "control_low", "control_high")
-                row |= {name: found[name] for name in (*names, "processes", "verdict", "measurements")} | {"why": None}
+                row |= {name: found[name] for name in (*unknown, "processes", "verdict", "measurements")} | {
+                    "why": None
+                }
             else:
-                why = case.impossible.get(condition.key) or "the baseline cannot be run here"
-                row |= {"baseline": subject_of(case.conditions[0]), "ratio": math.nan, "ratio_low": math.nan}
-                row |= {"ratio_high": math.nan, "control": math.nan, "control_low": math.nan, "control_high": math.nan}
-                row |= {"processes": 0, "verdict": IMPOSSIBLE, "why": why}
+                verdict, why = case.why(condition)
+                row |= {**dict.fromkeys(unknown, math.nan), "processes": 0, "verdict": verdict, "why": why}
             rows.append(row)
         return pd.DataFrame(rows)
 
     def _within_rows(self, case: _Case) -> list[dict[str, Any]]:
-        """A row for each pair of conditions that differ in mode or precision only, and whose models are certified."""
-        proved = {row["label"] for _, row in case.comparison.ratios().iterrows() if row["verdict"] not in NO_RATIO}
-        there = [one for one in case.comparison.conditions if str(one) in proved]
+        """A row for each pair of conditions that differ in mode or precision only, and can be compared."""
+        there = case.comparison.conditions
         exact = [(one.but(precision="fp32"), one) for one in there if one.precision != "fp32"]
-        pairs = [pair for pair in [*case.pairs(), *exact] if all(one in there for one in pair)]
         rows = []
-        for one, other in pairs:
-            ratio = case.comparison.between(one, other)
+        for one, other in [*case.proved(), *(pair for pair in exact if pair[0] in there)]:
+            ratio, verdict = between(case.comparison, one, other)
+            if verdict in NO_RATIO:
+                continue
             row = {"task": case.name, "subject": subject_of(other), "baseline": subject_of(one)}
             row |= {"within_ratio": ratio.estimate, "within_ratio_low": ratio.low, "within_ratio_high": ratio.high}
             files = " ".join(case.comparison.files(one, other))
@@ -330,20 +361,21 @@ class Modes(Result):
 
     def _amortisation_rows(self, case: _Case) -> list[dict[str, Any]]:
         rows = []
-        for eager, graph in case.pairs():
-            found, of_epoch = amortisation(case.comparison, eager, graph), case.steps_of_epoch()
+        of_epoch = self.steps_of_epoch[case.name]
+        for eager, graph in case.proved():
+            found = amortisation(case.comparison, eager, graph)
             parts = {
                 "first_eager_s": found.first[0],
                 "first_graph_s": found.first[1],
                 "step_eager_ms": _times(found.step[0], 1000),
                 "step_graph_ms": _times(found.step[1], 1000),
                 "pays_after_steps": found.steps,
-                "pays_after_epochs": _times(found.steps, 1 / of_epoch if of_epoch else math.nan),
+                "pays_after_epochs": _times(found.steps, 1 / of_epoch),
                 "pays_after_s": found.seconds,
             }
             row = {"task": case.name, "subject": _without_mode(eager), "verdict": found.verdict}
             for name, interval in parts.items():
-                row |= {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
+                row |= _columns(name, interval)
             row["measurements"] = " ".join(case.comparison.files(eager, graph))
             rows.append(row)
         return rows
@@ -353,28 +385,35 @@ class Modes(Result):
             return []
         rows = []
         for condition in case.runs.conditions:
-            loss, first = case.runs.last_loss(condition), case.runs.first_epoch(condition)
+            losses, first = _Losses.of(case.runs, condition), case.runs.first_epoch(condition)
             row = {"task": case.name, "subject": subject_of(condition), "epochs_trained": case.task.epochs}
-            row |= {"loss": loss.estimate, "loss_low": loss.low, "loss_high": loss.high, "runs": loss.processes}
+            row |= _columns("loss", mean_interval(list(losses.last.values())))
+            row |= {"diverged": losses.diverged_text, "runs": len(losses.last)}
             exact = condition.but(precision="fp32")
             if condition != exact and exact in case.runs.conditions:
-                ratio = case.runs.loss_ratio(condition, exact)
-                row |= {"loss_ratio": ratio.estimate, "loss_ratio_low": ratio.low, "loss_ratio_high": ratio.high}
-            row |= {"first_epoch": first.estimate, "first_epoch_low": first.low, "first_epoch_high": first.high}
+                row |= _columns("loss_ratio", losses.relative_to(_Losses.of(case.runs, exact)))
+            row |= _columns("first_epoch", first)
             row["measurements"] = " ".join(case.runs.files(condition, exact))
             rows.append(row)
         return rows
 
     def _loss_sentences(self, case: _Case) -> list[str]:
-        rows = [row for row in self._loss_rows(case) if "loss_ratio" in row]
+        rows = self._loss_rows(case)
         each = [
             f"{row['subject']} {tables.ratio(row['loss_ratio'], row['loss_ratio_low'], row['loss_ratio_high'])}"
             for row in rows
+            if math.isfinite(row.get("loss_ratio", math.nan))
         ]
-        if not each:
-            return []
         start = f"{case.name}, training loss after {case.task.epochs} epochs relative to fp32 from the same seeds"
-        return [f"{start}: {'; '.join(each)}."]
+        found = [f"{start}: {'; '.join(each)}."] if each else []
+        lost = [row for row in rows if row["diverged"] != NONE_DIVERGED]
+        return [*found, *(f"{case.name}: {row['subject']} diverged in {row['diverged']}." for row in lost)]
+
+    def _pair_sentence(self, case: _Case, eager: Condition, graph: Condition, verdict: str) -> str:
+        start = f"{case.name}, {subject_of(eager)} to graph"
+        if verdict in NO_RATIO:
+            return f"{start}: {NO_RATIO[verdict]}, so it is not said when it pays."
+        return f"{start}: {_amortised(amortisation(case.comparison, eager, graph))}"
 
     def _plain(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Without the hyperparameters: those of one workload mean nothing to another."""
@@ -382,14 +421,69 @@ class Modes(Result):
         return frame.drop(columns=[name for name in every if name in frame])
 
 
-def _groups(parameters: Parameters) -> list[tuple[Task, str, list[Condition]]]:
-    """Each task on each device, with its conditions, baseline first."""
+NONE_DIVERGED = "none"
+
+
+@dataclass(frozen=True)
+class _Losses:
+    """How a condition's runs ended."""
+
+    last: dict[int, float]  # the last epoch's loss by seed, of the runs that got there and did not diverge
+    diverged: dict[int, int]  # by seed, the first epoch whose loss is not finite
+
+    @classmethod
+    def of(cls, runs: TrainingRuns, condition: Condition) -> Self:
+        last, diverged = {}, {}
+        for m in runs.measurements:
+            if m.condition != condition:
+                continue
+            lost = [epoch.epoch for epoch in m.epochs if not math.isfinite(epoch.loss)]
+            if lost:
+                diverged[m.seed] = lost[0]
+            elif len(m.epochs) >= runs.epochs:
+                last[m.seed] = m.epochs[runs.epochs - 1].loss
+        return cls(last, diverged)
+
+    @property
+    def diverged_text(self) -> str:
+        """How many of how many, in words."""
+        if not self.diverged:
+            return NONE_DIVERGED
+        count = len(self.last) + len(self.diverged)
+        return f"{len(self.diverged)} of {count} seeds (first in epoch {min(self.diverged.values())})"
+
+    def relative_to(self, others: _Losses) -> Interval:
+        """The ratio of the last losses, within the seeds of which neither diverged."""
+        both = [seed for seed in self.last if seed in others.last]
+        ratios = [self.last[seed] / others.last[seed] for seed in both]
+        return geometric_interval([math.log(one) if one > 0 else math.nan for one in ratios])
+
+
+def _groups(parameters: Parameters) -> list[tuple[str, Task, list[Condition]]]:
+    """Each task on each device: what it is called, and its conditions."""
     devices = parameters.devices or machine.devices()
+    several = len(machine.devices()) > 1 or devices != ["cpu"]
     return [
-        (task, device, _of_task(parameters, number, device))
-        for number, task in enumerate(parameters.tasks)
+        (f"{name}, {device}" if several else name, task, _of_task(parameters, number, device))
+        for number, (name, task) in enumerate(zip(_names(parameters), parameters.tasks, strict=True))
         for device in devices
     ]
+
+
+def _names(parameters: Parameters) -> list[str]:
+    """What each task is called: of tasks on the same data what they differ in is told, too."""
+    told = []
+    for number, task in enumerate(parameters.tasks):
+        one = _of_task(parameters, number, "cpu")[0]
+        choices = {name: f"{name}={value}" for name, value in one.hyperparameters.items()}
+        choices |= {"batch size": f"batch {one.batch_size}", "epochs": f"{task.epochs} epochs"}
+        choices |= {"samples": f"{one.train_samples or 'all'} samples", "rate": f"lr {one.learning_rate}"}
+        told.append((str(task), choices))
+    names = []
+    for name, own in told:
+        alike = [other for who, other in told if who == name]
+        names.append(", ".join([name, *(text for key, text in own.items() if any(o[key] != text for o in alike))]))
+    return names
 
 
 def _of_task(parameters: Parameters, number: int, device: str) -> list[Condition]:
@@ -414,14 +508,48 @@ def _missing(condition: Condition) -> str | None:
     return machine.available(condition.framework, condition.device)
 
 
-def _impossible(group: list[Condition], lab: Lab) -> dict[str, str]:
-    """Why a condition cannot be run here, by key: its device is missing, or its process fails when it is tried."""
-    found = {one.key: missing for one in group if (missing := _missing(one))}
-    certificates = lab.certify([one for one in group if one.key not in found])
+_ANSWER = re.compile(r"the condition failed: worker failed in '(\w+)': (\w+)(.*)", re.DOTALL)
+_NO_MEMORY = re.compile(r"memoryerror|out of memory|allocate memory", re.IGNORECASE)
+
+
+def _tried(group: list[Condition], lab: Lab) -> tuple[dict[str, str], dict[str, Certificate]]:
+    """By condition key, why a condition cannot be run here, and the certificates of those that failed when they were
+    tried, which says nothing of what is possible.
+    """
+    impossible = {one.key: missing for one in group if (missing := _missing(one))}
+    failed = {}
+    certificates = lab.certify([one for one in group if one.key not in impossible])
+    # What all others are checked against must run there: that it does not is no answer.
+    certain = (
+        certificates[group[0].key].condition if group[0].device == "cpu" and group[0].key in certificates else None
+    )
     for key, certificate in certificates.items():
-        if certificate.verdict == NOT_CHECKED:
-            found[key] = _reason(certificate.reason)
-    return found
+        if certificate.verdict != NOT_CHECKED:
+            continue
+        if _is_answer(certificate.reason) and certificate.condition != certain:
+            impossible[key] = _reason(certificate.reason)
+        else:
+            failed[key] = certificate
+    return impossible, failed
+
+
+def _is_answer(reason: str) -> bool:
+    """Did the framework refuse the condition, by an exception of its own? A worker that died, hung or talked rubbish
+    has not answered, nor has one that lacked memory, or whose model is not built as the workload says.
+    """
+    found = _ANSWER.match(_told(reason))
+    if found is None:
+        return False
+    request, exception, said = found.groups()
+    return not _NO_MEMORY.search(exception + said) and (exception != "BenchlibError" or request == "open")
+
+
+def _steps_of_epoch(condition: Condition, lab: Lab) -> float:
+    """Training steps of a pass over the data; nan of a workload that does not train."""
+    workload = workloads.load(condition.workload)
+    if workload.kind != "training":
+        return math.nan
+    return Batches(prepare(condition, 0, lab.inputs), condition.batch_size, 0, workload.fields).steps_per_epoch
 
 
 def _with_mixed(group: list[Condition]) -> list[Condition]:
@@ -432,15 +560,23 @@ def _with_mixed(group: list[Condition]) -> list[Condition]:
 
 def _reason(text: str) -> str:
     """A worker's failure in a line: what it says before its own output, without rules and empty lines."""
-    told = text.partition(". The end of what it said")[0].removeprefix("the condition failed: ")
-    lines = [line.strip(" -") for line in told.splitlines()]
+    lines = [line.strip(" -") for line in _told(text).removeprefix("the condition failed: ").splitlines()]
     line = " ".join(line for line in lines if line)
     return line if len(line) <= LONGEST_REASON else line[:LONGEST_REASON] + " ..."
+
+
+def _told(reason: str) -> str:
+    """A certificate's reason without what the worker said last."""
+    return reason.partition(". The end of what it said")[0]
 
 
 def _without_mode(condition: Condition) -> str:
     parts = [condition.framework, *([] if condition.precision == "fp32" else [condition.precision]), condition.lane]
     return " ".join(parts)
+
+
+def _columns(name: str, interval: Interval) -> dict[str, float]:
+    return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
 def _times(interval: Interval, factor: float) -> Interval:

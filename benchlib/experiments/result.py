@@ -17,11 +17,21 @@ from benchlib import data, figures, knobs, latex, progress, tables, workloads
 from benchlib.condition import Condition
 from benchlib.data import files as data_files
 from benchlib.data.prepare import prepare
-from benchlib.equivalence import SAME
+from benchlib.equivalence import DIFFERENT, NOT_CHECKED, SAME
 from benchlib.measure.ceiling import Ceiling
-from benchlib.measure.comparison import MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, Comparison
+from benchlib.measure.comparison import (
+    FASTER,
+    MODELS_DIFFER,
+    MODELS_NOT_CHECKED,
+    NO_DIFFERENCE,
+    NOT_MEASURED,
+    SLOWER,
+    SLOWS_DOWN,
+    Comparison,
+)
 from benchlib.measure.comparison import failures as failures_of
 from benchlib.measure.planner import PRECISION
+from benchlib.measure.statistics import Interval
 from benchlib.measure.training import TrainingRuns
 
 if TYPE_CHECKING:
@@ -34,6 +44,9 @@ NO_RATIO = {
     SLOWS_DOWN: "no ratio: one of the two keeps getting slower, so there is no throughput to compare",
 }
 """What a sentence says instead of a ratio, by verdict."""
+
+IMPOSSIBLE = "not possible here"
+"""The verdict on what a framework cannot do on this machine."""
 
 
 class Result(ABC):
@@ -170,6 +183,28 @@ def ratios(comparisons: Iterable[Comparison]) -> pd.DataFrame:
         frames.append(frame[frame["role"] == "condition"].assign(baseline=subject_of(comparison.baseline), **extra))
     frame = pd.concat(frames, ignore_index=True).drop(columns="role")
     return with_subject(frame.rename(columns={"low": "ratio_low", "high": "ratio_high"}))
+
+
+def between(comparison: Comparison, one: Condition, other: Condition) -> tuple[Interval, str]:
+    """Throughput of ``other`` over that of ``one``, any two of a comparison, and the verdict, by the rules by which
+    ``Comparison.ratios`` gives both relative to the baseline: nan where the verdict is one of :data:`NO_RATIO`.
+    """
+    found = comparison.between(one, other)
+    certificates = [comparison.certificates.get(condition.key) for condition in (one, other)]
+    proofs = {certificate.verdict if certificate else NOT_CHECKED for certificate in certificates}
+    if found.processes == 0:
+        verdict = NOT_MEASURED
+    elif proofs != {SAME}:
+        verdict = MODELS_DIFFER if DIFFERENT in proofs else MODELS_NOT_CHECKED
+    elif comparison.slows_down(one) or comparison.slows_down(other):
+        verdict = SLOWS_DOWN
+    elif found.excludes(1):
+        verdict = FASTER if found.estimate > 1 else SLOWER
+    else:
+        verdict = NO_DIFFERENCE
+    if verdict in NO_RATIO:
+        found = Interval(math.nan, math.nan, math.nan, found.processes)
+    return found, verdict
 
 
 def throughputs(comparisons: Iterable[Comparison], ceiling: Ceiling | None = None) -> pd.DataFrame:

@@ -6,22 +6,25 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import dataclass
 from typing import Any, Self
 
 import pandas as pd
 from matplotlib.figure import Figure
 from pydantic import model_validator
 
-from benchlib import figures, tables, workloads
+from benchlib import figures, frameworks, tables, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.experiments import parameters as p
 from benchlib.experiments.result import (
+    IMPOSSIBLE,
+    NO_RATIO,
     PROCESSES,
     Result,
+    between,
     data_note,
     processes,
     ratio_text,
-    ratios,
     subject_of,
     throughputs,
 )
@@ -30,8 +33,11 @@ from benchlib.measure import machine
 from benchlib.measure.comparison import Comparison
 from benchlib.measure.statistics import Interval
 
-STRONG, WEAK, ONE = "strong", "weak", "one process, all threads"
-"""The batch is shared; each process has a batch of its own; the same batch without processes, on as many cores."""
+STRONG, WEAK, ONE = "strong", "weak", "one process"
+"""The batch is shared; each process has a batch of its own; the same batch without processes."""
+
+BASELINE = "baseline"
+"""The verdict on what the others are compared with."""
 
 
 class Parameters(p.Parameters):
@@ -45,7 +51,7 @@ class Parameters(p.Parameters):
     world_sizes: p.Grid[p.Count]  # numbers of processes, beside 1, which is the baseline
     batch_size: p.BatchSize  # of one process, and of all together in strong scaling
     precision: p.Precision
-    budget_s: p.Seconds  # of each comparison
+    budget_s: p.Seconds
     block_s: p.Seconds
 
     @model_validator(mode="after")
@@ -55,136 +61,232 @@ class Parameters(p.Parameters):
         if workloads.load(self.workload).kind != "training":
             raise ValueError(f"workload: {self.workload!r}: it trains nothing")
         for number in range(len(self.subjects)):
-            _of_subject(self, number, max(self.world_sizes))
+            _of_subject(self, number, self.world_sizes)
         return self
 
 
 def conditions(parameters: Parameters) -> list[Condition]:
-    """All conditions that will be measured; on the CPU as many processes as there are cores for."""
-    return [one for number in range(len(parameters.subjects)) for one in _here(parameters, number)]
+    """All conditions that will be measured: on the CPU as many processes as there are cores for; of the subjects those
+    that can use the device, or all, where none can: asking for a device that is not there is refused.
+    """
+    possible = [one for one in _subjects(parameters) if one.why is None] or _subjects(parameters)
+    return [condition for one in possible for condition in one.conditions]
 
 
 def measure(parameters: Parameters, lab: Lab) -> Scaling:
     """Measure, or take from disk what was measured before."""
     settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
-    groups = [_here(parameters, number) for number in range(len(parameters.subjects))]
-    return Scaling(parameters, lab, [lab.compare(group, **settings) for group in groups])
+    return Scaling(parameters, lab, lab.compare(conditions(parameters), **settings))
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """A subject's conditions, its baseline first, in the same order for every subject."""
+
+    conditions: list[Condition]
+    why: str | None  # it cannot be run here
+
+    @property
+    def baseline(self) -> Condition:
+        return self.conditions[0]
+
+    @property
+    def name(self) -> str:
+        return subject_of(self.baseline)
 
 
 class Scaling(Result):
     """Throughput, efficiency and the share of communication of each subject, by number of processes."""
 
     notebook = "scaling"
-    in_report = ("scaling",)
+    in_report = ("scaling", "subjects")
     title = "Scaling"
 
-    def __init__(self, parameters: Parameters, lab: Lab, comparisons: list[Comparison]) -> None:
-        notes = [data_note(comparisons[0].baseline, lab.inputs)]
+    def __init__(self, parameters: Parameters, lab: Lab, comparison: Comparison) -> None:
+        notes = [data_note(comparison.baseline, lab.inputs)]
         left_out = [count for count in parameters.world_sizes if count not in _counts(parameters)]
         if left_out:
             places, kind = _places(parameters.device), "core" if parameters.device == "cpu" else "device"
             there = f"there is 1 {kind}" if places == 1 else f"there are {places} {kind}s"
             notes.append(f"Not measured: {', '.join(map(str, left_out))} processes, because {there} here.")
-        super().__init__(lab.folder, comparisons, [note for note in notes if note])
-        self.comparisons = comparisons
+        super().__init__(lab.folder, [comparison], [note for note in notes if note])
+        self.comparison = comparison
+        self.subjects = _subjects(parameters)
 
     def findings(self) -> list[str]:
-        """A sentence for each subject and way of scaling, with its efficiency, and one on communication."""
-        found = []
-        for _, row in self._rows().iterrows():
-            start = f"{row['subject']}, {row['scaling']}"
-            if row["scaling"] == ONE:
-                found.append(f"{start} ({row['threads']:g}): {ratio_text(row)}, relative to one thread.")
-                continue
-            share = _text(row, "communication_percent")
-            communication = f"; communication takes {share} % of a step" if share else ""
-            efficiency = _text(row, "efficiency_percent")
-            found.append(
-                f"{start}, {row['world_size']} processes: throughput ratio {ratio_text(row)}; efficiency "
-                f"{efficiency} %{communication}."
-            )
-        return found
+        """A sentence for each subject and way of scaling, with its efficiency and what communication takes; for each
+        subject beside the first, how it compares with that; and what cannot be run here.
+        """
+        impossible = [f"{one.name} is {IMPOSSIBLE}: {one.why}." for one in self.subjects if one.why]
+        if not len(rows := self._rows()):
+            return impossible
+        found = [self._finding(row) for _, row in rows[rows["why"].isna()].iterrows()]
+        found += [
+            f"{_way(row)}, {row['subject']} relative to {row['baseline']}: {ratio_text(row)}."
+            for _, row in self._between_subjects().iterrows()
+        ]
+        return [*found, *impossible]
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
-        """``scaling`` and ``processes``; on one core there is no place for groups, and the first is left out."""
+        """``scaling``, ``subjects`` and ``processes``; on one core there is no place for groups, and only the last is
+        left.
+        """
         made = {"processes": (PROCESSES, processes(self._throughputs()))}
         if not len(frame := self._rows()):
             return made
-        return {
-            "scaling": (
-                "Throughput relative to one process of the same framework with the same threads. Efficiency: the share "
-                "of the number of processes that is gained. Communication: the share of a step that is gone when "
-                "gradients are not exchanged. 95 % intervals over groups of processes.",
-                frame.drop(columns=["control", "control_low", "control_high"]),
-            ),
-            **made,
-        }
+        first = self._possible[0].name
+        scaling = (
+            "Throughput, and its ratio to one process of the same subject with the same threads. Efficiency: the "
+            "share of the number of processes that is gained. Relative to one process that has the same threads in "
+            "all, and the batch of the baseline. Communication: the share of a step that is gone when gradients are "
+            f"not exchanged. The A/A control is of one process of {first}, which is the first. 95 % intervals over "
+            "processes or groups of them.",
+            frame,
+        )
+        made = {"scaling": scaling, **made}
+        if len(frame := self._between_subjects()):
+            made["subjects"] = (
+                f"Throughput relative to {first} in the same way of scaling, with the same processes and threads. The "
+                f"A/A control is of one process of {first}. 95 % intervals over what was measured together.",
+                frame,
+            )
+        return made
 
     @figures.styled
     def draw(self) -> dict[str, tuple[str, Figure]]:
         """``scaling``: throughput ratios of each subject."""
         if not len(frame := self._rows()):
             return {}
-        looks = figures.looks(frame["scaling"])
+        frame = frame[(frame["verdict"] != BASELINE) & frame["why"].isna()]
+        frame = frame.assign(way=[name if name in (STRONG, WEAK) else ONE for name in frame["scaling"]])
+        looks = figures.looks(frame["way"])
         subjects = list(dict.fromkeys(frame["subject"]))
         figure, panels = figures.panels(1, len(subjects), height=0.5 + 0.3 * frame.groupby("subject").size().max())
         for axes, subject in zip(panels, subjects, strict=True):
             rows = frame[frame["subject"] == subject].reset_index(drop=True)
-            labels = [
-                f"{row['scaling']}, {row['world_size']} processes"
-                if row["scaling"] != ONE
-                else f"one process, {row['threads']:g} threads"
-                for _, row in rows.iterrows()
-            ]
-            shown = rows.assign(subject=rows["scaling"])
+            shown = rows.assign(subject=rows["way"], note=rows["verdict"])
+            if subject != self._possible[0].name:
+                shown = shown.assign(control_low=math.nan, control_high=math.nan)  # it is the first's
+            labels = [_way(row) for _, row in rows.iterrows()]
             figures.bar_panel(axes, shown, looks, "ratio", "throughput relative to one process", labels)
-            for place, count in enumerate(rows["world_size"]):
+            for place, count in rows.loc[rows["ratio"].notna(), "world_size"].items():
                 axes.plot([count, count], [place - 0.35, place + 0.35], color="0.2", linewidth=1)
             low, high = axes.get_xlim()
             axes.set_xlim(low, max(high, 1.15 * rows["world_size"].max()))
             axes.set_title(subject)
         caption = (
-            "Throughput relative to one process with the same threads, with 95 % intervals. The dark stroke is as many "
-            "times as there are processes; the grey band is the A/A control."
+            "Throughput relative to one process of the same subject with the same threads, with 95 % intervals. The "
+            "dark stroke is as many times as there are processes; the grey band is the A/A control, which is of one "
+            "process of the first subject."
         )
         return {"scaling": (caption, figures.finish(figure, looks, [figures.CONTROL]))}
 
+    @property
+    def _possible(self) -> list[_Subject]:
+        return [one for one in self.subjects if one.why is None]
+
     def _throughputs(self) -> pd.DataFrame:
-        return throughputs(self.comparisons).fillna({"world_size": 1, "communication": True})
+        return throughputs([self.comparison]).fillna({"world_size": 1, "communication": True})
 
     def _rows(self) -> pd.DataFrame:
+        """A row for each condition that communicates, of each subject; none where there is no place for groups."""
+        if all(len(one.conditions) == 1 for one in self.subjects):
+            return pd.DataFrame()
+        measured = throughputs([self.comparison]).set_index("label")
         rows = []
-        for comparison in self.comparisons:
-            base = comparison.baseline
-            measured = ratios([comparison]).set_index("label")
-            for condition in comparison.conditions[1:]:
-                if not condition.communication:
+        for one in self.subjects:
+            for condition in filter(_communicates, one.conditions):
+                row = _named(condition, one.baseline)
+                if one.why is not None:
+                    rows.append({**row, "verdict": IMPOSSIBLE, "processes": 0, "why": one.why})
                     continue
                 found = measured.loc[str(condition)]
-                kept = ("ratio", "ratio_low", "ratio_high", "control", "control_low", "control_high", "verdict")
-                row = {
-                    "subject": subject_of(condition),
-                    "scaling": _kind(base, condition),
-                    "world_size": condition.world_size,
-                    "threads": condition.threads,
-                    "batch_size": condition.batch_size,
-                    **{name: found[name] for name in kept},
-                }
-                ratio = Interval(*(found[name] for name in kept[:3]), int(found["processes"]))
-                row |= _columns("efficiency_percent", _scaled(ratio, 100 / condition.world_size))
-                row |= _columns("communication_percent", _communication(comparison, condition))
-                files = comparison.files(
-                    condition, condition.but(communication=False) if condition.world_size > 1 else condition
-                )
-                rows.append({**row, "processes": found["processes"], "measurements": " ".join(files)})
+                row |= {f"samples_per_second{end}": found[f"samples_per_second{end}"] for end in ("", "_low", "_high")}
+                if condition == one.baseline:
+                    row |= {**_columns("ratio", _NONE), "verdict": BASELINE, "processes": found["processes"]}
+                    row |= {"measurements": " ".join(self.comparison.files(condition))}
+                else:
+                    row |= self._compared(condition, one.baseline)
+                rows.append({**row, **self._control(), "why": None})
+        frame = pd.DataFrame(rows)
+        last = [*self._control(), "processes", "measurements", "why"]
+        return frame[[*frame.columns.drop(last), *last]]
+
+    def _compared(self, condition: Condition, base: Condition) -> dict[str, Any]:
+        """The ratio of a condition to its baseline, and of a group what else there is to compare it with."""
+        ratio, verdict = between(self.comparison, base, condition)
+        used = [base, condition]
+        found = {**_columns("ratio", ratio), "verdict": verdict, "processes": ratio.processes}
+        if condition.world_size > 1:
+            found |= _columns("efficiency_percent", _scaled(ratio, 100 / condition.world_size))
+            one = base.but(threads=condition.world_size * base.threads) if base.threads else None
+            if one in self.comparison.conditions:
+                found |= _columns("same_threads_ratio", between(self.comparison, one, condition)[0])
+                used.append(one)
+            alone = condition.but(communication=False)
+            if alone in self.comparison.conditions:
+                faster, _ = between(self.comparison, condition, alone)
+                share = [100 * (1 - 1 / value) for value in (faster.estimate, faster.low, faster.high)]
+                found |= _columns("communication_percent", Interval(*share, faster.processes))
+                used.append(alone)
+        return {**found, "measurements": " ".join(self.comparison.files(*used))}
+
+    def _between_subjects(self) -> pd.DataFrame:
+        """A row for each condition that communicates, of each subject but the first, relative to that."""
+        rows = []
+        for one in self._possible[1:]:
+            for its, condition in zip(self._possible[0].conditions, one.conditions, strict=True):
+                if not _communicates(condition):
+                    continue
+                ratio, verdict = between(self.comparison, its, condition)
+                row = {**_named(condition, one.baseline), "baseline": self._possible[0].name}
+                row |= {**_columns("ratio", ratio), "verdict": verdict, **self._control()}
+                files = " ".join(self.comparison.files(its, condition))
+                rows.append({**row, "processes": ratio.processes, "measurements": files})
         return pd.DataFrame(rows)
 
+    def _control(self) -> dict[str, float]:
+        return _columns("control", self.comparison.control)
 
-def _here(parameters: Parameters, number: int) -> list[Condition]:
-    """A subject's conditions, baseline first, for the numbers of processes that this machine has a place for."""
-    counts = _counts(parameters) or [1]
-    found = [one for count in counts for one in _of_subject(parameters, number, count)]
-    return list(dict.fromkeys(found))
+    def _finding(self, row: pd.Series) -> str:
+        """A row of a subject that can be run here, in words."""
+        start, threads = f"{row['subject']}, {_way(row)}", self.comparison.baseline.threads
+        if row["verdict"] == BASELINE:
+            speed = _text(row, "samples_per_second")
+            said = f"{speed} samples/s" if speed else "no throughput: it failed, or keeps getting slower"
+            return f"{start}{_with_threads(threads)}: {said}."
+        if row["verdict"] in NO_RATIO:
+            return f"{start}: {NO_RATIO[row['verdict']]}."
+        said = ratio_text(row)
+        if row["subject"] != self._possible[0].name:  # whose baseline the control is of
+            said = f"{tables.ratio(row['ratio'], row['ratio_low'], row['ratio_high'])}, {row['verdict']}"
+        start += f": throughput ratio {said}, relative to one process{_with_threads(threads)}"
+        if row["world_size"] == 1:
+            return f"{start}."
+        parts = [start, f"efficiency {_text(row, 'efficiency_percent')} %"]
+        if math.isfinite(row.get("same_threads_ratio", math.nan)):
+            same = tables.ratio(*(row[f"same_threads_ratio{end}"] for end in ("", "_low", "_high")))
+            parts.append(f"relative to one process{_with_threads(row['world_size'] * threads)}: {same}")
+        if row["scaling"] == STRONG:
+            share = _text(row, "communication_percent")
+            unknown = "what communication takes is not known: the same processes without it failed, or slow down"
+            parts.append(f"communication takes {share} % of a step" if share else unknown)
+        return f"{'; '.join(parts)}."
+
+
+def _subjects(parameters: Parameters) -> list[_Subject]:
+    """With their conditions for the numbers of processes that this machine has a place for."""
+    return [
+        _Subject(_of_subject(parameters, number, _counts(parameters)), _missing(parameters, subject.framework))
+        for number, subject in enumerate(parameters.subjects)
+    ]
+
+
+def _missing(parameters: Parameters, framework: str) -> str | None:
+    """Why a framework cannot do it here; None: it can."""
+    if _counts(parameters) and not frameworks.launcher(framework):
+        return f"{framework} has no path to data-parallel training"
+    return machine.available(framework, parameters.device)
 
 
 def _counts(parameters: Parameters) -> list[int]:
@@ -197,13 +299,13 @@ def _places(device: str) -> int:
     return len(machine.gpus() if device == "cuda" else machine.npus())
 
 
-def _of_subject(parameters: Parameters, number: int, count: int) -> list[Condition]:
-    """One process; ``count`` of them with the same batch, without communication, and with the same batch each; on the
-    CPU one process with the threads of all.
+def _of_subject(parameters: Parameters, number: int, counts: list[int]) -> list[Condition]:
+    """One process; then for each of ``counts``: on the CPU one process with the threads of so many, so many with the
+    same batch, the same without communication, and so many with the same batch each.
     """
-    on_cpu, places = parameters.device == "cpu", max(1, _places(parameters.device))
+    on_cpu = parameters.device == "cpu"
     most = max([1, *_counts(parameters)])
-    threads = max(1, places // most) if on_cpu else None
+    threads = max(1, _places(parameters.device) // most) if on_cpu else None
     subject, size = parameters.subjects[number], parameters.batch_size
 
     def made(**choices: Any) -> Condition:
@@ -212,10 +314,9 @@ def _of_subject(parameters: Parameters, number: int, count: int) -> list[Conditi
         return p.condition(keys, workload=parameters.workload, **subject.choices, **common, **choices)
 
     found = [made(batch_size=size, threads=threads)]
-    if on_cpu and most > 1:
-        found.append(made(batch_size=size, threads=threads * most))
-    if count > 1:
+    for count in counts:
         together = {"threads": threads, "world_size": count}
+        found += [made(batch_size=size, threads=threads * count)] if on_cpu else []
         found += [
             made(batch_size=size, **together),
             made(batch_size=size, **together, communication=False),
@@ -224,24 +325,41 @@ def _of_subject(parameters: Parameters, number: int, count: int) -> list[Conditi
     return found
 
 
-def _kind(base: Condition, condition: Condition) -> str:
+def _communicates(condition: Condition) -> bool:
+    return condition.communication
+
+
+def _named(condition: Condition, base: Condition) -> dict[str, Any]:
+    """What a row of a table is about."""
+    kind = STRONG if condition.batch_size == base.batch_size else WEAK
     if condition.world_size == 1:
-        return ONE
-    return STRONG if condition.batch_size == base.batch_size else WEAK
+        kind = ONE if condition == base else f"{ONE}{_with_threads(condition.threads)}"
+    return {
+        "subject": subject_of(condition),
+        "scaling": kind,
+        "world_size": condition.world_size,
+        "threads": condition.threads,
+        "batch_size": condition.batch_size,
+    }
 
 
-def _communication(comparison: Comparison, condition: Condition) -> Interval:
-    """The percentage of a step that goes without the exchange of gradients; nan where that was not measured."""
-    alone = condition.but(communication=False) if condition.world_size > 1 else None
-    if alone not in comparison.conditions:
-        return Interval(math.nan, math.nan, math.nan, 0)
-    faster = comparison.between(condition, alone)
-    share = [100 * (1 - 1 / value) for value in (faster.estimate, faster.low, faster.high)]
-    return Interval(*share, faster.processes)
+def _way(row: pd.Series) -> str:
+    """A row in a few words."""
+    if row["world_size"] == 1:
+        return row["scaling"]
+    return f"{row['scaling']}, {row['world_size']} processes"
+
+
+def _with_threads(count: int | None) -> str:
+    """The threads of a process, in words; none on a device that is not the CPU."""
+    return "" if count is None else f" with {count:g} thread{'s' * (count > 1)}"
 
 
 def _scaled(interval: Interval, factor: float) -> Interval:
     return Interval(interval.estimate * factor, interval.low * factor, interval.high * factor, interval.processes)
+
+
+_NONE = Interval(math.nan, math.nan, math.nan, 0)
 
 
 def _columns(name: str, interval: Interval) -> dict[str, float]:
