@@ -6,6 +6,7 @@ import argparse
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import benchlib
@@ -217,8 +218,10 @@ def _clean(given: argparse.Namespace) -> int:
     folder = given.outputs or Path("outputs", given.profile)
     if not folder.is_dir():
         raise BenchlibError(f"{folder}: there is nothing to clean")
-    with suite.alone(folder):
-        paths = cleaning.everything(folder) if given.all else cleaning.unused(folder)
+    find = cleaning.everything if given.all else cleaning.unused
+    paths = find(folder)  # which refuses before anything, a lock too, is written there
+    with suite.alone(folder) if given.yes else nullcontext():
+        paths = find(folder) if given.yes else paths  # a run may have ended in between
         for path in paths:
             print(path)
         told = "" if given.yes else "; to take them away, add --yes"
