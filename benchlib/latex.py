@@ -183,6 +183,8 @@ _FITTED = (
 
 
 def _table_or_why_not(frame: pd.DataFrame, caption: str, notebook: str, name: str) -> str:
+    if not len(frame):
+        return f"% {name}: {tables.NOTHING}\n"
     count = len(tables.display(frame)[0].columns)
     if count > MOST:
         return f"% {name}: {count} columns are too many for a page; {notebook}_{name}.csv and .md have them.\n"
