@@ -6,6 +6,7 @@ import argparse
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import benchlib
@@ -88,8 +89,9 @@ def _parser() -> argparse.ArgumentParser:
         _trace,
         "lead a number of a table, a figure or a LaTeX macro back to its measurements",
         "Lists the numbers of FILE, and the measurements that they were made from: what was measured, on what, with "
-        "which versions and code, and whether those are still what is here. A copy of a .tex file, such as in a "
-        "paper's folder, can be traced too, with --outputs.",
+        "which versions and code, and whether those are still what is here; and what of FILE was changed by hand. A "
+        "copy, such as in a paper's folder, can be traced too, with --outputs: what it says that the results there do "
+        "not say is listed.",
         "examples:\n  benchlib trace outputs/quick/tables/frameworks.tex\n"
         "  benchlib trace outputs/quick/tables/modes_macros.tex benchlibModesRatios\n"
         "  benchlib trace paper/frameworks.tex --outputs outputs/quick",
@@ -178,7 +180,7 @@ def _lab(given: argparse.Namespace) -> int:
 
 
 def _trace(given: argparse.Namespace) -> int:
-    """The numbers, then each of their files; 1 if one is not what would be made here now."""
+    """The numbers, then each of their files; 1 if one is not what would be made here now, or does not say so."""
     from benchlib import trace  # pandas and pyarrow take long to import: not for the other commands
 
     found = trace.numbers(given.file, given.name)
@@ -186,7 +188,7 @@ def _trace(given: argparse.Namespace) -> int:
     if folder is None:
         raise BenchlibError(f"{given.file}: is in no folder of results: name it with --outputs outputs/PROFILE")
     for number in found:
-        print(f"{number.says}\n  from {' '.join(number.keys)}")
+        print(f"{number.says}\n  {' '.join(['from', *number.keys]) if number.keys else 'names no measurement'}")
     sources = trace.sources(dict.fromkeys(key for number in found for key in number.keys), folder)
     print(f"\n{len(found)} numbers from {len(sources)} files in {folder}:")
     for source in sources:
@@ -195,10 +197,13 @@ def _trace(given: argparse.Namespace) -> int:
             print(f"  {line}")
     changed = [source for source in sources if source.verdict != trace.MATCHES]
     print(f"\n{len(sources) - len(changed)} of {len(sources)} files match this machine, these versions and this code.")
+    others = trace.differences(given.file, found, folder)
     stale = trace.stale([source.key for source in sources], folder)
-    for line in stale:
+    if others:
+        print(f"\n{given.file} is not what the results say:")
+    for line in (*others, *stale):
         print(line)
-    return 1 if changed or stale else 0
+    return 1 if changed or others or stale else 0
 
 
 def _appendix(given: argparse.Namespace) -> int:
@@ -213,8 +218,10 @@ def _clean(given: argparse.Namespace) -> int:
     folder = given.outputs or Path("outputs", given.profile)
     if not folder.is_dir():
         raise BenchlibError(f"{folder}: there is nothing to clean")
-    with suite.alone(folder):
-        paths = cleaning.everything(folder) if given.all else cleaning.unused(folder)
+    find = cleaning.everything if given.all else cleaning.unused
+    paths = find(folder)  # which refuses before anything, a lock too, is written there
+    with suite.alone(folder) if given.yes else nullcontext():
+        paths = find(folder) if given.yes else paths  # a run may have ended in between
         for path in paths:
             print(path)
         told = "" if given.yes else "; to take them away, add --yes"

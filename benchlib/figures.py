@@ -11,8 +11,10 @@ import base64
 import functools
 import html as html_text
 import io
+import itertools
 import math
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +26,15 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.backend_bases import RendererBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cbook import pts_to_poststep
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.path import Path as Path2D
+from matplotlib.text import Annotation
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
 from benchlib import tables
@@ -152,7 +159,7 @@ def line_panel(
     for i, (name, look) in enumerate(series.items()):
         rows = frame[frame[by] == name].dropna(subset=[y]).sort_values(x)
         at = rows[x] * np.exp((i - (len(series) - 1) / 2) * spread)
-        _interval_line(axes, at, rows, y, look)
+        _interval_line(axes, at, rows, y, look, name)
     value_axis(axes, frame[x], ticks)
     _y_axis(axes, frame[y], log_y)
 
@@ -182,7 +189,7 @@ def ratio_panel(
         rows = frame[frame[by] == name].sort_values(x)
         at = rows[x] * np.exp((i - (len(series) - 1) / 2) * spread)
         there = rows["ratio"].notna()
-        _interval_line(axes, at[there], rows[there], "ratio", look)
+        _interval_line(axes, at[there], rows[there], "ratio", look, name)
         for missing in at[~there]:
             _cross(axes, missing, 0.04, look)
     value_axis(axes, frame[x], ticks)
@@ -360,6 +367,7 @@ def curve_panel(
             marker=look.marker,
             markevery=every,
             markersize=3.5,
+            label=name,
         )
         axes.fill_between(seeds.index, seeds["min"], seeds["max"], color=look.color, alpha=0.15, linewidth=0)
     axes.set_xlim(min(epochs) - 0.4, max(epochs) + 0.4)
@@ -395,12 +403,27 @@ def plain_log_axis(axis: Axis) -> None:
 
 @styled
 def finish(figure: Figure, series: Mapping[str, Look], extra: Sequence[tuple[str, Line2D | Patch]] = ()) -> Figure:
-    """Put the legend above the panels, in as many columns as fit, and thin out ticks whose labels would overlap."""
-    entries = [
-        (name, Line2D([], [], color=look.color, marker=look.marker, linestyle=look.line))
-        for name, look in series.items()
-    ]
-    names, handles = zip(*entries, *extra, strict=True)
+    """Name the series beside the ends of their lines, if there is room in every panel; else in a legend above the
+    panels, in as many columns as fit, where ``extra`` is. Thin out ticks whose labels would overlap.
+    """
+    height = figure.get_figheight()
+    if extra:  # before the names, because it takes room
+        _add_legend(figure, extra)
+    if series and not any(_label_lines(figure, series, width) for width in NAME_WIDTHS):
+        for legend in list(figure.legends):
+            legend.remove()
+        figure.set_figheight(height)
+        lines = (Line2D([], [], color=look.color, marker=look.marker, linestyle=look.line) for look in series.values())
+        _add_legend(figure, [*zip(series, lines, strict=True), *extra])
+    figure.canvas.draw()
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            _thin(axis)
+    return figure
+
+
+def _add_legend(figure: Figure, entries: Sequence[tuple[str, Line2D | Patch]]) -> None:
+    names, handles = zip(*entries, strict=True)
     width = figure.get_figwidth() * figure.dpi
     for columns in range(min(len(names), 6), 0, -1):
         legend = figure.legend(
@@ -411,11 +434,116 @@ def finish(figure: Figure, series: Mapping[str, Look], extra: Sequence[tuple[str
         legend.remove()
     rows = math.ceil(len(names) / columns)
     figure.set_figheight(figure.get_figheight() + 0.17 * (rows - 1))
+
+
+LABEL_GAP = 5  # points between the end of a line and its name
+NAME_WIDTHS = (60, 14)  # characters of a line of a name: in one line, or if that does not fit in two
+LEAST_PLOT = 0.6  # of a panel's width that is left for the lines beside their names
+
+
+def _label_lines(figure: Figure, series: Mapping[str, Look], width: int) -> bool:
+    """Write the name of each series beside the end of its line, in every panel, broken after ``width`` characters.
+    False, and nothing is changed, if a series is drawn without a line, or its name would cover something.
+    """
     figure.canvas.draw()
-    for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            _thin(axis)
-    return figure
+    panels = [(axes, _named_lines(axes, series)) for axes in figure.axes if axes.lines or axes.patches]
+    if not all(lines for _, lines in panels) or {*series} != {name for _, lines in panels for name in lines}:
+        return False
+    before = [(axes, axes.get_xlim(), axes.xaxis.get_major_locator()) for axes, _ in panels]
+    written = [_write_names(axes, lines, width) for axes, lines in panels]
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()
+    if all(
+        names and _spread_out(names, renderer) and _covers_nothing(axes, lines, names, renderer)
+        for (axes, lines), names in zip(panels, written, strict=True)
+    ):
+        for axes, limits, _ in before:
+            axes.spines.bottom.set_bounds(limits)  # the axis ends where it did: there is nothing below the names
+        return True
+    for (axes, limits, locator), names in zip(before, written, strict=True):
+        for name in names:
+            name.remove()
+        axes.set_xlim(limits)
+        axes.xaxis.set_major_locator(locator)
+    return False
+
+
+def _named_lines(axes: Axes, series: Mapping[str, Look]) -> dict[str, Line2D]:
+    """The line of each series that is drawn in a panel; empty if one is drawn otherwise."""
+    lines = {line.get_label(): line for line in axes.lines if line.get_label() in series and len(line.get_xdata())}
+    colors = [line.get_color() for line in axes.lines] + [patch.get_facecolor() for patch in axes.patches]
+    others = {to_rgb(look.color) for name, look in series.items() if name not in lines}
+    return {} if any(to_rgb(color) in others for color in colors) else lines
+
+
+def _write_names(axes: Axes, lines: Mapping[str, Line2D], width: int) -> list[Annotation]:
+    """Names beside the ends of lines, with the room for them at the right of the axis; none if that takes too much."""
+    ends = {name: np.array(line.get_xydata())[-1] for name, line in lines.items()}
+    names = [
+        axes.annotate(
+            textwrap.fill(name, width),
+            end,
+            xytext=(LABEL_GAP, 0),
+            textcoords="offset points",
+            va="center",
+            linespacing=1.0,
+            annotation_clip=False,
+        )
+        for name, end in ends.items()
+    ]
+    renderer, box = axes.figure.canvas.get_renderer(), axes.get_window_extent()
+    reached = [axes.transData.transform(end)[0] - box.x0 for end in ends.values()]
+    taken = [name.get_window_extent(renderer).x1 - box.x0 - at for name, at in zip(names, reached, strict=True)]
+    share = min((box.width - room) / at for at, room in zip(reached, taken, strict=True))
+    if share < LEAST_PLOT:
+        for name in names:
+            name.remove()
+        return []
+    if share < 1:
+        low, high = axes.get_xlim()
+        axes.xaxis.set_major_locator(FixedLocator([tick for tick in axes.get_xticks() if low <= tick <= high]))
+        scale = axes.xaxis.get_transform()
+        first, last = scale.transform([low, high])
+        axes.set_xlim(low, scale.inverted().transform([first + (last - first) / share])[0])
+    return names
+
+
+def _spread_out(names: Sequence[Annotation], renderer: RendererBase) -> bool:
+    """Move names that overlap apart, up and down; False if one would have to go far from its line."""
+    ordered = sorted(names, key=lambda name: name.get_window_extent(renderer).y0)
+    boxes = [name.get_window_extent(renderer) for name in ordered]
+    places = [box.y0 for box in boxes]
+    for _ in range(20):
+        for i, (below, above) in enumerate(itertools.pairwise(boxes)):
+            excess = places[i] + below.height + 1 - places[i + 1]
+            if excess > 0 and below.x0 < above.x1 and above.x0 < below.x1:
+                places[i], places[i + 1] = places[i] - excess / 2, places[i + 1] + excess / 2
+    points = renderer.points_to_pixels(1)
+    for name, box, place in zip(ordered, boxes, places, strict=True):
+        if abs(place - box.y0) > 0.6 * box.height:
+            return False
+        name.xyann = (LABEL_GAP, (place - box.y0) / points)
+    return True
+
+
+def _covers_nothing(
+    axes: Axes, lines: Mapping[str, Line2D], names: Sequence[Annotation], renderer: RendererBase
+) -> bool:
+    """Is each name inside the panel, beside all other names, and beside all lines?"""
+    frame, boxes = axes.get_window_extent(), [name.get_window_extent(renderer) for name in names]
+    if any(one.overlaps(other) for one, other in itertools.combinations([box.padded(-0.5) for box in boxes], 2)):
+        return False
+    paths = [line.get_transform().transform_path(_stepped(line)) for line in axes.lines if len(line.get_xdata())]
+    return all(
+        frame.y0 - 2 <= box.y0 and box.y1 <= frame.y1 + 2 and box.x1 <= frame.x1 + 2 for box in boxes
+    ) and not any(path.intersects_bbox(box, filled=False) for path in paths for box in boxes)
+
+
+def _stepped(line: Line2D) -> Path2D:
+    """The path of a line as it is drawn."""
+    if line.get_drawstyle() != "steps-post":
+        return line.get_path()
+    return Path2D(pts_to_poststep(*line.get_path().vertices.T).T)
 
 
 CONTROL = ("A/A control: the baseline against itself (95 % interval)", Patch(color=GREY, alpha=0.35, linewidth=0))
@@ -490,8 +618,8 @@ def _rows(axes: Axes, labels: Sequence[str], xlabel: str) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _interval_line(axes: Axes, at: pd.Series, rows: pd.DataFrame, y: str, look: Look) -> None:
-    axes.plot(at, rows[y], color=look.color, marker=look.marker, linestyle=look.line, zorder=3)
+def _interval_line(axes: Axes, at: pd.Series, rows: pd.DataFrame, y: str, look: Look, name: str) -> None:
+    axes.plot(at, rows[y], color=look.color, marker=look.marker, linestyle=look.line, zorder=3, label=name)
     if f"{y}_low" in rows:
         error = np.abs(rows[[f"{y}_low", f"{y}_high"]].sub(rows[y], axis=0).to_numpy().T)
         axes.errorbar(at, rows[y], yerr=error, color=look.color, capsize=2, linestyle="none", zorder=3)

@@ -11,7 +11,7 @@ import itertools
 import random
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -212,6 +212,9 @@ class Lab:
             attempt = _Attempt(group, repetition, number, members)
             stored = self.store.usable(attempt.file)
             if stored is None:
+                # Of an attempt that failed the file may have been cleaned away, and the next one's be there.
+                if number + 1 < ATTEMPTS and self.store.path(replace(attempt, number=number + 1).file).exists():
+                    continue
                 return found, attempt
             found += stored
             members = _to_try_again(members, stored)

@@ -140,13 +140,40 @@ def _names(frame: pd.DataFrame) -> list[str]:
     ]
 
 
+_SPECIAL = {
+    **{"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"},
+    **{"–": "--", "−": "$-$", "×": "$\\times$", "°": "\\textdegree{}"},
+    **{char: f"\\{char}" for char in "&%$#_{}"},
+    **{"<": "\\textless{}", ">": "\\textgreater{}", "|": "\\textbar{}"},
+}
+
+
 def escaped(text: str) -> str:
-    """Text as LaTeX sets it, with none of its commands in it."""
-    special = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
-    special |= {"–": "--", "−": "$-$", "×": "$\\times$", "°": "\\textdegree{}", "\n": " "}
-    special |= {char: f"\\{char}" for char in "&%$#_{}"}
-    special |= {"<": "\\textless{}", ">": "\\textgreater{}", "|": "\\textbar{}"}
-    return "".join(special.get(char, char) for char in text)
+    """Text as LaTeX sets it, with none of its commands in it, in one line."""
+    return "".join(_SPECIAL.get(char, char) for char in text.replace("\n", " "))
+
+
+def cells(row: str) -> list[str]:
+    """The cells of a row of :func:`table`, as they read on paper.
+
+    >>> cells(r"gru on 50 \\%\\_words & 1.23 & [1.20, 1.27] & {--} & {\\num{1e-07}} \\\\")
+    ['gru on 50 %_words', '1.23', '[1.20, 1.27]', '–', '1e-07']
+    """
+    plain = {latex: char for char, latex in _SPECIAL.items()}
+    special = re.compile("|".join(re.escape(latex) for latex in plain))
+    found = re.split(r"(?<!\\)&", row.strip().removesuffix("\\\\"))
+    bare = (re.sub(r"\\num\{(.*)\}", r"\1", re.sub(r"^\{(.*)\}$", r"\1", cell.strip())) for cell in found)
+    return [special.sub(lambda match: plain[match[0]], cell) for cell in bare]
+
+
+def heads(row: str) -> list[str]:
+    """The heads of :func:`cells`, from the row of heads: that of an estimate is empty over its interval.
+
+    >>> heads(r"task & \\multicolumn{2}{c}{\\parbox[b]{1.7cm}{\\centering throughput ratio}} & {A/A} \\\\")
+    ['task', 'throughput ratio', '', 'A/A']
+    """
+    row = re.sub(r"\\parbox\[b\]\{1\.7cm\}\{\\centering (.*?)\}", r"\1", row)
+    return cells(re.sub(r"\\multicolumn\{2\}\{c\}\{(.*?)\}", r"{\1} &", row))
 
 
 _FITTED = (
@@ -156,6 +183,8 @@ _FITTED = (
 
 
 def _table_or_why_not(frame: pd.DataFrame, caption: str, notebook: str, name: str) -> str:
+    if not len(frame):
+        return f"% {name}: {tables.NOTHING}\n"
     count = len(tables.display(frame)[0].columns)
     if count > MOST:
         return f"% {name}: {count} columns are too many for a page; {notebook}_{name}.csv and .md have them.\n"

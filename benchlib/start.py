@@ -18,6 +18,9 @@ SETTINGS = Path(__file__).parent / "jupyterlab"
 with ``?factory=Markdown Preview`` would do, too, but JupyterLab prints a broken one when it adds its token to that.)
 """
 
+OPENED = "quick"
+"""The profile whose parameters stand in the notebooks' parameters cells."""
+
 _QUESTION = re.compile(r"\*\*The question\.\*\*\s*(.+?)(?:\n\s*\n|\Z)", re.DOTALL)
 
 
@@ -51,16 +54,28 @@ def _page(profile: str, states: list[suite.State]) -> str:
 Profile `{profile}`, as of {_local(datetime.now(UTC))}. {report}What a result means: [README](../README.md).
 
 Open a notebook, change its parameters cell if you like, and choose *Run > Run All Cells*: only what is new is measured.
-*Kernel > Interrupt Kernel* stops the workers and keeps what was measured.
+*Kernel > Interrupt Kernel* stops the workers and keeps what was measured.{_others(profile)}
 
 | notebook | question | state | result |
 |---|---|---|---|
 {rows}
 
 **run**: its result is there, made of what is here now. **stale**: there is one, made of something else. **failed**: it
-stopped at an error. **missing**: there is none. `make report PROFILE={profile}` runs what is not *run*, and
-`make lab PROFILE={profile}` writes this page anew.
+stopped at an error. **missing**: there is none. What you run here stays in the notebook and changes no state:
+`make report PROFILE={profile}` runs what is not *run*, with what was measured here, and `make lab PROFILE={profile}`
+writes this page anew.
 """
+
+
+def _others(profile: str) -> str:
+    """Of a profile whose parameters are not those that the notebooks open with: what to do."""
+    if profile == OPENED:
+        return ""
+    return f"""
+
+**The notebooks open with the parameters of `{OPENED}`, and measure into `outputs/{OPENED}`.** For those of `{profile}`,
+run `make report PROFILE={profile}`; or set a notebook's parameters cell as `parameters/{profile}/` says, with
+`outputs = "../outputs/{profile}"`."""
 
 
 def _row(state: suite.State) -> str:

@@ -85,7 +85,7 @@ def report(profile: str, outputs: Path | None = None) -> int:
     code = _execute_all([_planned(name, files.get(name)) for name in gathering], folder)
     records = {name: read_record(folder, name) for name in experiments.NOTEBOOKS if name in {*files, *GATHERING}}
     missing = [name for name, record in records.items() if not record or record["status"] != "succeeded"]
-    wrong = [f"{file} {what}" for file, what in _all_wrong(folder, experiments.NOTEBOOKS)]
+    wrong = [f"{file} {what}" for file, what in all_wrong(folder, experiments.NOTEBOOKS).items()]
     for text in (f"{', '.join(missing)} (the report says why)" if missing else "", *wrong):
         if text:
             _say(f"missing from the report: {text}")
@@ -170,6 +170,19 @@ def wrong_files(record: dict[str, Any], folder: Path) -> Iterator[tuple[str, str
             yield file, "is gone"
         elif digest((folder / file).read_bytes()) != made:  # JupyterLab writes to the same folder
             yield file, "is not what it made"
+
+
+def all_wrong(folder: Path, notebooks: Iterable[str]) -> dict[str, str]:
+    """By file, as :func:`wrong_files`, of all these notebooks that have succeeded. What is wrong for one is wrong: a
+    notebook that gathers takes what it finds for what the others made.
+    """
+    found: dict[str, str] = {}
+    for name in notebooks:
+        record = read_record(folder, name)
+        if record and record["status"] == "succeeded":
+            for file, what in wrong_files(record, folder):
+                found.setdefault(file, what.replace("it made", f"{name} made"))
+    return found
 
 
 def digest(value: Any) -> str:
@@ -345,15 +358,8 @@ def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[st
         before = experiments.NOTEBOOKS[: experiments.NOTEBOOKS.index(item.name)]
         paths = [record_path(folder, name) for name in before]
         told = [path.read_text(encoding="utf-8") for path in paths if path.exists()]
-        inputs["results"] = digest([told, sorted(_all_wrong(folder, before))])
+        inputs["results"] = digest([told, sorted(all_wrong(folder, before).items())])
     return inputs
-
-
-def _all_wrong(folder: Path, notebooks: Iterable[str]) -> list[tuple[str, str]]:
-    """As :func:`wrong_files`, of all these notebooks that have succeeded."""
-    records = [record for name in notebooks if (record := read_record(folder, name))]
-    succeeded = [record for record in records if record["status"] == "succeeded"]
-    return list(dict.fromkeys(pair for record in succeeded for pair in wrong_files(record, folder)))
 
 
 def _environment() -> dict[str, Any]:
@@ -368,13 +374,15 @@ def _environment() -> dict[str, Any]:
 
 
 def _bring_pages_up_to_date(folder: Path) -> bool:
-    """Make ``report.html`` from the executed report, and ``report.pdf`` from that, where they are older; take them away
+    """Make ``report.html`` from the executed report, and ``report.pdf`` from that, where they are older; put them aside
     if the report failed. False if the printing failed.
     """
     record, html, pdf = read_record(folder, REPORT), folder / "report.html", folder / "report.pdf"
     if record is None or record["status"] != "succeeded":
-        html.unlink(missing_ok=True)
-        pdf.unlink(missing_ok=True)
+        for page in (html, pdf):
+            if page.exists():
+                os.replace(page, _aside(page))
+                _say(f"report: it could not be made again; {_aside(page)} is that of before, of older results")
         return True
     notebook = _executed_path(folder, REPORT)
     if _older(html, notebook):
@@ -385,6 +393,8 @@ def _bring_pages_up_to_date(folder: Path) -> bool:
         except BenchlibError as error:
             _say(f"report: {error}")
             return False
+    for page in (html, pdf):
+        _aside(page).unlink(missing_ok=True)
     _say(f"report: {html}")
     if _older(pdf, html):
         pdf.unlink(missing_ok=True)  # printed from another page: nobody shall take it for this one
@@ -398,6 +408,11 @@ def _bring_pages_up_to_date(folder: Path) -> bool:
             return False
     _say(f"report: {pdf}")
     return True
+
+
+def _aside(page: Path) -> Path:
+    """Where a page of the report is kept while there is none of the present results."""
+    return page.with_name(f"older-{page.name}")
 
 
 def _older(made: Path, source: Path) -> bool:

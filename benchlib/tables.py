@@ -114,6 +114,8 @@ MEASURED = {
 
 MISSING = "–"
 
+NOTHING = "There is nothing to show: the table has no rows."
+
 FILES = "measurements"
 """The column with the keys of the files that a row was made from, a space between them."""
 
@@ -186,6 +188,8 @@ def html(frame: pd.DataFrame, caption: str) -> HTML:
     """The frame as it is shown in a notebook and in the report: with its caption, numbers to the right."""
     from IPython.display import HTML
 
+    if not len(frame):
+        return bullets([f"{caption} {NOTHING}"])
     text, same = display(frame)
     numbers = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame if heading(name) in text]
     styles = {"th": ["text-align: right" if number else "text-align: left" for number in numbers]}
@@ -215,6 +219,8 @@ def bullets(sentences: Iterable[str]) -> HTML:
 
 def markdown(frame: pd.DataFrame, caption: str) -> str:
     """The frame as it is shown, as a table of GitHub's Markdown under its caption."""
+    if not len(frame):
+        return f"{caption} {NOTHING}\n"
     text, same = display(frame)
     right = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame if heading(name) in text]
 
@@ -230,6 +236,8 @@ def save(frame: pd.DataFrame, folder: Path, name: str, caption: str) -> list[Pat
     """Write ``folder/name.csv``, unrounded, and ``folder/name.md``, as it is shown."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.csv", folder / f"{name}.md"]
+    if not len(frame.columns):
+        frame = pd.DataFrame(columns=[FILES])  # a CSV file without a head cannot be read
     frame.to_csv(paths[0], index=False)
     paths[1].write_text(markdown(frame, caption), encoding="utf-8")
     return paths

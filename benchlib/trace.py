@@ -3,24 +3,30 @@
 A table's rows and a macro carry the keys of their files (:data:`benchlib.tables.FILES`,
 :data:`benchlib.latex.COMMENT`), a figure has them in its metadata. Here they are read, in the file or in a copy of it,
 and looked up in a folder of results: which processes, of what, on what, when; and whether this machine, these versions
-and this code would still give the same key.
+and this code would still give the same key. What was changed by hand, and a copy that is older than the results, is
+said.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 import pandas as pd
 
-from benchlib import suite
+from benchlib import experiments, knobs, latex, suite
+from benchlib.condition import Condition
+from benchlib.data import files
 from benchlib.equivalence import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.latex import COMMENT
-from benchlib.measure import machine
+from benchlib.measure import machine, worker
+from benchlib.measure.jobs import prepare_job
 from benchlib.results import Measurement, Store
 from benchlib.tables import FILES, MEASURED, MISSING
 
@@ -33,10 +39,13 @@ PROCEDURES = {"comparison": "rounds", "training": "epochs"}
 
 @dataclass(frozen=True)
 class Number:
-    """A row of a table, a macro or a figure: what it says, and the keys of the files that it was made from."""
+    """A row of a table, a macro or a figure: what it says, the keys of the files that it was made from (none, if it was
+    not made from measurements), and what it is called, in a copy as in the original.
+    """
 
     says: str
     keys: tuple[str, ...]
+    name: str
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,7 @@ def numbers(file: Path, name: str | None = None) -> list[Number]:
     if file.suffix not in readers:
         raise BenchlibError(f"{file}: cannot be traced: give a file that ends in {', '.join(readers)}")
     found = readers[file.suffix](file)
-    if not found:
+    if not any(number.keys for number in found):
         raise BenchlibError(
             f"{file}: names no measurement: it was not made by benchlib, or shows nothing that was measured"
         )
@@ -76,7 +85,41 @@ def folder_of(file: Path) -> Path | None:
 
 def sources(keys: Iterable[str], folder: Path) -> list[Source]:
     """What is in the files with these keys under ``folder``, and whether it matches what is here now."""
-    return [_source(key, folder) for key in keys]
+    wrong = suite.all_wrong(folder, experiments.NOTEBOOKS)
+    return [_source(key, folder, wrong) for key in keys]
+
+
+def differences(file: Path, found: Iterable[Number], folder: Path) -> list[str]:
+    """What of the numbers ``found`` in ``file`` is not what the results in ``folder`` say, a sentence each: the file
+    was changed by hand, or is a copy of older results.
+    """
+    if folder_of(file) == folder.resolve():
+        wrong = suite.all_wrong(folder, experiments.NOTEBOOKS)
+        paths = dict.fromkeys((file.resolve(), file.resolve().with_suffix(".csv") if file.suffix == ".md" else file))
+        names = [path.resolve().relative_to(folder.resolve()).as_posix() for path in paths]
+        return [f"{folder / name} {wrong[name]}" for name in names if name in wrong]
+    if file.suffix in (".svg", ".png", ".pdf"):
+        original = folder / "figures" / file.name
+        same = original.is_file() and original.read_bytes() == file.read_bytes()
+        return [] if same else [f"{file}: is not {original}, or that is not there"]
+    originals = sorted((folder / "tables").glob("*.tex" if file.suffix == ".tex" else f"{file.stem}.csv"))
+    read = _of_latex if file.suffix == ".tex" else _of_csv
+    present: dict[str, list[Number]] = {}
+    for original in originals:
+        for number in read(original):
+            present.setdefault(number.name, []).append(number)
+    told = []
+    for number in found:
+        now = present.get(number.name, [])
+        if number in now:
+            continue
+        if not now:
+            told.append(f"{number.says}\n  is in no table of {folder}")
+        elif any(number.says == one.says for one in now):
+            told.append(f"{number.says}\n  is made from other measurements in {folder}")
+        else:
+            told.append(f"{number.says}\n  in {folder}: {' | '.join(one.says for one in now)}")
+    return told
 
 
 def stale(keys: Iterable[str], folder: Path) -> list[str]:
@@ -102,10 +145,11 @@ def _of_csv(file: Path) -> list[Number]:
     telling = [name for name in chosen if frame[name].nunique() > 1] or chosen[:1]
     values = [name for name in MEASURED if name in frame and pd.api.types.is_numeric_dtype(frame[name])]
     found = []
-    for _, row in frame[frame[FILES].notna()].iterrows():
+    for _, row in frame.iterrows():
         who = ", ".join(f"{name} {row[name]}" for name in telling if pd.notna(row[name]))
         what = ", ".join(f"{name} {row[name]:.6g}" for name in values if pd.notna(row[name]))
-        found.append(Number(f"{who}: {what}" if what else who, tuple(str(row[FILES]).split())))
+        keys = str(row[FILES]).split() if pd.notna(row[FILES]) else []
+        found.append(Number(f"{who}: {what}" if what else who, tuple(keys), who))
     return found
 
 
@@ -117,8 +161,24 @@ def _of_markdown(file: Path) -> list[Number]:
 
 
 def _of_latex(file: Path) -> list[Number]:
-    lines = [line.partition(COMMENT) for line in file.read_text(encoding="utf-8").splitlines()]
-    return [Number(said.strip(" \\"), tuple(keys.split())) for said, comment, keys in lines if comment]
+    """Macros as they stand there; rows with the name of their table, and their cells as they read on paper."""
+    found, table, heads, before, in_body = [], "", [], "", False
+    for line in file.read_text(encoding="utf-8").splitlines():
+        said, _, keys = line.partition(COMMENT)
+        if label := re.fullmatch(r"\\label\{tab:(.*)\}", said.strip()):
+            table = label[1].replace("-", " ")
+        elif macro := re.match(r"\\newcommand\{(\\benchlib\w+)\}", said):
+            found.append(Number(said.strip(), tuple(keys.split()), macro[1]))
+        elif said.strip() in ("\\midrule", "\\bottomrule"):
+            in_body, heads = said.strip() == "\\midrule", latex.heads(before)
+        elif in_body and said.rstrip().endswith("\\\\"):
+            cells = latex.cells(said)
+            name = ", ".join(takewhile(lambda cell: not re.match(r"-?[\d.,]+$|\[|–$", cell), cells))
+            told = [f"{head} {cell}" if head else cell for head, cell in zip(heads, cells, strict=False) if cell]
+            says = ", ".join(told).replace(", [", " [")
+            found.append(Number(f"{table}: {says}", tuple(keys.split()), f"{table}: {name}"))
+        before = said
+    return found
 
 
 def _of_figure(file: Path) -> list[Number]:
@@ -135,17 +195,19 @@ def _of_figure(file: Path) -> list[Number]:
         at = content.find(head)
         end = at + 4 + int.from_bytes(content[at - 4 : at], "big")  # a chunk's length stands before its name
         keys = content[at + len(head) : end].split() if at >= 0 else []
-    return [Number(file.name, tuple(key.decode() for key in keys))] if keys else []
+    return [Number(file.name, tuple(key.decode() for key in keys), file.name)] if keys else []
 
 
-def _source(key: str, folder: Path) -> Source:
+def _source(key: str, folder: Path, wrong: dict[str, str]) -> Source:
     store = Store(folder / "measurements")
     try:
         measured = store.load(key)
     except BenchlibError as error:
         return Source(key, (), f"cannot be used: {error}")
     if measured is not None:
-        reasons = dict.fromkeys(reason for m in measured for reason in _changed(m))
+        reasons = dict.fromkeys(reason for m in measured for reason in _changed(m, folder / "inputs"))
+        if said := wrong.get(f"measurements/{key}.parquet"):
+            reasons[said] = None
         return Source(key, tuple(_told(m) for m in measured), "; ".join(reasons) or MATCHES)
     path = folder / "certificates" / f"{key}.json"
     if path.is_file():
@@ -179,9 +241,9 @@ def _told(m: Measurement) -> str:
     )
 
 
-def _changed(m: Measurement) -> list[str]:
+def _changed(m: Measurement, inputs: Path) -> list[str]:
     """Why a measurement would get another key here and now; empty: it would get the same."""
-    changed = []
+    changed = [*_other_knobs(m), *_other_inputs(m, inputs)]
     if m.code != machine.code(m.condition, PROCEDURES[m.kind]):
         changed.append("the code has changed since")
     installed = machine.versions(m.condition.framework) if machine.interpreter(m.condition.framework) else {}
@@ -199,3 +261,42 @@ def _changed(m: Measurement) -> list[str]:
         f"{name} {m.machine.get(name)}, here {value}" for name, value in here.items() if m.machine.get(name) != value
     ]
     return changed + ([f"another machine: {', '.join(others)}"] if others else [])
+
+
+def _other_knobs(m: Measurement) -> list[str]:
+    try:
+        here = knobs.of(m.condition)
+    except BenchlibError as error:
+        return [f"other knobs: {error}"]
+    told = [
+        f"{name} {m.knobs.get(name, 'not set')}, here {here.get(name, 'not set')}"
+        for name in dict.fromkeys([*m.knobs, *here])
+        if m.knobs.get(name) != here.get(name)
+    ]
+    return [f"other knobs: {', '.join(told)}"] if told else []
+
+
+def _other_inputs(m: Measurement, inputs: Path) -> list[str]:
+    """Are the data and the initial weights those that the worker read? What never came to read them has none."""
+    made = {name: m.built[name] for name in ("data_sha256", "weights_file_sha256") if name in m.built}
+    if not made:
+        return []
+    # What neither data nor weights depend on is left out, so that they are made and hashed once.
+    same = {"framework": "pytorch", "mode": "eager", "precision": "fp32", "device": "cpu", "lane": "default"}
+    same |= {"threads": None, "without": [], "learning_rate": None, "world_size": 1}
+    try:
+        here = _hashes(m.condition.model_copy(update=same), m.initial_seed, inputs)
+    except (BenchlibError, OSError) as error:
+        return [f"its data or weights cannot be made here: {error}"]
+    words = {"data_sha256": "the data are others", "weights_file_sha256": "the initial weights are others"}
+    return [words[name] for name, digest in made.items() if here[name] != digest]
+
+
+@functools.cache
+def _hashes(condition: Condition, seed: int, inputs: Path) -> dict[str, str]:
+    """Of the data and the initial weights that a worker would be given here, as it reports them."""
+    job = prepare_job(condition, seed, inputs)
+    return {
+        "data_sha256": files.digest(job.data),
+        "weights_file_sha256": worker.digest(files.arrays(job.weights)),
+    }

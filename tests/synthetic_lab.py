@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchlib import knobs
 from benchlib.condition import Condition
 from benchlib.equivalence import Certificate, Check
 from benchlib.measure.ceiling import Ceiling
@@ -115,6 +116,7 @@ class SyntheticLab:
             machine={"cores": 2, "cpu": "synthetic", "memory_gib": 8.0},
             versions={condition.framework: "1.0"},
             commit="benchlib 0",
+            knobs=knobs.of(condition),
             settings={"threads": 2},
             memory={
                 "peak": 400.0 + 2 * condition.batch_size,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchlib import cleaning
+from benchlib import cleaning, suite
 from benchlib.__main__ import main
 from benchlib.errors import BenchlibError
 
@@ -39,6 +39,7 @@ def test_what_no_notebook_names_is_listed_and_goes_only_when_it_is_said(
     assert main(["clean", "--outputs", str(folder)]) == 0
     assert "add --yes" in capsys.readouterr().out
     assert all(path.exists() for path in gone)
+    assert not (folder / ".lock").exists(), "nothing is written where nothing is taken away"
     assert main(["clean", "--outputs", str(folder), "--yes"]) == 0
     assert not any(path.exists() for path in gone)
     assert {path.name for path in (folder / "measurements").iterdir()} == {"aa.parquet", "bb.parquet"}
@@ -66,10 +67,17 @@ def test_where_it_is_not_known_what_is_needed_nothing_goes(folder: Path, damage:
 def test_everything_goes_of_a_folder_of_results_only(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     other = tmp_path_factory.mktemp("project")
     (other / "notebooks").mkdir()
-    assert main(["clean", "--outputs", str(other), "--all", "--yes"]) == 2
-    assert (other / "notebooks").is_dir()
+    for options in (["--all", "--yes"], ["--all"], ["--yes"], []):
+        assert main(["clean", "--outputs", str(other), *options]) == 2
+    assert [path.name for path in other.iterdir()] == ["notebooks"]
     assert main(["clean", "--outputs", str(folder), "--all", "--yes"]) == 0
     assert list(folder.iterdir()) == []
+
+
+def test_while_a_run_is_at_work_there_nothing_goes(folder: Path) -> None:
+    with suite.alone(folder):
+        assert main(["clean", "--outputs", str(folder), "--all", "--yes"]) == 2
+    assert (folder / "measurements" / "aa.parquet").exists()
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -652,7 +652,7 @@ def save_as_the_suite_does(folder: Path, name: str, summary: dict[str, Any]) -> 
         *summary["tables"],
         *(f"measurements/{key}.parquet" for key in summary["measurements"]),
     ]
-    files = {path: suite.digest((folder / path).read_bytes()) for path in paths}
+    files = {path: suite.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
     record = {"notebook": name, "status": "succeeded", "files": files}
     (folder / "notebooks" / f"{name}.json").write_text(json.dumps(record), encoding="utf-8")
 

@@ -17,7 +17,7 @@ import yaml
 from rocrate.rocrate import ROCrate
 from test_suite import make_project, printed, run_and_read, write_notebook, write_parameters
 
-from benchlib import execution, experiments, figures, tables
+from benchlib import execution, experiments, figures, suite, tables
 from benchlib.errors import BenchlibError
 from benchlib.report import appendix, pdf
 from benchlib.report.export import export_html
@@ -352,6 +352,16 @@ class TestAppendix:
         files = self.make()
         assert (self.code, self.said.splitlines()[-1]) == (1, f"  {told}")
         assert path.removeprefix("outputs/quick/") not in files
+
+    def test_what_is_wrong_for_one_notebook_is_not_taken_from_another(self):
+        path = Path("outputs/quick/measurements/first.parquet")
+        path.write_text("cut")
+        record = suite.read_record(Path("outputs/quick"), "report")  # as of one that gathers, and took what it found
+        record["files"]["measurements/first.parquet"] = suite.digest(path.read_bytes())
+        suite.record_path(Path("outputs/quick"), "report").write_text(json.dumps(record))
+        files = self.make()
+        assert self.said.splitlines()[-1] == "  measurements/first.parquet: it is not what first made"
+        assert "measurements/first.parquet" not in files
 
     def test_other_parameters_are_not_those_of_the_result(self):
         write_parameters("first", count=2)

@@ -13,9 +13,11 @@ from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from synthetic_lab import SyntheticLab
@@ -263,6 +265,66 @@ def test_intervals_and_the_line_at_1_are_drawn() -> None:
         assert low < high
 
 
+def lines_that_end_at(*ends: float) -> Figure:
+    """A panel with a line for each, which comes to it from another height."""
+    names = [f"subject {i}" for i in range(len(ends))]
+    rows = [(name, x, end + (x == 1)) for name, end in zip(names, ends, strict=True) for x in (1, 10)]
+    looks = figures.looks(names)
+    figure, (axes,) = figures.panels(1, 1, 2.0, figures.COLUMN)
+    figures.line_panel(axes, pd.DataFrame(rows, columns=["subject", "x", "y"]), looks, "x", "y", "batch size", "y (s)")
+    return figures.finish(figure, looks)
+
+
+def test_names_stand_at_the_ends_of_lines_where_there_is_room() -> None:
+    figure = lines_that_end_at(1, 3, 5)
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.texts] == ["subject 0", "subject 1", "subject 2"]
+    assert not figure.legends
+    assert [text.xy[1] for text in axes.texts] == [1, 3, 5]
+    assert axes.get_xticks().tolist() == [1, 10], "none where the names are"
+    assert axes.spines.bottom.get_bounds()[1] < axes.get_xlim()[1]
+
+
+def test_names_go_to_the_legend_where_they_would_cover_each_other_or_a_line() -> None:
+    figure = lines_that_end_at(3, 3.05, 3.1, 5)
+    (axes,) = figure.axes
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [f"subject {i}" for i in range(4)]
+    assert not axes.texts
+    assert axes.spines.bottom.get_bounds() is None
+    assert axes.get_xlim()[1] < 13, "no room is left for names"
+    figure, (axes,) = figures.panels(1, 1, 2.0, figures.COLUMN)
+    looks = figures.looks(["early", "late"])
+    axes.plot([0, 3], [1, 0], color=looks["early"].color, label="early")
+    axes.plot([0, 4, 9], [2, -3, -3], color=looks["late"].color, label="late", drawstyle="steps-post")
+    assert figures.finish(figure, looks).legends, "the name of the one would cover the other's step"
+
+
+def test_no_name_is_struck_through_by_a_line(made: dict[str, Figure]) -> None:
+    for name, figure in made.items():
+        renderer = figure.canvas.get_renderer()
+        for axes in figure.axes:
+            labels = {line.get_label() for line in axes.lines}
+            boxes = {
+                text.get_text(): text.get_window_extent(renderer)
+                for text in axes.texts
+                if text.get_text().replace("\n", " ") in labels
+            }
+            for line in axes.lines:
+                path = line.get_transform().transform_path(line.get_path())
+                for text, box in boxes.items():
+                    assert not path.intersects_bbox(box, filled=False), f"{name}: {text!r} is struck through"
+
+
+def test_what_has_no_line_is_in_the_legend_with_all_others() -> None:
+    figure, (left, right) = figures.panels(1, 2, 2.0)
+    looks = figures.looks(["a", "b"])
+    for axes in (left, right):
+        axes.plot([0, 1], [1, 2], color=looks["a"].color, label="a")
+    left.plot([0, 1], [5, 6], color=looks["b"].color, label="b")
+    right.barh(0, 1, color=looks["b"].color)
+    assert [text.get_text() for text in figures.finish(figure, looks).legends[0].get_texts()] == ["a", "b"]
+
+
 def test_ratio_that_is_missing_is_a_cross() -> None:
     figure = drawn("operators, differ")["ratios"]
     crosses = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "x"]
@@ -309,15 +371,46 @@ BLINDNESS = {
 }
 
 
+def seen(colors: np.ndarray, matrix: np.ndarray) -> list[np.ndarray]:
+    """Colours (sRGB) as somebody sees whose eyes, or whose printer, make ``matrix`` of linear ones: CIE L*a*b*."""
+    linear = np.where(colors <= 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4)
+    return [_lab(color) for color in np.clip(linear @ np.array(matrix).T, 0, 1)]
+
+
 @pytest.mark.parametrize("kind", BLINDNESS)
-def test_colours_differ_for_colour_blind_readers(kind: str) -> None:
+def test_all_colours_differ_for_colour_blind_readers(kind: str) -> None:
     names = [f"subject {i}" for i in range(7)]
     colors = np.array([sns.color_palette([look.color])[0] for look in figures.looks(names).values()])
-    linear = np.where(colors <= 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4)
-    seen = np.clip(linear @ np.array(BLINDNESS[kind]).T, 0, 1)
-    lightness = {name: _lab(color) for name, color in zip(names, seen, strict=True)}
-    for (one, a), (other, b) in itertools.combinations(list(lightness.items())[:4], 2):
-        assert np.linalg.norm(a - b) > 20, f"{one} and {other} look alike with {kind}"
+    pairs = itertools.combinations(zip(names, seen(colors, BLINDNESS[kind]), strict=True), 2)
+    for (one, a), (other, b) in pairs:
+        least = 20 if {one, other} <= set(names[:4]) else 12
+        assert np.linalg.norm(a - b) > least, f"{one} and {other} look alike with {kind}"
+
+
+GREY = [[0.2126, 0.7152, 0.0722]] * 3
+
+
+def test_what_has_one_grey_differs_in_marker_and_line() -> None:
+    for made in (figures.looks, figures.ordered_looks):
+        looks = made(f"subject {i}" for i in range(7))
+        colors = np.array([sns.color_palette([look.color[:3]])[0] for look in looks.values()])
+        lightness = [color[0] for color in seen(colors, GREY)]
+        pairs = itertools.combinations(zip(looks.values(), lightness, strict=True), 2)
+        for (one, a), (other, b) in pairs:
+            assert abs(a - b) > 20 or (one.marker != other.marker and one.line != other.line)
+
+
+def test_lines_of_one_panel_differ_in_grey(made: dict[str, Figure]) -> None:
+    """Crosses and open triangles, which are marks at a line, aside."""
+    for name, figure in made.items():
+        for axes in figure.axes:
+            lines = [line for line in axes.lines if len(line.get_xdata()) and line.get_marker() not in ("x", "^")]
+            colored = {str(line.get_color()): (np.array(to_rgb(line.get_color())), set()) for line in lines}
+            for line in lines:
+                colored[str(line.get_color())][1].add((line.get_marker(), str(line.get_linestyle())))
+            for (a, how), (b, how_other) in itertools.combinations(colored.values(), 2):
+                (light, *_), (dark, *_) = seen(np.array([a, b]), GREY)
+                assert abs(light - dark) > 20 or how != how_other, f"{name}: two lines look alike in grey"
 
 
 def _lab(linear: np.ndarray) -> np.ndarray:

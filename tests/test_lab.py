@@ -205,6 +205,26 @@ def test_what_fails_once_and_then_works_is_compared_with_the_baseline_beside_it(
     assert lab.train([flaky], seeds=[0], epochs=1).runs()["epochs"].tolist() == [1]
 
 
+def test_a_good_attempt_counts_although_the_failed_one_before_it_was_cleaned_away(lab, monkeypatch, tmp_path):
+    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(rounds.random.Random, "sample", lambda self, entries, n: list(entries))  # baseline first
+    flaky = toy(misbehave="once", flag=str(tmp_path / "flag"))
+    asked = {"repetitions": 1, "rounds": 2, "block_s": 0.01}
+    for measure in (
+        lambda: lab.train([flaky], seeds=[0], epochs=1).runs(),
+        lambda: lab.compare([flaky, toy()], **asked).ratios().drop(columns="measurements"),
+    ):
+        (tmp_path / "flag").unlink(missing_ok=True)
+        before = set(lab.store.folder.glob("*.parquet"))
+        measure()
+        (failed,) = set(lab.store.folder.glob("*.parquet")) - before
+        good = measure()
+        failed.unlink()
+        left = {path: path.stat().st_mtime_ns for path in lab.store.folder.iterdir()}
+        assert measure().equals(good)
+        assert {path: path.stat().st_mtime_ns for path in lab.store.folder.iterdir()} == left
+
+
 def test_a_baseline_that_fails_takes_the_repetition_with_it_and_all_of_it_is_tried_again(lab, monkeypatch, tmp_path):
     monkeypatch.setattr(lab, "certify", lambda conditions: {})
     monkeypatch.setattr(rounds.random.Random, "sample", lambda self, entries, n: list(entries))  # baseline first

@@ -75,6 +75,15 @@ def test_macros_whose_names_would_be_the_same_are_not_made_and_said(tmp_path: Pa
     assert re.findall(r"^\\newcommand\{\\(\w+)\}", text, re.MULTILINE) == ["benchlibNXABRatio", "benchlibNXABRatioOnly"]
 
 
+def test_a_table_without_rows_is_left_out_and_said(tmp_path: Path) -> None:
+    tables_path, macros_path = latex.save({"x": ("", frame().iloc[:0]), "y": ("", pd.DataFrame())}, tmp_path, "n")
+    text = tables_path.read_text(encoding="utf-8")
+    assert "tabular" not in text
+    assert f"% x: {tables.NOTHING}\n" in text
+    assert f"% y: {tables.NOTHING}\n" in text
+    assert "newcommand" not in macros_path.read_text(encoding="utf-8")
+
+
 def test_a_number_keeps_its_name_when_rows_are_added() -> None:
     alone = list(latex.macros(frame().iloc[:1], "n"))
     assert set(alone) <= set(latex.macros(frame(), "n"))

@@ -122,6 +122,14 @@ class TestPage:
         assert self.rows()["first"][2] == f"**stale** {date}: these have changed: parameters"
         assert self.rows()["second"][2] == "**missing**: it has not been started"
 
+    def test_of_another_profile_it_says_what_the_notebooks_open_with(self):
+        Path("parameters/quick").rename("parameters/full")
+        page = start.write("full").read_text()
+        assert "**The notebooks open with the parameters of `quick`, and measure into `outputs/quick`.**" in page
+        assert 'outputs = "../outputs/full"' in page
+        Path("parameters/full").rename("parameters/quick")
+        assert "open with" not in start.write("quick").read_text()
+
     def test_lab_becomes_jupyterlab_on_the_page(self, monkeypatch):
         became = []
         monkeypatch.setattr(os, "execv", lambda path, arguments: became.append((path, arguments)))

@@ -320,6 +320,25 @@ class TestUnchanged:
         assert not Path("outputs/quick/report.html").exists()
         assert not Path("outputs/quick/report.pdf").exists()
 
+    def test_a_report_that_cannot_be_made_again_leaves_that_of_before_under_another_name(self, monkeypatch):
+        pages = [Path("outputs/quick", name) for name in ("report.html", "report.pdf")]
+        before = [page.read_bytes() for page in pages]
+
+        def fail(notebook, parameters, output):
+            raise execution.NotebookFailed("In [1]", "no")
+
+        write_notebook("report", "# Another report")
+        for first in (True, False):
+            with monkeypatch.context() as patch:
+                patch.setattr(execution, "execute", fail)
+                code, said = run_and_read()
+            assert code == 1
+            assert ("older-report.html is that of before, of older results" in said) is first
+            assert [page.with_name(f"older-{page.name}").read_bytes() for page in pages] == before
+        assert not any(page.exists() for page in pages)
+        assert self.run() == ["report"]
+        assert [path.name for path in sorted(Path("outputs/quick").glob("*report.*"))] == ["report.html", "report.pdf"]
+
     def test_a_second_run_in_the_same_folder_is_refused(self):
         with open("outputs/quick/.lock", "a+") as held:
             fcntl.flock(held, fcntl.LOCK_EX)

@@ -109,3 +109,11 @@ def test_markdown_is_the_table_as_it_is_shown_and_names_no_file(tmp_path: Path) 
 
 def test_files_of_rows_that_are_made_into_one_are_each_named_once() -> None:
     assert tables.together(["ab cd", "cd ef", ""]) == "ab cd ef"
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame(), pd.DataFrame(columns=["claim", "ratio", "ratio_low", "ratio_high"])])
+def test_a_table_without_rows_says_that_there_is_nothing(frame: pd.DataFrame, tmp_path: Path) -> None:
+    assert tables.html(frame, "The cases.").data == f"<ul><li>The cases. {tables.NOTHING}</li></ul>"
+    csv, markdown = tables.save(frame, tmp_path, "x", "The cases.")
+    assert not len(pd.read_csv(csv))
+    assert markdown.read_text(encoding="utf-8") == f"The cases. {tables.NOTHING}\n"

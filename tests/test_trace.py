@@ -7,14 +7,17 @@ import re
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib import experiments, suite, trace
+from benchlib import experiments, knobs, suite, trace
 from benchlib.__main__ import main
+from benchlib.data import files
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import machine
+from benchlib.measure import machine, worker
+from benchlib.measure.jobs import prepare_job
 from benchlib.results import Store
 
 ROOT = Path(__file__).parents[1]
@@ -35,7 +38,15 @@ FILES = ["operators_ratios.csv", "operators_ratios.md", "operators.tex", "operat
 @pytest.mark.parametrize("name", FILES)
 def test_every_number_of_a_table_names_files_that_are_there(results: Path, name: str) -> None:
     numbers = trace.numbers(results / "tables" / name)
-    assert len(numbers) > 3
+    text = (results / "tables" / "operators.tex").read_text()
+    shown = [path for path in (results / "tables").glob("*.csv") if path.stem.replace("_", "-") in text]
+    counts = {
+        "operators_ratios.csv": len(pd.read_csv(results / "tables" / "operators_ratios.csv")),
+        "operators_ratios.md": len(pd.read_csv(results / "tables" / "operators_ratios.csv")),
+        "operators.tex": sum(len(pd.read_csv(path)) for path in shown),
+        "operators_macros.tex": (results / "tables" / "operators_macros.tex").read_text().count("\\newcommand"),
+    }
+    assert len(numbers) == counts[name] > 3
     for number in numbers:
         assert number.keys
         assert all((results / "measurements" / f"{key}.parquet").is_file() for key in number.keys)
@@ -51,6 +62,7 @@ def test_a_macro_leads_to_the_measurements_of_its_condition_and_of_its_baseline(
     copy = shutil.copy(results / "tables" / "operators_macros.tex", tmp_path / "paper.tex")
     name = re.search(r"\\(benchlib\w*Ratios\w*Ratio)\}", Path(copy).read_text())[1]
     (number,) = trace.numbers(Path(copy), f"\\{name}}}")
+    assert number.says.startswith(f"\\newcommand{{\\{name}}}{{")
     measured = [m for key in number.keys for m in Store(results / "measurements").load(key)]
     assert {m.role for m in measured} == {"baseline", "control", "condition"}
     assert len({m.condition.but(framework="pytorch", mode="eager").key for m in measured}) == 1, (
@@ -63,6 +75,7 @@ def test_a_macro_leads_to_the_measurements_of_its_condition_and_of_its_baseline(
 def test_a_measurement_says_what_no_longer_matches(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = trace.numbers(results / "tables" / "operators_ratios.csv")[0].keys[0]
     (source,) = trace.sources([key], results)
+    assert "knobs" not in source.verdict
     for word in ("code has changed", "other versions: mindspore 1.0", "another machine: cpu synthetic"):
         assert word in source.verdict, source.verdict
     assert any("conv2d mindspore" in line for line in source.says)
@@ -71,6 +84,99 @@ def test_a_measurement_says_what_no_longer_matches(results: Path, monkeypatch: p
     monkeypatch.setattr(machine, "versions", lambda framework: {framework: "1.0"})
     monkeypatch.setattr(machine, "identity", lambda device: {"cpu": "synthetic", "cores": 2})
     assert trace.sources([key], results)[0].verdict == trace.MATCHES
+    monkeypatch.setattr(knobs, "of", lambda condition: {"NEW": "1"})
+    said = trace.sources([key], results)[0].verdict
+    assert said.startswith("other knobs: ")
+    assert "NEW not set, here 1" in said
+    assert "OMP_NUM_THREADS" not in said or "here not set" in said
+
+
+@pytest.mark.parametrize("name", ["data_sha256", "weights_file_sha256"])
+def test_data_and_weights_have_to_be_those_that_the_worker_read(results: Path, tmp_path: Path, name: str) -> None:
+    key = trace.numbers(results / "tables" / "operators_ratios.csv")[0].keys[0]
+    m = Store(results / "measurements").load(key)[0]
+    job = prepare_job(m.condition, m.initial_seed, tmp_path)
+    read = {"data_sha256": files.digest(job.data), "weights_file_sha256": worker.digest(files.arrays(job.weights))}
+    assert trace._other_inputs(m.model_copy(update={"built": read}), tmp_path) == []
+    (said,) = trace._other_inputs(m.model_copy(update={"built": {**read, name: "other"}}), tmp_path)
+    assert "are others" in said
+    tuned = m.model_copy(update={"built": read, "condition": m.condition.but(lane="default", threads=1)})
+    assert trace._other_inputs(tuned, tmp_path) == [], "which makes no difference to them"
+
+
+def test_a_row_of_a_latex_table_has_its_tables_name_and_reads_as_on_paper(results: Path) -> None:
+    says = [number.says for number in trace.numbers(results / "tables" / "operators.tex")]
+    shown = (
+        r"operators ratios: workload conv2d, size batch 8, .*, throughput ratio 0\.\d+ \[[\d., ]+\], processes 5, .*"
+    )
+    assert any(re.fullmatch(shown, line) for line in says), says[:3]
+    assert not any(mark in line for line in says for mark in "&{}\\")
+
+
+def test_what_names_no_measurement_is_not_left_out(results: Path, tmp_path: Path) -> None:
+    text = (results / "tables" / "operators_macros.tex").read_text()
+    (tmp_path / "x.tex").write_text(text + "\\newcommand{\\benchlibOther}{7}\n")
+    assert trace.numbers(tmp_path / "x.tex", "Other") == [
+        trace.Number("\\newcommand{\\benchlibOther}{7}", (), "\\benchlibOther")
+    ]
+
+
+@pytest.fixture
+def recorded(results: Path, tmp_path: Path) -> Path:
+    """A copy of the results with the record of their notebook."""
+    folder = shutil.copytree(results, tmp_path / "recorded")
+    paths = [path for kind in ("tables", "figures", "measurements") for path in (folder / kind).iterdir()]
+    made = {path.relative_to(folder).as_posix(): suite.digest(path.read_bytes()) for path in paths}
+    (folder / "notebooks").mkdir()
+    (folder / "notebooks" / "operators.json").write_text(json.dumps({"status": "succeeded", "files": made}))
+    return folder
+
+
+@pytest.mark.parametrize("name", [*FILES, "operators_ratios.svg"])
+def test_what_was_edited_by_hand_is_said(recorded: Path, name: str) -> None:
+    file = recorded / ("figures" if name.endswith("svg") else "tables") / name
+    assert trace.differences(file, trace.numbers(file), recorded) == []
+    with (file.with_suffix(".csv") if name.endswith("md") else file).open("a") as edited:
+        edited.write("\n")
+    (said,) = trace.differences(file, trace.numbers(file), recorded)
+    assert said.endswith("is not what operators made")
+
+
+def test_a_measurement_that_was_put_there_from_elsewhere_is_said(recorded: Path) -> None:
+    key = trace.numbers(recorded / "tables" / "operators_ratios.csv")[0].keys[0]
+    store = Store(recorded / "measurements")
+    assert "is not what" not in trace.sources([key], recorded)[0].verdict
+    store.save([m.model_copy(update={"first_step_s": 0.1}) for m in store.load(key)])
+    assert "is not what operators made" in trace.sources([key], recorded)[0].verdict
+
+
+@pytest.mark.parametrize("name", ["operators.tex", "operators_macros.tex", "operators_ratios.csv"])
+def test_a_copy_of_other_results_says_which_numbers_differ(results: Path, tmp_path: Path, name: str) -> None:
+    original = (results / "tables" / name).read_text()
+    copy = tmp_path / name
+    copy.write_text(original)
+    assert trace.differences(copy, trace.numbers(copy), results) == []
+    lines = original.splitlines()
+    key = trace.numbers(copy)[0].keys[0]
+    at = next(i for i, line in enumerate(lines) if key in line)
+
+    copy.write_text("\n".join([*lines[:at], lines[at].replace("0.3", "0.4", 1), *lines[at + 1 :]]))
+    (said,) = trace.differences(copy, trace.numbers(copy), results)
+    assert "0.4" in said.splitlines()[0]
+    assert "0.3" in said.splitlines()[1]
+    copy.write_text("\n".join([*lines[:at], lines[at].replace(key, key[::-1]), *lines[at + 1 :]]))
+    (said,) = trace.differences(copy, trace.numbers(copy), results)
+    assert "is made from other measurements in" in said
+    copy.write_text("\n".join([*lines[:at], re.sub("batch 8|Eight", "Nine", lines[at]), *lines[at + 1 :]]))
+    (said,) = trace.differences(copy, trace.numbers(copy), results)
+    assert "is in no table of" in said
+
+
+def test_a_copy_of_a_figure_is_compared_as_a_whole(results: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copy(results / "figures" / "operators_ratios.svg", tmp_path))
+    assert trace.differences(copy, trace.numbers(copy), results) == []
+    copy.write_text(copy.read_text() + "\n")
+    assert len(trace.differences(copy, trace.numbers(copy), results)) == 1
 
 
 def test_what_cannot_be_read_is_named(results: Path, tmp_path: Path) -> None:
@@ -134,14 +240,18 @@ def test_a_lock_that_has_changed_is_said_of_the_notebooks_that_are_traced(tmp_pa
 
 
 def test_the_command_lists_numbers_and_files_and_says_by_its_code_what_has_changed(
-    results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = results / "tables" / "operators.tex"
     assert main(["trace", str(file), "conv2d"]) == 1
     said = capsys.readouterr().out
     assert "from " in said
     assert "0 of " in said.splitlines()[-1]
-    monkeypatch.setattr(trace, "_changed", lambda measurement: [])
+    monkeypatch.setattr(trace, "_changed", lambda measurement, inputs: [])
     assert main(["trace", str(file), "conv2d"]) == 0
+    copy = tmp_path / "paper.tex"
+    copy.write_text(file.read_text().replace("conv2d", "convolution"))
+    assert main(["trace", str(copy), "--outputs", str(results)]) == 1
+    assert f"{copy} is not what the results say:" in capsys.readouterr().out
     assert main(["trace", str(results / "nothing.tex")]) == 2
     assert "there is no such file" in capsys.readouterr().err

@@ -194,7 +194,7 @@ class Frameworks(Result):
             axes.set(xlabel="training time (s)", ylabel="runs not there yet (%)", ylim=(-4, 104))
             axes.set_title(f"{task}: {_threshold(task)}")
             for subject, rows in with_subject(runs.runs()).groupby("subject", sort=False):
-                _survival(axes, rows[rows["epochs"] > 0], looks[subject])
+                _survival(axes, rows[rows["epochs"] > 0], looks[subject], subject)
         for axes in panels[len(shown) :]:
             axes.remove()
         caption = (
@@ -369,7 +369,7 @@ def _of_task(parameters: Parameters, number: int) -> list[Condition]:
     return made
 
 
-def _survival(axes: figures.Axes, rows: pd.DataFrame, look: figures.Look) -> None:
+def _survival(axes: figures.Axes, rows: pd.DataFrame, look: figures.Look, name: str) -> None:
     """A step down for each run that learned, a cross where one was given up."""
     seconds = rows["seconds_to_threshold"].where(rows["reached"], rows["seconds"]).to_numpy()
     if not len(seconds):
@@ -378,7 +378,7 @@ def _survival(axes: figures.Axes, rows: pd.DataFrame, look: figures.Look) -> Non
     found = stats.ecdf(sample).sf
     at = np.concatenate([[0.0], found.quantiles, [seconds.max()]])
     share = 100 * np.concatenate([[1.0], found.probabilities, found.probabilities[-1:]])
-    axes.plot(at, share, drawstyle="steps-post", color=look.color, linestyle=look.line)
+    axes.plot(at, share, drawstyle="steps-post", color=look.color, linestyle=look.line, label=name)
     given_up = seconds[~rows["reached"].to_numpy(dtype=bool)]
     axes.plot(given_up, 100 * found.evaluate(given_up), "x", color=look.color)
 

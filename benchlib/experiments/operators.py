@@ -255,13 +255,13 @@ def _without_parts(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _looks(frame: pd.DataFrame) -> dict[str, figures.Look]:
-    """Marker and line say what was varied; the colour the subject or, where there is but one, what was varied too."""
+    """The marker says what was varied; colour and line the subject or, where there is but one, what was varied too."""
     series = frame[["series", "subject", "varied"]].drop_duplicates()
     by_subject, by_varied = figures.looks(series["subject"]), figures.looks(series["varied"])
-    colours = by_subject if len(by_subject) > 1 else by_varied
+    lines = by_subject if len(by_subject) > 1 else by_varied
     keys = series["subject"] if len(by_subject) > 1 else series["varied"]
     return {
-        name: figures.Look(colours[key].color, by_varied[varied].marker, by_varied[varied].line)
+        name: figures.Look(lines[key].color, by_varied[varied].marker, lines[key].line)
         for name, key, varied in zip(series["series"], keys, series["varied"], strict=True)
     }
 

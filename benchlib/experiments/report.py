@@ -79,7 +79,9 @@ class Report:
             "told you what you want to know."
             for path in sorted(self.lab.store.damaged.glob("*.parquet"))
         ]
-        told += [f"{path}: is gone; run again." for path in self._absent()]
+        told += [
+            f"{path} {self._why_not(path)}; run again." for path in self._results if self._why_not(path) is not None
+        ]
         places = _distinct(
             {name: m.machine.get(name) for name in ("cpu", "cores", "gpus", "npus")} for m in self._measured
         )
@@ -98,11 +100,12 @@ class Report:
 
     def show_verdicts(self) -> HTML:
         """The verdicts on the published claims."""
-        path = self.lab.folder / "tables" / "claims_verdicts.csv"
-        if "claims" not in self.summaries or not path.is_file():
+        path = "tables/claims_verdicts.csv"
+        if "claims" not in self.summaries or self._why_not(path) is not None:
             return tables.bullets(["The claims have not been judged: run again."])
-        doubts = pd.read_csv(path).query("doubt != @tables.MISSING")
-        frame = pd.read_csv(path).drop(columns="doubt")
+        judged = pd.read_csv(self.lab.folder / path)
+        doubts = judged[judged["doubt"] != tables.MISSING]
+        frame = judged.drop(columns="doubt")
         told = tables.html(frame, "Each claim, what it was published of, and the verdict on this machine.")
         return _html(
             [told.data, tables.bullets(f"{row.claim}, in doubt: {row.doubt}" for row in doubts.itertuples()).data]
@@ -179,9 +182,9 @@ class Report:
             parts.append(f"<h3>{html.escape(summary['title'])}</h3>")
             images = [path for path in summary["figures"] if path.endswith(".svg")]
             for path in [*images, *summary["in_report"]]:
-                file, caption = self.lab.folder / path, summary["captions"][path]
-                if not file.is_file():
-                    shown = tables.bullets([f"{path} is gone: run again."])
+                file, caption, why_not = self.lab.folder / path, summary["captions"][path], self._why_not(path)
+                if why_not is not None:
+                    shown = tables.bullets([f"{path} {why_not}: run again."])
                 elif path.endswith(".svg"):
                     shown = figures.html(file.read_bytes(), caption)
                 else:
@@ -191,7 +194,9 @@ class Report:
 
     def show_resolution(self) -> HTML:
         """What the A/A controls of each notebook show: how often their interval includes 1, and how wide it is."""
-        rows = [{"notebook": notebook, **_resolution(frame)} for notebook, frame in self._controls()]
+        rows = [{"notebook": notebook, **_resolution(frame)} for notebook, frame in self._controls().items()]
+        if not rows:
+            return tables.bullets(["No A/A was measured: nothing is known of the resolution."])
         caption = (
             "The baseline against itself (A/A). About 19 of 20 intervals should include 1; a difference smaller than "
             "the half width cannot be seen."
@@ -262,32 +267,50 @@ class Report:
         )
         return tables.html(frame, caption)
 
-    def _controls(self) -> list[tuple[str, pd.DataFrame]]:
-        """The tables of ratios, which have the A/A controls beside them, each with its notebook."""
-        found = []
+    def _controls(self) -> dict[str, pd.DataFrame]:
+        """By notebook, each A/A that it has an interval of: ``control``, ``control_low`` and ``control_high``. They
+        stand beside ratios, and in a table of their own.
+        """
+        names, found = ["control", "control_low", "control_high"], {}
         for notebook, summary in self.summaries.items():
+            frames = []
             for path in summary["tables"]:
-                if path.endswith(".csv") and (self.lab.folder / path).is_file():
+                if path.endswith(".csv") and self._why_not(path) is None:
                     frame = pd.read_csv(self.lab.folder / path)
-                    if "control" in frame:
-                        found.append((notebook, frame))
+                    if path == _ONLY_CONTROLS:
+                        frame = frame.rename(columns=lambda name: name.replace("ratio", "control"))
+                    if {*names} <= {*frame}:
+                        frames.append(frame[names].dropna())
+            if any(map(len, frames)):
+                found[notebook] = pd.concat(frames, ignore_index=True).drop_duplicates()
         return found
 
-    def _absent(self) -> list[str]:
-        """Figures and tables of the summaries that are not there."""
-        paths = [path for summary in self.summaries.values() for path in (*summary["figures"], *summary["tables"])]
-        return [path for path in paths if not (self.lab.folder / path).is_file()]
+    @property
+    def _results(self) -> list[str]:
+        """The figures and tables of the summaries."""
+        return [path for summary in self.summaries.values() for path in (*summary["figures"], *summary["tables"])]
+
+    def _why_not(self, path: str) -> str | None:
+        """Why a figure or a table is not to be shown, in words; None: it is there as its notebook made it."""
+        return self._wrong_files.get(path, None if (self.lab.folder / path).is_file() else "is gone")
+
+    @cached_property
+    def _wrong_files(self) -> dict[str, str]:
+        """Files that are not there as a notebook made them, with what is wrong."""
+        return suite.all_wrong(self.lab.folder, experiments.NOTEBOOKS)
 
     def _compared_text(self) -> str:
         made = [Condition(**one) for summary in self.summaries.values() for one in summary["conditions"]]
         if not made:
             return "nothing yet"
         subjects = dict.fromkeys(f"{one.framework} {one.mode}" for one in made)
-        data = dict.fromkeys(one.data for one in made if one.data != "random")
         names = dict.fromkeys(one.workload for one in made)
+        read = dict.fromkeys(one.data for one in made)
+        data = ", ".join(name for name in read if name != "random")
+        random = "random numbers" if "random" in read else ""
         return (
-            f"{', '.join(subjects)}\n{len(names)} workloads: {', '.join(names)}\n"
-            f"data: {', '.join(data)}, and random numbers"
+            f"{', '.join(subjects)}\n{len(names)} workload{'s' * (len(names) > 1)}: {', '.join(names)}\n"
+            f"data: {', and '.join(filter(None, [data, random]))}"
         )
 
     def _machine_text(self) -> str:
@@ -314,18 +337,15 @@ class Report:
         order = ["claims", *(name for name in self.summaries if name != "claims")]
         first = {name: self.summaries[name]["findings"][:1] for name in order if name in self.summaries}
         return [
-            f"{self.summaries[name]['title']}: {re.sub(r' [(]A/A [^)]*[)]', '', finding)}"
+            f"{self.summaries[name]['title']}: {_without_controls(finding)}"
             for name, findings in first.items()
             for finding in findings
         ]
 
     def _sure_text(self) -> str:
-        controls = pd.concat(
-            [frame[["control", "control_low", "control_high"]] for _, frame in self._controls()] or [pd.DataFrame()]
-        ).drop_duplicates()
-        told = []
-        if len(controls):
-            found = _resolution(controls)
+        controls, told = list(self._controls().values()), []
+        if controls:
+            found = _resolution(pd.concat(controls).drop_duplicates())
             told.append(
                 f"Identical processes against each other (A/A): {found['A/A interval includes 1']} intervals include "
                 f"1, with half-widths of {found['half_width_median']:.0f} % in the median; smaller differences cannot "
@@ -334,16 +354,18 @@ class Report:
         told_of = dict.fromkeys(one for summary in self.summaries.values() for one in summary["certificates"])
         certificates = [Certificate.model_validate_json(one) for one in told_of]
         same = sum(certificate.same for certificate in certificates)
-        told.append(f"{same} of {len(certificates)} models were proved to be the reference's; the others get no ratio.")
+        if certificates:
+            told.append(
+                f"{same} of {len(certificates)} models were proved to be the reference's; the others get no ratio."
+            )
         failed = sum(summary["failures"] for summary in self.summaries.values())
         told.append(
             f"{len(self._measured):,} processes were measured, {failed} failed; every interval is a 95 % interval over "
             "processes."
         )
-        if self.missing or self._wrong:
-            told.append(
-                f"Missing: {', '.join([*self.missing, *(['damaged files'] if self._wrong else [])])} (see below)."
-            )
+        damaged = self._wrong or any(self._why_not(path) is not None for path in self._results)
+        if self.missing or damaged:
+            told.append(f"Missing: {', '.join([*self.missing, *(['damaged files'] if damaged else [])])} (see below).")
         return "\n".join(told)
 
     @property
@@ -362,14 +384,15 @@ class Report:
         """
         found: dict[str, list[Measurement]] = {}
         wrong = {}
-        for notebook, summary in self.summaries.items():
-            others = dict(suite.wrong_files(suite.read_record(self.lab.folder, notebook), self.lab.folder))
-            for key in summary["measurements"]:
-                path = f"measurements/{key}.parquet"
-                if path in others:
-                    wrong[path] = self._why_wrong(key, others[path])
-                elif key not in found:
+        for key in dict.fromkeys(key for summary in self.summaries.values() for key in summary["measurements"]):
+            said = self._wrong_files.get(f"measurements/{key}.parquet")
+            try:
+                if said is None:
                     found[key] = self.lab.store.outline(key)
+            except (OSError, ValueError, KeyError):
+                said = "cannot be read"
+            if said is not None:
+                wrong[key] = self._why_wrong(key, said)
         every = [m for measured in found.values() for m in measured]
         return sorted(every, key=lambda m: (m.started_utc, m.file, m.repetition)), list(wrong.values())
 
@@ -455,8 +478,21 @@ def _distinct(values: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return list({json.dumps(value, sort_keys=True): value for value in values}.values())
 
 
-def _resolution(frame: pd.DataFrame) -> dict[str, Any]:
-    controls = frame[["control", "control_low", "control_high"]].drop_duplicates()
+_ONLY_CONTROLS = "tables/instrument_resolution.csv"
+"""A table of nothing but A/A, whose columns ``ratio`` are the controls."""
+
+
+def _without_controls(finding: str) -> str:
+    """A finding without the intervals of A/A, as long as they include 1; that one does not is said in short."""
+
+    def told(control: re.Match[str]) -> str:
+        interval, excludes, _ = control[1].partition(", which excludes 1")
+        return f" (A/A {interval} excludes 1: such a difference shows nothing)" if excludes else ""
+
+    return re.sub(r" [(]A/A ((?:[^()]|[(][^()]*[)])*)[)]", told, finding)
+
+
+def _resolution(controls: pd.DataFrame) -> dict[str, Any]:
     half = 50 * (controls["control_high"] - controls["control_low"]) / controls["control"]
     including = ((controls["control_low"] <= 1) & (controls["control_high"] >= 1)).sum()
     return {

@@ -79,6 +79,7 @@ class _Bundle:
         self.notes: list[str] = []
         self.records: dict[str, dict[str, Any]] = {}  # of the notebooks that succeeded
         self.made: dict[str, list[str]] = {}  # by notebook: what it made, as far as it is here
+        self.wrong = suite.all_wrong(folder, experiments.NOTEBOOKS)
         parameters = Path("parameters", profile)
         for name in experiments.NOTEBOOKS:
             if name not in suite.GATHERING and not (parameters / f"{name}.yaml").is_file():
@@ -180,11 +181,10 @@ class _Bundle:
 
     def _results(self, name: str, record: dict[str, Any]) -> None:
         """Figures, tables and measurements, if they are those that the notebook made."""
-        wrong = dict(suite.wrong_files(record, self.folder))
         captions = _captions(self.folder / f"notebooks/{name}.ipynb")
         for path in record["files"]:
-            if path in wrong:
-                line = f"{path}: it {wrong[path].replace('it made', f'{name} made')}"
+            if path in self.wrong:
+                line = f"{path}: it {self.wrong[path]}"
                 if line not in self.missing:
                     self.missing.append(line)
                 continue

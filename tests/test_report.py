@@ -1,0 +1,183 @@
+"""The report from results that are damaged, in part or of no use: named, left out, and nothing invented."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from synthetic_lab import SyntheticLab
+from test_experiments import quick, read_summary, save_as_the_suite_does
+
+from benchlib import experiments
+from benchlib.condition import Condition
+from benchlib.experiments.claims import Claims
+from benchlib.experiments.report import Report
+from benchlib.lab import Lab
+from benchlib.results import Store
+
+
+def measured(folder: Path, name: str) -> None:
+    """The results of a notebook with quick's parameters, from made-up measurements, as after a run."""
+    module = experiments.module(name)
+    save_as_the_suite_does(
+        folder, name, module.measure(module.Parameters(**quick(name)), SyntheticLab(folder)).summary()
+    )
+
+
+def judged(folder: Path) -> None:
+    """The results of the notebook claims, as ``benchlib report`` makes them first."""
+    save_as_the_suite_does(folder, "claims", Claims(Lab(outputs=folder)).summary())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of results that claims are judged by."""
+    folder = tmp_path_factory.mktemp("whole")
+    measured(folder, "learning_rate")
+    judged(folder)
+    assert read_summary(folder, "claims")["measurements"], "claims rest on measurements"
+    return folder
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    """A copy to damage."""
+    return shutil.copytree(whole, tmp_path / "results")
+
+
+def cut(path: Path) -> None:
+    """As after a disk that was full."""
+    path.write_bytes(path.read_bytes()[:200])
+
+
+def edited(path: Path) -> None:
+    """A time made shorter by hand: the file can be read."""
+    table = pq.read_table(path)
+    text = [one.replace('"first_step_s": 1.0', '"first_step_s": 0.1') for one in table["measurement"].to_pylist()]
+    assert text != table["measurement"].to_pylist()
+    at = table.schema.get_field_index("measurement")
+    pq.write_table(table.set_column(at, "measurement", pa.array(text)), path)
+
+
+def replaced(path: Path) -> None:
+    """By another whole measurement of this key, as JupyterLab or another machine makes it."""
+    store = Store(path.parent)
+    store.save([m.model_copy(update={"first_step_s": 0.1}) for m in store.load(path.stem)])
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (Path.unlink, "is gone"),
+        (cut, "not a whole parquet file"),
+        (edited, "its content does not match its hash"),
+        (replaced, "is not what learning_rate made: it was put there from elsewhere"),
+    ],
+)
+def test_a_measurement_that_is_damaged_is_named_and_the_rest_used(
+    folder: Path, damage: Callable[[Path], None], told: str
+) -> None:
+    key, *others = read_summary(folder, "claims")["measurements"]
+    damage(folder / "measurements" / f"{key}.parquet")
+    judged(folder)  # which takes what it finds, and records that
+    report = Report(Lab(outputs=folder))
+    missing = report.show_missing().data
+    assert missing.count(f"{key}.parquet") == 1
+    assert told in missing
+    report.show_again()
+    listed = set(pd.read_csv(folder / "tables" / "measurements.csv")["file"])
+    assert key not in listed
+    assert listed == set(read_summary(folder, "learning_rate")["measurements"]) - {key}
+    assert set(others) <= listed
+    assert "damaged files" in report.show_glance().data
+    for part in ("machine", "settings", "results", "findings", "verdicts", "compared", "resolution", "certificates"):
+        assert getattr(report, f"show_{part}")().data
+
+
+def test_a_file_that_no_record_names_and_that_cannot_be_read_is_named(folder: Path) -> None:
+    key = read_summary(folder, "learning_rate")["measurements"][0]
+    cut(folder / "measurements" / f"{key}.parquet")
+    for name in ("learning_rate", "claims"):  # records of the damaged bytes
+        save_as_the_suite_does(folder, name, read_summary(folder, name))
+    assert "not a whole parquet file" in Report(Lab(outputs=folder)).show_missing().data
+
+
+@pytest.mark.parametrize("path", ["tables/learning_rate_metric.csv", "figures/learning_rate_curves.svg"])
+def test_a_table_or_figure_that_was_edited_is_named_and_not_shown(folder: Path, path: str) -> None:
+    assert path in {*read_summary(folder, "learning_rate")["figures"], *read_summary(folder, "learning_rate")["tables"]}
+    with (folder / path).open("a") as file:
+        file.write("\n")
+    report = Report(Lab(outputs=folder))
+    assert f"{path} is not what learning_rate made; run again." in report.show_missing().data
+    assert f"{path} is not what learning_rate made: run again." in report.show_results().data
+    assert "damaged files" in report.show_glance().data
+
+
+CONTROLS = ["control", "control_low", "control_high"]
+
+
+def gathered(folder: Path, **tables: pd.DataFrame) -> Report:
+    """A report of tables, each of the notebook that it is named after, that are there without their notebooks."""
+    (folder / "tables").mkdir(exist_ok=True)
+    report = Report(Lab(outputs=folder))
+    for name, frame in tables.items():
+        path = f"tables/{name}.csv"
+        frame.to_csv(folder / path, index=False)
+        summary = {"tables": [], "figures": [], "certificates": [], "failures": 0, "measurements": []}
+        report.summaries.setdefault(name.partition("_")[0], summary)["tables"].append(path)
+    return report
+
+
+def test_only_what_has_an_a_a_counts_as_one_and_each_once(tmp_path: Path) -> None:
+    nan = float("nan")
+    ratios = pd.DataFrame([(1.0, 0.98, 1.02), (nan, nan, nan), (1.1, 1.05, 1.15), (1.0, nan, nan)], columns=CONTROLS)
+    alone = pd.DataFrame([(1.0, 0.99, 1.01), (1.1, 1.05, 1.15)], columns=["ratio", "ratio_low", "ratio_high"])
+    tables = {"modes_ratios": ratios, "modes_within": ratios, "instrument_resolution": alone}
+    tables |= {"instrument_knobs": ratios.iloc[2:], "scaling_scaling": ratios.iloc[1:2], "devices_ratios": alone}
+    report = gathered(tmp_path, **tables)
+    assert {name: len(frame) for name, frame in report._controls().items()} == {"modes": 2, "instrument": 2}
+    assert "2 of 3 intervals include 1" in report._sure_text()
+    assert ">1 of 2<" in report.show_resolution().data
+    assert (
+        "nothing is known of the resolution"
+        in gathered(tmp_path, scaling_scaling=ratios.iloc[1:2]).show_resolution().data
+    )
+
+
+@pytest.mark.parametrize(
+    ("finding", "told"),
+    [
+        ("a: 0.3 [0.2, 0.4], slower (A/A 1.00 [0.98, 1.02]).", "a: 0.3 [0.2, 0.4], slower."),
+        ("a: 0.3 [0.2, 0.4], slower (A/A 1.00 (no interval)).", "a: 0.3 [0.2, 0.4], slower."),
+        (
+            "a: 0.9 [0.8, 1.0], slower (A/A 1.10 [1.05, 1.15], which excludes 1: the baseline differs from itself, so "
+            "a difference of that size shows nothing).",
+            "a: 0.9 [0.8, 1.0], slower (A/A 1.10 [1.05, 1.15] excludes 1: such a difference shows nothing).",
+        ),
+        ("Identical processes (A/A): 3 of 3 include 1.", "Identical processes (A/A): 3 of 3 include 1."),
+    ],
+)
+def test_the_first_page_leaves_a_a_out_where_it_includes_1_only(tmp_path: Path, finding: str, told: str) -> None:
+    report = gathered(tmp_path, modes_ratios=pd.DataFrame(columns=CONTROLS))
+    report.summaries["modes"] |= {"title": "Modes", "findings": [finding]}
+    assert report._headlines() == [f"Modes: {told}"]
+
+
+@pytest.mark.parametrize(
+    ("workloads", "told"),
+    [
+        (["cnn", "conv2d"], "2 workloads: cnn, conv2d\ndata: digits, and random numbers"),
+        (["cnn"], "1 workload: cnn\ndata: digits"),
+        (["conv2d"], "1 workload: conv2d\ndata: random numbers"),
+    ],
+)
+def test_the_first_page_names_the_data_that_there_are(tmp_path: Path, workloads: list[str], told: str) -> None:
+    report = Report(Lab(outputs=tmp_path))
+    made = [Condition(workload=name).model_dump(mode="json") for name in workloads]
+    report.summaries = {"modes": {"conditions": made}}
+    assert report._compared_text() == f"pytorch eager\n{told}"
