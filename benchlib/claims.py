@@ -420,8 +420,11 @@ def gpu_faster(results: Results, claim: Claim) -> Outcome:
 def grows_with_batch(results: Results, claim: Claim) -> Outcome:
     """Samples per second, peak memory (the accelerator's, where there is one) and the accelerator's utilisation, at the
     largest batch size over the smallest, same framework; the two intervals, which are independent, are combined on the
-    scale of logarithms. Above 1 supports the claim, below 1 contradicts it."""
+    scale of logarithms. Above 1 supports the claim, below 1 contradicts it; speed, only if neither size's A/A excludes
+    1."""
     frame = results.table("batch_size", "indicators", "memory_mib_low")
+    compared = results.table("batch_size", "ratios", "control_low")
+    restless = {row["batch_size"] for _, row in compared.iterrows() if _restless(_control(row))}
     outcome, setting = Outcome([]), _of_data(claim, *results.studied("batch_size"))
     frame = frame.dropna(subset="samples_per_second") if len(frame) else frame
     if not len(frame):
@@ -447,6 +450,8 @@ def grows_with_batch(results: Results, claim: Claim) -> Outcome:
                 outcome.missing.append(f"{who}, {words} at batch {large['batch_size']} and {small['batch_size']}")
                 continue
             case = _ratio_case(f"{start}, {words}", ratio, large, files=_files(small, large))
+            if name == "samples_per_second" and restless & {small["batch_size"], large["batch_size"]}:
+                case = replace(case, bears=OPEN, why=RESTLESS)
             outcome.cases.append(setting.of(case))
     return outcome
 

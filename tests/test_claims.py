@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 import yaml
 from synthetic_lab import SyntheticLab
 
-from benchlib import claims, experiments, published, suite, workloads
+from benchlib import claims, experiments, published, suite, tables, workloads
 from benchlib.claims import (
     CONTRADICTS,
     NO_DIFFERENCE,
@@ -26,7 +27,9 @@ from benchlib.claims import (
 )
 from benchlib.condition import Condition
 from benchlib.measure.statistics import Interval
+from benchlib.results import Store
 
+ROOT = Path(__file__).parents[1]
 SHARED = Path(__file__).parents[2] / "shared" / "published.yaml"
 
 
@@ -223,9 +226,14 @@ def test_a_ratio_whose_control_excludes_1_is_not_believed(tmp_path: Path, write:
     assert [case.bears for case in judged.outcome.cases] == [SUPPORTS, OPEN]
     assert claims.in_words(judged) == f"No difference shown ({claims.RESTLESS})"
     assert claims.undecided(judged)
-    assert judged.outcome.cases[1].control.low == pytest.approx(1.02)
+    shown = experiments.module("claims").measure(None, SyntheticLab(tmp_path)).tables()["cases"][1]
+    assert shown["control_low"].tolist() == pytest.approx([0.99, 1.02])
+    assert tables.display(shown)[0]["A/A"].tolist() == ["1.000 [0.990, 1.010]", "1.030 [1.020, 1.040]"]
+    assert shown["bears"].tolist() == ["supports the claim", f"leaves open: {claims.RESTLESS}"]
     write("inference", "ratios", [row(**interval("control", math.nan, math.nan))])
-    assert found(tmp_path, "C10").verdict == REPRODUCED, "a control that was not measured says nothing"
+    unknown = found(tmp_path, "C10")
+    assert unknown.verdict == REPRODUCED, "a control that was not measured says nothing"
+    assert unknown.outcome.cases[0].control is None
 
 
 def test_first_epoch_in_both_frameworks_and_all_settings(tmp_path: Path, write: Callable) -> None:
@@ -245,7 +253,10 @@ def test_runs_that_all_failed_are_missing_and_leave_nothing_open(tmp_path: Path,
     write("frameworks", "first_epochs", rows)
     first = found(tmp_path, "C4")
     assert (first.verdict, len(first.outcome.cases)) == (NOT_MEASURED, 1)
-    assert "gcn on cora, mindspore graph tuned, of which no run has two epochs" in first.outcome.missing
+    assert first.outcome.missing == [
+        "training runs of the notebook frameworks in mindspore",
+        "gcn on cora, mindspore graph tuned, of which no run has two epochs",
+    ]
     runs = [{"subject": "p", "learning_rate": rate, "seed": 0, "epoch_s": math.nan} for rate in (0.1, 0.2)]
     write("learning_rate", "runs", runs)
     flat = found(tmp_path, "C15")
@@ -533,6 +544,11 @@ def test_growth_with_the_batch(tmp_path: Path, write: Callable) -> None:
     on_gpu = found(tmp_path, "C12")
     assert on_gpu.verdict == REPRODUCED, "the host's memory is not what it is about"
     assert len(on_gpu.outcome.cases) == 3
+    control = {"subject": "mindspore graph tuned", **interval("ratio", 1, 2), **interval("control", 1.02, 1.03)}
+    write("batch_size", "ratios", [{**control, "batch_size": 16}], **told)
+    assert found(tmp_path, "C12").verdict == REPRODUCED, "another comparison's"
+    write("batch_size", "ratios", [{**control, "batch_size": 64}], **told)
+    assert [case.why for case in found(tmp_path, "C12").outcome.cases] == [claims.RESTLESS, "", ""], "speed only"
 
 
 def _around(name: str, value: float) -> dict[str, float]:
@@ -566,3 +582,253 @@ def test_sentence_has_the_hardware_in_its_verdict(tmp_path: Path, write: Callabl
         lab.store.path(file).unlink()
     told = experiments.module("claims").measure(None, lab).findings()[1]
     assert "on a machine that is no longer known: the files of its measurements are gone" in told
+
+
+def ran(notebook: str, lab: SyntheticLab, **changes: object) -> None:
+    """Run an experiment of quick, with some parameters changed, on a lab that makes its measurements up; write its
+    tables and its record as the suite does.
+    """
+    values = yaml.safe_load((ROOT / "parameters" / "quick" / f"{notebook}.yaml").read_text(encoding="utf-8"))
+    module = experiments.module(notebook)
+    parameters = module.Parameters(**values | changes)
+    made = module.measure(parameters, lab).tables()
+    paths = [
+        path
+        for name, (caption, frame) in made.items()
+        for path in tables.save(frame, lab.folder / "tables", f"{notebook}_{name}", caption)
+    ]
+    files = {path.relative_to(lab.folder).as_posix(): suite.digest(path.read_bytes()) for path in paths}
+    record = {"status": "succeeded", "files": files, "parameters": parameters.model_dump(mode="json")}
+    (lab.folder / "notebooks").mkdir(exist_ok=True)
+    (lab.folder / "notebooks" / f"{notebook}.json").write_text(json.dumps(record))
+
+
+def bearings(folder: Path, number: str) -> list[tuple[str, str]]:
+    return [(case.of, case.bears) for case in found(folder, number).outcome.cases]
+
+
+def test_verdicts_on_the_tables_that_the_notebook_frameworks_writes(tmp_path: Path) -> None:
+    ran("frameworks", SyntheticLab(tmp_path, metric=lambda condition, seed, epoch: 1.0, first=lambda condition: 9.0))
+    gcn = found(tmp_path, "C2")
+    assert (gcn.verdict, gcn.outcome.missing) == (REPRODUCED, []), "MindSpore takes three times as long"
+    assert claims.in_words(gcn) == "Reproduced, in direction, on stand-in data"
+    (case,) = gcn.outcome.cases
+    assert (case.of, case.setting) == (
+        "gcn on digits_graph, mindspore graph tuned",
+        "to 85 %; the work: cora to 70 %",
+    )
+    assert case.ratio.estimate == pytest.approx(3, rel=0.1)
+    assert case.files, "it can be traced"
+    lstm = found(tmp_path, "C9")
+    assert lstm.verdict == NOT_REPRODUCED
+    assert lstm.outcome.cases[0].setting == "batch 32, 4 epochs; the work: imdb"
+    assert lstm.outcome.missing == [
+        f"{name} trained in both frameworks (PROFILE=full)" for name in ("googlenet", "bert")
+    ]
+    assert found(tmp_path, "C4").verdict == REPRODUCED
+    assert len(found(tmp_path, "C4").outcome.cases) == 4, "two workloads in two frameworks"
+    mindspore = [{"framework": "mindspore", "mode": mode, "lane": "tuned"} for mode in ("eager", "graph")]
+    ran("frameworks", SyntheticLab(tmp_path, metric=lambda condition, seed, epoch: 1.0), subjects=mindspore)
+    assert [found(tmp_path, number).outcome.cases for number in ("C2", "C9")] == [[], []], "no PyTorch there"
+
+
+def test_verdicts_on_the_tables_that_the_notebook_modes_writes(tmp_path: Path) -> None:
+    subjects = [
+        {"framework": framework, "mode": mode, "precision": precision, "lane": "tuned"}
+        for framework in ("pytorch", "mindspore")
+        for mode in ("eager", "graph")
+        for precision in ("fp32", "bf16" if framework == "pytorch" else "bf16-O2")
+        if (framework, mode, precision) != ("mindspore", "eager", "bf16-O2")
+    ]
+
+    def step(condition: Condition) -> float:
+        """Mixed precision takes half as long, graph mode twice as long."""
+        seconds = 0.01 * (2 if condition.mode == "graph" else 1)
+        return seconds * (1 if condition.precision == "fp32" else 0.5)
+
+    ran("modes", SyntheticLab(tmp_path, step=step), subjects=subjects, devices=["cpu"])
+    mixed = found(tmp_path, "C5")
+    assert mixed.verdict == REPRODUCED
+    assert bearings(tmp_path, "C5") == [
+        (f"cnn on digits, {who} tuned", SUPPORTS)
+        for who in ("pytorch eager bf16", "pytorch graph bf16", "mindspore graph bf16-O2")
+    ], "graph over eager within bf16 is no mixed precision over fp32"
+    assert all(case.control is not None for case in mixed.outcome.cases), "the A/A of their comparison"
+    assert bearings(tmp_path, "C6") == [
+        ("cnn on digits, MindSpore graph over eager", CONTRADICTS),
+        ("cnn on digits, PyTorch eager over MindSpore eager", OPEN),
+    ]
+
+
+def test_verdicts_on_the_tables_that_operators_and_inference_write(tmp_path: Path) -> None:
+    def step(condition: Condition) -> float:
+        """MindSpore is faster from 64 output channels on in convolutions, from 32 in batch normalisation."""
+        sizes = condition.hyperparameters
+        few = sizes.get("out_channels", sizes.get("channels", 0)) < (64 if "out_channels" in sizes else 32)
+        return 0.01 * (1 if condition.framework == "pytorch" else 2 if few else 0.5)
+
+    operators = [
+        {
+            "workload": "conv2d",
+            "batch_size": 8,
+            "hyperparameters": {"in_channels": 16, "out_channels": 16, "image_size": 16},
+            "vary": {"out_channels": [64]},
+        },
+        {
+            "workload": "batchnorm2d",
+            "batch_size": 8,
+            "hyperparameters": {"channels": 16, "image_size": 16},
+            "vary": {"channels": [32]},
+        },
+    ]
+    ran("operators", SyntheticLab(tmp_path, step=step), operators=operators)
+    crossed = found(tmp_path, "C8")
+    assert crossed.verdict == REPRODUCED
+    assert crossed.outcome.cases[-1].measured == (
+        "conv2d: PyTorch faster up to 2,320 parameters, MindSpore from 9,280 on; "
+        "batchnorm2d: PyTorch faster up to 32 parameters, MindSpore from 64 on"
+    )
+    subjects = [{"framework": name, "mode": "graph", "lane": "tuned"} for name in ("pytorch", "mindspore")]
+    ran("inference", SyntheticLab(tmp_path), subjects=subjects)
+    answers = found(tmp_path, "C10")
+    assert answers.verdict == NOT_REPRODUCED
+    assert answers.outcome.cases[0].setting == "images of 32 x 32"
+
+
+def test_verdicts_on_the_tables_that_the_learning_rates_write(tmp_path: Path) -> None:
+    rates = published.tried("learning_rate")
+    subject = {"framework": "pytorch", "mode": "eager", "lane": "tuned", "learning_rates": rates}
+    longer = {"subjects": [subject], "epochs": 10, "most_epochs": 20, "seeds": [0, 1, 2]}
+
+    def metric(condition: Condition, seed: int, epoch: int) -> float:
+        return 0.9 - 0.1 * abs(math.log(condition.learning_rate / 0.01)) + 0.001 * seed
+
+    ran("learning_rate", SyntheticLab(tmp_path, metric=metric, step=lambda condition: 0.01), **longer)
+    best = found(tmp_path, "C14")
+    assert claims.in_words(best) == "Reproduced, on stand-in data"
+    assert [case.measured for case in best.outcome.cases][1] == "the maximum is above 0.005 and below 0.03"
+    assert found(tmp_path, "C15").verdict == REPRODUCED
+    ran("learning_rate", SyntheticLab(tmp_path, metric=metric, fails=lambda condition: True), **longer)
+    assert [found(tmp_path, number).verdict for number in ("C14", "C15")] == [NOT_MEASURED] * 2
+    assert all(found(tmp_path, number).outcome.missing for number in ("C14", "C15"))
+
+
+def as_many_as_in_full(write: Callable) -> None:
+    """Rows as the tables of the profile full have them: 150 ratios."""
+    on = ("gcn on cora", "gru on imdb", "cnn on cifar10", "lstm on imdb", "seq2seq on multi30k", "resnet50 on cifar10")
+    on += ("googlenet on cifar10", "bert on pydoc")
+    control = interval("control", 0.98, 1.01)
+    kinds = [f"{p} tuned" for p in ("bf16", "fp16")]
+    pairs = [(f"pytorch {mode} {kind}", f"pytorch {mode} tuned") for mode in ("eager", "graph") for kind in kinds]
+    mixed = [f"{p}-O{level} tuned" for p in ("fp16", "bf16") for level in (1, 2, 3)]
+    pairs += [(f"mindspore graph {kind}", "mindspore graph tuned") for kind in mixed]
+    pairs += [("mindspore graph tuned", "mindspore eager tuned")]
+    write(
+        "modes",
+        "within",
+        [
+            {"task": task, "subject": who, "baseline": baseline, **interval("within_ratio", 1.05, 1.15)}
+            for task in on
+            for who, baseline in pairs
+        ],
+    )
+    write(
+        "modes",
+        "ratios",
+        [{"task": task, "subject": "mindspore eager tuned", **interval("ratio", 0.1, 0.2), **control} for task in on],
+    )
+    both = ("pytorch eager tuned", "mindspore graph tuned")
+    write(
+        "frameworks",
+        "first_epochs",
+        [{"task": task, "subject": who, **interval("first_epoch", 1.5, 2)} for task in on for who in both],
+    )
+    named = {"subject": "mindspore graph tuned", "framework": "mindspore", "lane": "tuned", "million_multiply_adds": 1}
+    write(
+        "operators",
+        "ratios",
+        [
+            {**named, "workload": name, "passes": passes, "parameters": count, **interval("ratio", 0.5, 2), **control}
+            for name in ("conv2d", "linear", "batchnorm2d")
+            for passes in ("forward", "forward+backward")
+            for count in (9216, 2359296)
+        ],
+    )
+    write(
+        "frameworks",
+        "learned",
+        [
+            {"task": task, "subject": "mindspore graph tuned", **interval("epoch_ratio", 0.2, 0.3)}
+            | interval("threshold_ratio", 0.2, 0.3)
+            for task in on
+        ],
+    )
+    accelerator = dict.fromkeys(("accelerator_percent", "accelerator_memory_mib"), math.nan)
+    write(
+        "batch_size",
+        "indicators",
+        [
+            {"subject": f"{who} tuned", "batch_size": batch, **accelerator}
+            | interval("samples_per_second", batch, 1.1 * batch)
+            | interval("memory_mib", 300 + batch, 301 + batch)
+            for who in ("pytorch eager", "pytorch graph", "mindspore eager", "mindspore graph")
+            for batch in (4, 1024)
+        ],
+        workload="cnn",
+        data="cifar10",
+    )
+
+
+def test_each_figure_fits_a_page_and_its_labels_are_apart(tmp_path: Path, write: Callable) -> None:
+    as_many_as_in_full(write)
+    result = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
+    assert len(result.figures) > 1
+    ratios = [case for one in result.judged for case in one.outcome.cases if case.ratio is not None]
+    assert len(ratios) > 120
+    points = 0
+    for _, figure in result.figures.values():
+        assert figure.get_figheight() <= 9
+        assert figure.get_figwidth() <= 7.2
+        (axes,) = figure.axes
+        shown = [
+            text for text in (*axes.get_yticklabels(), *axes.get_xticklabels(), axes.xaxis.label) if text.get_text()
+        ]
+        assert min(text.get_fontsize() for text in shown) >= 6
+        boxes = [text.get_window_extent() for text in shown]
+        assert min(box.x0 for box in boxes) >= 0, "none is cut"
+        of_rows = sorted((text.get_window_extent() for text in axes.get_yticklabels()), key=lambda box: box.y0)
+        assert all(low.y1 <= high.y0 + 1 for low, high in itertools.pairwise(of_rows))
+        points += sum(line.get_marker() in set("osD") and len(line.get_xdata()) == 1 for line in axes.lines)
+        points -= sum(line.get_markerfacecolor() == "none" for line in axes.lines)
+    assert points == len(ratios), "each case is on one of them"
+    assert result.show_figures().data.count("<img") == len(result.figures)
+
+
+def test_the_rules_are_shown_with_what_they_are_asked_of(tmp_path: Path) -> None:
+    rules = [one.rule for one in claims.judged(claims.Results(tmp_path))]
+    assert len(set(rules)) == len(rules)
+    assert rules[0].endswith("Here faster: mindspore; names: resnet50.")
+
+
+def test_tables_and_measurements_are_read_once(
+    tmp_path: Path, write: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = SyntheticLab(tmp_path)
+    files = lab.compare([Condition(workload="gcn")], precision=0.03, budget_s=1, block_s=0.1).files()
+    row = {"task": "gcn on cora", "subject": "mindspore graph tuned", "measurements": " ".join(files)}
+    write("frameworks", "learned", [{**row, **interval("threshold_ratio", 0.4, 0.6), **interval("epoch_ratio", 1, 2)}])
+    write("frameworks", "first_epochs", [{**row, **interval("first_epoch", 1, 2)}])
+    record = json.loads((tmp_path / "notebooks" / "frameworks.json").read_text())
+    record["files"] |= {f"measurements/{key}.parquet": "" for key in files}
+    (tmp_path / "notebooks" / "frameworks.json").write_text(json.dumps(record))
+    read: list[str] = []
+    own, outline = pd.read_csv, Store.outline
+    monkeypatch.setattr(pd, "read_csv", lambda path: read.append(path.name) or own(path))
+    monkeypatch.setattr(Store, "outline", lambda self, key: read.append(key) or outline(self, key))
+    monkeypatch.setattr(suite, "digest", lambda value, of=suite.digest: read.append("digest") or of(value))
+    result = experiments.module("claims").measure(None, lab)
+    for name in ("verdicts", "cases", "rules"):
+        result.show_table(name)
+    assert result.tables() is result.tables(), "each is shown by a cell of its own"
+    result.findings()
+    assert sorted(read) == sorted(["digest", "digest", *files, "frameworks_first_epochs.csv", "frameworks_learned.csv"])

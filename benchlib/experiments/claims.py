@@ -268,10 +268,15 @@ def _limits(shown: list[Case]) -> tuple[float, float]:
 def _published_tables() -> dict[str, tuple[str, pd.DataFrame]]:
     """What the works published, by name: a caption and the table."""
     works = published.works()
-    training = _of_works("training")
-    times = [next(f"{row[unit]:g} {unit}" for unit in _UNITS if unit in row) for row in works["training"]]
-    at = list(training).index(next(unit for unit in _UNITS if unit in training))
-    training.insert(at, "time", times)
+    training = [
+        {
+            **{name: row[name] for name in ("workload", "data", "batch", "framework", "device")},
+            "time": next(f"{row[unit]:g} {unit}" for unit in ("seconds", "minutes", "hours") if unit in row),
+            "published loss": row["loss"],
+            "accuracy": row["accuracy"],
+        }
+        for row in works["training"]
+    ]
     rates = works["learning_rate"]
     accuracies = [
         {
@@ -294,18 +299,21 @@ def _published_tables() -> dict[str, tuple[str, pd.DataFrame]]:
         {"hyperparameter": "batch size", "value": size, "published accuracy": accuracy, "doubt": by_batch["doubt"]}
         for size, accuracy in zip(by_batch["batches"], by_batch["accuracy"], strict=True)
     ]
-    sources = [{**one.model_dump(), "versions": _pairs(one.versions), "used": _pairs(one.used)} for one in _sources()]
+    sources = [
+        {**one.model_dump(), "versions": _pairs(one.versions), "used": _pairs(one.used)}
+        for one in published.sources().values()
+    ]
     return {
         "thresholds": (
             "Published: what a run had to reach, on the validation set.",
-            _of_works("thresholds").rename(columns={"metric": "published metric"}),
+            pd.DataFrame(works["thresholds"])
+            .replace({"source": {name: one.short for name, one in published.sources().items()}})
+            .rename(columns={"metric": "published metric"}),
         ),
         "training": (
             "Published: training, its time and what came out (Xia and Zhou 2022, tables 2 and 3; batch sizes of table "
             "1).",
-            training.drop(columns=[unit for unit in _UNITS if unit in training]).rename(
-                columns={"loss": "published loss"}
-            ),
+            pd.DataFrame(training),
         ),
         "inference": (
             "Published: images per second with ResNet-50 (Xia and Zhou 2022, table 4).",
@@ -341,9 +349,6 @@ def _published_tables() -> dict[str, tuple[str, pd.DataFrame]]:
     }
 
 
-_UNITS = ("seconds", "minutes", "hours")
-
-
 def _by_batch() -> list[dict[str, object]]:
     """A row for each framework and batch size."""
     told = published.works()["batch_size"]
@@ -360,12 +365,8 @@ def _by_batch() -> list[dict[str, object]]:
     ]
 
 
-def _sources() -> list[published.Source]:
-    return list(published.sources().values())
-
-
 def _pairs(values: dict[str, str]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in values.items())
+    return ", ".join(f"{name} {value}" for name, value in values.items()) or tables.MISSING
 
 
 def _spaced(name: str) -> str:
