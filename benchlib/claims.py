@@ -191,13 +191,15 @@ def judge(outcome: Outcome) -> str:
 
 
 def in_words(one: Judged) -> str:
-    """A verdict with what it is short of: only the direction, nothing that decides, other data than the work's."""
+    """A verdict with what it is short of: the published size, what no rule tests, a decision, the work's own data."""
     cases, verdict = one.outcome.cases, one.verdict
     said = [verdict[0].upper() + verdict[1:]]
     if verdict == NOT_MEASURED:
         return f"{said[0]} in full" if cases else said[0]
-    if verdict == REPRODUCED and (one.claim.published or one.claim.untested):
+    if verdict == REPRODUCED and one.claim.published:
         said.append("in direction")
+    if verdict == REPRODUCED and one.claim.untested:
+        said.append(f"but not tested: {one.claim.untested}")
     if verdict == NO_DIFFERENCE:
         if one.outcome.margin is not None:
             said = [f"No difference beyond a factor of {one.outcome.margin:g} shown, nor excluded"]

@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchlib import claims, figures, published, tables
-from benchlib.claims import NOT_MEASURED, VERDICTS, Case, Judged
+from benchlib.claims import NO_DIFFERENCE, NOT_MEASURED, VERDICTS, Case, Judged
 from benchlib.condition import Condition
 from benchlib.equivalence import Certificate
 from benchlib.experiments import parameters as p
@@ -79,7 +79,7 @@ class Claims(Result):
         count = Counter(one.verdict for one in self.judged)
         counted = ", ".join(f"{count[verdict]} {verdict}" for verdict in VERDICTS if count[verdict])
         open_ones = [one.claim.id for one in self.judged if claims.undecided(one)]
-        besides = f" Of {', '.join(open_ones)} the last says too much: they are not decided." if open_ones else ""
+        besides = f" Of {', '.join(open_ones)} '{NO_DIFFERENCE}' says too much: not decided." if open_ones else ""
         found = [f"Of {len(self.judged)} published claims: {counted}.{besides}"]
         return found + [self._sentence(one) for one in self.judged if one.outcome.cases]
 
