@@ -252,6 +252,7 @@ class Frameworks(Result):
                 {
                     "task": str(task),
                     "subject": subject_of(condition),
+                    "baseline": subject_of(runs.conditions[0]),
                     "threshold": _threshold(task),
                     "reached": f"{int(reached.sum())} of {len(of_subject)}" if task.threshold is not None else None,
                     "epochs_to_threshold": median_to_threshold(of_subject, "epochs_to_threshold"),

@@ -24,7 +24,8 @@ class Source(Part):
     short: str
     cite: str
     hardware: str
-    versions: str = ""
+    versions: dict[str, str] = {}
+    used: dict[str, str] = {}  # the workloads that it trained, and their data
 
 
 class Claim(Part):
@@ -36,6 +37,7 @@ class Claim(Part):
     says: str
     published: dict[str, float] = {}
     doubt: str = ""  # where the source contradicts itself
+    untested: str = ""  # what of it no rule tests
     rule: dict[str, Any]  # ``name``: a function of ``benchlib.claims``; its arguments
 
 
@@ -53,3 +55,16 @@ def sources() -> dict[str, Source]:
 def claims() -> list[Claim]:
     """All claims, in order."""
     return [Claim(**told) for told in works()["claims"]]
+
+
+def threshold(source: str, workload: str) -> float | None:
+    """Of the metric, to which a publication trained a workload; None if it says none."""
+    found = [one for one in works()["thresholds"] if (one["source"], one["workload"]) == (source, workload)]
+    return found[0]["threshold"] if found else None
+
+
+def tried(hyperparameter: str) -> list[float]:
+    """The learning rates or batch sizes whose accuracies were published."""
+    return {"learning_rate": works()["learning_rate"]["rates"], "batch_size": works()["batch_accuracy"]["batches"]}[
+        hyperparameter
+    ]
