@@ -276,30 +276,6 @@ def dot_panel(
 
 
 @styled
-def forest_panel(
-    axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], xlabel: str, rows: str, column: str
-) -> None:
-    """Ratios over a logarithmic axis around a line at 1, a row each from the top down, with their intervals, looking as
-    ``column`` says; and where there is a ``published`` one, an open diamond. Intervals far outside run out of it.
-    """
-    _rows(axes, list(frame[rows]), xlabel)
-    axes.set_xscale("log")
-    axes.axvline(1, color="0.2", linewidth=0.8)
-    points = pd.concat([frame["ratio"], frame["published"].dropna()]).astype(float)
-    low, high = min([1, *points]), max([1, *points])
-    ends = frame[["ratio_low", "ratio_high"]].to_numpy(dtype=float)
-    low, high = max(np.nanmin([low, *ends.flat]), low / REACH), min(np.nanmax([high, *ends.flat]), high * REACH)
-    axes.set_xlim(low / 1.15, high * 1.15)
-    for place, (_, row) in enumerate(frame.iterrows()):
-        look = series[row[column]]
-        axes.plot([row["ratio_low"], row["ratio_high"]], [place, place], color=look.color, linestyle="-")
-        axes.plot(row["ratio"], place, look.marker, color=look.color)
-        if pd.notna(row["published"]):
-            axes.plot(row["published"], place, "D", color="0.2", markerfacecolor="none", markersize=6)
-    plain_log_axis(axes.xaxis)
-
-
-@styled
 def run_panel(
     axes: Axes,
     frame: pd.DataFrame,

@@ -219,7 +219,7 @@ class Scaling(Result):
         found = {**_columns("ratio", ratio), "verdict": verdict, "processes": ratio.processes}
         if condition.world_size > 1:
             found |= _columns("efficiency_percent", _scaled(ratio, 100 / condition.world_size))
-            one = base.but(threads=condition.world_size * base.threads) if base.threads else None
+            one = base.but(threads=condition.world_size * base.threads)
             if one in self.comparison.conditions:
                 found |= _columns("same_threads_ratio", between(self.comparison, one, condition)[0])
                 used.append(one)
@@ -305,7 +305,7 @@ def _of_subject(parameters: Parameters, number: int, counts: list[int]) -> list[
     """
     on_cpu = parameters.device == "cpu"
     most = max([1, *_counts(parameters)])
-    threads = max(1, _places(parameters.device) // most) if on_cpu else None
+    threads = max(1, _places("cpu") // most)  # beside a device, too: torchrun would give each process one
     subject, size = parameters.subjects[number], parameters.batch_size
 
     def made(**choices: Any) -> Condition:
