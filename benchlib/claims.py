@@ -77,6 +77,7 @@ class Results:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._places: dict[str, list[str]] = {}  # by file
 
     def studied(self, notebook: str) -> str:
         """The workload and the data of a notebook whose parameters name one of each."""
@@ -91,17 +92,22 @@ class Results:
         """What the measurements in these files were made on, each once: the machine, and its accelerator if they used
         one. Files that cannot be read are left out; the report names them.
         """
-        store, found = Store(self.folder / "measurements"), {}
-        for key in files.split():
-            try:
-                measured = store.outline(key)
-            except (OSError, ValueError, KeyError):
-                continue
-            for m in measured:
-                used = {"cuda": m.machine.get("gpus", []), "npu": m.machine.get("npus", [])}.get(m.condition.device, [])
-                place = f"{m.machine['cores']} cores of {m.machine['cpu']}"
-                found[", ".join([*dict.fromkeys(used), place])] = None
-        return list(found)
+        keys = files.split()
+        for key in keys:
+            if key not in self._places:  # several claims rest on a file, and each tells its places several times
+                self._places[key] = self._places_of(key)
+        return list(dict.fromkeys(place for key in keys for place in self._places[key]))
+
+    def _places_of(self, key: str) -> list[str]:
+        try:
+            measured = Store(self.folder / "measurements").outline(key)
+        except (OSError, ValueError, KeyError):
+            return []
+        found = []
+        for m in measured:
+            used = {"cuda": m.machine.get("gpus", []), "npu": m.machine.get("npus", [])}.get(m.condition.device, [])
+            found.append(", ".join([*dict.fromkeys(used), f"{m.machine['cores']} cores of {m.machine['cpu']}"]))
+        return found
 
     def table(self, notebook: str, name: str, *needs: str) -> pd.DataFrame:
         """Unrounded; empty where there is none, its notebook did not succeed, or it is of an older benchlib and has
@@ -110,7 +116,7 @@ class Results:
         record, path = suite.read_record(self.folder, notebook), f"tables/{notebook}_{name}.csv"
         if record is None or record["status"] != "succeeded" or path not in record["files"]:
             return pd.DataFrame()
-        if path in dict(suite.wrong_files(record, self.folder)):
+        if any(suite.wrong_files({"files": {path: record["files"][path]}}, self.folder)):
             return pd.DataFrame()  # another run, or a hand, has changed it: not what the record tells of
         frame = pd.read_csv(self.folder / path)
         return frame if {tables.FILES, *needs} <= set(frame) else pd.DataFrame()
