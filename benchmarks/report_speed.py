@@ -2,8 +2,9 @@
 
     .venv/bin/python benchmarks/report_speed.py outputs/quick
 
-Multiplies the measurements of a finished run in a temporary copy of its folder, makes the report again from all of
-them, and prints seconds, the most memory that the kernel or this process held, and how many measurements there were.
+Multiplies the measurements of a finished run in a temporary copy of its folder, and has claims rest on all of them.
+Then judges the claims and makes the report again, as ``benchlib report`` does after a run, and prints seconds, the most
+memory that a kernel or the command held, and how many measurements there were.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ import time
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 
 from benchlib import suite
 from benchlib.results import Store
+from benchlib.tables import FILES
 
 LEAST = 10_000
 SCRAP = "application/scrapbook.scrap.json+json"
+NOTEBOOK, TABLE = "frameworks", "tables/frameworks_first_epochs.csv"  # which claims are judged by
 
 
 def main() -> None:
@@ -38,8 +42,9 @@ def main() -> None:
         shutil.copytree(given.folder, folder, ignore=shutil.ignore_patterns("inputs"))
         count = multiply(folder)
         command = [sys.executable, "-m", "benchlib", "report", "--outputs", str(folder)]
-        subprocess.run(command, check=True, capture_output=True)  # claims and imports: what a second report has not
-        suite.record_path(folder, suite.REPORT).unlink()
+        subprocess.run(command, check=True, capture_output=True)  # so that neither disk nor bytecode is cold
+        for name in suite.GATHERING:
+            suite.record_path(folder, name).unlink()
         started = time.monotonic()
         subprocess.run(command, check=True)
         seconds = time.monotonic() - started
@@ -48,7 +53,9 @@ def main() -> None:
 
 
 def multiply(folder: Path) -> int:
-    """Copy the measurements under new keys until there are enough, and name them in a notebook's summary and record."""
+    """Copy the measurements under new keys until there are enough, and name them in a notebook's summary, record and
+    rows of its table.
+    """
     store = Store(folder / "measurements")
     real = [store.load(path.stem) for path in sorted(store.folder.glob("*.parquet"))]
     count, keys = sum(map(len, real)), []
@@ -60,17 +67,19 @@ def multiply(folder: Path) -> int:
         store.save(copies)
         keys.append(key)
         count += len(copies)
-    name = "devices"
-    path = folder / "notebooks" / f"{name}.ipynb"
+    path = folder / "notebooks" / f"{NOTEBOOK}.ipynb"
     notebook = nbformat.read(path, 4)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     summary = next(output.data[SCRAP] for output in outputs if SCRAP in output.get("data", {}))
     summary["data"]["measurements"] += keys
     nbformat.write(notebook, path)
-    record = suite.read_record(folder, name)
-    files = {f"measurements/{key}.parquet": suite.digest(store.path(key).read_bytes()) for key in keys}
-    record["files"] |= files
-    suite.record_path(folder, name).write_text(json.dumps(record), encoding="utf-8")
+    table = pd.read_csv(folder / TABLE)
+    table[FILES] = [f"{own} {' '.join(keys[row :: len(table)])}" for row, own in enumerate(table[FILES])]
+    table.to_csv(folder / TABLE, index=False)
+    record = suite.read_record(folder, NOTEBOOK)
+    paths = [TABLE, *(f"measurements/{key}.parquet" for key in keys)]
+    record["files"] |= {path: suite.digest((folder / path).read_bytes()) for path in paths}
+    suite.record_path(folder, NOTEBOOK).write_text(json.dumps(record), encoding="utf-8")
     return count
 
 
