@@ -536,9 +536,7 @@ def test_a_framework_that_cannot_use_the_device_is_a_row_that_says_why(tmp_path,
     assert rows.loc[rows["subject"] == "pytorch eager tuned", "why"].isna().all()
     assert "same_threads_ratio" not in rows, "that is of the CPU"
     told = result.findings()
-    assert any(
-        one.startswith("mindspore graph tuned is not possible here: device 'cuda': mindspore's") for one in told
-    )
+    assert any(one.startswith("mindspore graph tuned is not possible here: device 'cuda': mindspore's") for one in told)
     assert any("pytorch eager tuned, strong, 2 processes: throughput ratio" in one for one in told)
     assert result.summary()["failures"] == 0
 
