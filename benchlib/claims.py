@@ -160,7 +160,7 @@ class Results:
     def _places_of(self, key: str) -> list[str]:
         if key not in self._places:
             try:
-                measured = Store(self.folder / "measurements").outline(key)
+                measured = Store(self.folder / "measurements").documents(key)
             except (OSError, ValueError, KeyError):
                 measured = []
             self._places[key] = list(dict.fromkeys(_place(m) for m in measured))
@@ -775,9 +775,10 @@ def _value(workload: str, value: float) -> str:
     return f"{100 * value:g} %" if metric == "accuracy" else f"{metric.upper()} {value:g}"
 
 
-def _place(m: Any) -> str:
-    used = {"cuda": m.machine.get("gpus", []), "npu": m.machine.get("npus", [])}.get(m.condition.device, [])
-    return ", ".join([*dict.fromkeys(used), f"{m.machine['cores']} cores of {m.machine['cpu']}"])
+def _place(measurement: dict[str, Any]) -> str:
+    machine, device = measurement["machine"], measurement["condition"]["device"]
+    used = {"cuda": machine.get("gpus", []), "npu": machine.get("npus", [])}.get(device, [])
+    return ", ".join([*dict.fromkeys(used), f"{machine['cores']} cores of {machine['cpu']}"])
 
 
 def _listed(value: object) -> str:

@@ -123,6 +123,12 @@ class Certificate(BaseModel):
     def same(self) -> bool:
         return self.verdict == SAME
 
+    @property
+    def unrounded(self) -> bool:
+        """Was mixed precision asked for, and nothing rounded: are its outputs the reference's to what fp32 keeps?"""
+        outputs = [check.worst for check in self.checks if check.name == "outputs"]
+        return self.condition.precision != "fp32" and bool(outputs) and max(outputs) <= TOLERANCES["outputs"]
+
     def table(self) -> pd.DataFrame:
         """A row per check."""
         return pd.DataFrame([check.model_dump() for check in self.checks], columns=list(Check.model_fields))

@@ -823,9 +823,9 @@ def test_tables_and_measurements_are_read_once(
     record["files"] |= {f"measurements/{key}.parquet": "" for key in files}
     (tmp_path / "notebooks" / "frameworks.json").write_text(json.dumps(record))
     read: list[str] = []
-    own, outline = pd.read_csv, Store.outline
+    own, documents = pd.read_csv, Store.documents
     monkeypatch.setattr(pd, "read_csv", lambda path: read.append(path.name) or own(path))
-    monkeypatch.setattr(Store, "outline", lambda self, key: read.append(key) or outline(self, key))
+    monkeypatch.setattr(Store, "documents", lambda self, key: read.append(key) or documents(self, key))
     monkeypatch.setattr(suite, "digest", lambda value, of=suite.digest: read.append("digest") or of(value))
     result = experiments.module("claims").measure(None, lab)
     for name in ("verdicts", "cases", "rules"):

@@ -133,6 +133,14 @@ def test_modes_findings(result):
     assert math.isnan(losses.loc["pytorch eager tuned", "loss_ratio"])
 
 
+def test_a_precision_that_rounds_nothing_is_told(tmp_path, result):
+    lab = SyntheticLab(tmp_path / "unrounded", cannot=no_bf16, unrounded=lambda one: one.precision == "fp16-O2")
+    told = modes.measure(modes.Parameters(**quick("modes")), lab).findings()
+    (said,) = (one for one in told if "computes as exactly as fp32" in one)
+    assert said.startswith("cnn on digits: mindspore graph fp16-O2 tuned computes")
+    assert not any("as exactly as fp32" in one for one in result.findings())
+
+
 def test_modes_draws_what_there_is(result):
     assert set(result.figures) == {"ratios", "amortisation", "losses"}
     texts = [

@@ -194,6 +194,13 @@ class Modes(Result):
                 found.append(f"{case.name}, throughput relative to {subject_of(case.baseline)}: {'; '.join(each)}.")
             found += [self._pair_sentence(case, *pair) for pair in case.pairs()]
             found += self._loss_sentences(case)
+            if case.comparison is not None:
+                found += [
+                    f"{case.name}: {subject_of(condition)} computes as exactly as fp32: this precision changes nothing "
+                    "of this model here, so its ratio shows nothing of the precision."
+                    for condition in case.comparison.conditions
+                    if case.comparison.certificates[condition.key].unrounded
+                ]
             found += [
                 f"{case.name}: {row['subject']} {'' if row['verdict'] == FAILED else 'is '}{row['verdict']}: "
                 f"{row['why']}"
