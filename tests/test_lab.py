@@ -11,6 +11,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pyarrow as pa
@@ -25,7 +26,7 @@ from benchlib import results
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import epochs, machine, processes, rounds
+from benchlib.measure import epochs, machine, processes, record, rounds
 from benchlib.measure.comparison import (
     MODELS_DIFFER,
     MODELS_NOT_CHECKED,
@@ -34,6 +35,7 @@ from benchlib.measure.comparison import (
     SLOWER,
     SLOWS_DOWN,
 )
+from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.planner import BUDGET, PILOT, PRECISION
 from benchlib.measure.steady import SLOWING
 from benchlib.measure.turn import turn
@@ -519,18 +521,24 @@ def test_a_condition_whose_processes_were_slowing_down_when_warm_up_ended_is_not
     assert comparison.ratios().set_index("role").loc["condition", "verdict"] == SLOWS_DOWN
 
 
-def test_no_condition_is_always_started_first(lab, monkeypatch):
+def test_no_condition_is_always_started_first(lab, tmp_path, monkeypatch):
     started = []
 
     def start(condition, *arguments):
         started.append(condition)
-        return processes.WorkerProcess(condition, *arguments)
+        raise processes.WorkerFailed("it was only to be started")
 
     monkeypatch.setattr(rounds, "WorkerProcess", start)
     other = toy(burn_ms=1.0)
-    lab.compare([toy(), other], repetitions=6, rounds=1, block_s=0.01)
-    assert len(started) == 18, "a baseline, its control and the other, six times"
-    assert {started[i] for i in range(0, 18, 3)} == {toy(), other}
+    job = {one: prepare_job(one, INITIAL_SEED, tmp_path) for one in (toy(), other)}
+    together = [toy(), toy(), other]
+    for repetition in range(40):  # the order is drawn by the name of the file, which differs from code to code
+        file = SimpleNamespace(group="group", file=f"group-{repetition}", repetition=repetition, number=0)
+        jobs = [job[one] for one in together]
+        empty = [record.begin("comparison", "rounds", file, "condition", one, 0) for one in jobs]
+        rounds.measure_repetition(empty, jobs, rounds.Settings(block_s=0.01), 1, 1.0)
+    assert len(started) == 120, "a baseline, its control and the other"
+    assert {started[i] for i in range(0, 120, 3)} == {toy(), other}
 
 
 def test_the_timer_has_to_see_planted_work(lab):
