@@ -13,7 +13,7 @@ import pytest
 from synthetic_lab import SyntheticLab
 from test_experiments import quick, read_summary, save_as_the_suite_does
 
-from benchlib import experiments, suite
+from benchlib import experiments
 from benchlib.condition import Condition
 from benchlib.experiments.claims import Claims
 from benchlib.experiments.report import Report
@@ -181,23 +181,3 @@ def test_the_first_page_names_the_data_that_there_are(tmp_path: Path, workloads:
     made = [Condition(workload=name).model_dump(mode="json") for name in workloads]
     report.summaries = {"modes": {"conditions": made}}
     assert report._compared_text() == f"pytorch eager\n{told}"
-
-
-def test_claims_read_each_file_once_and_check_no_more_than_their_tables(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[str] = []
-    outline = Store.outline
-    monkeypatch.setattr(Store, "outline", lambda store, key: read.append(key) or outline(store, key))
-    checked: list[str] = []
-    wrong_files = suite.wrong_files
-    monkeypatch.setattr(
-        suite, "wrong_files", lambda record, folder: checked.extend(record["files"]) or wrong_files(record, folder)
-    )
-    result = Claims(Lab(outputs=folder))
-    result.findings()
-    result.tables()
-    assert read
-    assert len(read) == len(set(read))
-    assert checked
-    assert all(file.startswith("tables/") for file in checked)
