@@ -514,6 +514,12 @@ def test_what_communication_takes_is_not_known_where_the_processes_without_it_fa
     assert "what communication takes is not known: the same processes without it failed, or slow down." in told
 
 
+def test_the_first_sentence_is_of_the_most_processes(tmp_path, monkeypatch):
+    first, *_, last = scaled(tmp_path, monkeypatch, lab=SyntheticLab(tmp_path, step=in_groups)).findings()
+    assert first.startswith("pytorch eager tuned, strong, 2 processes: throughput ratio 1.6")
+    assert "one process" in last
+
+
 def test_a_baseline_that_failed_is_told(tmp_path, monkeypatch):
     lab = SyntheticLab(tmp_path, step=in_groups, fails=lambda one: one.framework == "pytorch" and one.threads == 1)
     result = scaled(tmp_path, monkeypatch, lab=lab, subjects=[PYTORCH, MINDSPORE])

@@ -120,7 +120,10 @@ class Scaling(Result):
         impossible = [f"{one.name} is {IMPOSSIBLE}: {one.why}." for one in self.subjects if one.why]
         if not len(rows := self._rows()):
             return impossible
-        found = [self._finding(row) for _, row in rows[rows["why"].isna()].iterrows()]
+        told = rows[rows["why"].isna()].sort_values(
+            "world_size", ascending=False, kind="stable"
+        )  # what was asked first
+        found = [self._finding(row) for _, row in told.iterrows()]
         found += [
             f"{_way(row)}, {row['subject']} relative to {row['baseline']}: {ratio_text(row)}."
             for _, row in self._between_subjects().iterrows()
