@@ -173,7 +173,7 @@ class Lab:
         """
         gated = {condition.key: gate.gated(condition) for condition in conditions}
         exact = {name: condition.but(precision="fp32") for name, condition in gated.items()}
-        wanted = {*gated.values(), *exact.values()}
+        wanted = dict.fromkeys([*gated.values(), *exact.values()])  # no set: the same order in every run
         known = {condition.key: self._known_certificate(condition) for condition in wanted}
         missing = [condition for condition in wanted if known[condition.key] is None]
         if missing:

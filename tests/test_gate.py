@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from fixed_lab import FixedLab
 
-from benchlib import experiments, workloads
+from benchlib import experiments, knobs, workloads
 from benchlib.condition import Condition
 from benchlib.measure import gate, machine
 from benchlib.measure.comparison import MODELS_DIFFER
@@ -57,6 +57,22 @@ def test_equal_operators_pass(lab):
     assert all(check.difference > 0 for check in certificates[conditions[1].key].checks if check.name == "outputs"), (
         "two frameworks never agree to the last bit: something was compared with itself"
     )
+
+
+def test_conditions_share_a_process_only_with_the_same_knobs(tmp_path, monkeypatch):
+    """The tuned lane has a knob for convolutions alone: without it MindSpore's take 20 times as long."""
+    processes = []
+
+    def computed(jobs, known, patience_s):
+        processes.append([job.condition for job in jobs])
+        return {job.condition.key: {} for job in jobs}
+
+    monkeypatch.setattr(gate, "_computed", computed)
+    conditions = [in_mindspore("batchnorm2d"), in_mindspore("conv2d")]
+    gate.run(conditions, tmp_path, 1)
+    assert {one for together in processes for one in together} >= set(conditions)
+    for together in processes:
+        assert all(knobs.of(one) == knobs.of(together[0]) for one in together)
 
 
 def test_the_quick_notebook_is_the_gate_of_every_workload():

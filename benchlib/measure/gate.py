@@ -1,7 +1,7 @@
 """The equivalence gate's measuring half: what two workers compute from the same weights and batches, in fresh
 processes, before any ratio.
 
-Several conditions of one framework, mode, device and lane share a process here: nothing is timed. The references come
+Several conditions of one framework, mode, device and set of knobs share a process here: nothing is timed. The references come
 first; a condition then makes trials until every quantity has agreed with its reference in one, ``LEAST_TRIALS`` at
 least, or until there are no more.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchlib import equivalence, workloads
+from benchlib import equivalence, knobs, workloads
 from benchlib.condition import Condition
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
@@ -76,7 +76,7 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> dic
                 condition.mode,
                 condition.precision,
                 condition.device,
-                condition.lane,
+                frozenset(knobs.of(condition).items()),  # a process has its first condition's
                 condition.world_size,
                 condition.threads,
             ),
