@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
@@ -23,10 +24,17 @@ EXIT_CODES = """exit codes:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code: 0 all went well, 1 a notebook failed or something is missing, 2 wrong input, 130 stopped by Ctrl-C."""
+    """Exit code: 0 all went well, 1 a notebook failed or something is missing, 2 wrong input, 130 stopped by Ctrl-C,
+    141 its output was not read to the end.
+    """
     given = _parser().parse_args(arguments)
     try:
-        return given.do(given)
+        code = given.do(given)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # ``benchlib trace FILE | head``: the rest is not to be flushed there, either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except BenchlibError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -151,6 +151,12 @@ class Condition(Strict):
     def __hash__(self) -> int:
         return hash(self.key)
 
+    @property
+    def subject(self) -> str:
+        """Framework, mode, precision (unless it is fp32) and lane, as every row and legend shows them."""
+        mixed = "" if self.precision == "fp32" else f" {self.precision}"
+        return f"{self.framework} {self.mode}{mixed} {self.lane}"
+
     def __str__(self) -> str:
         defaults = _values(workloads.load(self.workload), self.data, {})
         parts = [

@@ -7,18 +7,15 @@ wherever they are known.
 
 from __future__ import annotations
 
-import base64
 import functools
-import html as html_text
 import io
 import itertools
 import math
-import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import matplotlib as mpl
 import numpy as np
@@ -37,12 +34,9 @@ from matplotlib.path import Path as Path2D
 from matplotlib.text import Annotation
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
-from benchlib import tables
+from benchlib import showing, tables
 
-if TYPE_CHECKING:
-    from IPython.display import HTML
-
-COLUMN, PAGE = 3.5, 7.2
+COLUMN, PAGE = 3.5, showing.PAGE
 """Widths of a figure in inches: one column, and the page."""
 
 FONT_SIZE = 8  # points, the least that journals take
@@ -559,22 +553,6 @@ def save(figure: Figure, folder: Path, name: str, files: Sequence[str]) -> list[
     for path in paths:
         path.write_bytes(_render(figure, path.suffix[1:], files))
     return paths
-
-
-def html(image: bytes, caption: str) -> HTML:
-    """An SVG figure as notebooks and the report show it: embedded, in proportion to the page, with its caption."""
-    from IPython.display import HTML
-
-    inches = float(re.search(rb'width="([\d.]+)pt"', image)[1]) / 72
-    width = f"width: {math.floor(100 * inches / PAGE)}%; max-width: {1.4 * inches:.1f}in"
-    style = f"display: inline-block; vertical-align: top; margin: 1em 0; padding-right: 1em; {width}"
-    style += "; box-sizing: border-box"
-    source = base64.b64encode(image).decode()
-    told = html_text.escape(caption)
-    return HTML(
-        f'<figure class="benchlib-figure" style="{style}"><img alt="{told}" style="width: 100%; background: white" '
-        f'src="data:image/svg+xml;base64,{source}"><figcaption>{told}</figcaption></figure>'
-    )
 
 
 def _render(figure: Figure, kind: str, files: Sequence[str] = ()) -> bytes:

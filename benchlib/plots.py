@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from benchlib import figures
+from benchlib import figures, showing
 from benchlib.condition import Condition
 from benchlib.results import Measurement, identity
 from benchlib.workloads import load
@@ -232,4 +232,4 @@ def _shown(figure: Figure, caption: str) -> Figure:
 
 
 def _html(figure: Figure, caption: str) -> str:
-    return figures.html(figures.svg(figure), caption).data
+    return showing.image(figures.svg(figure), caption).data

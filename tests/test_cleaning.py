@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +32,15 @@ def folder(tmp_path: Path) -> Path:
 
 def record(folder: Path, name: str, files: dict[str, str], status: str = "succeeded") -> None:
     (folder / "notebooks" / f"{name}.json").write_text(json.dumps({"status": status, "files": files}))
+
+
+def test_a_reader_who_has_enough_is_no_error(folder: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "benchlib", "clean", "--outputs", str(folder)]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_what_no_notebook_names_is_listed_and_goes_only_when_it_is_said(

@@ -17,7 +17,7 @@ import yaml
 from rocrate.rocrate import ROCrate
 from test_suite import make_project, printed, run_and_read, write_notebook, write_parameters
 
-from benchlib import execution, experiments, figures, suite, tables
+from benchlib import execution, experiments, showing, suite, tables
 from benchlib.errors import BenchlibError
 from benchlib.report import appendix, pdf
 from benchlib.report.export import export_html
@@ -496,7 +496,7 @@ def hard_to_print():
         cells.append(nbformat.v4.new_markdown_cell(f"## Section {section}\n\n{text * (3 + 9 * section)}"))
         cells.append(nbformat.v4.new_markdown_cell("### Results"))
         sizes = HEIGHTS[section:] + HEIGHTS[:section]
-        cells.append(shown(*(figures.html(drawing(width, height), text * 2) for height, width in sizes)))
+        cells.append(shown(*(showing.image(drawing(width, height), text * 2) for height, width in sizes)))
         rows = 90 - 30 * section
         columns = {f"column {n}": np.linspace(0, 1234.5, rows) for n in range(3 + 6 * section)}
         names = {"of the long table": [f"row {n}" for n in range(rows)]}

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from synthetic_lab import SyntheticLab
 
-from benchlib import figures
+from benchlib import figures, showing
 from benchlib.condition import Condition
 from benchlib.experiments import batch_size, devices, learning_rate, operators
 
@@ -357,7 +357,7 @@ def test_saved_files_are_there_sized_for_print_and_the_same_every_time(tmp_path:
 
 
 def test_figure_is_embedded_with_its_caption() -> None:
-    shown = figures.html(figures.svg(drawn("batch sizes, few")["ratios"]), 'Ratios <"1">').data
+    shown = showing.image(figures.svg(drawn("batch sizes, few")["ratios"]), 'Ratios <"1">').data
     assert re.search(r'src="data:image/svg\+xml;base64,[A-Za-z0-9+/=]+"', shown)
     assert "<figcaption>Ratios &lt;&quot;1&quot;&gt;</figcaption>" in shown
     assert "http" not in shown

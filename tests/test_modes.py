@@ -178,7 +178,7 @@ def test_what_remains_is_compared_with_the_next_baseline(tmp_path):
 
 
 def test_the_next_baseline_may_stand_behind_others(tmp_path):
-    named = {modes.subject_of(one): given for one, given in zip(_conditions(), quick("modes")["subjects"], strict=True)}
+    named = {one.subject: given for one, given in zip(_conditions(), quick("modes")["subjects"], strict=True)}
     subjects = [named[who] for who in ("pytorch eager tuned", "mindspore graph tuned", NEXT)]
     result = measured(tmp_path, {"subjects": subjects}, cannot=lambda one: one.framework == "pytorch")
     ratios = result.tables()["ratios"][1].set_index("subject")
@@ -192,7 +192,7 @@ def _conditions():
 
 
 def _subjects(result):
-    return [modes.subject_of(condition) for condition in result.cases[0].conditions]
+    return [condition.subject for condition in result.cases[0].conditions]
 
 
 def test_without_any_baseline_each_row_says_why(tmp_path):
@@ -333,7 +333,7 @@ def test_every_condition_is_trained_where_that_is_asked_for(tmp_path):
         measured(tmp_path / kind, {"trained": kind}).tables()["losses"][1]["subject"].tolist()
         for kind in ("mixed", "all")
     )
-    everything = [modes.subject_of(one) for one in _conditions()]
+    everything = [one.subject for one in _conditions()]
     assert every == everything
     assert set(everything) - set(some) == {"pytorch graph tuned", "mindspore eager tuned"}
 

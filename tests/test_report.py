@@ -157,7 +157,7 @@ def test_only_what_has_an_a_a_counts_as_one_and_each_once(tmp_path: Path) -> Non
         (
             "a: 0.9 [0.8, 1.0], slower (A/A 1.10 [1.05, 1.15], which excludes 1: the baseline differs from itself, so "
             "a difference of that size shows nothing).",
-            "a: 0.9 [0.8, 1.0], slower (A/A 1.10 [1.05, 1.15] excludes 1: such a difference shows nothing).",
+            "a: 0.9 [0.8, 1.0], slower (A/A 1.10 [1.05, 1.15] excludes 1: a difference of its size shows nothing).",
         ),
         ("Identical processes (A/A): 3 of 3 include 1.", "Identical processes (A/A): 3 of 3 include 1."),
     ],

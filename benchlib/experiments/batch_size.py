@@ -8,13 +8,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pydantic import model_validator
 
-from benchlib import figures, workloads
+from benchlib import figures, showing, workloads
 from benchlib.condition import Condition
 from benchlib.experiments import by_batch
 from benchlib.experiments import parameters as p
 from benchlib.experiments.by_batch import ByBatch
 from benchlib.experiments.metric import Metric
-from benchlib.experiments.result import data_note, different_models, with_subject
+from benchlib.experiments.result import data_note, different_models
 from benchlib.lab import Lab
 from benchlib.measure.comparison import Comparison
 from benchlib.measure.training import TrainingRuns
@@ -74,7 +74,7 @@ class BatchSize(ByBatch):
         return {
             **super().tables(),
             "metric": (self.metric.caption, self.metric.table(self.runs)),
-            "runs": ("The training runs.", with_subject(self.runs.runs())),
+            "runs": ("The training runs.", showing.with_subject(self.runs.runs())),
         }
 
     @figures.styled

@@ -14,7 +14,7 @@ from benchlib import figures, tables, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.equivalence import Certificate
 from benchlib.experiments import parameters as p
-from benchlib.experiments.result import Result, data_note, subject_of
+from benchlib.experiments.result import Result, data_note
 from benchlib.lab import Lab
 from benchlib.measure import gate
 from benchlib.measure.comparison import failures
@@ -108,7 +108,7 @@ class Equivalence(Result):
         """How many models are the reference's, and which are not."""
         same = [condition for condition, certificate in self.checked if certificate.same]
         others = [
-            f"{condition.workload} in {subject_of(condition)}: {certificate.verdict}"
+            f"{condition.workload} in {condition.subject}: {certificate.verdict}"
             + (f" ({certificate.reason})" if certificate.reason else "")
             + "; there is no ratio of it."
             for condition, certificate in self.checked
@@ -176,7 +176,7 @@ class Equivalence(Result):
         rows = [
             {
                 "workload": condition.workload,
-                "subject": subject_of(condition),
+                "subject": condition.subject,
                 "verdict": certificate.verdict,
                 "quantity": check.name,
                 "difference": check.difference,

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from pydantic import BaseModel, Field, model_validator
 from scipy import stats
 
-from benchlib import figures, tables, workloads
+from benchlib import figures, showing, tables, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.equivalence import SAME
 from benchlib.experiments import parameters as p
@@ -25,9 +25,7 @@ from benchlib.experiments.result import (
     processes,
     ratio_text,
     ratios,
-    subject_of,
     throughputs,
-    with_subject,
 )
 from benchlib.lab import Lab
 from benchlib.measure.comparison import NO_DIFFERENCE, Comparison
@@ -186,14 +184,14 @@ class Frameworks(Result):
 
     def _draw_survival(self) -> tuple[str, Figure]:
         """How many runs have not learned yet, by training time."""
-        looks = figures.looks(subject for runs in self.runs for subject in with_subject(runs.runs())["subject"])
+        looks = figures.looks(subject for runs in self.runs for subject in showing.with_subject(runs.runs())["subject"])
         shown = [pair for pair in zip(self.tasks, self.runs, strict=True) if pair[0].threshold is not None]
         columns = min(2, len(shown))
         figure, panels = figures.panels(math.ceil(len(shown) / columns), columns, height=2.0)
         for axes, (task, runs) in zip(panels, shown, strict=False):
             axes.set(xlabel="training time (s)", ylabel="runs not there yet (%)", ylim=(-4, 104))
             axes.set_title(f"{task}: {_threshold(task)}")
-            for subject, rows in with_subject(runs.runs()).groupby("subject", sort=False):
+            for subject, rows in showing.with_subject(runs.runs()).groupby("subject", sort=False):
                 _survival(axes, rows[rows["epochs"] > 0], looks[subject], subject)
         for axes in panels[len(shown) :]:
             axes.remove()
@@ -205,7 +203,7 @@ class Frameworks(Result):
         return caption, figures.finish(figure, looks)
 
     def _draw_curves(self) -> tuple[str, Figure]:
-        every = [with_subject(runs.curves()) for runs in self.runs]
+        every = [showing.with_subject(runs.curves()) for runs in self.runs]
         looks = figures.looks(subject for frame in every for subject in frame["subject"])
         figure, panels = figures.panels(len(self.tasks), 2, height=1.9)
         for row, (task, frame) in enumerate(zip(self.tasks, every, strict=True)):
@@ -251,8 +249,8 @@ class Frameworks(Result):
             rows.append(
                 {
                     "task": str(task),
-                    "subject": subject_of(condition),
-                    "baseline": subject_of(runs.conditions[0]),
+                    "subject": condition.subject,
+                    "baseline": runs.conditions[0].subject,
                     "threshold": _threshold(task),
                     "reached": f"{int(reached.sum())} of {len(of_subject)}" if task.threshold is not None else None,
                     "epochs_to_threshold": median_to_threshold(of_subject, "epochs_to_threshold"),
@@ -281,7 +279,7 @@ class Frameworks(Result):
 
     def _metrics(self, task: Task, runs: TrainingRuns) -> pd.DataFrame:
         rows, baseline, first = [], None, []
-        for subject, of_subject in with_subject(runs.runs()).groupby("subject", sort=False):
+        for subject, of_subject in showing.with_subject(runs.runs()).groupby("subject", sort=False):
             metric = of_subject.set_index("seed")["metric"].dropna() * _factor(task)
             if baseline is None:
                 baseline, first = metric, list(of_subject["measurements"])

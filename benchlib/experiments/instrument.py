@@ -20,7 +20,6 @@ from benchlib.experiments.result import (
     ratio_text,
     ratios,
     span,
-    subject_of,
     throughputs,
 )
 from benchlib.lab import Lab
@@ -208,7 +207,7 @@ class Instrument(Result):
             interval, baseline = comparison.control, comparison.baseline
             rows.append(
                 {
-                    "subject": subject_of(baseline),
+                    "subject": baseline.subject,
                     "workload": baseline.workload,
                     "batch_size": baseline.batch_size,
                     "ratio": interval.estimate,
@@ -283,7 +282,7 @@ def _overhead_sentence(frame: pd.DataFrame) -> str:
 
 
 def _timer_sentence(check: SyncCheck) -> str:
-    who = f"{subject_of(check.condition)} on {check.condition.device}"
+    who = f"{check.condition.subject} on {check.condition.device}"
     if check.failure:
         return f"{who}: the timer could not be tested: {check.failure}"
     verdict = (

@@ -9,11 +9,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pydantic import model_validator
 
-from benchlib import figures, tables, workloads
+from benchlib import figures, showing, tables, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.experiments import parameters as p
 from benchlib.experiments.metric import Metric
-from benchlib.experiments.result import Result, data_note, different_models, with_subject
+from benchlib.experiments.result import Result, data_note, different_models
 from benchlib.lab import Lab
 from benchlib.measure.training import TrainingRuns, median_to_threshold
 
@@ -103,7 +103,7 @@ class LearningRate(Result):
 
     def findings(self) -> list[str]:
         """Where the metric is best, which runs reached the threshold and how fast, and how epoch times differ."""
-        by_subject = list(with_subject(self.runs.runs()).groupby("subject", sort=False))
+        by_subject = list(showing.with_subject(self.runs.runs()).groupby("subject", sort=False))
         found = self.metric.findings(self.runs)
         found += [self._threshold_sentence(who, rows) for who, rows in by_subject]
         found += [_epoch_sentence(who, rows) for who, rows in by_subject]
@@ -117,7 +117,7 @@ class LearningRate(Result):
                 self._thresholds(),
             ),
             "metric": (self.metric.caption, self.metric.table(self.runs)),
-            "runs": ("The training runs.", with_subject(self.runs.runs())),
+            "runs": ("The training runs.", showing.with_subject(self.runs.runs())),
         }
 
     @figures.styled
@@ -146,7 +146,7 @@ class LearningRate(Result):
         return caption, figures.finish(figure, looks, extra)
 
     def _draw_curves(self) -> tuple[str, Figure]:
-        frame = with_subject(self.runs.curves())
+        frame = showing.with_subject(self.runs.curves())
         frame = frame.assign(
             rate=[_rate(rate) for rate in frame["learning_rate"]],
             **{self.metric.column: frame["metric"] * self.metric.factor},
@@ -182,7 +182,7 @@ class LearningRate(Result):
 
     def _thresholds(self) -> pd.DataFrame:
         rows = []
-        for (subject, rate), of_rate in with_subject(self.runs.runs()).groupby(
+        for (subject, rate), of_rate in showing.with_subject(self.runs.runs()).groupby(
             ["subject", "learning_rate"], sort=False
         ):
             reached = int(of_rate["reached"].sum())

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib import data, figures, tables
-from benchlib.experiments.result import with_subject
+from benchlib import data, figures, showing, tables
 from benchlib.measure.training import TrainingRuns
 
 PERCENT = {"accuracy": "test accuracy"}
@@ -64,7 +63,7 @@ class Metric:
 
     def values(self, runs: TrainingRuns) -> pd.DataFrame:
         """A row per run, its metric in the readable unit."""
-        frame = with_subject(runs.runs())
+        frame = showing.with_subject(runs.runs())
         return frame.assign(**{self.column: frame["metric"] * self.factor})
 
     def table(self, runs: TrainingRuns) -> pd.DataFrame:

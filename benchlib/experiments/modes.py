@@ -33,7 +33,6 @@ from benchlib.experiments.result import (
     processes,
     ratio_text,
     ratios,
-    subject_of,
     throughputs,
 )
 from benchlib.lab import Lab
@@ -150,7 +149,7 @@ class _Case:
         if condition.key in self.failed:
             return FAILED, _reason(self.failed[condition.key].reason)
         _, reason = self.why(self.conditions[0])
-        return NOT_COMPARED, f"no baseline can be run here: {subject_of(self.conditions[0])}: {reason}"
+        return NOT_COMPARED, f"no baseline can be run here: {self.conditions[0].subject}: {reason}"
 
     def pairs(self) -> list[tuple[Condition, Condition, str]]:
         """Eager and graph mode of what is the same in all else, where both could be run, and the verdict on their
@@ -191,12 +190,12 @@ class Modes(Result):
             measured = rows[rows["why"].isna()]
             each = [f"{row['subject']} {ratio_text(row)}" for _, row in measured.iterrows()]
             if each:
-                found.append(f"{case.name}, throughput relative to {subject_of(case.baseline)}: {'; '.join(each)}.")
+                found.append(f"{case.name}, throughput relative to {case.baseline.subject}: {'; '.join(each)}.")
             found += [self._pair_sentence(case, *pair) for pair in case.pairs()]
             found += self._loss_sentences(case)
             if case.comparison is not None:
                 found += [
-                    f"{case.name}: {subject_of(condition)} computes as exactly as fp32: this precision changes nothing "
+                    f"{case.name}: {condition.subject} computes as exactly as fp32: this precision changes nothing "
                     "of this model here, so its ratio shows nothing of the precision."
                     for condition in case.comparison.conditions
                     if case.comparison.certificates[condition.key].unrounded
@@ -272,7 +271,7 @@ class Modes(Result):
         columns = min(2, len(shown))
         height = 0.45 + 0.22 * max(len(rows) for _, rows in shown)
         figure, panels = figures.panels(math.ceil(len(shown) / columns), columns, height=height)
-        baselines = [subject_of(case.baseline or case.conditions[0]) for case in self.cases]
+        baselines = [(case.baseline or case.conditions[0]).subject for case in self.cases]
         for number, (axes, (case, rows)) in enumerate(zip(panels, shown, strict=False)):
             by_subject = {row["subject"]: kinds[row["kind"]] for _, row in rows.iterrows()}
             notes = rows["verdict"].where(rows["ratio"].isna())
@@ -338,8 +337,8 @@ class Modes(Result):
             if condition == case.baseline:
                 continue
             kind = f"{condition.framework} {condition.mode}"
-            row = {"task": case.name, "subject": subject_of(condition), "kind": kind}
-            row["baseline"] = subject_of(case.baseline or case.conditions[0])
+            row = {"task": case.name, "subject": condition.subject, "kind": kind}
+            row["baseline"] = (case.baseline or case.conditions[0]).subject
             if str(condition) in made.index:
                 found = made.loc[str(condition)]
                 row |= {name: found[name] for name in (*unknown, "processes", "verdict", "measurements")} | {
@@ -360,7 +359,7 @@ class Modes(Result):
             ratio, verdict = between(case.comparison, one, other)
             if verdict in NO_RATIO:
                 continue
-            row = {"task": case.name, "subject": subject_of(other), "baseline": subject_of(one)}
+            row = {"task": case.name, "subject": other.subject, "baseline": one.subject}
             row |= {"within_ratio": ratio.estimate, "within_ratio_low": ratio.low, "within_ratio_high": ratio.high}
             files = " ".join(case.comparison.files(one, other))
             rows.append({**row, "processes": ratio.processes, tables.FILES: files})
@@ -393,7 +392,7 @@ class Modes(Result):
         rows = []
         for condition in case.runs.conditions:
             losses, first = _Losses.of(case.runs, condition), case.runs.first_epoch(condition)
-            row = {"task": case.name, "subject": subject_of(condition), "epochs_trained": case.task.epochs}
+            row = {"task": case.name, "subject": condition.subject, "epochs_trained": case.task.epochs}
             row |= _columns("loss", mean_interval(list(losses.last.values())))
             row |= {"diverged": losses.diverged_text, "runs": len(losses.last)}
             exact = condition.but(precision="fp32")
@@ -417,7 +416,7 @@ class Modes(Result):
         return [*found, *(f"{case.name}: {row['subject']} diverged in {row['diverged']}." for row in lost)]
 
     def _pair_sentence(self, case: _Case, eager: Condition, graph: Condition, verdict: str) -> str:
-        start = f"{case.name}, {subject_of(eager)} to graph"
+        start = f"{case.name}, {eager.subject} to graph"
         if verdict in NO_RATIO:
             return f"{start}: {NO_RATIO[verdict]}, so it is not said when it pays."
         return f"{start}: {_amortised(amortisation(case.comparison, eager, graph))}"

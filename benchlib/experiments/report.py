@@ -14,12 +14,11 @@ import pandas as pd
 import scrapbook
 from papermill.exceptions import PapermillException
 
-from benchlib import experiments, figures, knobs, suite, tables, workloads
+from benchlib import experiments, knobs, showing, suite, tables, workloads
 from benchlib.condition import Condition
 from benchlib.equivalence import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.experiments import parameters as p
-from benchlib.experiments.result import show_failed, subject_of
 from benchlib.lab import Lab
 from benchlib.measure import gate
 from benchlib.results import Measurement
@@ -121,7 +120,7 @@ class Report:
     def show_compared(self) -> HTML:
         """A row for each notebook, workload, subject and device: at which batch sizes."""
         rows = [
-            {**condition, "notebook": notebook, "subject": subject_of(Condition(**condition))}
+            {**condition, "notebook": notebook, "subject": Condition(**condition).subject}
             for notebook, summary in self.summaries.items()
             for condition in summary["conditions"]
         ]
@@ -149,7 +148,7 @@ class Report:
         """What was in force in the workers, read back from the frameworks after the first step."""
         rows = [
             {
-                "subject": subject_of(m.condition),
+                "subject": m.condition.subject,
                 "device": m.condition.device,
                 "threads asked for": m.condition.threads,
                 **m.settings,
@@ -186,7 +185,7 @@ class Report:
                 if why_not is not None:
                     shown = tables.bullets([f"{path} {why_not}: run again."])
                 elif path.endswith(".svg"):
-                    shown = figures.html(file.read_bytes(), caption)
+                    shown = showing.image(file.read_bytes(), caption)
                 else:
                     shown = tables.html(pd.read_csv(file), caption)
                 parts.append(shown.data)
@@ -244,7 +243,7 @@ class Report:
     def show_failures(self) -> HTML:
         """Every measurement that failed."""
         failed = [row for summary in self.summaries.values() for row in summary["failed"]]
-        return show_failed(pd.DataFrame(failed))
+        return showing.failed(pd.DataFrame(failed))
 
     def show_again(self) -> HTML:
         """A row for each comparison and training run: its key, under which its measurements lie on disk."""
@@ -432,7 +431,7 @@ def _certified(certificate: Certificate) -> dict[str, Any]:
     if not certificate.same:
         verdict = f"{verdict}: {condition} {certificate.reason}".strip()
     checks = {check.name: check.difference for check in certificate.checks}
-    named = {"workload": condition.workload, "subject": subject_of(condition), "device": condition.device}
+    named = {"workload": condition.workload, "subject": condition.subject, "device": condition.device}
     return {**named, "verdict": verdict, **checks}
 
 
@@ -487,7 +486,7 @@ def _without_controls(finding: str) -> str:
 
     def told(control: re.Match[str]) -> str:
         interval, excludes, _ = control[1].partition(", which excludes 1")
-        return f" (A/A {interval} excludes 1: such a difference shows nothing)" if excludes else ""
+        return f" (A/A {interval} excludes 1: a difference of its size shows nothing)" if excludes else ""
 
     return re.sub(r" [(]A/A ((?:[^()]|[(][^()]*[)])*)[)]", told, finding)
 

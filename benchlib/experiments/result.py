@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib import data, figures, knobs, latex, progress, tables, workloads
+from benchlib import data, figures, knobs, latex, progress, showing, tables, workloads
 from benchlib.condition import Condition
 from benchlib.data import files as data_files
 from benchlib.data.prepare import prepare
@@ -97,7 +97,7 @@ class Result(ABC):
         if name not in self.figures:
             return tables.bullets([f"No figure of {name}: everything failed, or there is nothing to compare."])
         caption, figure = self.figures[name]
-        return figures.html(figures.svg(figure), caption)
+        return showing.image(figures.svg(figure), caption)
 
     def show_table(self, name: str) -> HTML:
         """A table with its caption, rounded to what is known."""
@@ -109,7 +109,7 @@ class Result(ABC):
 
     def show_failures(self) -> HTML:
         """What failed, or that nothing did."""
-        return show_failed(self.failures())
+        return showing.failed(self.failures())
 
     def summary(self) -> dict[str, Any]:
         """Save all figures and tables; what the report needs, in plain types. Paths are relative to the folder."""
@@ -147,30 +147,6 @@ class Result(ABC):
         }
 
 
-def show_failed(frame: pd.DataFrame) -> HTML:
-    """What failed (a row a process, with its ``label`` and ``failure``), the same failures of a condition together."""
-    if not len(frame):
-        return tables.bullets(["Nothing failed."])
-    by_failure = frame.groupby(["label", "failure"], sort=False)
-    files = by_failure["file"].agg(lambda names: " ".join(dict.fromkeys(filter(None, names))))
-    groups = pd.DataFrame({"processes": by_failure.size(), "files": files}).reset_index()
-    caption = "What failed. It is tried once more; to try it again after that, delete the files."
-    return tables.html(groups.rename(columns={"label": "condition"}), caption)
-
-
-def subject_of(condition: Condition) -> str:
-    """Framework, mode, precision (unless it is fp32) and lane of a condition, as every row and legend shows them."""
-    mixed = "" if condition.precision == "fp32" else f" {condition.precision}"
-    return f"{condition.framework} {condition.mode}{mixed} {condition.lane}"
-
-
-def with_subject(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with a first column ``subject``, as :func:`subject_of` names it."""
-    mixed = (" " + frame["precision"]).where(frame["precision"] != "fp32", "")
-    subject = frame["framework"] + " " + frame["mode"] + mixed + " " + frame["lane"]
-    return frame.assign(subject=subject)[["subject", *frame.columns]]
-
-
 def ratios(comparisons: Iterable[Comparison]) -> pd.DataFrame:
     """A row for each condition but the baselines: ``ratio``, ``ratio_low``, ``ratio_high``, and of its comparison the
     ``baseline`` and the A/A control: ``control``, ``control_low``, ``control_high``."""
@@ -180,9 +156,9 @@ def ratios(comparisons: Iterable[Comparison]) -> pd.DataFrame:
         extra = {"control": control.estimate, "control_low": control.low, "control_high": control.high}
         extra |= {"half_width_percent": 100 * comparison.plan.half_width, "ended": comparison.plan.ended}
         frame = comparison.ratios()
-        frames.append(frame[frame["role"] == "condition"].assign(baseline=subject_of(comparison.baseline), **extra))
+        frames.append(frame[frame["role"] == "condition"].assign(baseline=comparison.baseline.subject, **extra))
     frame = pd.concat(frames, ignore_index=True).drop(columns="role")
-    return with_subject(frame.rename(columns={"low": "ratio_low", "high": "ratio_high"}))
+    return showing.with_subject(frame.rename(columns={"low": "ratio_low", "high": "ratio_high"}))
 
 
 def between(comparison: Comparison, one: Condition, other: Condition) -> tuple[Interval, str]:
@@ -222,7 +198,7 @@ def throughputs(comparisons: Iterable[Comparison], ceiling: Ceiling | None = Non
     if ceiling is not None:
         roofs = [ceiling.roof_s(condition) for comparison in comparisons for condition in comparison.conditions]
         steps["peak_share_percent"] = 100 * 1000 * np.array(roofs) / frame["step_ms"]
-    return with_subject(frame.assign(**steps))
+    return showing.with_subject(frame.assign(**steps))
 
 
 def ceiling_text(ceiling: Ceiling) -> str:
@@ -368,7 +344,7 @@ def counts_text(rows: pd.DataFrame) -> str:
 
 def different_models(runs: TrainingRuns) -> list[str]:
     """A warning for each subject whose model is not certified to be the reference's."""
-    frame = with_subject(runs.runs())
+    frame = showing.with_subject(runs.runs())
     others = frame.loc[frame["models"] != SAME, "subject"]
     return [
         f"{who}: its model is not the reference's, or was not checked (see the certificates): do not compare its runs."

@@ -25,7 +25,6 @@ from benchlib.experiments.result import (
     data_note,
     processes,
     ratio_text,
-    subject_of,
     throughputs,
 )
 from benchlib.lab import Lab
@@ -92,7 +91,7 @@ class _Subject:
 
     @property
     def name(self) -> str:
-        return subject_of(self.baseline)
+        return self.baseline.subject
 
 
 class Scaling(Result):
@@ -338,7 +337,7 @@ def _named(condition: Condition, base: Condition) -> dict[str, Any]:
     if condition.world_size == 1:
         kind = ONE if condition == base else f"{ONE}{_with_threads(condition.threads)}"
     return {
-        "subject": subject_of(condition),
+        "subject": condition.subject,
         "scaling": kind,
         "world_size": condition.world_size,
         "threads": condition.threads,

@@ -1,9 +1,9 @@
 """The equivalence gate's measuring half: what two workers compute from the same weights and batches, in fresh
 processes, before any ratio.
 
-Several conditions of one framework, mode, device and set of knobs share a process here: nothing is timed. The references come
-first; a condition then makes trials until every quantity has agreed with its reference in one, ``LEAST_TRIALS`` at
-least, or until there are no more.
+Several conditions of one framework, mode, device and set of knobs share a process here: nothing is timed. The
+references come first; a condition then makes trials until every quantity has agreed with its reference in one,
+``LEAST_TRIALS`` at least, or until there are no more.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -44,6 +45,11 @@ class Paired:
     logs: Mapping[str, Sequence[float]]
     start_s: float  # all but the rounds
     round_s: float  # of one round
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """The mean of each ratio's logarithms; a plan asks for that of every repetition after each."""
+        return {name: float(np.mean(logs)) for name, logs in self.logs.items() if logs}
 
 
 @dataclass(frozen=True)
@@ -127,9 +133,7 @@ def _variances(logs: Sequence[Sequence[float]]) -> tuple[float, float]:
 
 
 def _means(done: Sequence[Paired]) -> dict[str, list[float]]:
-    return {
-        name: [float(np.mean(paired.logs[name])) for paired in done if paired.logs.get(name)] for name in _names(done)
-    }
+    return {name: [paired.means[name] for paired in done if name in paired.means] for name in _names(done)}
 
 
 def _names(done: Sequence[Paired]) -> list[str]:
