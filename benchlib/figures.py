@@ -201,7 +201,8 @@ def bar_panel(
     axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], x: str, xlabel: str, labels: Sequence[str]
 ) -> None:
     """A bar for each row from the top down, with its interval and its number; ``labels`` name the rows. A row without
-    a number shows its ``note``, if it has one. A ratio has the interval of its comparison's A/A control behind it.
+    a number shows its ``note``, if it has one. A ratio has the interval of its comparison's A/A control behind it. A
+    stroke stands at a row's ``target``, if it has one.
     """
     _rows(axes, labels, xlabel)
     if x == "ratio":
@@ -211,6 +212,8 @@ def bar_panel(
     limit = 1.5 * (frame[x].max() if frame[x].notna().any() else 1)
     if f"{x}_high" in frame:
         limit = min(max(limit, 1.5 * frame[f"{x}_high"].max()), 2 * limit)
+    if "target" in frame:
+        limit = np.nanmax([limit, 1.5 * frame["target"].max()])
     for place, (_, row) in enumerate(frame.iterrows()):
         if pd.isna(row[x]):
             note = row.get("note") or tables.MISSING
@@ -223,6 +226,10 @@ def bar_panel(
             error = [[row[x] - row[f"{x}_low"]], [row[f"{x}_high"] - row[x]]]
             axes.errorbar(row[x], place, xerr=error, color=look.color, capsize=2)
         axes.plot(row[x], place, look.marker, color=look.color)
+        if pd.notna(target := row.get("target")):
+            axes.plot([target, target], [place - 0.35, place + 0.35], color="0.2", linewidth=1)
+            if end < target < end + limit / 3:  # where the number would stand
+                end = target
         number = axes.annotate(
             tables.number(row[x]), (end, place), xytext=(5, 0), textcoords="offset points", va="center"
         )

@@ -153,6 +153,18 @@ def shown_texts(figure: Figure) -> list[tuple[str, Any]]:
     return [(text.get_text(), text.get_window_extent(renderer)) for text in texts if text.get_text().strip()]
 
 
+def test_a_bars_number_stands_clear_of_its_target() -> None:
+    ends = {"subject": "strong", "ratio": [1.1, 1.5, 2.5], "ratio_low": [1.0, 1.4, 2.4], "ratio_high": [1.4, 1.8, 2.6]}
+    frame = pd.DataFrame({**ends, "control_low": 0.9, "control_high": 1.1, "target": 2.0})
+    figure, (axes, _) = figures.panels(1, 2, height=1.5)
+    figures.bar_panel(axes, frame, figures.looks(["strong"]), "ratio", "ratio", ["a", "b", "c"])
+    figures.finish(figure, {}, [])
+    stroke = axes.transData.transform((2.0, 0))[0]
+    for text, box in shown_texts(figure):
+        if text in {"1.10", "1.50", "2.50"}:
+            assert not box.x0 <= stroke <= box.x1, text
+
+
 def test_no_texts_overlap_and_none_is_cut_off(made: dict[str, Figure]) -> None:
     for name, figure in made.items():
         width, height = figure.canvas.get_width_height()

@@ -166,15 +166,12 @@ class Scaling(Result):
         figure, panels = figures.panels(1, len(subjects), height=0.5 + 0.3 * frame.groupby("subject").size().max())
         for axes, subject in zip(panels, subjects, strict=True):
             rows = frame[frame["subject"] == subject].reset_index(drop=True)
-            shown = rows.assign(subject=rows["way"], note=rows["verdict"])
+            ideal = rows["world_size"].where(rows["world_size"] > 1)
+            shown = rows.assign(subject=rows["way"], note=rows["verdict"], target=ideal)
             if subject != self._possible[0].name:
                 shown = shown.assign(control_low=math.nan, control_high=math.nan)  # it is the first's
             labels = [_way(row) for _, row in rows.iterrows()]
             figures.bar_panel(axes, shown, looks, "ratio", "throughput relative to one process", labels)
-            for place, count in rows.loc[rows["ratio"].notna(), "world_size"].items():
-                axes.plot([count, count], [place - 0.35, place + 0.35], color="0.2", linewidth=1)
-            low, high = axes.get_xlim()
-            axes.set_xlim(low, max(high, 1.15 * rows["world_size"].max()))
             axes.set_title(subject)
         caption = (
             "Throughput relative to one process of the same subject with the same threads, with 95 % intervals. The "
