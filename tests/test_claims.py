@@ -14,16 +14,28 @@ import yaml
 from synthetic_lab import SyntheticLab
 
 from benchlib import claims, experiments, published, suite, tables, workloads
-from benchlib.claims import (
+from benchlib.claims import rules
+from benchlib.claims.cases import bearing
+from benchlib.claims.rows import Results
+from benchlib.claims.verdicts import (
     CONTRADICTS,
     NO_DIFFERENCE,
+    NO_INTERVAL,
     NOT_MEASURED,
     NOT_REPRODUCED,
+    ONE_SEED,
     OPEN,
     REPRODUCED,
+    RESTLESS,
     SUPPORTS,
+    TOO_WIDE,
+    WITHIN_OR_BEYOND,
     Case,
+    Judged,
     Outcome,
+    in_words,
+    judge,
+    undecided,
 )
 from benchlib.condition import Condition
 from benchlib.measure.statistics import Interval
@@ -56,8 +68,8 @@ def write(tmp_path: Path) -> Callable[..., None]:
     return inner
 
 
-def found(folder: Path, number: str) -> claims.Judged:
-    return next(one for one in claims.judged(claims.Results(folder)) if one.claim.id == number)
+def found(folder: Path, number: str) -> Judged:
+    return next(one for one in claims.judged(Results(folder)) if one.claim.id == number)
 
 
 def interval(name: str, low: float, high: float) -> dict[str, float]:
@@ -69,7 +81,7 @@ def test_every_claim_has_a_source_a_rule_that_says_itself_and_known_workloads() 
     assert [one.id for one in every] == [f"C{number}" for number in range(1, 19)]
     for claim in every:
         assert claim.source in published.sources()
-        rule = claims.RULES[claim.rule["name"]]
+        rule = rules.RULES[claim.rule["name"]]
         assert len(rule.__doc__) > 30
         for name in claim.rule.get("names", []):
             workloads.load(name)
@@ -114,7 +126,7 @@ def test_what_a_work_used_is_what_its_figures_say() -> None:
     ],
 )
 def test_verdict(bears: list[str], missing: list[str], verdict: str) -> None:
-    assert claims.judge(Outcome([Case("x", one, "1", "") for one in bears], missing)) == verdict
+    assert judge(Outcome([Case("x", one, "1", "") for one in bears], missing)) == verdict
 
 
 @pytest.mark.parametrize(
@@ -122,11 +134,11 @@ def test_verdict(bears: list[str], missing: list[str], verdict: str) -> None:
     [(1.01, 1.2, SUPPORTS), (0.8, 0.99, CONTRADICTS), (0.9, 1.1, OPEN), (math.nan, math.nan, OPEN)],
 )
 def test_a_ratio_bears_by_the_side_that_its_interval_is_on(low: float, high: float, bears: str) -> None:
-    assert claims.bearing(Interval((low + high) / 2, low, high, 5)) == bears
+    assert bearing(Interval((low + high) / 2, low, high, 5)) == bears
 
 
 def test_nothing_measured_is_no_verdict(tmp_path: Path) -> None:
-    every = claims.judged(claims.Results(tmp_path))
+    every = claims.judged(Results(tmp_path))
     assert {one.verdict for one in every} == {NOT_MEASURED}
     assert all(one.outcome.missing for one in every), "it is said what it would take"
 
@@ -203,7 +215,7 @@ def test_data_and_threshold_other_than_the_works_are_in_the_verdict(tmp_path: Pa
         write("frameworks", "learned", [{"task": f"gcn on {data}", **row}], tasks=[task])
         judged = found(tmp_path, "C2")
         assert judged.verdict == REPRODUCED
-        return claims.in_words(judged), judged.outcome.cases[0].setting
+        return in_words(judged), judged.outcome.cases[0].setting
 
     assert told("cora", 0.7) == ("Reproduced, in direction", "to 70 %")
     assert told("cora", 0.8) == (
@@ -224,14 +236,14 @@ def test_a_ratio_whose_control_excludes_1_is_not_believed(tmp_path: Path, write:
     write("inference", "ratios", [row(**interval("control", 0.99, 1.01)), row(**interval("control", 1.02, 1.04))])
     judged = found(tmp_path, "C10")
     assert [case.bears for case in judged.outcome.cases] == [SUPPORTS, OPEN]
-    assert claims.in_words(judged) == f"No difference shown ({claims.RESTLESS})"
-    assert claims.undecided(judged)
+    assert in_words(judged) == f"No difference shown ({RESTLESS})"
+    assert undecided(judged)
     result = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
     assert "Of C10 'no difference shown' says too much: not decided." in result.findings()[0]
     shown = result.tables()["cases"][1]
     assert shown["control_low"].tolist() == pytest.approx([0.99, 1.02])
     assert tables.display(shown)[0]["A/A"].tolist() == ["1.000 [0.990, 1.010]", "1.030 [1.020, 1.040]"]
-    assert shown["bears"].tolist() == ["supports the claim", f"leaves open: {claims.RESTLESS}"]
+    assert shown["bears"].tolist() == ["supports the claim", f"leaves open: {RESTLESS}"]
     write("inference", "ratios", [row(**interval("control", math.nan, math.nan))])
     unknown = found(tmp_path, "C10")
     assert unknown.verdict == REPRODUCED, "a control that was not measured says nothing"
@@ -296,7 +308,7 @@ def test_mixed_precision_and_modes(tmp_path: Path, write: Callable) -> None:
     control = interval("control", 1.01, 1.02)
     row = {"task": "cnn on digits", "subject": "mindspore eager tuned", **interval("ratio", 0.1, 0.2), **control}
     write("modes", "ratios", [row])
-    assert {case.why for case in found(tmp_path, "C5").outcome.cases} == {claims.RESTLESS}, "of the same comparison"
+    assert {case.why for case in found(tmp_path, "C5").outcome.cases} == {RESTLESS}, "of the same comparison"
     write("modes", "ratios", [{**row, "baseline": "pytorch graph tuned", **interval("control", 1, 1)}])
     assert len(found(tmp_path, "C6").outcome.cases) == 1, "PyTorch's graph mode is not what it is compared with"
 
@@ -398,7 +410,7 @@ def test_claims_about_gpus_are_judged_on_gpus_only(tmp_path: Path, write: Callab
     assert autotuned[0].bears == CONTRADICTS, "faster without it"
     assert autotuned[0].ratio.low == pytest.approx(1 / 3)
     write("instrument", "knobs", [row("cuda", change="without cudnn_benchmark", **interval("ratio", 0.97, 0.98))])
-    told = claims.in_words(found(tmp_path, "C18"))
+    told = in_words(found(tmp_path, "C18"))
     assert told.startswith("Reproduced, but not tested: how much is much"), "2 % may not be"
 
 
@@ -450,7 +462,7 @@ def test_inner_maximum(tmp_path: Path, write: Callable, values: list, bears: str
     if bears == SUPPORTS:
         write("learning_rate", "metric", [{**row, "runs": 1} for row in rows], **told)
         one_seed = found(tmp_path, "C14")
-        assert claims.in_words(one_seed) == f"No difference shown ({claims.ONE_SEED})"
+        assert in_words(one_seed) == f"No difference shown ({ONE_SEED})"
     elif bears is None:
         assert judged.verdict == NOT_MEASURED
 
@@ -477,7 +489,7 @@ def test_best_near_the_published_best(
         write("learning_rate", "metric", metric_rows(values | {0.005: (69.5, 68.0, 70.0)}), epochs=10, **told)
         assert found(tmp_path, "C14").outcome.cases[1].bears == OPEN, "seeds do not tell 0.005 from 0.01"
     else:
-        assert "after another number of epochs than the work's" in claims.in_words(shorter)
+        assert "after another number of epochs than the work's" in in_words(shorter)
 
 
 @pytest.mark.parametrize(
@@ -486,25 +498,25 @@ def test_best_near_the_published_best(
         ((0.95, 1.05), SUPPORTS, ""),
         ((1.02, 1.08), SUPPORTS, ""),
         ((1.2, 1.3), CONTRADICTS, ""),
-        ((1.05, 1.2), OPEN, claims.WITHIN_OR_BEYOND),
-        ((0.8, 1.3), OPEN, claims.TOO_WIDE),
-        ((math.nan, math.nan), OPEN, claims.NO_INTERVAL),
+        ((1.05, 1.2), OPEN, WITHIN_OR_BEYOND),
+        ((0.8, 1.3), OPEN, TOO_WIDE),
+        ((math.nan, math.nan), OPEN, NO_INTERVAL),
     ],
 )
 def test_of_a_claim_that_things_are_alike_an_open_case_is_not_its_confirmation(
     tmp_path: Path, write: Callable, ends: tuple[float, float], bears: str, why: str
 ) -> None:
-    ratio = claims.FLAT / claims.ALIKE  # the margin of the claim about the GRU is wider
-    low, high = (end / ratio if end > claims.FLAT else end for end in ends)
+    ratio = rules.FLAT / rules.ALIKE  # the margin of the claim about the GRU is wider
+    low, high = (end / ratio if end > rules.FLAT else end for end in ends)
     row = {"subject": "mindspore graph tuned", "device": "cuda", "task": "gru on imdb", "ratio": 1.07}
     write("frameworks", "ratios", [{**row, "ratio_low": low, "ratio_high": high}])
     judged = found(tmp_path, "C17")
     (case,) = judged.outcome.cases
     assert (case.bears, case.why) == (bears, why)
-    words = claims.in_words(judged)
+    words = in_words(judged)
     assert words.startswith("No difference beyond a factor of 1.25 shown, nor excluded") == (bears == OPEN)
     assert why in words
-    assert claims.undecided(judged) == (bears == OPEN)
+    assert undecided(judged) == (bears == OPEN)
 
 
 @pytest.mark.parametrize(
@@ -524,7 +536,7 @@ def test_flat_epoch_times(tmp_path: Path, write: Callable, factor: float, noise:
     write("learning_rate", "runs", rows, workload="cnn", data="digits")
     judged = found(tmp_path, "C15")
     assert judged.verdict == verdict
-    assert claims.in_words(judged).startswith("No difference beyond a factor of 1.1") == (verdict == NO_DIFFERENCE)
+    assert in_words(judged).startswith("No difference beyond a factor of 1.1") == (verdict == NO_DIFFERENCE)
 
 
 def test_growth_with_the_batch(tmp_path: Path, write: Callable) -> None:
@@ -549,7 +561,7 @@ def test_growth_with_the_batch(tmp_path: Path, write: Callable) -> None:
     write("batch_size", "ratios", [{**control, "batch_size": 16}], **told)
     assert found(tmp_path, "C12").verdict == REPRODUCED, "another comparison's"
     write("batch_size", "ratios", [{**control, "batch_size": 64}], **told)
-    assert [case.why for case in found(tmp_path, "C12").outcome.cases] == [claims.RESTLESS, "", ""], "speed only"
+    assert [case.why for case in found(tmp_path, "C12").outcome.cases] == [RESTLESS, "", ""], "speed only"
 
 
 def _around(name: str, value: float) -> dict[str, float]:
@@ -612,7 +624,7 @@ def test_verdicts_on_the_tables_that_the_notebook_frameworks_writes(tmp_path: Pa
     ran("frameworks", SyntheticLab(tmp_path, metric=lambda condition, seed, epoch: 1.0, first=lambda condition: 9.0))
     gcn = found(tmp_path, "C2")
     assert (gcn.verdict, gcn.outcome.missing) == (REPRODUCED, []), "MindSpore takes three times as long"
-    assert claims.in_words(gcn) == "Reproduced, in direction, on stand-in data"
+    assert in_words(gcn) == "Reproduced, in direction, on stand-in data"
     (case,) = gcn.outcome.cases
     assert (case.of, case.setting) == (
         "gcn on digits_graph, mindspore graph tuned",
@@ -706,7 +718,7 @@ def test_verdicts_on_the_tables_that_the_learning_rates_write(tmp_path: Path) ->
 
     ran("learning_rate", SyntheticLab(tmp_path, metric=metric, step=lambda condition: 0.01), **longer)
     best = found(tmp_path, "C14")
-    assert claims.in_words(best) == "Reproduced, on stand-in data"
+    assert in_words(best) == "Reproduced, on stand-in data"
     assert [case.measured for case in best.outcome.cases][1] == "the maximum is above 0.005 and below 0.03"
     assert found(tmp_path, "C15").verdict == REPRODUCED
     ran("learning_rate", SyntheticLab(tmp_path, metric=metric, fails=lambda condition: True), **longer)
@@ -806,7 +818,7 @@ def test_each_figure_fits_a_page_and_its_labels_are_apart(tmp_path: Path, write:
 
 
 def test_the_rules_are_shown_with_what_they_are_asked_of(tmp_path: Path) -> None:
-    rules = [one.rule for one in claims.judged(claims.Results(tmp_path))]
+    rules = [one.rule for one in claims.judged(Results(tmp_path))]
     assert len(set(rules)) == len(rules)
     assert rules[0].endswith("Here faster: mindspore; names: resnet50.")
 

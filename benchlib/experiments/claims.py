@@ -16,7 +16,19 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchlib import claims, figures, published, tables
-from benchlib.claims import NO_DIFFERENCE, NOT_MEASURED, VERDICTS, Case, Judged
+from benchlib.claims.rows import Results
+from benchlib.claims.verdicts import (
+    CONTRADICTS,
+    NO_DIFFERENCE,
+    NOT_MEASURED,
+    OPEN,
+    SUPPORTS,
+    VERDICTS,
+    Case,
+    Judged,
+    in_words,
+    undecided,
+)
 from benchlib.condition import Condition
 from benchlib.equivalence import Certificate
 from benchlib.experiments import parameters as p
@@ -69,7 +81,7 @@ class Claims(Result):
     title = "Claims"
 
     def __init__(self, lab: Lab) -> None:
-        self.results = claims.Results(lab.folder)
+        self.results = Results(lab.folder)
         self.judged = claims.judged(self.results)
         keys = tables.together(case.files for one in self.judged for case in one.outcome.cases).split()
         super().__init__(lab.folder, [_Gathered(sorted(keys))])
@@ -78,7 +90,7 @@ class Claims(Result):
         """How many claims got which verdict, and a sentence for each that was measured."""
         count = Counter(one.verdict for one in self.judged)
         counted = ", ".join(f"{count[verdict]} {verdict}" for verdict in VERDICTS if count[verdict])
-        open_ones = [one.claim.id for one in self.judged if claims.undecided(one)]
+        open_ones = [one.claim.id for one in self.judged if undecided(one)]
         besides = f" Of {', '.join(open_ones)} '{NO_DIFFERENCE}' says too much: not decided." if open_ones else ""
         found = [f"Of {len(self.judged)} published claims: {counted}.{besides}"]
         return found + [self._sentence(one) for one in self.judged if one.outcome.cases]
@@ -132,7 +144,7 @@ class Claims(Result):
 
     def _verdict(self, one: Judged) -> str:
         """The verdict with the data and the hardware that it is about."""
-        verdict = claims.in_words(one)
+        verdict = in_words(one)
         if one.verdict == NOT_MEASURED:
             return verdict
         places = self.results.places(tables.together(case.files for case in one.outcome.cases))
@@ -209,7 +221,7 @@ def _pages(claimed: list[list[_Row]]) -> list[list[_Row]]:
 
 
 def _draw_page(rows: list[_Row], part: str) -> tuple[str, Figure]:
-    looks = figures.looks([claims.SUPPORTS, claims.CONTRADICTS, claims.OPEN])
+    looks = figures.looks([SUPPORTS, CONTRADICTS, OPEN])
     total = sum(row.height for row in rows)
     figure, (axes,) = figures.panels(1, 1, height=0.5 + total)
     shown = [case for row in rows for case in row.cases]
@@ -393,9 +405,7 @@ def _measured(cases: list[Case]) -> str:
 def _counted(cases: list[Case]) -> str:
     """How many cases bear how."""
     counted = Counter(case.bears for case in cases)
-    return ", ".join(
-        f"{counted[bears]} {bears}" for bears in (claims.SUPPORTS, claims.CONTRADICTS, claims.OPEN) if counted[bears]
-    )
+    return ", ".join(f"{counted[bears]} {bears}" for bears in (SUPPORTS, CONTRADICTS, OPEN) if counted[bears])
 
 
 _CASE_COLUMNS = [
@@ -420,7 +430,7 @@ def _case_rows(one: Judged) -> list[dict[str, object]]:
     for case in one.outcome.cases:
         unknown = Interval(math.nan, math.nan, math.nan, 0)
         ratio, control = case.ratio or unknown, case.control or unknown
-        bears = case.bears if case.bears == claims.OPEN else f"{case.bears} the claim"
+        bears = case.bears if case.bears == OPEN else f"{case.bears} the claim"
         rows.append(
             {
                 "claim": one.claim.id,

@@ -38,7 +38,7 @@ class Claim(Part):
     published: dict[str, float] = {}
     doubt: str = ""  # where the source contradicts itself
     untested: str = ""  # what of it no rule tests
-    rule: dict[str, Any]  # ``name``: a function of ``benchlib.claims``; its arguments
+    rule: dict[str, Any]  # ``name``: a function of ``benchlib.claims.rules``; its arguments
 
 
 @functools.cache

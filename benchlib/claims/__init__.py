@@ -1,0 +1,44 @@
+"""Verdicts on what the works published, from the tables of this profile's notebooks.
+
+Each claim (``benchlib/published/works.yaml``) names its rule, a function of ``rules``; its docstring, with the rule's
+arguments, is what the notebook ``claims`` shows as the rule. A rule finds the cases that the claim is about:
+numbers of this machine that, by their 95 % intervals, support the claim, contradict it, or leave it open. Then, for
+every claim alike (``verdicts.judge``):
+
+- *not reproduced* if a case contradicts it;
+- *no difference shown* if none does, and a case leaves it open;
+- *reproduced* if every case that the claim names was measured, and all support it;
+- *not measured here* otherwise, with what was measured of it, and what the rest would take.
+
+A ratio whose comparison has an A/A control that excludes 1 is not believed: it leaves its claim open. Of a claim that
+things are alike, *no difference shown* would read as its confirmation: ``verdicts.in_words`` says instead that no
+difference beyond the margin is shown, nor excluded.
+
+A verdict is about this machine, these data, and the direction of a claim: a ratio of 1.1 reproduces "5.03 times as
+long", with the published figure beside it. Other hardware than the published is no reason for or against a verdict, nor
+are other data or another threshold than the work's; but both are a part of its sentence.
+"""
+
+from __future__ import annotations
+
+from benchlib.claims.rows import Results
+from benchlib.claims.rules import RULES
+from benchlib.claims.verdicts import Judged, judge
+from benchlib.published import claims
+
+
+def judged(results: Results) -> list[Judged]:
+    """All claims with their verdicts."""
+    found = []
+    for claim in claims():
+        arguments = dict(claim.rule)
+        rule = RULES[arguments.pop("name")]
+        outcome = rule(results, claim, **arguments)
+        told = " ".join((rule.__doc__ or "").split())
+        values = "; ".join(f"{name}: {_listed(value)}" for name, value in arguments.items())
+        found.append(Judged(claim, outcome, judge(outcome), f"{told} Here {values}." if values else told))
+    return found
+
+
+def _listed(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
