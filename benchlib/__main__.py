@@ -20,21 +20,27 @@ EXIT_CODES = """exit codes:
   0    all went well, and nothing is missing
   1    a notebook failed, or something is missing; the rest was made all the same
   2    wrong input: nothing was started
-  130  stopped by Ctrl-C; what was measured is kept"""
+  130  stopped by Ctrl-C; what was measured is kept
+  141  whoever read the output stopped reading; the rest may not have been done"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code: 0 all went well, 1 a notebook failed or something is missing, 2 wrong input, 130 stopped by Ctrl-C,
-    141 its output was not read to the end.
-    """
+    """The exit code: see ``EXIT_CODES``."""
     given = _parser().parse_args(arguments)
     try:
-        code = given.do(given)
+        code = _done(given)
         sys.stdout.flush()
         return code
-    except BrokenPipeError:  # ``benchlib trace FILE | head``: the rest is not to be flushed there, either
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # ``benchlib trace FILE | head``; what is still to be flushed has nowhere to go, either
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(nowhere, stream.fileno())
         return 141
+
+
+def _done(given: argparse.Namespace) -> int:
+    try:
+        return given.do(given)
     except BenchlibError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -10,6 +10,7 @@ not tell. Until it has succeeded, a notebook is ``.partial-<name>.ipynb``.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import importlib.metadata
@@ -432,8 +433,9 @@ def _followed(log: Path) -> Iterator[None]:
             while not last:
                 last = over.wait(1.0)  # one glance a second: measurements are going on beside it
                 *lines, unfinished = (unfinished + file.read()).split("\n")
-                for line in lines:
-                    _say(f"  {line}")
+                with contextlib.suppress(BrokenPipeError):  # nobody reads any more: the main thread will find out
+                    for line in lines:
+                        _say(f"  {line}")
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()

@@ -818,9 +818,9 @@ def test_each_figure_fits_a_page_and_its_labels_are_apart(tmp_path: Path, write:
 
 
 def test_the_rules_are_shown_with_what_they_are_asked_of(tmp_path: Path) -> None:
-    rules = [one.rule for one in claims.judged(Results(tmp_path))]
-    assert len(set(rules)) == len(rules)
-    assert rules[0].endswith("Here faster: mindspore; names: resnet50.")
+    told = [one.rule for one in claims.judged(Results(tmp_path))]
+    assert len(set(told)) == len(told)
+    assert told[0].endswith("Here faster: mindspore; names: resnet50.")
 
 
 def test_tables_and_measurements_are_read_once(

@@ -1,9 +1,9 @@
 """Verdicts on what the works published, from the tables of this profile's notebooks.
 
-Each claim (``benchlib/published/works.yaml``) names its rule, a function of ``rules``; its docstring, with the rule's
-arguments, is what the notebook ``claims`` shows as the rule. A rule finds the cases that the claim is about:
-numbers of this machine that, by their 95 % intervals, support the claim, contradict it, or leave it open. Then, for
-every claim alike (``verdicts.judge``):
+Each claim (``benchlib/published/works.yaml``) names its rule, a function of ``benchlib.claims.rules``; the docstring
+of the rule, with the rule's arguments, is what the notebook ``claims`` shows as the rule. A rule finds the cases that
+the claim is about: numbers of this machine that, by their 95 % intervals, support the claim, contradict it, or leave it
+open. Then, for every claim alike (``verdicts.judge``):
 
 - *not reproduced* if a case contradicts it;
 - *no difference shown* if none does, and a case leaves it open;
@@ -21,16 +21,16 @@ are other data or another threshold than the work's; but both are a part of its 
 
 from __future__ import annotations
 
+from benchlib import published
 from benchlib.claims.rows import Results
 from benchlib.claims.rules import RULES
 from benchlib.claims.verdicts import Judged, judge
-from benchlib.published import claims
 
 
 def judged(results: Results) -> list[Judged]:
     """All claims with their verdicts."""
     found = []
-    for claim in claims():
+    for claim in published.claims():
         arguments = dict(claim.rule)
         rule = RULES[arguments.pop("name")]
         outcome = rule(results, claim, **arguments)

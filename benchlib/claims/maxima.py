@@ -12,7 +12,7 @@ from benchlib.claims.verdicts import CONTRADICTS, OPEN, SUPPORTS
 
 
 def bearing_of_maximum(rows: pd.DataFrame, x: str, top: pd.Series) -> str:
-    """Is the maximum at an inner value?"""
+    """How the place of the maximum bears on that it is at an inner value."""
     ends, others = rows.iloc[[0, -1]], rows[rows[x] != top[x]]
     inside, tried = top[x] not in set(ends[x]), published.tried(x)
     if inside and top["lowest"] > ends["highest"].max():

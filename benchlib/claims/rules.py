@@ -108,10 +108,8 @@ def mindspore_eager_slower(results: Results, claim: Claim) -> Outcome:
     """Throughput of training in MindSpore in graph mode over that in eager mode, and in PyTorch in eager mode over
     MindSpore in eager mode, in fp32; on accelerators only, where there is one. Above 1 supports the claim, below 1
     contradicts it."""
-    within, ratios = (
-        within_frameworks(results),
-        accelerated_rows(training_rows(results.table("modes", "ratios", "baseline"))),
-    )
+    within = within_frameworks(results)
+    ratios = accelerated_rows(training_rows(results.table("modes", "ratios", "baseline")))
     cases, missing = [], []
     for _, row in within.iterrows():
         one, other = Subject.of(row["subject"]), Subject.of(row["baseline"])
@@ -218,7 +216,8 @@ def answers_faster(results: Results, claim: Claim) -> Outcome:
     if len(frame):
         frame = frame[(frame["framework"] == "mindspore") & (frame["mode"] == "graph")].dropna(subset="ratio")
     size = results.parameters("inference").get("hyperparameters", {}).get("image_size")
-    studied, setting = studied_text(results, "inference"), Setting(f"images of {size} x {size}" if size else "")
+    setting = Setting(f"images of {size} x {size}" if size else "")
+    studied = studied_text(results, "inference")
     cases = [
         setting.of(
             ratio_case(
@@ -326,10 +325,8 @@ def inner_maximum(results: Results, claim: Claim, notebook: str, x: str, epochs:
         seeds = f"seeds {tables.number(top['lowest'])} to {tables.number(top['highest'])}"
         values = ", ".join(f"{value:g}" for value in rows[x])
         told = f"best at {top[x]:g} of {values}: {tables.number(top[column])} ({seeds})"
-        of, files = (
-            f"{studied_text(results, notebook)}, {who}, {column.replace('_percent', ' (%)')}",
-            files_of(*rows.iloc),
-        )
+        of = f"{studied_text(results, notebook)}, {who}, {column.replace('_percent', ' (%)')}"
+        files = files_of(*rows.iloc)
         one_seed = (rows["runs"] - rows["failed"]).min() < 2
         why = ONE_SEED if one_seed else ""
         bears = OPEN if one_seed else bearing_of_maximum(rows, x, top)

@@ -1,9 +1,9 @@
 """The equivalence gate's measuring half: what two workers compute from the same weights and batches, in fresh
 processes, before any ratio.
 
-Several conditions of one framework, mode, device and set of knobs share a process here: nothing is timed. The
-references come first; a condition then makes trials until every quantity has agreed with its reference in one,
-``LEAST_TRIALS`` at least, or until there are no more.
+Conditions that differ in nothing that a process has once (framework, mode, precision, device, knobs, cores) share one
+here: nothing is timed. The references come first; a condition then makes trials until every quantity has agreed with
+its reference in one, ``LEAST_TRIALS`` at least, or until there are no more.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> dic
                 condition.mode,
                 condition.precision,
                 condition.device,
-                frozenset(knobs.of(condition).items()),  # a process has its first condition's
+                frozenset(knobs.of(condition).items()),
                 condition.world_size,
                 condition.threads,
             ),

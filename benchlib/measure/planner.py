@@ -48,7 +48,7 @@ class Paired:
 
     @cached_property
     def means(self) -> dict[str, float]:
-        """The mean of each ratio's logarithms; a plan asks for that of every repetition after each."""
+        """Of each ratio the mean of its logarithms; once, for a simulation plans after every repetition."""
         return {name: float(np.mean(logs)) for name, logs in self.logs.items() if logs}
 
 
