@@ -210,6 +210,7 @@ def bar_panel(
         for place, (low, high) in enumerate(zip(frame["control_low"], frame["control_high"], strict=True)):
             axes.fill_betweenx([place - 0.5, place + 0.5], low, high, color=GREY, alpha=0.35, linewidth=0, zorder=0)
     limit = 1.5 * (frame[x].max() if frame[x].notna().any() else 1)
+    limit = max(limit, 1.2) if x == "ratio" else limit  # the line at 1, and the A/A control around it, are to be seen
     if f"{x}_high" in frame:
         limit = min(max(limit, 1.5 * frame[f"{x}_high"].max()), 2 * limit)
     if "target" in frame:
@@ -235,7 +236,7 @@ def bar_panel(
         )
         number.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5})
     axes.set_xlim(0, limit)
-    axes.xaxis.set_major_locator(MaxNLocator(3))
+    axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
 
 
 @styled
@@ -321,7 +322,8 @@ def curve_panel(
     by: str,
     log_y: bool = False,
 ) -> None:
-    """``y`` against the epoch: a line for the mean over seeds, a band from the lowest to the highest seed.
+    """``y`` against the epoch: a line for the mean over seeds, a band from the lowest to the highest seed, as far as
+    all of them went: the mean of those that go on is not comparable with that of all.
 
     An epoch in which a seed's value is not finite (a run that diverged) ends the line, with a cross at the top.
     """
@@ -334,7 +336,8 @@ def curve_panel(
         if len(lost):
             _cross(axes, lost[0], 0.96, look)
             rows = rows[rows["epoch"] < lost[0]]
-        seeds = rows.groupby("epoch")[y].agg(["mean", "min", "max"])
+        seeds = rows.groupby("epoch")[y].agg(["mean", "min", "max", "count"])
+        seeds = seeds[seeds["count"] == seeds["count"].max()]
         every = max(1, len(epochs) // 8)
         axes.plot(
             seeds.index,

@@ -137,10 +137,11 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def interval(estimate: float, low: float, high: float) -> str:
-    """An estimate and its interval, rounded to the first digit of its half width, or the second where the first is 1.
+    """An estimate and its interval, rounded to the first digit of its half width, or the second where the first is 1;
+    and where the ends are far apart, so that two digits of the lower are left.
 
-    >>> interval(0.3123, 0.2911, 0.3342)
-    '0.31 [0.29, 0.33]'
+    >>> interval(0.3123, 0.2911, 0.3342), interval(2.25, 0.541, 9.38)
+    ('0.31 [0.29, 0.33]', '2.25 [0.54, 9.38]')
     """
     if not (math.isfinite(low) and math.isfinite(high)):
         return f"{number(estimate)} (no interval)" if math.isfinite(estimate) else MISSING
@@ -255,12 +256,14 @@ def _decimals(estimate: float, low: float, high: float) -> int:
     exponent = math.floor(math.log10(half))
     decimals = -exponent + (half / 10**exponent < 2)
     most = 5 - math.floor(math.log10(abs(estimate))) if estimate else 6
+    if 0 < low < high / 3:
+        decimals = max(decimals, 1 - math.floor(math.log10(low)))
     return max(0, min(decimals, most))
 
 
 def _interval(estimate: float, low: float, high: float, decimals: int) -> str:
     if 0 < low < high / 20:  # over orders of magnitude no number of decimals fits both ends
-        return f"{number(estimate, 2)} [{number(low, 2)}, {number(high, 2)}]"
+        return f"{number(estimate, 2)} [{number(low, 2)}, {number(high, 3 if 0.95 <= high < 1.05 else 2)}]"
     shown = (f"{round(value, decimals) + 0.0:,.{decimals}f}" for value in (estimate, low, high))  # + 0.0: no -0
     return "{} [{}, {}]".format(*shown)
 

@@ -817,6 +817,19 @@ def test_each_figure_fits_a_page_and_its_labels_are_apart(tmp_path: Path, write:
     assert result.show_figures().data.count("<img") == len(result.figures)
 
 
+def test_a_claim_of_which_some_cases_show_a_difference_is_said_to_be_undecided() -> None:
+    (claim, *_) = published.claims()
+
+    def said(*bears: str) -> bool:
+        outcome = Outcome([Case("x", one, "1", "") for one in bears])
+        return undecided(Judged(claim, outcome, judge(outcome), ""))
+
+    assert said(SUPPORTS, OPEN)
+    assert not said(OPEN, OPEN), "that is what 'no difference shown' says"
+    assert not said(SUPPORTS)
+    assert not said(SUPPORTS, OPEN, CONTRADICTS), "that one is decided"
+
+
 def test_the_rules_are_shown_with_what_they_are_asked_of(tmp_path: Path) -> None:
     told = [one.rule for one in claims.judged(Results(tmp_path))]
     assert len(set(told)) == len(told)

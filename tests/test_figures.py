@@ -153,6 +153,30 @@ def shown_texts(figure: Figure) -> list[tuple[str, Any]]:
     return [(text.get_text(), text.get_window_extent(renderer)) for text in texts if text.get_text().strip()]
 
 
+def test_a_mean_over_seeds_ends_with_the_first_of_them() -> None:
+    rows = [
+        {"who": "a", "epoch": epoch, "loss": 1.0 + seed} for seed, last in ((0, 3), (1, 5)) for epoch in range(last)
+    ]
+    _, (axes, _) = figures.panels(1, 2, height=1.5)
+    figures.curve_panel(axes, pd.DataFrame(rows), figures.looks(["a"]), "loss", "epoch", "loss", "who")
+    assert [list(line.get_ydata()) for line in axes.lines] == [[1.5, 1.5, 1.5]]
+
+
+def test_the_line_at_1_is_in_sight_however_small_the_ratios() -> None:
+    row = {
+        "subject": "slow",
+        "ratio": 0.1,
+        "ratio_low": 0.05,
+        "ratio_high": 0.2,
+        "control_low": 0.9,
+        "control_high": 1.1,
+    }
+    _, (axes, _) = figures.panels(1, 2, height=1.5)
+    figures.bar_panel(axes, pd.DataFrame([row]), figures.looks(["slow"]), "ratio", "ratio", ["a"])
+    assert axes.get_xlim()[1] > 1.1
+    assert 1 in axes.get_xticks()
+
+
 def test_a_bars_number_stands_clear_of_its_target() -> None:
     ends = {"subject": "strong", "ratio": [1.1, 1.5, 2.5], "ratio_low": [1.0, 1.4, 2.4], "ratio_high": [1.4, 1.8, 2.6]}
     frame = pd.DataFrame({**ends, "control_low": 0.9, "control_high": 1.1, "target": 2.0})

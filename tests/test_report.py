@@ -164,8 +164,29 @@ def test_only_what_has_an_a_a_counts_as_one_and_each_once(tmp_path: Path) -> Non
 )
 def test_the_first_page_leaves_a_a_out_where_it_includes_1_only(tmp_path: Path, finding: str, told: str) -> None:
     report = gathered(tmp_path, modes_ratios=pd.DataFrame(columns=CONTROLS))
-    report.summaries["modes"] |= {"title": "Modes", "findings": [finding]}
+    report.summaries["modes"] |= {"title": "Modes", "findings": [finding], "conditions": []}
     assert report._headlines() == [f"Modes: {told}"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "told"),
+    [
+        ([{"workload": "cnn", "hyperparameters": {"image_size": 8}, "batch_size": 4}], "cnn, images of 8 x 8, batch 4"),
+        (
+            [
+                {"workload": "cnn", "hyperparameters": {"image_size": 8}, "batch_size": 4},
+                {"workload": "cnn", "hyperparameters": {"image_size": 16}, "batch_size": 64},
+            ],
+            "cnn",
+        ),
+        ([{"workload": "gcn", "batch_size": 1}], "gcn, batch 1"),
+    ],
+)
+def test_the_first_page_says_what_a_notebook_is_of(tmp_path: Path, conditions: list[dict], told: str) -> None:
+    report = Report(Lab(outputs=tmp_path))
+    made = [Condition(**one).model_dump(mode="json") for one in conditions]
+    report.summaries = {"modes": {"title": "Modes", "findings": ["x.", "y."], "conditions": made}}
+    assert report._headlines() == [f"Modes ({told}): x."]
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,9 @@ ALIKE = 1.25
 
 
 def time_to_threshold(results: Results, claim: Claim, faster: str, names: list[str]) -> Outcome:
-    """The training time to the threshold in the one framework over that in the other (the one that is ``faster``),
-    within seeds, where every run reached it; MindSpore in graph mode against PyTorch. Above 1 supports the claim, below
-    1 contradicts it."""
+    """The training time to the threshold, without compilation, in the one framework over that in the other (the one
+    that is ``faster``), within seeds, where every run reached it; MindSpore in graph mode against PyTorch. Above 1
+    supports the claim, below 1 contradicts it."""
     learned = rows_against_pytorch(results.table("frameworks", "learned", "threshold_ratio", "baseline"))
     outcome = Outcome([])
     for name in names:

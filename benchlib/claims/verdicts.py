@@ -87,7 +87,12 @@ def in_words(one: Judged) -> str:
 
 
 def undecided(one: Judged) -> bool:
-    """Does *no difference shown* say too much? Nothing was shown, or the claim is that there is none."""
+    """Does *no difference shown* say too much? Some cases show one, or nothing was shown, or the claim is that there is
+    none.
+    """
+    cases = one.outcome.cases
     return one.verdict == NO_DIFFERENCE and (
-        one.outcome.margin is not None or all(case.why for case in one.outcome.cases if case.bears == OPEN)
+        one.outcome.margin is not None
+        or any(case.bears == SUPPORTS for case in cases)
+        or all(case.why for case in cases if case.bears == OPEN)
     )

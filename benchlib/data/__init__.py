@@ -76,8 +76,8 @@ _DATA_SETS = {
     "digits": _DataSet(
         "digits",
         "digits: 8x8 grey images of handwritten digits that come with scikit-learn, 1,437 for training and 360 for "
-        "testing, enlarged by repeating pixels and given three equal channels. A small, easy task: its accuracies say "
-        "nothing about CIFAR-10.",
+        "testing, enlarged by repeating pixels where more are asked for, and given three equal channels. A small, easy "
+        "task: its accuracies say nothing about CIFAR-10.",
         1_437,
     ),
     "random": _DataSet(

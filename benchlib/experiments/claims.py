@@ -405,7 +405,9 @@ def _measured(cases: list[Case]) -> str:
 def _counted(cases: list[Case]) -> str:
     """How many cases bear how."""
     counted = Counter(case.bears for case in cases)
-    return ", ".join(f"{counted[bears]} {bears}" for bears in (SUPPORTS, CONTRADICTS, OPEN) if counted[bears])
+    many = {SUPPORTS: "support it", CONTRADICTS: "contradict it", OPEN: "leave it open"}
+    one = {SUPPORTS: "supports it", CONTRADICTS: "contradicts it", OPEN: "leaves it open"}
+    return ", ".join(f"{counted[how]} {(one if counted[how] == 1 else many)[how]}" for how in many if counted[how])
 
 
 _CASE_COLUMNS = [

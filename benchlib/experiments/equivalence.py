@@ -114,7 +114,11 @@ class Equivalence(Result):
             for condition, certificate in self.checked
             if not certificate.same
         ]
-        return [f"{len(same)} of {len(self.checked)} models compute what the reference computes.", *others]
+        return [
+            f"{len(same)} of {len(self.checked)} models compute what the reference computes, within the tolerance of "
+            "each quantity, in the best of a few trials.",
+            *others,
+        ]
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """``certificates``, ``settled``, ``neutralised`` and ``inputs``."""

@@ -216,7 +216,8 @@ class Frameworks(Result):
                 metric.axhline(task.threshold * _factor(task), color="0.2", linewidth=0.8, linestyle=":")
             loss.set_title(str(task))
         caption = (
-            "Training loss and metric by epoch: lines are means over seeds, bands go from the lowest to the highest."
+            "Training loss and metric by epoch: lines are means over seeds, bands go from the lowest to the highest, "
+            "as far as all seeds went."
         )
         shown = [("threshold", figures.THRESHOLD)] if any(task.threshold is not None for task in self.tasks) else []
         return caption, figures.finish(figure, looks, shown)
@@ -324,8 +325,8 @@ class Frameworks(Result):
                 ended = f"{row['failed']} runs failed, {row['reached']} reached it"
             elif np.isfinite(row["seconds_to_threshold"]):
                 ended = (
-                    f"{row['epochs_to_threshold']:g} epochs, {tables.number(row['seconds_to_threshold'])} s (medians; "
-                    f"{row['reached']} runs)"
+                    f"{row['epochs_to_threshold']:g} epochs, {tables.number(row['seconds_to_threshold'])} s (medians, "
+                    f"without compilation; {row['reached']} runs)"
                 )
             else:
                 ended = f"reached by {row['reached']}, so there is no median; best {_value(task, row['best_metric'])}"

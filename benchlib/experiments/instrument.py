@@ -141,7 +141,8 @@ class Instrument(Result):
         )
         planted = (
             f"Planted work: the timer has to see {LEAST_SHARE:.0%} of the known duration of many steps, and "
-            f"{LEAST_SHARE_FEW:.0%} of that of a few."
+            f"{LEAST_SHARE_FEW:.0%} of that of a few. Each duration is the shortest of a few takes; where "
+            "steps vary much, so does the share, up as well as down."
         )
         simulated = "How often 95 % intervals hold the truth, by kind of noise (simulated)."
         ends = [f"{name}{end}" for name in ("ratio", "control") for end in ("", "_low", "_high")]
@@ -267,9 +268,9 @@ def _resolution_sentence(frame: pd.DataFrame) -> str:
         return "No A/A could be measured: nothing is known of the resolution."
     including = ((known["ratio_low"] <= 1) & (known["ratio_high"] >= 1)).sum()
     return (
-        f"Identical processes against each other (A/A): {including} of {len(known)} intervals include 1, with "
-        f"half-widths of {span(list(known['half_width_percent']), 2)} %. Smaller differences cannot be shown here in "
-        "the time that was allowed."
+        f"Identical processes against each other (A/A): {including} of {len(known)} intervals include 1, with a "
+        f"half-width of {span(list(known['half_width_percent']), 2)} %. In the time that was allowed, smaller "
+        "differences could not be shown in this notebook."
     )
 
 

@@ -202,7 +202,7 @@ class LearningRate(Result):
 
     def _threshold_sentence(self, who: str, rows: pd.DataFrame) -> str:
         each = "; ".join(f"{rate:g}: {_threshold_text(of_rate)}" for rate, of_rate in rows.groupby("learning_rate"))
-        return f"{who}, to {self.threshold} (median over seeds), by learning rate: {each}."
+        return f"{who}, to {self.threshold} (median over seeds, without compilation), by learning rate: {each}."
 
 
 def _threshold_text(rows: pd.DataFrame) -> str:

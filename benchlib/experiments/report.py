@@ -16,7 +16,7 @@ from papermill.exceptions import PapermillException
 
 from benchlib import experiments, knobs, showing, suite, tables, workloads
 from benchlib.condition import Condition
-from benchlib.equivalence import Certificate
+from benchlib.equivalence import DIFFERENT, NOT_CHECKED, Certificate
 from benchlib.errors import BenchlibError
 from benchlib.experiments import parameters as p
 from benchlib.lab import Lab
@@ -325,7 +325,7 @@ class Report:
             {name: m.versions[name] for name in m.versions if name not in {"python", "numpy", "glibc"}}
             for m in self._measured
         )
-        told.append(", ".join(f"{name} {version}" for one in versions for name, version in one.items()))
+        told.append("; ".join(map(_versions_text, versions)))
         days = sorted(m.started_utc[:10] for m in self._measured)
         if days:
             told.append(f"measured {days[0]}" + (f" to {days[-1]}" if days[-1] != days[0] else ""))
@@ -334,11 +334,11 @@ class Report:
     def _headlines(self) -> list[str]:
         """The claims' count of verdicts, and the first finding of each notebook."""
         order = ["claims", *(name for name in self.summaries if name != "claims")]
-        first = {name: self.summaries[name]["findings"][:1] for name in order if name in self.summaries}
         return [
-            f"{self.summaries[name]['title']}: {_without_controls(finding)}"
-            for name, findings in first.items()
-            for finding in findings
+            f"{summary['title']}{_of_what(summary['conditions'])}: {_without_controls(finding)}"
+            for summary in map(self.summaries.get, order)
+            if summary is not None
+            for finding in summary["findings"][:1]
         ]
 
     def _sure_text(self) -> str:
@@ -347,20 +347,21 @@ class Report:
             found = _resolution(pd.concat(controls).drop_duplicates())
             told.append(
                 f"Identical processes against each other (A/A): {found['A/A interval includes 1']} intervals include "
-                f"1, with half-widths of {found['half_width_median']:.0f} % in the median; smaller differences cannot "
-                "be seen here."
+                f"1, with half-widths of {found['half_width_median']:.0f} % in the median and "
+                f"{found['half_width_largest']:.0f} % at most; a comparison cannot show less than its own."
             )
         told_of = dict.fromkeys(one for summary in self.summaries.values() for one in summary["certificates"])
         certificates = [Certificate.model_validate_json(one) for one in told_of]
         same = sum(certificate.same for certificate in certificates)
         if certificates:
             told.append(
-                f"{same} of {len(certificates)} models were proved to be the reference's; the others get no ratio."
+                f"{same} of {len(certificates)} models agree with the reference's on the same weights and batches, "
+                f"within the tolerance of each quantity, in the best of a few trials.{_without_proof(certificates)}"
             )
         failed = sum(summary["failures"] for summary in self.summaries.values())
         told.append(
             f"{len(self._measured):,} processes were measured, {failed} failed; every interval is a 95 % interval over "
-            "processes."
+            "processes, of training runs over their seeds."
         )
         damaged = self._wrong or any(self._why_not(path) is not None for path in self._results)
         if self.missing or damaged:
@@ -454,7 +455,7 @@ def _place(machine: dict[str, Any]) -> str:
 
 def _machine_rows(told: dict[str, Any]) -> list[tuple[str, str]]:
     names = {"memory_gib": "memory (GiB)", "huge_pages": "huge pages"}
-    return [(names.get(name, name), _text(value)) for name, value in told.items()]
+    return [(names.get(name, name), _text(value)) for name, value in told.items() if value is not None]
 
 
 def _effect(knob: dict[str, Any], effects: list[dict[str, Any]]) -> str:
@@ -467,6 +468,34 @@ def _effect(knob: dict[str, Any], effects: list[dict[str, Any]]) -> str:
         if found:
             return "; ".join(found)
     return f"{knob['framework']}: not measured in this profile"
+
+
+def _without_proof(certificates: list[Certificate]) -> str:
+    different = sum(certificate.verdict == DIFFERENT for certificate in certificates)
+    unchecked = sum(certificate.verdict == NOT_CHECKED for certificate in certificates)
+    told = [f"{different} differed"] * bool(different) + [f"{unchecked} could not be run or checked"] * bool(unchecked)
+    return f" {' and '.join(told)}: there is no ratio of them." if told else ""
+
+
+def _versions_text(versions: dict[str, str]) -> str:
+    """A framework's version, and in brackets those of the libraries that it brings."""
+    own = [f"{name} {version}" for name, version in versions.items() if name in {"torch", "mindspore"}]
+    brought = [f"{name} {version}" for name, version in versions.items() if name not in {"torch", "mindspore"}]
+    return ", ".join(own) + (f" ({', '.join(brought)})" if brought else "")
+
+
+def _of_what(conditions: list[dict[str, Any]]) -> str:
+    """In brackets what all of a notebook's conditions share of workload, image size and batch size, if it is one
+    workload: two notebooks may have it in different sizes.
+    """
+    if len({one["workload"] for one in conditions}) != 1:
+        return ""
+    sizes = {one["hyperparameters"].get("image_size") for one in conditions}
+    batches = {one["batch_size"] for one in conditions}
+    told = [conditions[0]["workload"]]
+    told += [f"images of {size} x {size}" for size in sizes if size and len(sizes) == 1]
+    told += [f"batch {batch}" for batch in batches if len(batches) == 1]
+    return f" ({', '.join(told)})"
 
 
 def _distinct_lines(values: pd.Series) -> str:
