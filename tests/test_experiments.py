@@ -69,6 +69,7 @@ EMBEDDED = {"digits", "random", "digits_sequence", "digits_graph", "number_names
 )
 def test_shipped_parameters_are_valid(path: Path) -> None:
     parameters = experiments.load(path.stem, path)
+    experiments.require_time(path.stem, parameters)
     made = experiments.conditions(path.stem, parameters)
     assert len(made) >= 2
     compared = {"pytorch", "mindspore"}
@@ -205,6 +206,20 @@ def test_file_that_is_not_there_and_unknown_notebook(tmp_path: Path) -> None:
         experiments.load("batch_size", tmp_path / "none.yaml")
     with pytest.raises(BenchlibError, match="did you mean 'batch_size'"):
         experiments.load("batchsize", tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize("notebook", [name for name in MEASURING if "budget_s" in quick(name)])
+def test_a_budget_too_small_is_refused_before_anything_starts(notebook, tmp_path, monkeypatch) -> None:
+    values = quick(notebook) | {"budget_s": 10}
+    path = tmp_path / f"{notebook}.yaml"
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    with pytest.raises(BenchlibError, match=rf"{notebook}\.yaml: budget_s 10\.0: the pilot takes 5 times"):
+        suite.checked(notebook, path)
+    lab = SyntheticLab(tmp_path / "outputs")
+    monkeypatch.setattr(lab, "certify", lambda conditions: pytest.fail("the gate was at work"))
+    with pytest.raises(BenchlibError, match=r"budget_s 10\.0: the pilot takes 5 times"):
+        experiments.measure(notebook, values, lab)
+    assert lab.asked == []
 
 
 def test_notebook_lists_match() -> None:

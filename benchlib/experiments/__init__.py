@@ -1,7 +1,8 @@
 """The experiments: what each notebook measures, from its parameter file to tables, figures and findings.
 
 A notebook ``notebooks/X.ipynb`` has its module here: ``X.Parameters`` (its parameters cell, checked),
-``X.conditions(parameters)`` (all that it will measure) and ``X.measure(parameters, lab)`` (the results).
+``X.conditions(parameters)`` (all that it will measure) and ``X.measure(parameters, lab)`` (the results). Where its
+parameters are ``Compared``, ``X.comparisons(parameters)`` are the conditions in groups, each compared with each other.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import yaml
 
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, unknown
-from benchlib.experiments.parameters import Parameters
+from benchlib.experiments.parameters import Compared, Parameters
+from benchlib.measure import planner
 
 if TYPE_CHECKING:
     from benchlib.experiments.result import Result
@@ -51,9 +53,17 @@ def conditions(notebook: str, parameters: Parameters) -> list[Condition]:
     return module(notebook).conditions(parameters)
 
 
+def require_time(notebook: str, parameters: Parameters) -> None:
+    """Refuse a budget in which the pilot of one of the comparisons cannot end, with a BenchlibError."""
+    if isinstance(parameters, Compared):
+        for group in module(notebook).comparisons(parameters):
+            planner.require(**parameters.settings, processes=1 + len(group))
+
+
 def measure(notebook: str, variables: Mapping[str, Any], lab: Lab) -> Result:
     """What a notebook does: measure what its parameters ask for. ``variables`` are those of its parameters cell."""
     parameters = module(notebook).Parameters.of(variables)
+    require_time(notebook, parameters)
     lab.certify(conditions(notebook, parameters))  # all at once: they share the gate's workers
     return module(notebook).measure(parameters, lab)
 

@@ -12,7 +12,7 @@ from benchlib import figures, showing, workloads
 from benchlib.condition import Condition
 from benchlib.experiments import by_batch
 from benchlib.experiments import parameters as p
-from benchlib.experiments.by_batch import ByBatch
+from benchlib.experiments.by_batch import ByBatch, comparisons
 from benchlib.experiments.metric import Metric
 from benchlib.experiments.result import data_note, different_models
 from benchlib.lab import Lab
@@ -39,15 +39,15 @@ class Parameters(by_batch.Parameters):
 
 def conditions(parameters: Parameters) -> list[Condition]:
     """All conditions that will be measured."""
-    return [one for group in by_batch.comparisons(parameters) for one in group] + _training(parameters)
+    return [one for group in comparisons(parameters) for one in group] + _training(parameters)
 
 
 def measure(parameters: Parameters, lab: Lab) -> BatchSize:
     """Measure, or take from disk what was measured before."""
-    comparisons = by_batch.compare(parameters, lab)
+    compared = by_batch.compare(parameters, lab)
     training = _training(parameters)
     runs = lab.train(training, seeds=parameters.seeds, epochs=parameters.epochs)
-    return BatchSize(parameters, lab, comparisons, runs, data_note(training[0], lab.inputs))
+    return BatchSize(parameters, lab, compared, runs, data_note(training[0], lab.inputs))
 
 
 class BatchSize(ByBatch):

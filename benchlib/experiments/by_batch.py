@@ -24,7 +24,7 @@ from benchlib.lab import Lab
 from benchlib.measure.comparison import Comparison
 
 
-class Parameters(p.Parameters):
+class Parameters(p.Compared):
     """A comparison of the subjects at each batch size."""
 
     workload: WorkloadName
@@ -33,9 +33,6 @@ class Parameters(p.Parameters):
     hyperparameters: dict[str, Any]
     subjects: p.Grid[p.Subject]  # the first is the baseline
     batch_sizes: p.Grid[p.BatchSize]
-    precision: p.Precision
-    budget_s: p.Seconds  # of each comparison
-    block_s: p.Seconds
 
 
 def comparisons(parameters: Parameters) -> list[list[Condition]]:
@@ -68,8 +65,7 @@ def condition(
 
 def compare(parameters: Parameters, lab: Lab) -> list[Comparison]:
     """Measure, or take from disk what was measured before."""
-    settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
-    return [lab.compare(group, **settings) for group in comparisons(parameters)]
+    return [lab.compare(group, **parameters.settings) for group in comparisons(parameters)]
 
 
 class ByBatch(Result):

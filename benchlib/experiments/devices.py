@@ -28,7 +28,7 @@ INDICATORS = {
 """What the experiment shows of each condition, with units."""
 
 
-class Parameters(p.Parameters):
+class Parameters(p.Compared):
     """For each subject, the CPU with all threads (the baseline) against other devices and other numbers of threads."""
 
     workload: WorkloadName
@@ -38,29 +38,29 @@ class Parameters(p.Parameters):
     subjects: p.Grid[p.Subject]
     devices: p.Grid[DeviceName] | None  # None: all that this machine has
     threads: p.Grid[p.Count]  # on the CPU, beside as many as the framework takes by itself
-    precision: p.Precision
-    budget_s: p.Seconds  # of each comparison
-    block_s: p.Seconds
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.devices and "cpu" not in self.devices:
             raise ValueError(f"devices: {self.devices!r}: add cpu, which the others are compared with")
-        _comparisons(self, self.devices or ["cpu"])
+        _groups(self, self.devices or ["cpu"])
         return self
 
 
 def conditions(parameters: Parameters) -> list[Condition]:
     """All conditions that will be measured; on this machine, where the devices are not named."""
-    return [condition for group in _comparisons(parameters, parameters.devices) for condition in group]
+    return [condition for group in comparisons(parameters) for condition in group]
+
+
+def comparisons(parameters: Parameters) -> list[list[Condition]]:
+    """For each subject its conditions, baseline first."""
+    return _groups(parameters, parameters.devices)
 
 
 def measure(parameters: Parameters, lab: Lab) -> Devices:
     """Measure, or take from disk what was measured before."""
-    settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
-    groups = _comparisons(parameters, parameters.devices)
     notes = [] if parameters.devices else _missing()
-    return Devices(lab.folder, [lab.compare(group, **settings) for group in groups], notes)
+    return Devices(lab.folder, [lab.compare(group, **parameters.settings) for group in comparisons(parameters)], notes)
 
 
 class Devices(Result):
@@ -126,7 +126,7 @@ class Devices(Result):
         return pd.concat(frames, ignore_index=True)
 
 
-def _comparisons(parameters: Parameters, devices: list[str] | None) -> list[list[Condition]]:
+def _groups(parameters: Parameters, devices: list[str] | None) -> list[list[Condition]]:
     """For each subject its conditions, baseline first."""
     groups = []
     for number, subject in enumerate(parameters.subjects):

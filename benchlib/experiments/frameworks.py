@@ -53,16 +53,13 @@ class Task(BaseModel):
         return f"{self.workload} on {self.data}"
 
 
-class Parameters(p.Parameters):
+class Parameters(p.Compared):
     """Each task in each subject: a comparison of steps, and training runs from each seed."""
 
     tasks: p.Grid[Task]
     device: DeviceName
     subjects: Annotated[p.Grid[p.Subject], Field(min_length=2)]  # the first is the baseline
     seeds: p.Grid[p.Seed]
-    precision: p.Precision
-    budget_s: p.Seconds  # of each comparison
-    block_s: p.Seconds
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -79,19 +76,22 @@ class Parameters(p.Parameters):
 
 def conditions(parameters: Parameters) -> list[Condition]:
     """All conditions that will be measured."""
-    return [condition for number in range(len(parameters.tasks)) for condition in _of_task(parameters, number)]
+    return [condition for group in comparisons(parameters) for condition in group]
+
+
+def comparisons(parameters: Parameters) -> list[list[Condition]]:
+    """A group of conditions for each task, baseline first."""
+    return [_of_task(parameters, number) for number in range(len(parameters.tasks))]
 
 
 def measure(parameters: Parameters, lab: Lab) -> Frameworks:
     """Compare and train, or take from disk what was measured before."""
-    settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
-    comparisons, runs = [], []
-    for number, task in enumerate(parameters.tasks):
-        made = _of_task(parameters, number)
-        comparisons.append(lab.compare(made, **settings))
+    compared, runs = [], []
+    for task, made in zip(parameters.tasks, comparisons(parameters), strict=True):
+        compared.append(lab.compare(made, **parameters.settings))
         more = {"epochs": task.epochs, "threshold": task.threshold, "most_epochs": task.most_epochs}
         runs.append(lab.train(made, seeds=parameters.seeds, **more))
-    return Frameworks(parameters, lab, comparisons, runs)
+    return Frameworks(parameters, lab, compared, runs)
 
 
 class Frameworks(Result):

@@ -9,7 +9,7 @@ from pydantic import model_validator
 from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.experiments import by_batch
-from benchlib.experiments.by_batch import ByBatch
+from benchlib.experiments.by_batch import ByBatch, comparisons
 from benchlib.experiments.result import data_note
 from benchlib.lab import Lab
 
@@ -28,13 +28,13 @@ class Parameters(by_batch.Parameters):
 
 def conditions(parameters: Parameters) -> list[Condition]:
     """All conditions that will be measured."""
-    return [one for group in by_batch.comparisons(parameters) for one in group]
+    return [one for group in comparisons(parameters) for one in group]
 
 
 def measure(parameters: Parameters, lab: Lab) -> Inference:
     """Measure, or take from disk what was measured before."""
-    comparisons = by_batch.compare(parameters, lab)
-    return Inference(parameters, lab, comparisons, [], data_note(comparisons[0].baseline, lab.inputs))
+    compared = by_batch.compare(parameters, lab)
+    return Inference(parameters, lab, compared, [], data_note(compared[0].baseline, lab.inputs))
 
 
 class Inference(ByBatch):

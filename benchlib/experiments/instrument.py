@@ -35,7 +35,7 @@ class Alone(p.Subject):
     batch_size: p.BatchSize
 
 
-class Parameters(p.Parameters):
+class Parameters(p.Compared):
     """For each subject in the tuned lane, a comparison with its default lane and without single knobs; and of both
     lanes with themselves, at more batch sizes.
     """
@@ -50,9 +50,6 @@ class Parameters(p.Parameters):
     single_knobs: bool  # compare each with itself without one knob, for all its knobs
     timers: p.Grid[p.Subject]  # whose timers are tested
     alone: list[Alone]  # compared with nothing but themselves (A/A), beside the controls of the other comparisons
-    precision: p.Precision
-    budget_s: p.Seconds  # of each comparison
-    block_s: p.Seconds
     simulated: p.Count  # comparisons, for the coverage
 
     @model_validator(mode="after")
@@ -70,20 +67,35 @@ class Parameters(p.Parameters):
 
 def conditions(parameters: Parameters) -> list[Condition]:
     """All conditions that will be measured."""
-    return [condition for group in _comparisons(parameters) for condition in group]
+    return [condition for group in comparisons(parameters) for condition in group]
+
+
+def comparisons(parameters: Parameters) -> list[list[Condition]]:
+    """For each subject: itself, its default lane, and itself without each of its knobs; then those alone."""
+    groups = []
+    for number, subject in enumerate(parameters.subjects):
+        tuned = _condition(parameters, f"subjects.{number}", subject, parameters.batch_size)
+        group = [tuned]
+        if parameters.default_lane:
+            group.append(tuned.but(lane="default"))
+        if parameters.single_knobs:
+            of_lane = [name for name in knobs.of(tuned) if name not in knobs.of(tuned.but(lane="default"))]
+            group += [tuned.but(without=[name]) for name in of_lane]
+        groups.append(group)
+    for number, subject in enumerate(parameters.alone):
+        groups.append([_condition(parameters, f"alone.{number}", subject, subject.batch_size)])
+    return groups
 
 
 def measure(parameters: Parameters, lab: Lab) -> Instrument:
     """Measure, or take from disk what was measured before."""
-    settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
-    groups = _comparisons(parameters)
-    comparisons = [lab.compare(group, **settings) for group in groups]
+    compared = [lab.compare(group, **parameters.settings) for group in comparisons(parameters)]
     timers = lab.check_timers(
         _condition(parameters, f"timers.{number}", subject, parameters.batch_size)
         for number, subject in enumerate(parameters.timers)
     )
     simulated = pd.DataFrame([coverage(noise, parameters.simulated) for noise in NOISES])
-    return Instrument(lab, comparisons, timers, lab.ceiling(parameters.device), simulated, parameters.simulated)
+    return Instrument(lab, compared, timers, lab.ceiling(parameters.device), simulated, parameters.simulated)
 
 
 class Instrument(Result):
@@ -231,23 +243,6 @@ class Instrument(Result):
         frame = frame.assign(subject=frame["framework"] + " " + frame["mode"], change=change)
         first = ["subject", "change"]
         return frame[[*first, *(name for name in frame if name not in {*first, "without", "baseline", "lane"})]]
-
-
-def _comparisons(parameters: Parameters) -> list[list[Condition]]:
-    """For each subject: itself, its default lane, and itself without each of its knobs; then those alone."""
-    groups = []
-    for number, subject in enumerate(parameters.subjects):
-        tuned = _condition(parameters, f"subjects.{number}", subject, parameters.batch_size)
-        group = [tuned]
-        if parameters.default_lane:
-            group.append(tuned.but(lane="default"))
-        if parameters.single_knobs:
-            of_lane = [name for name in knobs.of(tuned) if name not in knobs.of(tuned.but(lane="default"))]
-            group += [tuned.but(without=[name]) for name in of_lane]
-        groups.append(group)
-    for number, subject in enumerate(parameters.alone):
-        groups.append([_condition(parameters, f"alone.{number}", subject, subject.batch_size)])
-    return groups
 
 
 def _condition(parameters: Parameters, key: str, subject: p.Subject, batch_size: int) -> Condition:

@@ -78,7 +78,7 @@ class Task(BaseModel):
         return f"{self.workload} on {self.data}"
 
 
-class Parameters(p.Parameters):
+class Parameters(p.Compared):
     """Each task on each device in each subject: a comparison of steps, and a training run from each seed."""
 
     tasks: p.Grid[Task]
@@ -86,9 +86,6 @@ class Parameters(p.Parameters):
     subjects: Annotated[p.Grid[Subject], Field(min_length=2)]  # the first is the baseline
     seeds: p.Grid[p.Seed]
     trained: Literal["all", "mixed"]  # mixed: only what is there in several precisions, whose losses can be compared
-    precision: p.Precision
-    budget_s: p.Seconds  # of each comparison
-    block_s: p.Seconds
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -107,12 +104,16 @@ class Parameters(p.Parameters):
 
 def conditions(parameters: Parameters) -> list[Condition]:
     """All conditions that will be tried; on this machine, where the devices are not named."""
-    return [one for *_, group in _groups(parameters) for one in group if _missing(one) is None]
+    return [one for group in comparisons(parameters) for one in group]
+
+
+def comparisons(parameters: Parameters) -> list[list[Condition]]:
+    """A group of conditions for each task and device. The gate may find fewer that can be run there."""
+    return [[one for one in group if _missing(one) is None] for *_, group in _groups(parameters)]
 
 
 def measure(parameters: Parameters, lab: Lab) -> Modes:
     """Compare and train what can be run here, or take from disk what was measured before."""
-    settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
     cases = []
     for name, task, group in _groups(parameters):
         impossible, failed = _tried(group, lab)
@@ -121,7 +122,7 @@ def measure(parameters: Parameters, lab: Lab) -> Modes:
         comparison = runs = None
         if baseline is not None and len(possible) > 1:
             possible.sort(key=lambda one: one != baseline)
-            comparison = lab.compare(possible, **settings)
+            comparison = lab.compare(possible, **parameters.settings)
             trained = possible if parameters.trained == "all" else _with_mixed(possible)
             if task.epochs and trained:
                 runs = lab.train(trained, seeds=parameters.seeds, epochs=task.epochs)

@@ -40,16 +40,13 @@ class Operator(BaseModel):
     vary: Annotated[dict[str, p.Grid[p.Count]], BeforeValidator(p.not_empty)]
 
 
-class Parameters(p.Parameters):
+class Parameters(p.Compared):
     """A comparison of the subjects for each operator, size and kind of pass."""
 
     device: DeviceName
     operators: p.Grid[Operator]
     passes: p.Grid[str]
     subjects: p.Grid[p.Subject]  # the first is the baseline
-    precision: p.Precision
-    budget_s: p.Seconds  # of each comparison
-    block_s: p.Seconds
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -73,13 +70,39 @@ class Parameters(p.Parameters):
 
 def conditions(parameters: Parameters) -> list[Condition]:
     """All conditions that will be measured."""
-    return [condition for group in _comparisons(parameters) for condition in group]
+    return [condition for group in comparisons(parameters) for condition in group]
+
+
+def comparisons(parameters: Parameters) -> list[list[Condition]]:
+    """A group of conditions for each operator, kind of pass and size, baseline first."""
+    groups = []
+    for number, operator in enumerate(parameters.operators):
+        place = f"operators.{number}"
+        for passes in parameters.passes:
+            for key, size in _sizes(operator, place):
+                values = {name: value for name, value in size.items() if name != "batch_size"}
+                group = [
+                    p.condition(
+                        {
+                            **dict.fromkeys(subject.choices, f"subjects.{index}"),
+                            "batch_size": key,
+                            "hyperparameters": key,
+                        },
+                        workload=operator.workload,
+                        **subject.choices,
+                        device=parameters.device,
+                        batch_size=size["batch_size"],
+                        hyperparameters={**values, "passes": passes},
+                    )
+                    for index, subject in enumerate(parameters.subjects)
+                ]
+                groups.append(group)
+    return groups
 
 
 def measure(parameters: Parameters, lab: Lab) -> Operators:
     """Measure, or take from disk what was measured before."""
-    settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
-    return Operators(parameters, lab, [lab.compare(group, **settings) for group in _comparisons(parameters)])
+    return Operators(parameters, lab, [lab.compare(group, **parameters.settings) for group in comparisons(parameters)])
 
 
 class Operators(Result):
@@ -189,33 +212,6 @@ VARIED = {
     "out_features": "output channels",
 }
 """What was varied, in words that operators share."""
-
-
-def _comparisons(parameters: Parameters) -> list[list[Condition]]:
-    """A group of conditions for each operator, kind of pass and size, baseline first."""
-    groups = []
-    for number, operator in enumerate(parameters.operators):
-        place = f"operators.{number}"
-        for passes in parameters.passes:
-            for key, size in _sizes(operator, place):
-                values = {name: value for name, value in size.items() if name != "batch_size"}
-                group = [
-                    p.condition(
-                        {
-                            **dict.fromkeys(subject.choices, f"subjects.{index}"),
-                            "batch_size": key,
-                            "hyperparameters": key,
-                        },
-                        workload=operator.workload,
-                        **subject.choices,
-                        device=parameters.device,
-                        batch_size=size["batch_size"],
-                        hyperparameters={**values, "passes": passes},
-                    )
-                    for index, subject in enumerate(parameters.subjects)
-                ]
-                groups.append(group)
-    return groups
 
 
 def _sizes(operator: Operator, place: str) -> list[tuple[str, dict[str, Any]]]:

@@ -68,6 +68,19 @@ Precision = Annotated[float, Field(gt=0, lt=1)]  # half-width of the ratios' 95 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
+class Compared(Parameters):
+    """Parameters of a notebook that compares conditions with each other: how closely, and within which time."""
+
+    precision: Precision
+    budget_s: Seconds  # of each comparison
+    block_s: Seconds
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """As arguments of ``Lab.compare``."""
+        return {"precision": self.precision, "budget_s": self.budget_s, "block_s": self.block_s}
+
+
 def condition(keys: Mapping[str, str], **choices: Any) -> Condition:
     """The condition of these choices. ``keys`` says which parameter gave a choice, where it is not named like it.
 

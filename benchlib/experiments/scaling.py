@@ -39,7 +39,7 @@ BASELINE = "baseline"
 """The verdict on what the others are compared with."""
 
 
-class Parameters(p.Parameters):
+class Parameters(p.Compared):
     """For each subject one process against several, with the same batch (strong) and the same batch each (weak)."""
 
     workload: WorkloadName
@@ -49,9 +49,6 @@ class Parameters(p.Parameters):
     subjects: p.Grid[p.Subject]
     world_sizes: p.Grid[p.Count]  # numbers of processes, beside 1, which is the baseline
     batch_size: p.BatchSize  # of one process, and of all together in strong scaling
-    precision: p.Precision
-    budget_s: p.Seconds
-    block_s: p.Seconds
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -72,10 +69,14 @@ def conditions(parameters: Parameters) -> list[Condition]:
     return [condition for one in possible for condition in one.conditions]
 
 
+def comparisons(parameters: Parameters) -> list[list[Condition]]:
+    """All of them in one, so that it has one baseline."""
+    return [conditions(parameters)]
+
+
 def measure(parameters: Parameters, lab: Lab) -> Scaling:
     """Measure, or take from disk what was measured before."""
-    settings = {"precision": parameters.precision, "budget_s": parameters.budget_s, "block_s": parameters.block_s}
-    return Scaling(parameters, lab, lab.compare(conditions(parameters), **settings))
+    return Scaling(parameters, lab, lab.compare(conditions(parameters), **parameters.settings))
 
 
 @dataclass(frozen=True)
