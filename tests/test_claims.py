@@ -817,6 +817,21 @@ def test_each_figure_fits_a_page_and_its_labels_are_apart(tmp_path: Path, write:
     assert result.show_figures().data.count("<img") == len(result.figures)
 
 
+def test_an_interval_that_runs_out_of_the_figure_ends_in_an_arrow(tmp_path: Path, write: Callable) -> None:
+    named = {"subject": "mindspore graph tuned", "framework": "mindspore", "lane": "tuned"}
+    named |= {"workload": "conv2d", "passes": "forward+backward", "million_multiply_adds": 1}
+    wide = [interval("ratio", 1e-4, 1e4), interval("ratio", 0.9, 1.1)]
+    rows = [{**named, "parameters": count, **ratio} for count, ratio in zip((10, 1000), wide, strict=True)]
+    write("operators", "ratios", rows)
+    result = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
+    ((caption, figure),) = result.figures.values()
+    (axes,) = figure.axes
+    ends = {line.get_marker(): line.get_xdata()[0] for line in axes.lines if line.get_marker() in ("<", ">")}
+    low, high = axes.get_xlim()
+    assert ends == {"<": low, ">": high}
+    assert "An arrow: the interval goes on." in caption
+
+
 def test_a_claim_of_which_some_cases_show_a_difference_is_said_to_be_undecided() -> None:
     (claim, *_) = published.claims()
 

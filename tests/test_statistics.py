@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchlib.measure import steady
-from benchlib.measure.statistics import Interval, geometric_interval, within_rounds
+from benchlib.measure.statistics import Interval, geometric_interval, mean_interval, within_rounds
 
 
 def test_an_interval_is_students_on_the_logarithm():
@@ -104,3 +104,12 @@ def test_steps_of_microseconds_are_timed_in_chunks_and_for_long_enough():
 def test_growth_is_that_of_the_last_third_over_the_first():
     assert steady.growth([0.0, 0.0, 5.0, 5.0, 0.3, 0.3]) == pytest.approx(0.3)
     assert steady.growth([0.0, 0.1, 0.2, 0.3, 0.4]) is None, "too few blocks to tell it from noise"
+
+
+def test_an_interval_of_a_mean_ends_where_the_mean_cannot_be():
+    shares = [0.97, 0.99]  # Student's interval of two goes from 0.85 to 1.11
+    assert mean_interval(shares).high > 1
+    cut = mean_interval(shares, 0.0, 1.0)
+    assert (cut.estimate, cut.low, cut.high) == (pytest.approx(0.98), mean_interval(shares).low, 1.0)
+    assert mean_interval([0.1, 0.5], least=0).low == 0
+    assert math.isnan(mean_interval([0.5], 0.0, 1.0).high)  # one shows no interval, and no edge makes one

@@ -159,11 +159,14 @@ def _growth_sentence(who: str, rows: pd.DataFrame) -> str:
     if len(rows) < 2:
         return f"{who}: too few batch sizes were measured to say how throughput goes with the batch."
     first, last, best = rows.iloc[0], rows.iloc[-1], rows.loc[rows["samples_per_second"].idxmax()]
-    throughput = [best[f"samples_per_second{end}"] for end in ("", "_low", "_high")]
-    times = tables.number(throughput[0] / first["samples_per_second"])
+    throughput, *memory = (
+        tables.interval(*(row[f"{name}{end}"] for end in ("", "_low", "_high")))
+        for row, name in ((best, "samples_per_second"), (first, "memory_mib"), (last, "memory_mib"))
+    )
+    times = tables.number(best["samples_per_second"] / first["samples_per_second"])
     return (
-        f"{who}: throughput is highest at batch {best['batch_size']} with {tables.interval(*throughput)} "
+        f"{who}: throughput is highest at batch {best['batch_size']} with {throughput} "
         f"{_unit(rows)}/s, {times} times that at batch {first['batch_size']}; "
-        f"peak memory goes from {first['memory_mib']:,.0f} MiB at batch {first['batch_size']} "
-        f"to {last['memory_mib']:,.0f} MiB at batch {last['batch_size']}."
+        f"peak memory goes from {memory[0]} MiB at batch {first['batch_size']} "
+        f"to {memory[1]} MiB at batch {last['batch_size']}."
     )

@@ -247,6 +247,8 @@ def _draw_page(rows: list[_Row], part: str) -> tuple[str, Figure]:
     if any(case.published for case in shown):
         extra.append(figures.PUBLISHED)
         told += " Open diamonds: the published ratio, of other hardware and versions."
+    if any(_cut(case, *axes.get_xlim()) for case in shown):
+        told += " An arrow: the interval goes on."
     if any(case.control is not None for case in shown):
         extra.append(figures.CONTROL)
         told += " Where the A/A control excludes 1, the ratio is not believed and leaves its claim open."
@@ -266,6 +268,14 @@ def _draw_case(axes: figures.Axes, case: Case, place: float, look: figures.Look,
     width, size = (0.8, 2.4) if small else (1.1, 4.5)
     axes.plot([case.ratio.low, case.ratio.high], [place, place], color=look.color, linestyle="-", linewidth=width)
     axes.plot(case.ratio.estimate, place, look.marker, color=look.color, markersize=size, markeredgewidth=0)
+    for edge, arrow in _cut(case, *axes.get_xlim()):
+        axes.plot(edge, place, arrow, color=look.color, markersize=size, markeredgewidth=0, clip_on=False)
+
+
+def _cut(case: Case, low: float, high: float) -> list[tuple[float, str]]:
+    """Where the interval runs out of an axis with these ends, and the arrow that says so."""
+    beyond = ((low, "<", case.ratio.low < low), (high, ">", case.ratio.high > high))
+    return [(edge, arrow) for edge, arrow, out in beyond if out]
 
 
 def _limits(shown: list[Case]) -> tuple[float, float]:

@@ -31,6 +31,7 @@ from benchlib.lab import Lab
 from benchlib.measure.comparison import NO_DIFFERENCE, Comparison
 from benchlib.measure.statistics import Interval, geometric_interval, mean_interval
 from benchlib.measure.training import TrainingRuns, median_to_threshold
+from benchlib.metrics import RANGES
 from benchlib.validation import Strict
 
 
@@ -284,8 +285,8 @@ class Frameworks(Result):
             metric = of_subject.set_index("seed")["metric"].dropna() * _factor(task)
             if baseline is None:
                 baseline, first = metric, list(of_subject["measurements"])
-            mean, difference = mean_interval(metric.to_list()), _difference(metric, baseline)
-            loss = mean_interval(of_subject["loss"].dropna().to_list())
+            mean, difference = mean_interval(metric.to_list(), *_range(task)), _difference(task, metric, baseline)
+            loss = mean_interval(of_subject["loss"].dropna().to_list(), least=0)
             rows.append(
                 {
                     "task": str(task),
@@ -383,9 +384,11 @@ def _survival(axes: figures.Axes, rows: pd.DataFrame, look: figures.Look, name: 
     axes.plot(given_up, 100 * found.evaluate(given_up), "x", color=look.color)
 
 
-def _difference(metric: pd.Series, baseline: pd.Series) -> Interval:
+def _difference(task: Task, metric: pd.Series, baseline: pd.Series) -> Interval:
     """Of two series by seed, over the seeds that both have; none of the baseline from itself."""
-    return mean_interval([] if metric is baseline else (metric - baseline).dropna().to_list())
+    least, greatest = _range(task)
+    values = [] if metric is baseline else (metric - baseline).dropna().to_list()
+    return mean_interval(values, least - greatest, greatest - least)
 
 
 def _times_as_fast(epoch_s: pd.Series, baseline: pd.Series) -> Interval:
@@ -414,6 +417,12 @@ def _ratio_of(row: dict[str, Any], name: str) -> str:
 
 def _factor(task: Task) -> float:
     return 100.0 if workloads.load(task.workload).metric in PERCENT else 1.0
+
+
+def _range(task: Task) -> tuple[float, float]:
+    """What the shown metric can be."""
+    least, greatest = RANGES[workloads.load(task.workload).metric]
+    return least * _factor(task), greatest * _factor(task)
 
 
 def _label(task: Task) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
@@ -47,7 +48,7 @@ from benchlib.validation import Strict
 FAILED, NOT_COMPARED = "failed", "not compared"
 """Verdicts on what was not measured: it may be possible the next time; it is possible, but there is no baseline."""
 
-LONGEST_REASON = 200  # characters
+LONGEST_REASON = 240  # characters
 
 
 class Subject(p.Subject):
@@ -394,7 +395,7 @@ class Modes(Result):
         for condition in case.runs.conditions:
             losses, first = _Losses.of(case.runs, condition), case.runs.first_epoch(condition)
             row = {"task": case.name, "subject": condition.subject, "epochs_trained": case.task.epochs}
-            row |= _columns("loss", mean_interval(list(losses.last.values())))
+            row |= _columns("loss", mean_interval(list(losses.last.values()), least=0))
             row |= {"diverged": losses.diverged_text, "runs": len(losses.last)}
             exact = condition.but(precision="fp32")
             if condition != exact and exact in case.runs.conditions:
@@ -569,7 +570,7 @@ def _reason(text: str) -> str:
     """A worker's failure in a line: what it says before its own output, without rules and empty lines."""
     lines = [line.strip(" -") for line in _told(text).removeprefix("the condition failed: ").splitlines()]
     line = " ".join(line for line in lines if line)
-    return line if len(line) <= LONGEST_REASON else line[:LONGEST_REASON] + " ..."
+    return textwrap.shorten(line, LONGEST_REASON, placeholder=" ...")
 
 
 def _told(reason: str) -> str:

@@ -350,7 +350,7 @@ def _mean(measurements: list[Measurement], of: Callable[[Measurement], float]) -
 
 def _with_ends(name: str, values: list[float]) -> dict[str, float]:
     """The mean of a value a process, and the ends of its interval."""
-    found = mean_interval(values)
+    found = mean_interval(values, least=0)
     return {name: found.estimate, f"{name}_low": found.low, f"{name}_high": found.high}
 
 

@@ -57,14 +57,16 @@ def geometric_interval(logs: Sequence[float]) -> Interval:
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n)
 
 
-def mean_interval(values: Sequence[float]) -> Interval:
-    """The mean of ``values`` (one a process), with Student's interval."""
+def mean_interval(values: Sequence[float], least: float = -math.inf, greatest: float = math.inf) -> Interval:
+    """The mean of ``values`` (one a process), with Student's interval, cut at ``least`` and ``greatest``, beyond which
+    the mean cannot be: it then holds the truth as often.
+    """
     n = len(values)
     if n == 0:
         return Interval(math.nan, math.nan, math.nan, 0)
     mean = float(np.mean(values))
     half = half_width(float(np.std(values, ddof=1)), n) if n > 1 else math.nan
-    return Interval(mean, mean - half, mean + half, n)
+    return Interval(mean, float(np.maximum(mean - half, least)), float(np.minimum(mean + half, greatest)), n)
 
 
 def ratio_of_means(above: Sequence[float], below: Sequence[float]) -> Interval:

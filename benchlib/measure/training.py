@@ -53,7 +53,7 @@ class TrainingRuns:
 
     def last_loss(self, condition: Condition) -> Interval:
         """The mean loss of the last epoch that all runs have, with an interval over seeds."""
-        return mean_interval(list(self._last_losses(condition).values()))
+        return mean_interval(list(self._last_losses(condition).values()), least=0)
 
     def loss_ratio(self, condition: Condition, other: Condition) -> Interval:
         """The last epoch's loss over that of another condition, within seeds; nan where a loss is not finite."""
