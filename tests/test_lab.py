@@ -163,6 +163,7 @@ def test_other_code_is_measured_again(lab, monkeypatch):
     ],
 )
 def test_a_worker_that_misbehaves_costs_its_own_measurement(lab, monkeypatch, how, told):
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # so that it is benchlib which sees that nothing said is lost
     monkeypatch.setattr(lab, "certify", lambda conditions: {})  # the gate would refuse it before
     comparison = lab.compare([toy(), toy(misbehave=how), toy(burn_ms=3.0)], repetitions=1, rounds=2, block_s=0.01)
     failures = comparison.failures()
