@@ -115,7 +115,7 @@ class SyntheticLab:
         return Measurement(
             condition=condition,
             started_utc="2026-01-01T00:00:00+00:00",
-            machine={"cores": 2, "cpu": "synthetic", "memory_gib": 8.0},
+            machine={"cores": 2, "cpu": "synthetic", "memory_gib": 8.0, "gpus": [], "cann": ""},
             versions={condition.framework: "1.0"},
             commit="benchlib 0",
             knobs=knobs.of(condition),

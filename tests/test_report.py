@@ -133,6 +133,12 @@ def gathered(folder: Path, **tables: pd.DataFrame) -> Report:
     return report
 
 
+def test_no_row_of_the_machine_is_empty(folder: Path) -> None:
+    shown = Report(Lab(outputs=folder)).show_machine().data
+    assert ">gpus</td>" in shown, "that there is none is told"
+    assert ">cann</td>" not in shown
+
+
 def test_only_what_has_an_a_a_counts_as_one_and_each_once(tmp_path: Path) -> None:
     nan = float("nan")
     ratios = pd.DataFrame([(1.0, 0.98, 1.02), (nan, nan, nan), (1.1, 1.05, 1.15), (1.0, nan, nan)], columns=CONTROLS)

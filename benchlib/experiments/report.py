@@ -455,7 +455,7 @@ def _place(machine: dict[str, Any]) -> str:
 
 def _machine_rows(told: dict[str, Any]) -> list[tuple[str, str]]:
     names = {"memory_gib": "memory (GiB)", "huge_pages": "huge pages"}
-    return [(names.get(name, name), _text(value)) for name, value in told.items() if value is not None]
+    return [(names.get(name, name), _text(value)) for name, value in told.items() if value not in (None, "")]
 
 
 def _effect(knob: dict[str, Any], effects: list[dict[str, Any]]) -> str:
