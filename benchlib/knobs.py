@@ -138,6 +138,14 @@ ALWAYS = (
         "PyTorch documentation, 'Autoloading Out-of-Tree Extension'",
     ),
     Knob(
+        "PYTHONUNBUFFERED",
+        "1",
+        (),
+        ("cpu", "cuda", "npu", "xpu"),
+        "what a worker has printed can be told when it dies: Python would still hold it in a buffer",
+        "Python documentation, 'Command line and environment'",
+    ),
+    Knob(
         "CUDA_DEVICE_ORDER",
         "PCI_BUS_ID",
         (),

@@ -54,7 +54,9 @@ def conditions(notebook: str, parameters: Parameters) -> list[Condition]:
 
 
 def require_time(notebook: str, parameters: Parameters) -> None:
-    """Refuse a budget in which the pilot of one of the comparisons cannot end, with a BenchlibError."""
+    """Refuse a budget in which the pilot of one of the comparisons cannot end, with a BenchlibError. What only the gate
+    can find impossible counts here.
+    """
     if isinstance(parameters, Compared):
         for group in module(notebook).comparisons(parameters):
             planner.require(**parameters.settings, processes=1 + len(group))

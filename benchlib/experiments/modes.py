@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
@@ -570,7 +569,7 @@ def _reason(text: str) -> str:
     """A worker's failure in a line: what it says before its own output, without rules and empty lines."""
     lines = [line.strip(" -") for line in _told(text).removeprefix("the condition failed: ").splitlines()]
     line = " ".join(line for line in lines if line)
-    return textwrap.shorten(line, LONGEST_REASON, placeholder=" ...")
+    return line if len(line) <= LONGEST_REASON else line[:LONGEST_REASON] + " ..."
 
 
 def _told(reason: str) -> str:

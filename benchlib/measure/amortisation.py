@@ -75,7 +75,7 @@ def _step_s(m: Measurement) -> float:
 
 
 def _intervals(values: list[np.ndarray]) -> tuple[Interval, Interval]:
-    eager, graph = (mean_interval(of.tolist()) for of in values)
+    eager, graph = (mean_interval(of.tolist(), least=0) for of in values)
     return eager, graph
 
 

@@ -242,7 +242,7 @@ class Comparison:
             "memory_import_mib": _mean(good, lambda m: m.memory["after_import"]),
             "memory_children_mib": _mean(good, lambda m: m.memory["children"]),
             **{name: _mean_traced(good, name) for name in Sample.model_fields if name.startswith("accelerator")},
-            **_with_ends("accelerator_percent", _traced(good, "accelerator_percent")),
+            **_with_ends("accelerator_percent", _traced(good, "accelerator_percent"), greatest=100),
             **_with_ends("accelerator_memory_mib", _traced(good, "accelerator_memory_mib")),
             "joules_per_sample": _mean_traced(good, "accelerator_power_w") * seconds.estimate,
             "device_peak_mib": _mean(good, lambda m: m.memory.get("device_peak", math.nan)),
@@ -348,9 +348,9 @@ def _mean(measurements: list[Measurement], of: Callable[[Measurement], float]) -
     return float(np.mean([of(m) for m in measurements])) if measurements else math.nan
 
 
-def _with_ends(name: str, values: list[float]) -> dict[str, float]:
-    """The mean of a value a process, and the ends of its interval."""
-    found = mean_interval(values, least=0)
+def _with_ends(name: str, values: list[float], greatest: float = math.inf) -> dict[str, float]:
+    """The mean of a value a process, none of them negative, and the ends of its interval."""
+    found = mean_interval(values, 0, greatest)
     return {name: found.estimate, f"{name}_low": found.low, f"{name}_high": found.high}
 
 

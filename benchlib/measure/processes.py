@@ -61,7 +61,6 @@ class WorkerProcess:
         environment = {
             **knobs.environment(condition, self.scratch),
             "PYTHONPATH": os.pathsep.join([package_root, *filter(None, [os.environ.get("PYTHONPATH")])]),
-            "PYTHONUNBUFFERED": "1",  # or what a framework printed before it was killed would be lost
             **extra,
         }
         self._group = condition.world_size > 1
