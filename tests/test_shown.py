@@ -215,7 +215,7 @@ class TestLedger:
         assert shows_itself(figure)
 
     def test_without_a_knob_it_says_so(self) -> None:
-        ledger = Ledger([MINDSPORE.but(lane="default")])
+        ledger = Ledger([MINDSPORE.but(lane="default", without=["PYTHONUNBUFFERED"])])
         assert "no knob is set" in ledger.plot().axes[0].texts[0].get_text()
         assert tables.NOTHING in ledger._repr_html_()
 
