@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -177,8 +177,9 @@ class Lab:
         known = {condition.key: self._known_certificate(condition) for condition in wanted}
         missing = [condition for condition in wanted if known[condition.key] is None]
         if missing:
-            with Progress(len(missing), "checking that the models are the same") as progress:
-                for certificate in self._certify(missing):
+            told = "checking that the models are the same"
+            with Progress(len(missing), told) as progress, closing(self._certify(missing)) as made:
+                for certificate in made:
                     known[certificate.condition.key] = certificate
                     progress.step(f"{certificate.condition}: {certificate.verdict}")
         proved = {name: known[condition.key].same for name, condition in exact.items()}
@@ -239,24 +240,24 @@ class Lab:
             return None
 
     def _certify(self, conditions: list[Condition]) -> Iterator[Certificate]:
-        """Certify gated conditions; what could not be checked is tried once more by the next lab."""
-        with turn(say):
-            found = gate.run(conditions, self.inputs, self.patience_s)
-        for condition in conditions:
-            reference = gate.reference(condition)
-            certificate = equivalence.certify(
-                condition,
-                reference,
-                found[condition.key],
-                found[reference.key],
-                gate.EXACT.get(condition.device, {}),
-                prepare_job(condition, INITIAL_SEED, self.inputs).hashes(),
-            )
-            before = self._certificate(condition)
-            certificate = certificate.model_copy(update={"attempts": 1 + (before.attempts if before else 0)})
-            self._tried.add(condition)
-            _write(self.certificate_path(condition), certificate.model_dump_json(indent=2))
-            yield certificate
+        """Certify gated conditions, each as soon as it can be; what could not be checked is tried once more by the next
+        lab.
+        """
+        with turn(say), closing(gate.run(conditions, self.inputs, self.patience_s)) as made:
+            for condition, found, expected in made:
+                certificate = equivalence.certify(
+                    condition,
+                    gate.reference(condition),
+                    found,
+                    expected,
+                    gate.EXACT.get(condition.device, {}),
+                    prepare_job(condition, INITIAL_SEED, self.inputs).hashes(),
+                )
+                before = self._certificate(condition)
+                certificate = certificate.model_copy(update={"attempts": 1 + (before.attempts if before else 0)})
+                self._tried.add(condition)
+                _write(self.certificate_path(condition), certificate.model_dump_json(indent=2))
+                yield certificate
 
     def certificate_path(self, condition: Condition) -> Path:
         """Where the certificate of a gated condition lies: under a key of all that it depends on."""

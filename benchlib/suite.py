@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from benchlib import experiments, frameworks, lab, progress
+from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, unknown
 from benchlib.measure import machine
@@ -48,6 +49,7 @@ class Planned:
     notebook: Path
     parameters: dict[str, Any]
     data: dict[str, str]  # the data sets that it reads, and the identity of their images
+    conditions: list[Condition]  # that it will measure
 
 
 RUN, STALE, FAILED, MISSING = "run", "stale", "failed", "missing"
@@ -98,6 +100,7 @@ def _execute_all(planned: list[Planned], folder: Path) -> int:
     (folder / "notebooks").mkdir(parents=True, exist_ok=True)
     with alone(folder), _followed(folder / "progress.log"):
         environment = _environment()
+        _certify(planned, folder, environment)
         records = [_bring_up_to_date(item, folder, environment) for item in planned]
         failed = [record for record in records if record["status"] == "failed"]
         for record in failed:
@@ -138,9 +141,9 @@ def states(profile: str, outputs: Path | None = None) -> list[State]:
     return [_state(name, profile, files, folder, environment) for name in experiments.NOTEBOOKS]
 
 
-def checked(name: str, file: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The parameters in ``file``, and the identity of each data set that they ask for; a BenchlibError if they are
-    wrong or ask for what this machine does not have.
+def checked(name: str, file: Path) -> tuple[dict[str, Any], dict[str, str], list[Condition]]:
+    """The parameters in ``file``, the identity of each data set that they ask for, and all conditions; a BenchlibError
+    if they are wrong or ask for what this machine does not have.
     """
     parameters = experiments.load(name, file)
     try:
@@ -150,7 +153,7 @@ def checked(name: str, file: Path) -> tuple[dict[str, Any], dict[str, str]]:
         data = {one: prepare.identity(one) for one in sorted({condition.data for condition in conditions})}
     except BenchlibError as error:
         raise BenchlibError(f"{file}: {error}") from None
-    return parameters.model_dump(mode="json"), data
+    return parameters.model_dump(mode="json"), data, conditions
 
 
 def read_record(folder: Path, name: str) -> dict[str, Any] | None:
@@ -209,8 +212,8 @@ def _planned(name: str, file: Path | None) -> Planned:
     notebook = Path("notebooks", f"{name}.ipynb")
     if not notebook.is_file():
         raise BenchlibError(f"{notebook} is missing")
-    parameters, data = ({}, {}) if file is None else checked(name, file)
-    return Planned(name, notebook, parameters, data)
+    parameters, data, conditions = ({}, {}, []) if file is None else checked(name, file)
+    return Planned(name, notebook, parameters, data, conditions)
 
 
 def _state(name: str, profile: str, files: dict[str, Path], folder: Path, environment: dict[str, Any]) -> State:
@@ -267,6 +270,23 @@ def alone(folder: Path) -> Iterator[None]:
         file.write(f"process {os.getpid()}, since {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}")
         file.flush()
         yield
+
+
+def _certify(planned: list[Planned], folder: Path, environment: dict[str, Any]) -> None:
+    """Have the models of all notebooks that will be executed checked together: notebook by notebook, every process of
+    the gate would have to import its framework again. What cannot be checked here is left to its notebook.
+    """
+    conditions = []
+    for item in planned:
+        if item.conditions:
+            target = _executed_path(folder, item.name)
+            if _why(read_record(folder, item.name), _inputs(item, folder, environment), folder, target):
+                conditions += item.conditions
+    there = [one for one in conditions if machine.available(one.framework, one.device) is None]
+    try:
+        lab.Lab(outputs=folder).certify(there)
+    except (BenchlibError, OSError) as error:
+        _say(f"the models could not be checked all at once, so each notebook checks its own: {error}")
 
 
 def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, Any]:

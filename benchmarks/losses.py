@@ -2,13 +2,18 @@
 
     [BENCHLIB_DATA=FOLDER] .venv/bin/python benchmarks/losses.py resnet50 googlenet bert [--steps 50] [--originals]
         [--learning-rate 0.0001]
+    ... losses.py resnet50 googlenet --originals --every-step --batch-size 128
 
 PyTorch eager in the lane ``default`` is the reference, as in the gate. Compared with it are PyTorch in the lane
 ``tuned``, which computes the same with other instructions and so shows what rounding alone does, and MindSpore. The
-largest relative difference of a loss so far is printed beside the gate's tolerance. Each step has a batch of its own,
-of the size that the gate takes. Dropout is off; biases of batch normalisation, Adam's epsilon and the rate are the
-gate's, which keep rounding small; weight decay and warm-up are the workload's own. ``--originals`` takes CIFAR-10 where
-the workload has it, else digits.
+largest relative difference of a loss so far is printed beside the gate's tolerance. Each step has a batch of its own.
+``--originals`` takes CIFAR-10 where the workload has it, else digits.
+
+Each goes its own way from the same initial weights, with batches of the size that the gate takes, dropout off, and the
+biases of batch normalisation, Adam's epsilon and the rate of the gate, which keep rounding small; weight decay and
+warm-up are the workload's own. A deep model with ReLU makes rounding grow from step to step all the same, until two
+lanes of PyTorch are apart. ``--every-step`` asks what can be asked of such a model: the reference trains as the
+workload says, only dropout is off, and before each step the others are given the weights that it then has.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -41,21 +47,27 @@ def main() -> None:
     parser.add_argument("workloads", nargs="+", choices=SIZES)
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--originals", action="store_true")
-    parser.add_argument("--learning-rate", type=float, help="in place of the gate's")
+    parser.add_argument("--learning-rate", type=float, help="in place of the gate's, or the workload's own")
+    parser.add_argument("--batch-size", type=int, help="in place of the gate's, or the workload's own")
+    parser.add_argument("--every-step", action="store_true", help="the same weights before every step")
     arguments = parser.parse_args()
     rows = []
     for name in arguments.workloads:
         subjects = [_condition(name, framework, mode, arguments) for framework, mode in SUBJECTS]
-        expected = losses(gate.reference(subjects[0]), arguments.steps)
-        for condition in subjects:
-            apart = np.abs(losses(condition, arguments.steps) - expected) / np.abs(expected)
-            rows.append(_row(condition, apart, expected))
-            print(pd.DataFrame(rows).to_string(index=False), flush=True)
+        with tempfile.TemporaryDirectory() as folder:  # of the reference's weights: gigabytes, with --every-step
+            given = {"steps": arguments.steps, "weights": folder if arguments.every_step else None}
+            expected = losses(gate.reference(subjects[0]), leads=True, **given)
+            for condition in subjects:
+                apart = np.abs(losses(condition, leads=False, **given) - expected) / np.abs(expected)
+                rows.append(_row(condition, apart, expected))
+                print(pd.DataFrame(rows).to_string(index=False), flush=True)
 
 
-def losses(condition: Condition, steps: int) -> np.ndarray:
-    """The losses (steps,) of a condition in a fresh process."""
-    return np.array(alone.asked(__file__, condition, INPUTS, steps=steps))
+def losses(condition: Condition, steps: int, weights: str | None, leads: bool) -> np.ndarray:
+    """The losses (steps,) of a condition in a fresh process. In the folder ``weights`` it leaves those before every
+    step, if it ``leads``, or takes them from there.
+    """
+    return np.array(alone.asked(__file__, condition, INPUTS, steps=steps, weights=weights, leads=leads))
 
 
 def _condition(name: str, framework: str, mode: str, arguments: argparse.Namespace) -> Condition:
@@ -63,17 +75,34 @@ def _condition(name: str, framework: str, mode: str, arguments: argparse.Namespa
     data = "cifar10" if arguments.originals and "cifar10" in offered else offered[0]
     sizes, lane = SIZES[name], "tuned"
     asked = Condition(workload=name, framework=framework, mode=mode, lane=lane, data=data, hyperparameters=sizes)
-    own = {key: value for key, value in asked.hyperparameters.items() if key in THEIR_OWN}
-    gated = gate.gated(asked)
-    rate = arguments.learning_rate or gated.learning_rate
-    return gated.but(hyperparameters={**gated.hyperparameters, **own}, learning_rate=rate)
+    if arguments.every_step:
+        off = {key: 0.0 for key in asked.hyperparameters if key.endswith("dropout")}
+        condition = asked.but(hyperparameters={**asked.hyperparameters, **off})
+    else:
+        gated = gate.gated(asked)
+        own = {key: value for key, value in asked.hyperparameters.items() if key in THEIR_OWN}
+        condition = gated.but(hyperparameters={**gated.hyperparameters, **own})
+    return condition.but(
+        batch_size=arguments.batch_size or condition.batch_size,
+        learning_rate=arguments.learning_rate or condition.learning_rate,
+    )
 
 
 def _child(given: dict[str, Any]) -> list[float]:
     worker = alone.worker(given)
+    session = worker.session
     batches = (arrays for epoch in count(1) for arrays in worker.batches.epoch(epoch))
-    results = [worker.session.step(worker.session.put(arrays)) for arrays in islice(batches, given["steps"])]
-    return [float(worker.session.to_numpy(loss)) for loss in results]
+    results = []
+    for step, arrays in enumerate(islice(batches, given["steps"])):
+        if given["weights"]:
+            file = Path(given["weights"]) / f"{step}.npz"
+            if given["leads"]:
+                np.savez(file, **session.weights())
+            else:
+                with np.load(file) as weights:
+                    session.load(dict(weights))
+        results.append(session.step(session.put(arrays)))
+    return [float(session.to_numpy(loss)) for loss in results]
 
 
 def _row(condition: Condition, apart: np.ndarray, expected: np.ndarray) -> dict[str, object]:
@@ -83,6 +112,7 @@ def _row(condition: Condition, apart: np.ndarray, expected: np.ndarray) -> dict[
         "workload": condition.workload,
         "data": condition.data,
         "subject": f"{condition.framework} {condition.mode} {condition.lane}",
+        "batch": condition.batch_size,
         "rate": condition.learning_rate,
         "loss": f"{expected[0]:.3f} to {expected[-1]:.3f}",
         **{f"to step {step}": f"{apart[:step].max():.1e}" for step in places},

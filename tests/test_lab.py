@@ -26,7 +26,7 @@ from benchlib import results
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import epochs, machine, processes, record, rounds
+from benchlib.measure import epochs, gate, machine, processes, record, rounds
 from benchlib.measure.comparison import (
     MODELS_DIFFER,
     MODELS_NOT_CHECKED,
@@ -284,6 +284,23 @@ def test_what_cannot_be_checked_is_tried_once_more_by_another_lab(lab):
         counted.append(certificate.attempts)
         assert certificate.verdict == "not checked"
     assert counted == [1, 1, 2, 2]
+
+
+def test_a_certificate_is_kept_as_soon_as_it_is_made(lab, monkeypatch):
+    of_group = gate._computed
+
+    def stopped(jobs, expected, patience_s):
+        if jobs[0].condition.framework != "toy":
+            raise KeyboardInterrupt
+        yield from of_group(jobs, expected, patience_s)
+
+    twin = toy().but(framework="twin")
+    with monkeypatch.context() as patch:
+        patch.setattr(gate, "_computed", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            lab.certify([toy(), twin])
+    monkeypatch.setattr(gate, "_computed", lambda jobs, expected, patience_s: pytest.fail("it was made again"))
+    assert lab.certify([toy()])[toy().key].verdict == "same"
 
 
 def test_a_stored_measurement_that_is_none_names_its_file(lab):

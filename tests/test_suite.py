@@ -20,6 +20,7 @@ import yaml
 
 from benchlib import execution, experiments, progress, suite
 from benchlib.__main__ import main
+from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import machine
 from benchlib.report.pdf import NoBrowser
@@ -75,7 +76,7 @@ def checked(name, file):
     parameters = yaml.safe_load(file.read_text())
     if not isinstance(parameters["count"], int):
         raise BenchlibError(f"{file}: count: {parameters['count']!r} is no whole number")
-    return parameters, {"images": os.environ.get("IMAGES", "")}
+    return parameters, {"images": os.environ.get("IMAGES", "")}, []
 
 
 def printed(html, pdf, paper, date):
@@ -230,6 +231,31 @@ class TestUnchanged:
     def test_another_notebook(self):
         write_notebook("first", "print('other')")
         assert self.run() == ["first", "report"]
+
+    def test_the_models_of_what_is_executed_are_checked_together_before_the_first(self, monkeypatch):
+        here, missing = Condition(workload="cnn"), Condition(workload="cnn", device="npu")
+        asked = []
+
+        def certify(self, conditions):
+            asked.append((self.folder.name, [one.batch_size for one in conditions]))
+            raise BenchlibError("no weights")
+
+        def with_conditions(name, file):
+            parameters, data, _ = checked(name, file)
+            return parameters, data, [here.but(batch_size=parameters["count"]), missing]
+
+        monkeypatch.setattr(suite, "checked", with_conditions)
+        monkeypatch.setattr(suite.lab.Lab, "certify", certify)
+        monkeypatch.setattr(machine, "available", lambda framework, device: "no npu" if device == "npu" else None)
+        write_parameters("first", count=4)
+        write_parameters("second", count=8)
+        assert self.run() == ["first", "second", "report"]
+        assert asked == [("quick", [4, 8])], "each that can be checked here"
+        told = "the models could not be checked all at once, so each notebook checks its own: no weights\n"
+        assert self.said.startswith(told)
+        write_parameters("second", count=2)
+        assert self.run() == ["second", "report"]
+        assert asked[1:] == [("quick", [2])]
 
     def test_another_report_alone(self):
         write_notebook("report", "# Another report")

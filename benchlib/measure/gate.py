@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -63,13 +64,20 @@ def reference(condition: Condition) -> Condition:
     return condition.but(framework=framework, mode="eager", device="cpu", lane="default", precision="fp32", **alone)
 
 
-def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> dict[str, dict[str, np.ndarray] | str]:
-    """What each of ``conditions`` and their references computes, by condition key: arrays by name, or a failure's text.
-    A reference makes every trial that its workload allows.
+Computed = dict[str, np.ndarray] | str
+"""What a condition computed, arrays by name; or why it failed."""
+
+
+def run(
+    conditions: Iterable[Condition], inputs: Path, patience_s: float
+) -> Iterator[tuple[Condition, Computed, Computed]]:
+    """Each of ``conditions``, once, with what it and what its reference computed, as soon as both have. A reference
+    makes every trial that its workload allows.
     """
+    conditions = list(dict.fromkeys(conditions))
+    awaited = Counter(map(reference, conditions))  # by how many: arrays that nobody waits for any more are let go
     alike: dict[tuple, list[Condition]] = {}
-    references = {reference(condition): None for condition in conditions}
-    for condition in [*references, *(one for one in conditions if one not in references)]:
+    for condition in [*awaited, *(one for one in conditions if one not in awaited)]:
         alike.setdefault(
             (
                 condition.framework,
@@ -82,43 +90,50 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> dic
             ),
             [],
         ).append(condition)
-    found: dict[str, dict[str, np.ndarray] | str] = {}
+    expected: dict[Condition, Computed] = {}
     for group in alike.values():
         jobs = [prepare_job(condition, INITIAL_SEED, inputs) for condition in group]
         while jobs:  # a condition that fails takes its process with it, not the conditions after it
-            done = _computed(jobs, found, patience_s)
-            found |= done
-            jobs = jobs[len(done) :]
-    return found
+            done = 0
+            for condition, computed in _computed(jobs, expected, patience_s):
+                done += 1
+                if condition in awaited:
+                    expected[condition] = computed
+                if condition in conditions:
+                    its = reference(condition)
+                    yield condition, computed, expected[its]
+                    awaited[its] -= 1
+                    if not awaited[its]:
+                        del expected[its]
+            jobs = jobs[done:]
 
 
 def _computed(
-    jobs: list[Job], known: Mapping[str, dict[str, np.ndarray] | str], patience_s: float
-) -> dict[str, dict[str, np.ndarray] | str]:
+    jobs: list[Job], expected: Mapping[Condition, Computed], patience_s: float
+) -> Iterator[tuple[Condition, Computed]]:
     """What the jobs' conditions compute in one process, in order, up to the first that fails."""
-    found: dict[str, dict[str, np.ndarray] | str] = {}
     condition, worker, opened = jobs[0].condition, None, False
     try:
         with faults(None):
             worker = WorkerProcess(condition, INITIAL_SEED, patience_s, EXACT.get(condition.device, {}))
         with faults(worker):
             worker.opened()
-            opened = True
-            for job in jobs:
-                condition = job.condition
-                found[condition.key] = _of_condition(worker, job, known.get(reference(condition).key))
+        opened = True
+        for job in jobs:
+            condition = job.condition
+            with faults(worker):
+                made = _of_condition(worker, job, expected.get(reference(condition)))
+            yield condition, made
     except WorkerFailed as failure:
         # One that does not even open fails for all that it was to do: starting it again for each would take for ever.
-        found |= {one.key: str(failure) for one in ([condition] if opened else [job.condition for job in jobs])}
+        for one in [condition] if opened else [job.condition for job in jobs]:
+            yield one, str(failure)
     finally:
         if worker is not None:
             worker.end()
-    return found
 
 
-def _of_condition(
-    worker: WorkerProcess, job: Job, expected: dict[str, np.ndarray] | str | None
-) -> dict[str, np.ndarray]:
+def _of_condition(worker: WorkerProcess, job: Job, expected: Computed | None) -> dict[str, np.ndarray]:
     """Trial after trial; ``expected`` is what the reference computed (None: this is the reference)."""
     worker.ask("build", **job.document())
     file = worker.scratch / "computed.npz"
@@ -161,7 +176,7 @@ def _alike(arrays: Iterable[np.ndarray]) -> bool:
     return all(np.array_equal(first, other, equal_nan=True) for other in others)
 
 
-def _agree(condition: Condition, found: dict[str, np.ndarray], expected: dict[str, np.ndarray] | str | None) -> bool:
+def _agree(condition: Condition, found: dict[str, np.ndarray], expected: Computed | None) -> bool:
     """Has all that the certificate will ask for been seen? A reference that failed will not be agreed with."""
     if expected is None or isinstance(expected, str):
         return expected is not None
