@@ -443,7 +443,7 @@ def test_a_task_without_a_threshold_has_none_to_reach(tmp_path: Path) -> None:
     assert result.tables()["learned"][1]["threshold"].tolist() == ["–"] * 4
     assert not any(", to " in finding for finding in result.findings())
     assert sum("first epoch over the others" in finding for finding in result.findings()) == 2
-    mixed = frameworks.Parameters(**{**quick("frameworks"), "tasks": [tasks[0], quick("frameworks")["tasks"][1]]})
+    mixed = frameworks.Parameters(**{**quick("frameworks"), "tasks": [tasks[0], {**tasks[1], "threshold": 0.8}]})
     (_, figure) = frameworks.measure(mixed, SyntheticLab(tmp_path)).figures["survival"]
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["lstm on digits_sequence: 80.0 %"]
 
