@@ -109,6 +109,7 @@ class Certificate(BaseModel):
     checks: list[Check] = []
     reason: str = ""
     attempts: int = 1  # to make it
+    run: str = ""  # in which the last of them was
     trials: int = 0  # that the condition made
     inputs: dict[str, str] = {}  # hashes of what both were given: data, the order of the first epoch, initial weights
     neutralised: dict[str, Any] = {}  # hyperparameters and environment variables that were set for the gate only

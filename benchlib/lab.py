@@ -8,7 +8,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -38,6 +40,9 @@ from benchlib.workloads import load
 
 ROOT = machine.PACKAGE.parent
 
+RUN_VARIABLE = "BENCHLIB_RUN"
+"""Names the run of the suite that a lab belongs to; a lab without one is a run of its own."""
+
 
 class Lab:
     """Measures into ``outputs/<profile>`` (or ``outputs``, a folder), and measures nothing that is already there.
@@ -53,7 +58,7 @@ class Lab:
         self.inputs = self.folder / "inputs"
         self.store = Store(self.folder / "measurements")
         self.patience_s = patience_s
-        self._tried: set[Condition] = set()  # in the gate, by this lab
+        self._run = os.environ.get(RUN_VARIABLE) or uuid.uuid4().hex
         remove_stale_scratch()
 
     def compare(
@@ -230,7 +235,7 @@ class Lab:
     def _known_certificate(self, condition: Condition) -> Certificate | None:
         """The certificate on disk; None where there is none, and where a failure is to be tried again."""
         found = self._certificate(condition)
-        settled = found is not None and (found.checks or found.attempts >= ATTEMPTS or found.condition in self._tried)
+        settled = found is not None and (found.checks or found.attempts >= ATTEMPTS or found.run == self._run)
         return found if settled else None
 
     def _certificate(self, condition: Condition) -> Certificate | None:
@@ -241,7 +246,7 @@ class Lab:
 
     def _certify(self, conditions: list[Condition]) -> Iterator[Certificate]:
         """Certify gated conditions, each as soon as it can be; what could not be checked is tried once more by the next
-        lab.
+        run.
         """
         with turn(say), closing(gate.run(conditions, self.inputs, self.patience_s)) as made:
             for condition, found, expected in made:
@@ -254,8 +259,8 @@ class Lab:
                     prepare_job(condition, INITIAL_SEED, self.inputs).hashes(),
                 )
                 before = self._certificate(condition)
-                certificate = certificate.model_copy(update={"attempts": 1 + (before.attempts if before else 0)})
-                self._tried.add(condition)
+                attempts = 1 + (before.attempts if before else 0)
+                certificate = certificate.model_copy(update={"attempts": attempts, "run": self._run})
                 _write(self.certificate_path(condition), certificate.model_dump_json(indent=2))
                 yield certificate
 

@@ -1,7 +1,8 @@
 """The suite: notebooks x parameters -> outputs.
 
 Executes the notebooks of ``notebooks/`` with the files of ``parameters/<profile>/``, one after another, the report
-last. All parameters are checked before the first notebook starts. A notebook that fails does not stop the others. One
+last. All parameters are checked before the first notebook starts, and the models of all that will be executed are shown
+to be the same. A notebook that fails does not stop the others. One
 whose inputs are what they were is left as it is.
 
 Beside each executed notebook lies its record, ``<name>.json``, which says whether it succeeded: a saved notebook does
@@ -20,6 +21,7 @@ import platform
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -274,7 +276,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 def _certify(planned: list[Planned], folder: Path, environment: dict[str, Any]) -> None:
     """Have the models of all notebooks that will be executed checked together: notebook by notebook, every process of
-    the gate would have to import its framework again. What cannot be checked here is left to its notebook.
+    the gate would have to import its framework again.
     """
     conditions = []
     for item in planned:
@@ -282,11 +284,11 @@ def _certify(planned: list[Planned], folder: Path, environment: dict[str, Any]) 
             target = _executed_path(folder, item.name)
             if _why(read_record(folder, item.name), _inputs(item, folder, environment), folder, target):
                 conditions += item.conditions
-    there = [one for one in conditions if machine.available(one.framework, one.device) is None]
     try:
-        lab.Lab(outputs=folder).certify(there)
-    except (BenchlibError, OSError) as error:
-        _say(f"the models could not be checked all at once, so each notebook checks its own: {error}")
+        lab.Lab(outputs=folder).certify(conditions)
+    except Exception as error:  # whatever it is: what is wrong with one notebook's conditions must not stop the others
+        told = f"{type(error).__name__}: {error}"
+        _say(f"the models could not be checked all at once, so each notebook checks its own: {told}")
 
 
 def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, Any]:
@@ -444,7 +446,7 @@ def _older(made: Path, source: Path) -> bool:
 
 @contextmanager
 def _followed(log: Path) -> Iterator[None]:
-    """Name ``log`` to the kernels as the file for lines of progress, and print what comes in there."""
+    """Name this run to the kernels, and ``log`` as the file for lines of progress; print what comes in there."""
     log.write_text("", encoding="utf-8")
     over = threading.Event()
 
@@ -460,15 +462,17 @@ def _followed(log: Path) -> Iterator[None]:
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
-    before = os.environ.get(progress.FILE_VARIABLE)
-    os.environ[progress.FILE_VARIABLE] = str(log.resolve())
+    named = {progress.FILE_VARIABLE: str(log.resolve()), lab.RUN_VARIABLE: uuid.uuid4().hex}
+    before = {name: os.environ.get(name) for name in named}
+    os.environ.update(named)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[progress.FILE_VARIABLE]
-        else:
-            os.environ[progress.FILE_VARIABLE] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
         over.set()
         thread.join()
 

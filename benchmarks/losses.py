@@ -12,8 +12,8 @@ largest relative difference of a loss so far is printed beside the gate's tolera
 Each goes its own way from the same initial weights, with batches of the size that the gate takes, dropout off, and the
 biases of batch normalisation, Adam's epsilon and the rate of the gate, which keep rounding small; weight decay and
 warm-up are the workload's own. A deep model with ReLU makes rounding grow from step to step all the same, until two
-lanes of PyTorch are apart. ``--every-step`` asks what can be asked of such a model: the reference trains as the
-workload says, only dropout is off, and before each step the others are given the weights that it then has.
+lanes of PyTorch are apart. ``--every-step`` asks what can be asked of such a model: the reference trains with the
+workload's own settings, only dropout is off, and before each step the others are given the weights that it then has.
 """
 
 from __future__ import annotations

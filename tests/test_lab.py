@@ -286,6 +286,37 @@ def test_what_cannot_be_checked_is_tried_once_more_by_another_lab(lab):
     assert counted == [1, 1, 2, 2]
 
 
+def test_what_cannot_be_checked_is_tried_once_in_a_run_of_the_suite(lab, monkeypatch):
+    dying, counted = toy(misbehave="raise"), []
+    for run in ("first", "first", "second", "second"):
+        monkeypatch.setenv(lab_module.RUN_VARIABLE, run)
+        counted.append(Lab(outputs=lab.folder).certify([dying])[dying.key].attempts)
+    assert counted == [1, 1, 2, 2]
+
+
+def test_whoever_stops_asking_the_gate_leaves_no_worker(lab, tmp_path):
+    made = gate.run([toy(), toy(burn_ms=3.0)], tmp_path, 60)
+    next(made)
+    assert workers_alive()
+    made.close()
+    assert not workers_alive()
+
+
+def test_a_reference_comes_before_what_is_compared_with_it(tmp_path, monkeypatch):
+    groups = []
+
+    def computed(jobs, expected, patience_s):
+        groups.append(jobs[0].condition.framework)
+        yield from ((job.condition, {}) for job in jobs)
+
+    monkeypatch.setattr(gate, "_computed", computed)
+    # As if PyTorch had no linear: its reference is then in MindSpore, and so in the same process as the other.
+    monkeypatch.setattr(gate, "reference", lambda one: one if one.workload == "linear" else one.but(framework="pytorch"))
+    conditions = [Condition(workload=name, framework="mindspore") for name in ("linear", "batchnorm2d")]
+    assert len(list(gate.run(conditions, tmp_path, 60))) == 2
+    assert groups == ["pytorch", "mindspore"]
+
+
 def test_a_certificate_is_kept_as_soon_as_it_is_made(lab, monkeypatch):
     of_group = gate._computed
 

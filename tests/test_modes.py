@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 EAGER, GRAPH = Condition(workload="cnn"), Condition(workload="cnn", mode="graph")
 
 
-TASK = {
+TASK = {  # not the quick profile's, of which an epoch is a single step
     "workload": "cnn",
     "data": "digits",
     "hyperparameters": {"image_size": 8},

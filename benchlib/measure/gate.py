@@ -12,6 +12,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -77,7 +78,10 @@ def run(
     conditions = list(dict.fromkeys(conditions))
     awaited = Counter(map(reference, conditions))  # by how many: arrays that nobody waits for any more are let go
     alike: dict[tuple, list[Condition]] = {}
-    for condition in [*awaited, *(one for one in conditions if one not in awaited)]:
+    # PyTorch's first, then by name: no condition then comes before its reference, be it the first of its workload's
+    # frameworks because PyTorch is none of them.
+    references = sorted(awaited, key=lambda one: (one.framework != "pytorch", one.framework))
+    for condition in [*references, *(one for one in conditions if one not in awaited)]:
         alike.setdefault(
             (
                 condition.framework,
@@ -95,16 +99,17 @@ def run(
         jobs = [prepare_job(condition, INITIAL_SEED, inputs) for condition in group]
         while jobs:  # a condition that fails takes its process with it, not the conditions after it
             done = 0
-            for condition, computed in _computed(jobs, expected, patience_s):
-                done += 1
-                if condition in awaited:
-                    expected[condition] = computed
-                if condition in conditions:
-                    its = reference(condition)
-                    yield condition, computed, expected[its]
-                    awaited[its] -= 1
-                    if not awaited[its]:
-                        del expected[its]
+            with closing(_computed(jobs, expected, patience_s)) as made:
+                for condition, computed in made:
+                    done += 1
+                    if condition in awaited:
+                        expected[condition] = computed
+                    if condition in conditions:
+                        its = reference(condition)
+                        yield condition, computed, expected[its]
+                        awaited[its] -= 1
+                        if not awaited[its]:
+                            del expected[its]
             jobs = jobs[done:]
 
 
