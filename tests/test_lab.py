@@ -311,7 +311,9 @@ def test_a_reference_comes_before_what_is_compared_with_it(tmp_path, monkeypatch
 
     monkeypatch.setattr(gate, "_computed", computed)
     # As if PyTorch had no linear: its reference is then in MindSpore, and so in the same process as the other.
-    monkeypatch.setattr(gate, "reference", lambda one: one if one.workload == "linear" else one.but(framework="pytorch"))
+    monkeypatch.setattr(
+        gate, "reference", lambda one: one if one.workload == "linear" else one.but(framework="pytorch")
+    )
     conditions = [Condition(workload=name, framework="mindspore") for name in ("linear", "batchnorm2d")]
     assert len(list(gate.run(conditions, tmp_path, 60))) == 2
     assert groups == ["pytorch", "mindspore"]
