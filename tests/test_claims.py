@@ -634,7 +634,7 @@ def test_verdicts_on_the_tables_that_the_notebook_frameworks_writes(tmp_path: Pa
     assert case.files, "it can be traced"
     lstm = found(tmp_path, "C9")
     assert lstm.verdict == NOT_REPRODUCED
-    assert lstm.outcome.cases[0].setting == "batch 32, 4 epochs; the work: imdb"
+    assert lstm.outcome.cases[0].setting == "batch 32, 3 epochs; the work: imdb"
     assert lstm.outcome.missing == [
         f"{name} trained in both frameworks (PROFILE=full)" for name in ("googlenet", "bert")
     ]
@@ -663,13 +663,13 @@ def test_verdicts_on_the_tables_that_the_notebook_modes_writes(tmp_path: Path) -
     mixed = found(tmp_path, "C5")
     assert mixed.verdict == REPRODUCED
     assert bearings(tmp_path, "C5") == [
-        (f"cnn on digits, {who} tuned", SUPPORTS)
+        (f"gcn on digits_graph, {who} tuned", SUPPORTS)
         for who in ("pytorch eager bf16", "pytorch graph bf16", "mindspore graph bf16-O2")
     ], "graph over eager within bf16 is no mixed precision over fp32"
     assert all(case.control is not None for case in mixed.outcome.cases), "the A/A of their comparison"
     assert bearings(tmp_path, "C6") == [
-        ("cnn on digits, MindSpore graph over eager", CONTRADICTS),
-        ("cnn on digits, PyTorch eager over MindSpore eager", OPEN),
+        ("gcn on digits_graph, MindSpore graph over eager", CONTRADICTS),
+        ("gcn on digits_graph, PyTorch eager over MindSpore eager", OPEN),
     ]
 
 
