@@ -62,17 +62,23 @@ class Lab:
         remove_stale_scratch()
 
     def compare(
-        self, conditions: list[Condition], *, precision: float = 0.03, budget_s: float = 600.0, block_s: float = 0.25
+        self,
+        conditions: list[Condition],
+        *,
+        precision: float = 0.03,
+        budget_s: float = 600.0,
+        block_s: float = 0.25,
+        pilot: int = planner.PILOT,
     ) -> Comparison:
         """Measure ``conditions`` together; the first is the baseline, which is also measured against itself.
 
         Repetitions, each with a fresh process per condition and blocks of about ``block_s`` seconds, go on until the
         95 % interval of every ratio is no wider than ``precision`` (relative half-width), or the next would take more
-        than ``budget_s`` seconds in all: see ``benchlib.measure.planner``.
+        than ``budget_s`` seconds in all, but ``pilot`` of them at least: see ``benchlib.measure.planner``.
         """
         _require_distinct(conditions)
         settings = rounds_procedure.Settings(block_s=block_s)
-        planner.require(precision, budget_s, block_s, processes=1 + len(conditions))
+        planner.require(precision, budget_s, block_s, pilot, processes=1 + len(conditions))
         require(conditions)
         certificates = self.certify(conditions)
         jobs = [prepare_job(condition, INITIAL_SEED, self.inputs) for condition in [conditions[0], *conditions]]
@@ -83,7 +89,7 @@ class Lab:
             members=[job.depends_on("rounds") for job in jobs],
         )
         measured: list[Measurement] = []
-        comparison = Comparison(conditions, measured, certificates, precision, budget_s)
+        comparison = Comparison(conditions, measured, certificates, precision, budget_s, pilot)
         members = list(zip(roles, jobs, strict=True))
         title = f"comparing {len(conditions)} at {conditions[0].workload} batch {conditions[0].batch_size}"
         with ExitStack() as stack:

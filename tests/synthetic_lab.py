@@ -14,6 +14,7 @@ from benchlib.equivalence import Certificate, Check
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.comparison import Comparison
 from benchlib.measure.contract import SyncCheck
+from benchlib.measure.planner import PILOT
 from benchlib.measure.steady import STEADY
 from benchlib.measure.training import TrainingRuns
 from benchlib.results import Block, Epoch, Measurement, Sample, Store
@@ -60,7 +61,9 @@ class SyntheticLab:
         self.random = np.random.default_rng(0)
         self.asked: list[tuple] = []
 
-    def compare(self, conditions: list[Condition], *, precision: float, budget_s: float, block_s: float) -> Comparison:
+    def compare(
+        self, conditions: list[Condition], *, precision: float, budget_s: float, block_s: float, pilot: int = PILOT
+    ) -> Comparison:
         """As the lab's, but for the plan: 5 repetitions of 5 rounds."""
         self.asked.append(("compare", conditions, precision, budget_s, block_s))
         made = []
@@ -69,7 +72,7 @@ class SyntheticLab:
             together = [self._process(c, role, repetition, 5, file) for role, c in self._roles(conditions)]
             self.store.save(together)
             made += together
-        return Comparison(conditions, made, self._certificates(conditions), precision, budget_s)
+        return Comparison(conditions, made, self._certificates(conditions), precision, budget_s, pilot)
 
     def ceiling(self, device: str) -> Ceiling:
         """As the lab's: a step of ``cnn`` at batch 32 on images of 16x16 reaches some percent of this."""

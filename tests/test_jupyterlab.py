@@ -240,7 +240,7 @@ def test_a_notebook_runs_with_changed_parameters_and_then_measures_only_what_is_
     assert "batch_size = 16" in cells[0].source
     assert not errors(cells)
     first = measured(project)
-    assert len(first) == 5, "the pilot of one comparison"
+    assert len(first) == 4, "the pilot of one comparison"
     shown = "".join(outputs(cells, "text/html"))
     assert "data:image/svg+xml;base64," in shown
     assert re.search(
@@ -254,7 +254,7 @@ def test_a_notebook_runs_with_changed_parameters_and_then_measures_only_what_is_
     assert not errors(cells)
     second = measured(project)
     assert first.items() < second.items(), "what was there is as it was"
-    assert len(second) == 10, "the pilot of another comparison"
+    assert len(second) == 8, "the pilot of another comparison"
     shown = "".join(outputs(cells, "text/html"))
     assert len(re.findall("<progress[^>]*></progress> comparing", shown)) == 1, "of the comparison that was new"
     assert "pytorch eager default" in shown

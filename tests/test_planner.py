@@ -31,6 +31,8 @@ def test_a_pilot_comes_first():
 
 
 def test_it_ends_at_the_precision_or_at_the_budget_and_says_what_more_it_would_have_taken():
+    assert plan(repetitions(PILOT, 0.001, 0.002), 0.03, 600, PILOT + 1).more_processes == 1
+    assert plan(repetitions(PILOT - 1, 0.001, 0.002), 0.03, 600, PILOT - 1).ended == PRECISION
     quiet = plan(repetitions(PILOT, 0.001, 0.002), 0.03, 600)
     assert (quiet.ended, quiet.more_processes) == (PRECISION, 0)
     assert quiet.half_width < 0.03
@@ -88,11 +90,13 @@ def test_blocks_of_a_process_balance_cost_against_variance():
 def test_bad_requests_are_refused():
     for precision in (0, 1, -0.1, math.nan):
         with pytest.raises(BenchlibError, match="precision"):
-            planner.require(precision, 600, 0.2, 3)
+            planner.require(precision, 600, 0.2, PILOT, 3)
     with pytest.raises(BenchlibError, match="block_s"):
-        planner.require(0.03, 600, 0, 3)
+        planner.require(0.03, 600, 0, PILOT, 3)
+    with pytest.raises(BenchlibError, match=r"pilot 2: give 3 processes of each condition or more"):
+        planner.require(0.03, 600, 0.2, 2, 3)
     with pytest.raises(BenchlibError, match=r"budget_s nan"):
-        planner.require(0.03, math.nan, 0.2, 3)
+        planner.require(0.03, math.nan, 0.2, PILOT, 3)
 
 
 def test_a_machine_that_drifts_is_no_longer_the_same_at_the_next_turn():

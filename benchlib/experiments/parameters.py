@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from benchlib import workloads
 from benchlib.condition import Condition, FrameworkName, LaneName, ModeName
 from benchlib.errors import BenchlibError
+from benchlib.measure.planner import LEAST_PILOT
 from benchlib.metrics import RANGES
 from benchlib.validation import Strict
 
@@ -73,12 +74,13 @@ class Compared(Parameters):
 
     precision: Precision
     budget_s: Seconds  # of each comparison
+    pilot: Annotated[int, Field(ge=LEAST_PILOT)]  # processes of each condition, at least
     block_s: Seconds
 
     @property
     def settings(self) -> dict[str, float]:
         """As arguments of ``Lab.compare``."""
-        return {"precision": self.precision, "budget_s": self.budget_s, "block_s": self.block_s}
+        return {name: getattr(self, name) for name in Compared.model_fields}
 
 
 def condition(keys: Mapping[str, str], **choices: Any) -> Condition:

@@ -42,6 +42,7 @@ class Comparison:
     certificates: dict[str, Certificate]  # by condition key
     precision: float  # relative half-width of the ratios' intervals that was asked for
     budget_s: float  # that was allowed for it
+    pilot: int  # processes of each condition at least
 
     @property
     def plan(self) -> Plan:
@@ -49,7 +50,8 @@ class Comparison:
         repetitions: dict[int, list[Measurement]] = {}
         for m in self.measurements:
             repetitions.setdefault(m.repetition, []).append(m)
-        return plan([self._planned(together) for together in repetitions.values()], self.precision, self.budget_s)
+        planned = [self._planned(together) for together in repetitions.values()]
+        return plan(planned, self.precision, self.budget_s, self.pilot)
 
     @property
     def baseline(self) -> Condition:

@@ -24,7 +24,11 @@ from benchlib.errors import BenchlibError
 from benchlib.measure.statistics import half_width
 
 PILOT = 5
-"""Repetitions of the pilot: fewer say next to nothing of the variance between processes."""
+"""Repetitions of the pilot, unless it is said otherwise; ``LEAST_PILOT`` at least. Fewer give wider intervals, for
+Student's distribution asks more of few processes: with 4 by 1.3, with 3 by 2.
+"""
+
+LEAST_PILOT = 3
 
 PILOT_ROUNDS = 6
 MOST_ROUNDS = 40
@@ -64,23 +68,23 @@ class Plan:
     more_s: float
 
 
-def plan(done: Sequence[Paired], precision: float, budget_s: float) -> Plan:
+def plan(done: Sequence[Paired], precision: float, budget_s: float, pilot: int = PILOT) -> Plan:
     """What to do after ``done``, for intervals of ``precision`` (relative half-width) within ``budget_s`` seconds."""
     spent = sum(_cost(paired, _rounds_of(paired)) for paired in done)
-    if len(done) < PILOT:  # it is the least that says anything, so it is always finished
-        more = PILOT - len(done)
+    if len(done) < pilot:  # it is the least that says anything, so it is always finished
+        more = pilot - len(done)
         return Plan(None, PILOT_ROUNDS, math.nan, spent, more, spent / len(done) * more if done else math.nan)
     if not _names(done):
         return Plan(FAILED, PILOT_ROUNDS, math.nan, spent, 0, 0.0)
     half, lacking = zip(*(_lacking(values, precision) for values in _means(done).values()), strict=True)
-    rounds = best_rounds(done[:PILOT])
+    rounds = best_rounds(done[:pilot])
     more = max(lacking)
     next_s = float(np.mean([_cost(paired, rounds) for paired in done]))
     ended = PRECISION if more == 0 else BUDGET if spent + next_s > budget_s else None
     return Plan(ended, rounds, max(half), spent, more, more * next_s)
 
 
-def require(precision: float, budget_s: float, block_s: float, processes: int) -> None:
+def require(precision: float, budget_s: float, block_s: float, pilot: int, processes: int) -> None:
     """Refuse what no plan can meet: a BenchlibError says what is wrong, and the least budget that can do.
 
     ``processes`` are those of one repetition. What a process costs before its first block is not known before one has
@@ -91,10 +95,14 @@ def require(precision: float, budget_s: float, block_s: float, processes: int) -
         raise BenchlibError(f"precision {precision!r}: give the half-width as a share of the ratio, 0.03 for 3 %")
     if not (math.isfinite(block_s) and block_s > 0):
         raise BenchlibError(f"block_s {block_s!r}: give the seconds of a block, such as 0.25")
-    least = PILOT * processes * (LEAST_START_S + PILOT_ROUNDS * block_s)
+    if pilot < LEAST_PILOT:
+        raise BenchlibError(
+            f"pilot {pilot!r}: give {LEAST_PILOT} processes of each condition or more: fewer show no variance"
+        )
+    least = pilot * processes * (LEAST_START_S + PILOT_ROUNDS * block_s)
     if not budget_s >= least:
         raise BenchlibError(
-            f"budget_s {budget_s!r}: the pilot takes {PILOT} times {processes} processes of {PILOT_ROUNDS} blocks of "
+            f"budget_s {budget_s!r}: the pilot takes {pilot} times {processes} processes of {PILOT_ROUNDS} blocks of "
             f"{block_s:g} s, {math.ceil(least)} s at the very least: give that or more, or shorter blocks"
         )
 
