@@ -30,7 +30,7 @@ PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
 FOUR = [PYTORCH, MINDSPORE, {**PYTORCH, "mode": "graph"}, {**MINDSPORE, "mode": "eager", "lane": "default"}]
 COMMON = {"workload": "cnn", "data": "digits", "hyperparameters": {"image_size": 8}}
-BLOCKS = {"precision": 0.03, "budget_s": 60, "block_s": 0.1}
+BLOCKS = {"precision": 0.03, "budget_s": 60, "block_s": 0.1, "pilot": 5}
 RATES = [0.001, 0.005, 0.01, 0.03, 0.05, 0.07]
 SIZES = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
 
