@@ -40,6 +40,11 @@ from benchlib.workloads import load
 
 ROOT = machine.PACKAGE.parent
 
+RUNS_TOGETHER = 2
+"""Training runs whose processes start side by side: two cores import a framework twice in about the time of once, and
+more processes would hold more memory for longer.
+"""
+
 RUN_VARIABLE = "BENCHLIB_RUN"
 """Names the run of the suite that a lab belongs to; a lab without one is a run of its own."""
 
@@ -146,12 +151,11 @@ class Lab:
         random.Random(0).shuffle(missing)  # so that the machine's drift does not favour whoever comes first
         if missing:
             with Progress(len(missing) * settings.most_epochs, f"training {conditions[0].workload}") as progress:
-                for attempt in missing:
+                while missing:
+                    together, missing = missing[:RUNS_TOGETHER], missing[RUNS_TOGETHER:]
                     with turn(progress.tell):
-                        stored = self.store.usable(attempt.file)
-                        (run,) = stored or self._kept([self._trained(attempt, settings, progress)])
-                    progress.total -= settings.most_epochs - (0 if stored else len(run.epochs))
-                    measured[attempt.group] = run
+                        for attempt, run in self._trained(together, settings, progress):
+                            measured[attempt.group] = run
         return TrainingRuns(conditions, [measured[group] for group in groups], certificates, epochs, threshold)
 
     def ceiling(self, device: str, precision: str = "fp32") -> Ceiling:
@@ -210,10 +214,25 @@ class Lab:
         jobs = [job for _, job in attempt.members]
         return rounds_procedure.measure_repetition(empty, jobs, settings, rounds, self.patience_s)
 
-    def _trained(self, attempt: _Attempt, settings: epochs_procedure.Settings, progress: Progress) -> Measurement:
-        ((role, job),) = attempt.members
-        empty = record.begin("training", "epochs", attempt, role, job, job.seed)
-        return epochs_procedure.measure_run(empty, job, settings, self.patience_s, progress.step)
+    def _trained(
+        self, attempts: list[_Attempt], settings: epochs_procedure.Settings, progress: Progress
+    ) -> Iterator[tuple[_Attempt, Measurement]]:
+        """Each run, kept as soon as it is done; what another process has measured meanwhile is read."""
+        missing = []
+        for attempt in attempts:
+            if stored := self.store.usable(attempt.file):
+                progress.total -= settings.most_epochs
+                yield attempt, *stored
+            else:
+                missing.append((attempt, *attempt.members[0]))
+        empty = [record.begin("training", "epochs", attempt, role, job, job.seed) for attempt, role, job in missing]
+        jobs = [job for _, _, job in missing]
+        runs = epochs_procedure.measure_runs(empty, jobs, settings, self.patience_s, progress.step)
+        with closing(runs):
+            for (attempt, _, _), run in zip(missing, runs, strict=True):
+                self._kept([run])
+                progress.total -= settings.most_epochs - len(run.epochs)
+                yield attempt, run
 
     def _stored(
         self, group: str, repetition: int, members: list[tuple[str, Job]]

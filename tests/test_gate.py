@@ -1,6 +1,7 @@
 """The gate on the real frameworks: equal models pass it, and a model that was made wrong on purpose is caught."""
 
 import shutil
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,7 @@ def test_conditions_share_a_process_only_with_the_same_knobs(tmp_path, monkeypat
     """The tuned lane has a knob for convolutions alone: without it MindSpore's take 20 times as long."""
     processes = []
 
-    def computed(jobs, expected, patience_s):
+    def computed(jobs, expected, patience_s, start):
         processes.append([job.condition for job in jobs])
         yield from ((job.condition, {}) for job in jobs)
 
@@ -74,6 +75,54 @@ def test_conditions_share_a_process_only_with_the_same_knobs(tmp_path, monkeypat
     assert {one for together in processes for one in together} >= set(conditions)
     for together in processes:
         assert all(knobs.of(one) == knobs.of(together[0]) for one in together)
+
+
+@pytest.mark.parametrize(("device", "together"), [("cpu", True), ("npu", False)])
+def test_two_processes_are_at_work_at_a_time_on_the_cpu_and_one_on_an_accelerator(
+    tmp_path, monkeypatch, device, together
+):
+    met = []
+    barrier = threading.Barrier(2)
+
+    def computed(jobs, expected, patience_s, start):
+        try:
+            barrier.wait(10 if together else 0.2)
+            met.append(True)
+        except threading.BrokenBarrierError:
+            met.append(False)
+        yield from ((job.condition, {}) for job in jobs)
+
+    monkeypatch.setattr(gate, "_computed", computed)
+    list(gate.run([in_mindspore("conv2d").but(device=device)], tmp_path, 1))
+    assert met == [together, together], "the reference's and its own"
+
+
+def test_what_is_found_before_its_reference_waits_for_it(tmp_path, monkeypatch):
+    def computed(jobs, expected, patience_s, start):
+        if jobs[0].condition.framework == "pytorch":
+            came.wait(10)
+        yield from ((job.condition, {}) for job in jobs)
+        came.set()
+
+    came = threading.Event()
+    monkeypatch.setattr(gate, "_computed", computed)
+    condition = in_mindspore("conv2d")
+    assert [one for one, _, _ in gate.run([condition], tmp_path, 1)] == [condition]
+
+
+def test_who_waits_for_a_reference_is_let_go_when_the_gate_is_ended(tmp_path, monkeypatch):
+    waited = []
+
+    def computed(jobs, expected, patience_s, start):
+        if jobs[0].condition.framework == "pytorch":
+            raise RuntimeError("a fault of the gate's own")
+        waited.append(expected.of(jobs[0].condition))
+        yield from ()
+
+    monkeypatch.setattr(gate, "_computed", computed)
+    with pytest.raises(RuntimeError, match="a fault of the gate's own"):
+        list(gate.run([in_mindspore("conv2d")], tmp_path, 1))
+    assert waited in ([], ["the gate was ended"])
 
 
 def test_the_quick_notebook_is_the_gate_of_every_workload():

@@ -26,7 +26,7 @@ from benchlib import results
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import epochs, gate, machine, processes, record, rounds
+from benchlib.measure import entries, epochs, gate, machine, processes, record, rounds
 from benchlib.measure.comparison import (
     MODELS_DIFFER,
     MODELS_NOT_CHECKED,
@@ -305,11 +305,12 @@ def test_whoever_stops_asking_the_gate_leaves_no_worker(lab, tmp_path):
 def test_a_reference_comes_before_what_is_compared_with_it(tmp_path, monkeypatch):
     groups = []
 
-    def computed(jobs, expected, patience_s):
+    def computed(jobs, expected, patience_s, start):
         groups.append(jobs[0].condition.framework)
         yield from ((job.condition, {}) for job in jobs)
 
     monkeypatch.setattr(gate, "_computed", computed)
+    monkeypatch.setattr(gate, "AT_ONCE", 1)  # two at once, whose lines could come in any order, wait for each other
     # As if PyTorch had no linear: its reference is then in MindSpore, and so in the same process as the other.
     monkeypatch.setattr(
         gate, "reference", lambda one: one if one.workload == "linear" else one.but(framework="pytorch")
@@ -322,17 +323,18 @@ def test_a_reference_comes_before_what_is_compared_with_it(tmp_path, monkeypatch
 def test_a_certificate_is_kept_as_soon_as_it_is_made(lab, monkeypatch):
     of_group = gate._computed
 
-    def stopped(jobs, expected, patience_s):
+    def stopped(jobs, expected, patience_s, start):
         if jobs[0].condition.framework != "toy":
+            expected.of(jobs[0].condition)
             raise KeyboardInterrupt
-        yield from of_group(jobs, expected, patience_s)
+        yield from of_group(jobs, expected, patience_s, start)
 
     twin = toy().but(framework="twin")
     with monkeypatch.context() as patch:
         patch.setattr(gate, "_computed", stopped)
         with pytest.raises(KeyboardInterrupt):
             lab.certify([toy(), twin])
-    monkeypatch.setattr(gate, "_computed", lambda jobs, expected, patience_s: pytest.fail("it was made again"))
+    monkeypatch.setattr(gate, "_computed", lambda *_: pytest.fail("it was made again"))
     assert lab.certify([toy()])[toy().key].verdict == "same"
 
 
@@ -572,6 +574,37 @@ def test_a_condition_whose_processes_were_slowing_down_when_warm_up_ended_is_not
     assert comparison.ratios().set_index("role").loc["condition", "verdict"] == SLOWS_DOWN
 
 
+def test_training_runs_start_in_pairs_and_train_one_after_the_other(lab, monkeypatch):
+    told = []
+
+    def train(entry, others, settings, progress, trains=epochs._train):
+        told.append((entry.job.seed, [other.condition for other in others], len(workers_alive())))
+        trains(entry, others, settings, progress)
+
+    monkeypatch.setattr(epochs, "_train", train)
+    runs = lab.train([toy()], seeds=[0, 1, 2], epochs=1).runs()
+    assert runs["failure"].tolist() == [None] * 3
+    assert [(len(others), alive) for _, others, alive in told] == [(1, 2), (0, 1), (0, 1)]
+    assert sorted(seed for seed, _, _ in told) == [0, 1, 2]
+
+
+def test_a_run_is_kept_before_the_next_of_its_pair_trains(lab, monkeypatch):
+    done = []
+
+    def train(entry, others, settings, progress, trains=epochs._train):
+        if done:
+            raise KeyboardInterrupt
+        done.append(entry.job.seed)
+        trains(entry, others, settings, progress)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(epochs, "_train", train)
+        with pytest.raises(KeyboardInterrupt):
+            lab.train([toy()], seeds=[0, 1], epochs=1)
+    assert not workers_alive()
+    assert lab.measurements()["seed"].tolist() == done
+
+
 def test_no_condition_is_always_started_first(lab, tmp_path, monkeypatch):
     started = []
 
@@ -579,7 +612,7 @@ def test_no_condition_is_always_started_first(lab, tmp_path, monkeypatch):
         started.append(condition)
         raise processes.WorkerFailed("it was only to be started")
 
-    monkeypatch.setattr(rounds, "WorkerProcess", start)
+    monkeypatch.setattr(entries, "WorkerProcess", start)
     other = toy(burn_ms=1.0)
     job = {one: prepare_job(one, INITIAL_SEED, tmp_path) for one in (toy(), other)}
     together = [toy(), toy(), other]

@@ -1,4 +1,4 @@
-"""One training run: a fresh process trains a condition epoch by epoch, with an evaluation off the clock after each.
+"""Training runs: a fresh process trains a condition epoch by epoch, with an evaluation off the clock after each.
 
 The first step, with compilation, is timed apart, and then undone: the run starts again from the initial weights.
 """
@@ -6,18 +6,18 @@ The first step, with compilation, is timed apart, and then undone: the run start
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
 import numpy as np
 
 from benchlib import metrics
 from benchlib.data import files
-from benchlib.measure import record
-from benchlib.measure.disturbance import Watch
+from benchlib.measure import entries, record
+from benchlib.measure.disturbance import Watch, hold_still
+from benchlib.measure.entries import Entry, guarded
 from benchlib.measure.jobs import Job
-from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
-from benchlib.measure.sampler import Sampler
+from benchlib.measure.processes import WorkerProcess
 from benchlib.results import Block, Epoch, Measurement
 from benchlib.validation import Strict
 from benchlib.workloads import load
@@ -34,49 +34,50 @@ class Settings(Strict):
     most_epochs: int  # a run that has not reached the threshold after ``epochs`` goes on until this one
 
 
-def measure_run(
-    measurement: Measurement, job: Job, settings: Settings, patience_s: float, progress: Callable[[str], None]
-) -> Measurement:
-    """Fill ``measurement`` with a training run and return it; a failure is recorded, with the epochs before it kept."""
-    worker = None
+def measure_runs(
+    measurements: list[Measurement],
+    jobs: list[Job],
+    settings: Settings,
+    patience_s: float,
+    progress: Callable[[str], None],
+) -> Iterator[Measurement]:
+    """Fill ``measurements`` (one a job) with a training run each, and yield each as soon as it is done. The processes
+    start together, and train one after the other; a failure is recorded, with the epochs before it kept.
+    """
+    members = [Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
     try:
-        with faults(None):
-            worker = WorkerProcess(job.condition, job.seed, patience_s)
-        with faults(worker):
-            _train(measurement, worker, job, settings, progress)
-    except WorkerFailed as failure:
-        measurement.failure = str(failure)
+        entries.start(members, patience_s)
+        for number, entry in enumerate(members):
+            others = [other.worker for other in members[number + 1 :] if other.worker is not None]
+            guarded(entry, lambda e, o=others: _train(e, o, settings, progress))
+            entries.end([entry])
+            yield entry.measurement
     finally:
-        if worker is not None:
-            worker.end()
-    return measurement
+        entries.end(members)
 
 
-def _train(
-    measurement: Measurement, worker: WorkerProcess, job: Job, settings: Settings, progress: Callable[[str], None]
-) -> None:
-    record.opened(measurement, worker)
-    record.build(worker, job)
-    record.built(measurement, worker, job)
-    record.first_step(measurement, worker)
-    worker.ask("reset")
-    sampler = Sampler(worker)
+def _train(entry: Entry, others: list[WorkerProcess], settings: Settings, progress: Callable[[str], None]) -> None:
+    measurement, job = entry.measurement, entry.job
+    record.first_step(measurement, entry.worker)
+    entry.worker.ask("reset")
     for number in range(1, settings.most_epochs + 1):
-        epoch = _epoch(measurement, worker, job, sampler, number)
+        epoch = _epoch(entry, others, number)
         measurement.epochs.append(epoch)
         progress(f"{job.condition}, seed {job.seed}, epoch {number}: loss {epoch.loss:.3f}, metric {epoch.metric:.3f}")
         if number >= settings.epochs and _is_settled(measurement.epochs, settings.threshold):
             break
-    record.memory(measurement, worker)
+    record.memory(measurement, entry.worker)
 
 
 def _is_settled(epochs: list[Epoch], threshold: float | None) -> bool:
     return threshold is None or max(epoch.metric for epoch in epochs) >= threshold
 
 
-def _epoch(measurement: Measurement, worker: WorkerProcess, job: Job, sampler: Sampler, number: int) -> Epoch:
+def _epoch(entry: Entry, others: list[WorkerProcess], number: int) -> Epoch:
+    measurement, worker, job, sampler = entry.measurement, entry.worker, entry.job, entry.sampler
     blocks: list[Block] = []
-    watch, started = Watch(worker, []), time.perf_counter()
+    hold_still(others)
+    watch, started = Watch(worker, others), time.perf_counter()
 
     def add(told: dict) -> None:
         nonlocal watch
@@ -86,7 +87,7 @@ def _epoch(measurement: Measurement, worker: WorkerProcess, job: Job, sampler: S
         # and so have waited for less than the block. The epoch's blocks together cannot be longer than the epoch.
         left_s = time.perf_counter() - started - sum(one.wall_s for one in blocks)
         blocks.append(record.checked(block, left_s, alone=False))
-        watch = Watch(worker, [])
+        watch = Watch(worker, others)
 
     sampler.start()
     loss = worker.ask("epoch", tick=sampler.tick, each=add, number=number, block_steps=BLOCK_STEPS)["loss"]

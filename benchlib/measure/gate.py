@@ -2,18 +2,22 @@
 processes, before any ratio.
 
 Conditions that differ in nothing that a process has once (framework, mode, precision, device, knobs, cores) share one
-here: nothing is timed. The references come first; a condition then makes trials until every quantity has agreed with
-its reference in one, ``LEAST_TRIALS`` at least, or until there are no more.
+here, and on the CPU two processes are at work at a time: nothing is timed. The references come first; a condition then
+makes trials until every quantity has agreed with its reference in one, ``LEAST_TRIALS`` at least, or until there are no
+more.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from queue import SimpleQueue
 
 import numpy as np
 
@@ -25,10 +29,19 @@ from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
 BATCH_SIZE = 4  # at most, unless the workload says otherwise; most trials then meet no kink (see ``equivalence``)
 STEPS = 3  # of a trial: momentum shows from the second on
 LEAST_TRIALS = 2
+AT_ONCE = 2
+"""Processes: most of what they do (dispatch in eager mode, compilation) keeps one core busy. On an accelerator, whose
+memory a framework may take as a whole, one.
+"""
 
 EXACT = {"cuda": {"NVIDIA_TF32_OVERRIDE": "0"}}
 """Set for the gate's workers, by device: NVIDIA's libraries then compute fp32 as fp32, and rounding to TF32 (10 bits
 after the point) does not hide another model.
+"""
+
+STILL = {"OMP_WAIT_POLICY": "passive"}
+"""Set for the gate's workers, too: threads that wait for others of their process do not spin, which keeps the other
+process from its core (PyTorch's reference of ``resnet50`` took four times as long). It changes no number.
 """
 
 REASONS = {
@@ -77,11 +90,32 @@ def run(
     """
     conditions = list(dict.fromkeys(conditions))
     awaited = Counter(map(reference, conditions))  # by how many: arrays that nobody waits for any more are let go
-    alike: dict[tuple, list[Condition]] = {}
+    groups = [[prepare_job(one, INITIAL_SEED, inputs) for one in group] for group in _groups(conditions, awaited)]
+    expected = _Expected()
+    unpaired: dict[Condition, Computed] = {}
+    with closing(_made(groups, expected, patience_s)) as made:
+        for condition, computed in made:
+            if condition in awaited:
+                expected.put(condition, computed)
+            if condition in conditions:
+                unpaired[condition] = computed
+            for one in [one for one in unpaired if reference(one) in expected.found]:
+                its = reference(one)
+                yield one, unpaired.pop(one), expected.found[its]
+                awaited[its] -= 1
+                if not awaited[its]:
+                    del expected.found[its]
+
+
+def _groups(conditions: list[Condition], references: Iterable[Condition]) -> list[list[Condition]]:
+    """All of them by the process that they share: those of the references first, then, of the others, those that
+    compile, which one core does, and those with most to do.
+    """
     # PyTorch's first, then by name: no condition then comes before its reference, be it the first of its workload's
     # frameworks because PyTorch is none of them.
-    references = sorted(awaited, key=lambda one: (one.framework != "pytorch", one.framework))
-    for condition in [*references, *(one for one in conditions if one not in awaited)]:
+    references = sorted(references, key=lambda one: (one.framework != "pytorch", one.framework))
+    alike: dict[tuple, list[Condition]] = {}
+    for condition in [*references, *(one for one in conditions if one not in references)]:
         alike.setdefault(
             (
                 condition.framework,
@@ -94,40 +128,122 @@ def run(
             ),
             [],
         ).append(condition)
-    expected: dict[Condition, Computed] = {}
-    for group in alike.values():
-        jobs = [prepare_job(condition, INITIAL_SEED, inputs) for condition in group]
-        while jobs:  # a condition that fails takes its process with it, not the conditions after it
-            done = 0
-            with closing(_computed(jobs, expected, patience_s)) as made:
-                for condition, computed in made:
+    of_references = [group for group in alike.values() if group[0] in references]
+    others = [group for group in alike.values() if group[0] not in references]
+    return [*of_references, *sorted(others, key=lambda group: (group[0].mode != "graph", -len(group)))]
+
+
+class _Expected:
+    """What the references computed, which other threads may have to wait for."""
+
+    def __init__(self) -> None:
+        self.found: dict[Condition, Computed] = {}
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def put(self, one: Condition, computed: Computed) -> None:
+        with self._changed:
+            self.found[one] = computed
+            self._changed.notify_all()
+
+    def of(self, condition: Condition) -> Computed | None:
+        """What the condition's reference computed, once it has; None: the condition is the reference."""
+        its = reference(condition)
+        if condition == its:
+            return None
+        with self._changed:
+            self._changed.wait_for(lambda: its in self.found or self._closed)
+            return "the gate was ended" if self._closed else self.found[its]
+
+    def close(self) -> None:
+        """Nobody will put any more: let go who waits."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
+def _made(groups: list[list[Job]], expected: _Expected, patience_s: float) -> Iterator[tuple[Condition, Computed]]:
+    """What the groups' conditions compute, as soon as each has, ``AT_ONCE`` processes at a time. A group starts no
+    sooner than those before it: whatever it waits for is at work, or done.
+    """
+    results: SimpleQueue[tuple[Condition, Computed] | BaseException | None] = SimpleQueue()
+    workers = _Workers()
+
+    def work(jobs: list[Job]) -> None:
+        try:
+            while jobs and not workers.closed:  # a condition that fails takes its process with it, not the others
+                done = 0
+                for result in _computed(jobs, expected, patience_s, workers.start):
+                    results.put(result)
                     done += 1
-                    if condition in awaited:
-                        expected[condition] = computed
-                    if condition in conditions:
-                        its = reference(condition)
-                        yield condition, computed, expected[its]
-                        awaited[its] -= 1
-                        if not awaited[its]:
-                            del expected[its]
-            jobs = jobs[done:]
+                jobs = jobs[done:]
+            results.put(None)
+        except BaseException as error:
+            results.put(error)
+
+    on_cpu = all(job.condition.device == "cpu" for jobs in groups for job in jobs)
+    with ThreadPoolExecutor(AT_ONCE if on_cpu else 1) as pool:
+        try:
+            for jobs in groups:
+                pool.submit(work, jobs)
+            working = len(groups)
+            while working:
+                result = results.get()
+                if isinstance(result, BaseException):
+                    raise result
+                if result is None:
+                    working -= 1
+                else:
+                    yield result
+        finally:
+            expected.close()
+            workers.close()
+
+
+class _Workers:
+    """Workers at work for other threads, which whoever ends them all can end from this one."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self._started: list[WorkerProcess] = []
+        self._lock = threading.Lock()
+
+    def start(self, condition: Condition, patience_s: float) -> WorkerProcess:
+        with self._lock:
+            if self.closed:
+                raise WorkerFailed("worker was not started: the gate was ended")
+            extra = {**EXACT.get(condition.device, {}), **STILL}
+            worker = WorkerProcess(condition, INITIAL_SEED, patience_s, extra)
+            self._started.append(worker)
+            return worker
+
+    def close(self) -> None:
+        """End all, and start no more."""
+        with self._lock:
+            self.closed = True
+            for worker in self._started:
+                worker.end()
 
 
 def _computed(
-    jobs: list[Job], expected: Mapping[Condition, Computed], patience_s: float
+    jobs: list[Job],
+    expected: _Expected,
+    patience_s: float,
+    start: Callable[[Condition, float], WorkerProcess],
 ) -> Iterator[tuple[Condition, Computed]]:
     """What the jobs' conditions compute in one process, in order, up to the first that fails."""
     condition, worker, opened = jobs[0].condition, None, False
     try:
         with faults(None):
-            worker = WorkerProcess(condition, INITIAL_SEED, patience_s, EXACT.get(condition.device, {}))
+            worker = start(condition, patience_s)
         with faults(worker):
             worker.opened()
         opened = True
         for job in jobs:
             condition = job.condition
+            its = expected.of(condition)
             with faults(worker):
-                made = _of_condition(worker, job, expected.get(reference(condition)))
+                made = _of_condition(worker, job, its)
             yield condition, made
     except WorkerFailed as failure:
         # One that does not even open fails for all that it was to do: starting it again for each would take for ever.

@@ -274,15 +274,10 @@ def code_files(condition: Condition, procedure: str) -> list[Path]:
     workload = workloads.folder(condition.workload)
     model = workload / f"{condition.framework}.py"
     decoding = procedure == "epochs" and workloads.load(condition.workload).metric == "bleu"
+    together = [f"measure/{name}.py" for name in ("entries", "record", "sampler", "accelerators", "disturbance")]
     of_procedure = {
-        "rounds": ["measure/record.py", "measure/sampler.py", "measure/accelerators.py", "measure/disturbance.py"],
-        "epochs": [
-            "measure/record.py",
-            "measure/sampler.py",
-            "measure/accelerators.py",
-            "measure/disturbance.py",
-            "metrics.py",
-        ],
+        "rounds": together,
+        "epochs": [*together, "metrics.py"],
         "ceiling": [],
         "gate": ["measure/check.py", "equivalence.py"],
     }

@@ -11,14 +11,13 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
-from benchlib.measure import record
+from benchlib.measure import entries, record
 from benchlib.measure.disturbance import Watch, hold_still
+from benchlib.measure.entries import Entry, guarded
 from benchlib.measure.jobs import Job
-from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
-from benchlib.measure.sampler import Sampler
+from benchlib.measure.processes import WorkerProcess
 from benchlib.results import Block, Measurement
 from benchlib.validation import Strict
 
@@ -36,14 +35,8 @@ class Settings(Strict):
 
 
 @dataclass
-class _Entry:
-    """One process of the repetition while it is measured."""
-
-    measurement: Measurement
-    job: Job
-    worker: WorkerProcess | None = None
-    sampler: Sampler | None = None
-    steps: int = 1
+class _Entry(Entry):
+    steps: int = 1  # of a block
 
 
 def measure_repetition(
@@ -55,56 +48,29 @@ def measure_repetition(
     A worker that fails gets its failure recorded and leaves the repetition; the others go on. Workers end here,
     whatever happens.
     """
-    entries = [_Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
+    members = [_Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
     chance = random.Random(measurements[0].file)  # seeded by the key: the same order if it has to be done again
     # In random order too: of equal processes that start side by side the first was 0.8 % faster than the second here.
-    starting = chance.sample(entries, len(entries))
+    starting = chance.sample(members, len(members))
     started = rounds_started = time.monotonic()
     try:
-        for entry in starting:
-            _guarded(entry, lambda e: _start(e, patience_s))
-        for entry in starting:
-            _guarded(entry, lambda e: record.opened(e.measurement, e.worker))
-        for entry in starting:  # all at once: PyTorch's first optimizer imports for a second
-            _guarded(entry, lambda e: record.build(e.worker, e.job))
-        for entry in starting:
-            _guarded(entry, lambda e: record.built(e.measurement, e.worker, e.job))
-        for entry in chance.sample(entries, len(entries)):
-            _guarded(entry, lambda e: _prepare(e, settings))
+        entries.start(starting, patience_s)
+        for entry in chance.sample(members, len(members)):
+            guarded(entry, lambda e: _prepare(e, settings))
         rounds_started = time.monotonic()
         for number in range(rounds):
-            for position, entry in enumerate(chance.sample(entries, len(entries))):
-                others = [e.worker for e in entries if e is not entry and e.worker is not None]
-                _guarded(entry, lambda e, p=position, o=others, n=number: _blocks(e, n, p, o))
+            for position, entry in enumerate(chance.sample(members, len(members))):
+                others = [e.worker for e in members if e is not entry and e.worker is not None]
+                guarded(entry, lambda e, p=position, o=others, n=number: _blocks(e, n, p, o))
         rounds_s = time.monotonic() - rounds_started
-        for entry in entries:
-            _guarded(entry, lambda e: record.memory(e.measurement, e.worker))
+        for entry in members:
+            guarded(entry, lambda e: record.memory(e.measurement, e.worker))
     finally:
-        for entry in entries:
-            if entry.worker is not None:
-                entry.worker.end()
+        entries.end(members)
     repetition_s = time.monotonic() - started
     for measurement in measurements:
         measurement.repetition_s, measurement.rounds_s = repetition_s, rounds_s
     return measurements
-
-
-def _guarded(entry: _Entry, action: Callable[[_Entry], None]) -> None:
-    """Do something with a worker that has not failed yet; if it fails now, record it, and end it."""
-    if entry.measurement.failure is not None:
-        return
-    try:
-        with faults(entry.worker):
-            action(entry)
-    except WorkerFailed as failure:
-        entry.measurement.failure = str(failure)
-        if entry.worker is not None:
-            entry.worker.end()
-
-
-def _start(entry: _Entry, patience_s: float) -> None:
-    entry.worker = WorkerProcess(entry.job.condition, entry.measurement.seed, patience_s)
-    entry.sampler = Sampler(entry.worker)
 
 
 def _prepare(entry: _Entry, settings: Settings) -> None:

@@ -1,0 +1,62 @@
+"""Processes that are measured together, in rounds or one after the other: they start side by side, as the import of a
+framework takes longer than many a measurement, and one that fails leaves the others alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from benchlib.measure import record
+from benchlib.measure.jobs import Job
+from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
+from benchlib.measure.sampler import Sampler
+from benchlib.results import Measurement
+
+
+@dataclass
+class Entry:
+    """One process while it is measured."""
+
+    measurement: Measurement
+    job: Job
+    worker: WorkerProcess | None = None
+    sampler: Sampler | None = None
+
+
+def start(entries: Iterable[Entry], patience_s: float) -> None:
+    """Start a fresh process for each, and have it build its job; what fails in that is recorded."""
+    entries = list(entries)
+    for entry in entries:
+        guarded(entry, lambda e: _start(e, patience_s))
+    for entry in entries:
+        guarded(entry, lambda e: record.opened(e.measurement, e.worker))
+    for entry in entries:  # all at once: PyTorch's first optimizer imports for a second
+        guarded(entry, lambda e: record.build(e.worker, e.job))
+    for entry in entries:
+        guarded(entry, lambda e: record.built(e.measurement, e.worker, e.job))
+
+
+def guarded(entry: Entry, action: Callable[[Entry], None]) -> None:
+    """Do something with a worker that has not failed yet; if it fails now, record it, and end it."""
+    if entry.measurement.failure is not None:
+        return
+    try:
+        with faults(entry.worker):
+            action(entry)
+    except WorkerFailed as failure:
+        entry.measurement.failure = str(failure)
+        if entry.worker is not None:
+            entry.worker.end()
+
+
+def end(entries: Iterable[Entry]) -> None:
+    """End the processes that were started."""
+    for entry in entries:
+        if entry.worker is not None:
+            entry.worker.end()
+
+
+def _start(entry: Entry, patience_s: float) -> None:
+    entry.worker = WorkerProcess(entry.job.condition, entry.measurement.seed, patience_s)
+    entry.sampler = Sampler(entry.worker)
