@@ -213,11 +213,11 @@ def test_a_budget_too_small_is_refused_before_anything_starts(notebook, tmp_path
     values = quick(notebook) | {"budget_s": 9}
     path = tmp_path / f"{notebook}.yaml"
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
-    with pytest.raises(BenchlibError, match=rf"{notebook}\.yaml: budget_s 9\.0: the pilot takes [34] times"):
+    with pytest.raises(BenchlibError, match=rf"{notebook}\.yaml: budget_s 9\.0: the pilot takes 3 times"):
         suite.checked(notebook, path)
     lab = SyntheticLab(tmp_path / "outputs")
     monkeypatch.setattr(lab, "certify", lambda conditions: pytest.fail("the gate was at work"))
-    with pytest.raises(BenchlibError, match=r"budget_s 9\.0: the pilot takes [34] times"):
+    with pytest.raises(BenchlibError, match=r"budget_s 9\.0: the pilot takes 3 times"):
         experiments.measure(notebook, values, lab)
     assert lab.asked == []
 

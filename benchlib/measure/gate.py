@@ -196,8 +196,8 @@ def _made(groups: list[list[Job]], expected: _Expected, patience_s: float) -> It
                 else:
                     yield result
         finally:
+            workers.close()  # first: who is let go then finds that there is nothing more to do
             expected.close()
-            workers.close()
 
 
 class _Workers:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from benchlib.measure.planner import PRECISION, Paired, plan
+from benchlib.measure.planner import PILOT, PRECISION, Paired, plan
 from benchlib.measure.statistics import geometric_interval, rounds_of
 
 TRUTH = 1.04
@@ -43,13 +43,13 @@ NOISES = (
 )
 
 
-def coverage(noise: Noise, comparisons: int, budget_s: float = 1200.0) -> dict[str, object]:
+def coverage(noise: Noise, comparisons: int, budget_s: float = 1200.0, pilot: int = PILOT) -> dict[str, object]:
     """How often the 95 % intervals of so many simulated comparisons hold the truth, in percent; what the
     blocks of all processes give if they are pooled as independent samples, as is usual (in pairs by round, and unpaired
     by Welch's interval); and what the planner took.
     """
     rng = np.random.default_rng(0)
-    done = [_comparison(noise, rng, budget_s) for _ in range(comparisons)]
+    done = [_comparison(noise, rng, budget_s, pilot) for _ in range(comparisons)]
     share = {name: 100 * np.mean([one[name] for one in done]) for name in NAMES}
     return {
         "noise": noise.name,
@@ -66,11 +66,11 @@ def coverage(noise: Noise, comparisons: int, budget_s: float = 1200.0) -> dict[s
 NAMES = ("holds", "control", "paired", "pooled", "reached")
 
 
-def _comparison(noise: Noise, rng: np.random.Generator, budget_s: float) -> dict[str, float]:
+def _comparison(noise: Noise, rng: np.random.Generator, budget_s: float, pilot: int) -> dict[str, float]:
     """One comparison, planned as the product plans it: does its interval hold the truth?"""
     done: list[Paired] = []
     blocks: dict[str, list[np.ndarray]] = {name: [] for name in SPEEDS}
-    while not (step := plan(done, ASKED, budget_s)).ended:
+    while not (step := plan(done, ASKED, budget_s, pilot)).ended:
         paired, seconds = repetition(noise, rng, step.rounds)
         done.append(paired)
         for name, values in seconds.items():
