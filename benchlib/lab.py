@@ -42,7 +42,7 @@ ROOT = machine.PACKAGE.parent
 
 RUNS_TOGETHER = 2
 """Training runs whose processes start side by side: two cores import a framework twice in about the time of once, and
-more processes would hold more memory for longer.
+more processes would hold more memory for longer. On an accelerator, whose memory a framework may take as a whole, one.
 """
 
 RUN_VARIABLE = "BENCHLIB_RUN"
@@ -151,10 +151,11 @@ class Lab:
         random.Random(0).shuffle(missing)  # so that the machine's drift does not favour whoever comes first
         if missing:
             with Progress(len(missing) * settings.most_epochs, f"training {conditions[0].workload}") as progress:
+                number = RUNS_TOGETHER if all(condition.device == "cpu" for condition in conditions) else 1
                 while missing:
-                    together, missing = missing[:RUNS_TOGETHER], missing[RUNS_TOGETHER:]
-                    with turn(progress.tell):
-                        for attempt, run in self._trained(together, settings, progress):
+                    together, missing = missing[:number], missing[number:]
+                    with turn(progress.tell), closing(self._trained(together, settings, progress)) as runs:
+                        for attempt, run in runs:
                             measured[attempt.group] = run
         return TrainingRuns(conditions, [measured[group] for group in groups], certificates, epochs, threshold)
 

@@ -2,6 +2,7 @@
 
 import shutil
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -97,10 +98,28 @@ def test_two_processes_are_at_work_at_a_time_on_the_cpu_and_one_on_an_accelerato
     assert met == [together, together], "the reference's and its own"
 
 
+def test_data_parallel_groups_take_turns(tmp_path, monkeypatch):
+    """Bound to the same cores, they would wait for each other."""
+    at_work, most = [], []
+
+    def computed(jobs, expected, patience_s, start):
+        if jobs[0].condition.world_size > 1:
+            at_work.append(jobs[0].condition)
+            time.sleep(0.2)
+            most.append(len(at_work))
+            at_work.clear()
+        yield from ((job.condition, {}) for job in jobs)
+
+    monkeypatch.setattr(gate, "_computed", computed)
+    of_two = Condition(workload="cnn", batch_size=4, threads=1, world_size=2, lane="tuned")
+    list(gate.run([of_two, of_two.but(lane="default")], tmp_path, 1))
+    assert most == [1, 1]
+
+
 def test_what_is_found_before_its_reference_waits_for_it(tmp_path, monkeypatch):
     def computed(jobs, expected, patience_s, start):
         if jobs[0].condition.framework == "pytorch":
-            came.wait(10)
+            assert came.wait(10)
         yield from ((job.condition, {}) for job in jobs)
         came.set()
 
@@ -115,14 +134,17 @@ def test_who_waits_for_a_reference_is_let_go_when_the_gate_is_ended(tmp_path, mo
 
     def computed(jobs, expected, patience_s, start):
         if jobs[0].condition.framework == "pytorch":
+            assert about_to_wait.wait(10)
             raise RuntimeError("a fault of the gate's own")
+        about_to_wait.set()
         waited.append(expected.of(jobs[0].condition))
         yield from ()
 
+    about_to_wait = threading.Event()
     monkeypatch.setattr(gate, "_computed", computed)
     with pytest.raises(RuntimeError, match="a fault of the gate's own"):
         list(gate.run([in_mindspore("conv2d")], tmp_path, 1))
-    assert waited in ([], ["the gate was ended"])
+    assert waited == ["the gate was ended"]
 
 
 def test_the_quick_notebook_is_the_gate_of_every_workload():

@@ -113,3 +113,6 @@ def test_intervals_hold_the_truth_although_the_plan_stops_by_itself(noise: Noise
     found = coverage(noise, 300)
     assert 92 <= found["holds %"] <= 99
     assert found["pooled rounds hold %"] < 85, "rounds of a process are no independent samples"
+    quick = coverage(noise, 300, budget_s=25, pilot=3)
+    assert quick["processes (median)"] == 3
+    assert 92 <= quick["holds %"] <= 99

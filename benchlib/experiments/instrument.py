@@ -94,7 +94,8 @@ def measure(parameters: Parameters, lab: Lab) -> Instrument:
         _condition(parameters, f"timers.{number}", subject, parameters.batch_size)
         for number, subject in enumerate(parameters.timers)
     )
-    simulated = pd.DataFrame([coverage(noise, parameters.simulated) for noise in NOISES])
+    planned = (parameters.simulated, parameters.budget_s, parameters.pilot)
+    simulated = pd.DataFrame([coverage(noise, *planned) for noise in NOISES])
     return Instrument(lab, compared, timers, lab.ceiling(parameters.device), simulated, parameters.simulated)
 
 
@@ -131,8 +132,9 @@ class Instrument(Result):
         held, pooled = self.simulated["holds %"], self.simulated["pooled rounds hold %"]
         found.append(
             f"Of {self.count} simulated comparisons of each of {len(held)} kinds of noise, planned to {100 * ASKED:g} "
-            f"%, the 95 % intervals hold the truth in {held.min():.1f} to {held.max():.1f} %; those of rounds "
-            f"pooled over the processes would have held it in {pooled.min():.1f} to {pooled.max():.1f} %."
+            f"% with the budget and the pilot of this notebook, the 95 % intervals hold the truth in {held.min():.1f} "
+            f"to {held.max():.1f} %; those of rounds pooled over the processes would have held it in "
+            f"{pooled.min():.1f} to {pooled.max():.1f} %."
         )
         return found
 

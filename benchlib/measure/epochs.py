@@ -50,14 +50,15 @@ def measure_runs(
         for number, entry in enumerate(members):
             others = [other.worker for other in members[number + 1 :] if other.worker is not None]
             guarded(entry, lambda e, o=others: _train(e, o, settings, progress))
-            entries.end([entry])
             yield entry.measurement
+            entries.end([entry])
     finally:
         entries.end(members)
 
 
 def _train(entry: Entry, others: list[WorkerProcess], settings: Settings, progress: Callable[[str], None]) -> None:
     measurement, job = entry.measurement, entry.job
+    measurement.started_utc = record.now()  # not when its process started, beside another
     record.first_step(measurement, entry.worker)
     entry.worker.ask("reset")
     for number in range(1, settings.most_epochs + 1):

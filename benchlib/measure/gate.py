@@ -15,7 +15,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -90,10 +90,9 @@ def run(
     """
     conditions = list(dict.fromkeys(conditions))
     awaited = Counter(map(reference, conditions))  # by how many: arrays that nobody waits for any more are let go
-    groups = [[prepare_job(one, INITIAL_SEED, inputs) for one in group] for group in _groups(conditions, awaited)]
     expected = _Expected()
     unpaired: dict[Condition, Computed] = {}
-    with closing(_made(groups, expected, patience_s)) as made:
+    with closing(_made(_groups(conditions, awaited), expected, inputs, patience_s)) as made:
         for condition, computed in made:
             if condition in awaited:
                 expected.put(condition, computed)
@@ -162,30 +161,37 @@ class _Expected:
             self._changed.notify_all()
 
 
-def _made(groups: list[list[Job]], expected: _Expected, patience_s: float) -> Iterator[tuple[Condition, Computed]]:
+def _made(
+    groups: list[list[Condition]], expected: _Expected, inputs: Path, patience_s: float
+) -> Iterator[tuple[Condition, Computed]]:
     """What the groups' conditions compute, as soon as each has, ``AT_ONCE`` processes at a time. A group starts no
     sooner than those before it: whatever it waits for is at work, or done.
     """
     results: SimpleQueue[tuple[Condition, Computed] | BaseException | None] = SimpleQueue()
     workers = _Workers()
+    preparing = threading.Lock()  # a file that two conditions share is made once
+    on_all_cores = threading.Lock()  # data-parallel processes are bound to the first cores, and look for a free port
 
-    def work(jobs: list[Job]) -> None:
+    def work(group: list[Condition]) -> None:
         try:
-            while jobs and not workers.closed:  # a condition that fails takes its process with it, not the others
-                done = 0
-                for result in _computed(jobs, expected, patience_s, workers.start):
-                    results.put(result)
-                    done += 1
-                jobs = jobs[done:]
+            with preparing:
+                jobs = [prepare_job(one, INITIAL_SEED, inputs) for one in group]
+            with on_all_cores if group[0].world_size > 1 else nullcontext():
+                while jobs and not workers.closed:  # a condition that fails takes its process with it, not the others
+                    done = 0
+                    for result in _computed(jobs, expected, patience_s, workers.start):
+                        results.put(result)
+                        done += 1
+                    jobs = jobs[done:]
             results.put(None)
         except BaseException as error:
             results.put(error)
 
-    on_cpu = all(job.condition.device == "cpu" for jobs in groups for job in jobs)
+    on_cpu = all(condition.device == "cpu" for group in groups for condition in group)
     with ThreadPoolExecutor(AT_ONCE if on_cpu else 1) as pool:
         try:
-            for jobs in groups:
-                pool.submit(work, jobs)
+            for group in groups:
+                pool.submit(work, group)
             working = len(groups)
             while working:
                 result = results.get()
@@ -196,8 +202,10 @@ def _made(groups: list[list[Job]], expected: _Expected, patience_s: float) -> It
                 else:
                     yield result
         finally:
-            workers.close()  # first: who is let go then finds that there is nothing more to do
-            expected.close()
+            try:
+                workers.close()  # first: who is let go then finds that there is nothing more to do
+            finally:
+                expected.close()
 
 
 class _Workers:
@@ -219,10 +227,10 @@ class _Workers:
 
     def close(self) -> None:
         """End all, and start no more."""
-        with self._lock:
+        with self._lock, ExitStack() as stack:  # an interrupt while one ends does not spare the others
             self.closed = True
             for worker in self._started:
-                worker.end()
+                stack.callback(worker.end)
 
 
 def _computed(

@@ -143,12 +143,14 @@ class WorkerProcess:
             return
         self._ended = True
         self.release()
-        with contextlib.suppress(ChannelClosed, subprocess.TimeoutExpired):
-            self.channel.send({"do": "end"})
-            self.process.wait(timeout=2)
-        self._kill()
-        self.channel.close()
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        try:
+            with contextlib.suppress(ChannelClosed, subprocess.TimeoutExpired):
+                self.channel.send({"do": "end"})
+                self.process.wait(timeout=2)
+        finally:  # an interrupt, too
+            self._kill()
+            self.channel.close()
+            shutil.rmtree(self.scratch, ignore_errors=True)
 
     def _request_open(self, seed: int) -> None:
         condition = self.condition

@@ -40,12 +40,17 @@ def begin(kind: str, procedure: str, together: Together, role: str, job: Job, se
         condition=job.condition,
         seed=seed,
         initial_seed=job.seed,
-        started_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        started_utc=now(),
         knobs=knobs.of(job.condition),
         machine=machine.describe(),
         code=machine.code(job.condition, procedure),
         commit=machine.commit(),
     )
+
+
+def now() -> str:
+    """The time, UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def opened(measurement: Measurement, worker: WorkerProcess) -> None:
