@@ -243,7 +243,9 @@ def bar_panel(
 def interval_panel(
     axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], x: str, xlabel: str, labels: Sequence[str]
 ) -> None:
-    """A point with its interval for each row from the top down, around a line at 1; ``labels`` name the rows."""
+    """A point with its interval for each row from the top down, around a line at 1; ``labels`` name the rows. A row
+    without a number shows its ``note``, if it has one.
+    """
     _rows(axes, labels, xlabel)
     axes.axvline(1, color="0.2", linewidth=0.8)
     known = frame.dropna(subset=[x])
@@ -253,7 +255,8 @@ def interval_panel(
     for place, (_, row) in enumerate(frame.iterrows()):
         look = series[row["subject"]]
         if pd.isna(row[x]):
-            axes.annotate(tables.MISSING, (1, place), xytext=(4, 0), textcoords="offset points", va="center")
+            note = row.get("note") or tables.MISSING
+            axes.annotate(note, (1, place), xytext=(4, 0), textcoords="offset points", va="center")
             continue
         axes.plot([row[f"{x}_low"], row[f"{x}_high"]], [place, place], color=look.color, linestyle=look.line)
         axes.plot(row[x], place, look.marker, color=look.color)
@@ -527,7 +530,7 @@ def _stepped(line: Line2D) -> Path2D:
 
 
 CONTROL = ("A/A control: the baseline against itself (95 % interval)", Patch(color=GREY, alpha=0.35, linewidth=0))
-NO_RATIO = ("no ratio (failed, or models differ)", Line2D([], [], color="0.2", marker="x", linestyle=""))
+NO_RATIO = ("no ratio (failed, disturbed, or models differ)", Line2D([], [], color="0.2", marker="x", linestyle=""))
 CENSORED = (
     "threshold not reached: how far the run got",
     Line2D([], [], color="0.2", marker="^", markerfacecolor="none", markersize=6, linestyle=""),

@@ -20,6 +20,7 @@ from matplotlib.ticker import MaxNLocator
 
 from benchlib import figures, showing
 from benchlib.condition import Condition
+from benchlib.measure.comparison import DISTURBED, MOST
 from benchlib.results import Measurement, identity
 from benchlib.workloads import load
 
@@ -49,11 +50,13 @@ def comparison(compared: Comparison) -> Figure:
     names = _short(compared.conditions)
     looks = figures.looks(names)
     figure, (left, right) = figures.panels(1, 2, height=0.5 + 0.24 * len(names))
-    _ratio_rows(left, names, [math.nan, *ratios["ratio"]], [math.nan, *ratios["low"]], [math.nan, *ratios["high"]])
+    rows = pd.concat([pd.DataFrame([{"verdict": ""}]), ratios], ignore_index=True)  # the baseline's has no ratio
+    _ratio_rows(left, names, *(list(rows[column]) for column in ("ratio", "low", "high", "verdict")))
     if math.isfinite(control["low"]):
         left.axvspan(control["low"], control["high"], color=figures.GREY, alpha=0.35, linewidth=0, zorder=1)
     ends = {"low": "samples_per_second_low", "high": "samples_per_second_high"}
-    bars = frame.rename(columns=ends).assign(subject=names)
+    notes = [DISTURBED if share > MOST else None for share in frame["disturbed"]]
+    bars = frame.rename(columns=ends).assign(subject=names, note=notes)
     unit = load(compared.baseline.workload).unit
     figures.bar_panel(right, bars, looks, "samples_per_second", f"{unit} per second", [""] * len(names))
     extra = figures.ratio_legend(ratios)
@@ -175,21 +178,27 @@ def _told(name: str, value: object) -> str:
 
 
 def _ratio_rows(
-    axes: Axes, names: Sequence[str], ratios: Sequence[float], lows: Sequence[float], highs: Sequence[float]
+    axes: Axes,
+    names: Sequence[str],
+    ratios: Sequence[float],
+    lows: Sequence[float],
+    highs: Sequence[float],
+    verdicts: Sequence[str],
 ) -> None:
     """A ratio with its interval for each row from the top down, on a logarithmic axis; the first row is the baseline,
-    at 1, and a row without a ratio a cross there.
+    at 1, and a row without a ratio a cross there, with its verdict.
     """
     axes.set(xscale="log", xlabel="throughput ratio", ylim=(len(names) - 0.4, -0.6))
     axes.set_yticks(range(len(names)), names)
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0)
     axes.axvline(1, color="0.2", linewidth=0.8, zorder=1.5)
-    for place, (look, ratio, low, high) in enumerate(
-        zip(figures.looks(names).values(), ratios, lows, highs, strict=True)
+    for place, (look, ratio, low, high, verdict) in enumerate(
+        zip(figures.looks(names).values(), ratios, lows, highs, verdicts, strict=True)
     ):
         if math.isnan(ratio):
             axes.plot(1, place, look.marker if place == 0 else "x", color=look.color, zorder=4)
+            axes.annotate(verdict, (1, place), xytext=(6, 0), textcoords="offset points", va="center")
             continue
         axes.plot([low, high], [place, place], color=look.color, linestyle=look.line, zorder=3)
         axes.plot(ratio, place, look.marker, color=look.color, zorder=4)

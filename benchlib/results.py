@@ -31,7 +31,7 @@ from benchlib.progress import say
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMAT = 4
+FORMAT = 5
 """Of the files; a reader refuses a newer one by name."""
 
 
@@ -61,7 +61,8 @@ class Block(Record):
     others_cpu_s: float = 0.0  # that all other processes of the machine used meanwhile, hypervisor's theft included
     parent_cpu_s: float = 0.0  # of the process that asks for the block and samples beside it
     others_gpu: int = 0  # processes on the GPU that are not the comparison's
-    disturbed: bool = False  # by the rule of ``measure.disturbance``; in a comparison it was then taken again
+    disturbed: bool = False  # by the rules of ``measure.disturbance``; in a comparison it was then taken again
+    disturbed_by: str = ""  # what it was disturbed by, in words; from format 5 on
 
     @property
     def cores_used(self) -> float:
@@ -149,7 +150,14 @@ class Measurement(Record):
 
 
 _TABLES = {"blocks": Block, "trace": Sample, "epochs": Epoch}
-_TYPES = {int: pa.int64(), float: pa.float64(), float | None: pa.float64(), bool: pa.bool_(), bool | None: pa.bool_()}
+_TYPES = {
+    int: pa.int64(),
+    float: pa.float64(),
+    float | None: pa.float64(),
+    bool: pa.bool_(),
+    bool | None: pa.bool_(),
+    str: pa.string(),
+}
 _SCHEMA = pa.schema(
     [
         ("format", pa.int32()),

@@ -28,6 +28,7 @@ CHOSEN = {
     "published_on": "published on",
     "verdict_here": "verdict",
     "takes": "what the rest would take",
+    "first_why": "why",
 }
 """Headings of columns that say what a row is about, where their names do not do; words with _ between them do."""
 
@@ -63,6 +64,7 @@ MEASURED = {
     "parent_cores": "cores of the parent",
     "slows_down": "slows down",
     "disturbed": "disturbed (share of blocks)",
+    "disturbed_time": "disturbed (share of the time)",
     "half_width_percent": "widest half-width (%)",
     "ended": "why it ended",
     "peak_share_percent": "share of the machine's peak (%)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pandas as pd
 
@@ -10,6 +11,7 @@ from benchlib import tables
 from benchlib.claims.verdicts import (
     CONTRADICTS,
     NO_INTERVAL,
+    NOISY,
     OPEN,
     RESTLESS,
     SUPPORTS,
@@ -17,6 +19,7 @@ from benchlib.claims.verdicts import (
     WITHIN_OR_BEYOND,
     Case,
 )
+from benchlib.measure.comparison import DISTURBED
 from benchlib.measure.statistics import Interval
 
 
@@ -52,6 +55,23 @@ def ratio_case(of: str, ratio: Interval, row: pd.Series, published: float | None
 def ratio_text(ratio: Interval) -> str:
     """A ratio with its interval, as tables show it."""
     return tables.ratio(ratio.estimate, ratio.low, ratio.high)
+
+
+def is_disturbed(row: pd.Series) -> bool:
+    """Has a row no number because more than half of what it would be made of was disturbed?"""
+    return DISTURBED in {row.get("verdict"), row.get("why")}
+
+
+def without_disturbed(
+    frame: pd.DataFrame, name: str, who: Callable[[pd.Series], str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """The rows of ``frame`` that have a number ``name``, and of those that have none because they were disturbed what
+    is missing, with the reason; ``who`` says what a row is of.
+    """
+    if not len(frame):
+        return frame, []
+    lost = frame[frame[name].isna()]
+    return frame[frame[name].notna()], [f"{who(row)} ({NOISY})" for _, row in lost.iterrows() if is_disturbed(row)]
 
 
 def control_of(row: pd.Series) -> Interval | None:

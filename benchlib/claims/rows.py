@@ -108,11 +108,16 @@ def rows_of_task(frame: pd.DataFrame, workload: str) -> pd.DataFrame:
     return frame[frame["task"].str.startswith(f"{workload} on ")] if len(frame) else frame
 
 
-def mindspore_graph_rows(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The rows of MindSpore in graph mode that have a number."""
+def mindspore_graph_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of MindSpore in graph mode."""
     if not len(frame):
         return frame
-    return frame[[Subject.of(who)[:2] == ("mindspore", "graph") for who in frame["subject"]]].dropna(subset=name)
+    return frame[[Subject.of(who)[:2] == ("mindspore", "graph") for who in frame["subject"]]]
+
+
+def task_and_subject(row: pd.Series) -> str:
+    """What a row of several tasks is of."""
+    return f"{row['task']}, {row['subject']}"
 
 
 def rows_against_pytorch(frame: pd.DataFrame) -> pd.DataFrame:
@@ -134,7 +139,7 @@ def within_frameworks(results: Results) -> pd.DataFrame:
     if len(controls):
         controls = controls.dropna(subset="control_low").drop_duplicates("task")
         frame = frame.merge(controls[["task", "control", "control_low", "control_high"]], on="task", how="left")
-    return frame.dropna(subset="within_ratio")
+    return frame
 
 
 def training_rows(frame: pd.DataFrame) -> pd.DataFrame:

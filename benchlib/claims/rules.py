@@ -19,11 +19,13 @@ from benchlib.claims.cases import (
     files_of,
     interval_of,
     inverse,
+    is_disturbed,
     is_restless,
     order_case,
     over,
     ratio_case,
     ratio_text,
+    without_disturbed,
 )
 from benchlib.claims.maxima import bearing_of_maximum, bearing_of_range, bracket, is_fine, neighbours
 from benchlib.claims.rows import (
@@ -36,11 +38,13 @@ from benchlib.claims.rows import (
     rows_against_pytorch,
     rows_of_task,
     studied_text,
+    task_and_subject,
     training_rows,
     within_frameworks,
 )
 from benchlib.claims.settings import OTHER_EPOCHS, Setting, setting_of, setting_of_task
-from benchlib.claims.verdicts import ONE_SEED, OPEN, RESTLESS, Case, Outcome
+from benchlib.claims.verdicts import NOISY, ONE_SEED, OPEN, RESTLESS, Case, Outcome
+from benchlib.measure.comparison import DISTURBED, MOST
 from benchlib.measure.statistics import geometric_interval
 from benchlib.published import Claim
 
@@ -58,14 +62,16 @@ def time_to_threshold(results: Results, claim: Claim, faster: str, names: list[s
     learned = rows_against_pytorch(results.table("frameworks", "learned", "threshold_ratio", "baseline"))
     outcome = Outcome([])
     for name in names:
-        rows = mindspore_graph_rows(rows_of_task(learned, name), "threshold_ratio")
+        of_task = mindspore_graph_rows(rows_of_task(learned, name))
+        rows, disturbed = without_disturbed(of_task, "threshold_ratio", task_and_subject)
         for _, row in rows.iterrows():
             ratio = interval_of(row, "threshold_ratio")
             sooner = ratio if faster == "mindspore" else inverse(ratio)
             case = ratio_case(f"{row['task']}, {row['subject']}", sooner, row, claim.published.get(name))
             threshold = results.task("frameworks", row["task"]).get("threshold")
             outcome.cases.append(setting_of_task(claim, row["task"], threshold=threshold).of(case))
-        if not len(rows):
+        outcome.missing.extend(disturbed)
+        if not len(rows) and not disturbed:
             outcome.missing.append(f"{name} trained to its threshold in both frameworks, from every seed")
     return outcome
 
@@ -79,7 +85,8 @@ def first_epoch_slower(results: Results, claim: Claim) -> Outcome:
     for _, row in every.iterrows():
         who = f"{row['task']}, {row['subject']}"
         if pd.isna(row["first_epoch"]):
-            outcome.missing.append(f"{who}, of which no run has two epochs")
+            disturbed = row.get("first_why") == DISTURBED
+            outcome.missing.append(f"{who} ({NOISY})" if disturbed else f"{who}, of which no run has two epochs")
             continue
         epochs = results.task("frameworks", row["task"]).get("epochs")
         setting = setting_of_task(claim, row["task"], f"{epochs} epochs" if epochs else "")
@@ -95,13 +102,15 @@ def mixed_precision_faster(results: Results, claim: Claim) -> Outcome:
     if len(frame):
         pairs = zip(frame["subject"].map(Subject.of), frame["baseline"].map(Subject.of), strict=True)
         mixed = frame[[one.is_mixed and other == one._replace(precision="fp32") for one, other in pairs]]
+    missing = missing_frameworks(mixed, "mixed precision in the notebook modes")
+    mixed, disturbed = without_disturbed(mixed, "within_ratio", task_and_subject)
     cases = [
         setting_of_task(claim, row["task"]).of(
             ratio_case(f"{row['task']}, {row['subject']}", interval_of(row, "within_ratio"), row)
         )
         for _, row in mixed.iterrows()
     ]
-    return Outcome(cases, missing_frameworks(mixed, "mixed precision in the notebook modes"))
+    return Outcome(cases, [*missing, *disturbed])
 
 
 def mindspore_eager_slower(results: Results, claim: Claim) -> Outcome:
@@ -114,19 +123,25 @@ def mindspore_eager_slower(results: Results, claim: Claim) -> Outcome:
     for _, row in within.iterrows():
         one, other = Subject.of(row["subject"]), Subject.of(row["baseline"])
         if one[:3] == ("mindspore", "graph", "fp32") and other == one._replace(mode="eager"):
-            case = ratio_case(f"{row['task']}, MindSpore graph over eager", interval_of(row, "within_ratio"), row)
+            who = f"{row['task']}, MindSpore graph over eager"
+            if is_disturbed(row):
+                missing.append(f"{who} ({NOISY})")
+                continue
+            case = ratio_case(who, interval_of(row, "within_ratio"), row)
             cases.append(setting_of_task(claim, row["task"]).of(case))
-    if not cases:
+    if not cases and not missing:
         missing.append("MindSpore in both modes in the notebook modes (PROFILE=full has them)")
-    count = len(cases)
+    count = len(cases) + len(missing)
     for _, row in ratios.iterrows():
         one, other = Subject.of(row["subject"]), Subject.of(row["baseline"])
         eager = one[:3] == ("mindspore", "eager", "fp32") and other[:3] == ("pytorch", "eager", "fp32")
-        if eager and pd.notna(row["ratio"]):
-            who = f"{row['task']}, PyTorch eager over MindSpore eager"
+        who = f"{row['task']}, PyTorch eager over MindSpore eager"
+        if eager and is_disturbed(row):
+            missing.append(f"{who} ({NOISY})")
+        elif eager and pd.notna(row["ratio"]):
             case = ratio_case(who, inverse(interval_of(row, "ratio")), row)
             cases.append(setting_of_task(claim, row["task"]).of(case))
-    if len(cases) == count:
+    if len(cases) + len(missing) == count:
         missing.append("MindSpore in eager mode beside PyTorch in the notebook modes (PROFILE=full has it)")
     return Outcome(cases, missing)
 
@@ -138,6 +153,9 @@ def scales_better(results: Results, claim: Claim, framework: str, than: str) -> 
     frame = results.table("scaling", "scaling")
     outcome, setting = Outcome([]), setting_of(claim, *results.studied("scaling"))
     if len(frame):
+        groups = frame[frame["world_size"] > 1]
+        _, disturbed = without_disturbed(groups, "efficiency_percent", _scaled_text)
+        outcome.missing.extend(disturbed)
         frame = frame.dropna(subset="efficiency_percent")
         frame = frame.assign(framework=[subject.split()[0] for subject in frame["subject"]])
         for (kind, count), rows in frame[frame["world_size"] > 1].groupby(["scaling", "world_size"], sort=False):
@@ -147,13 +165,17 @@ def scales_better(results: Results, claim: Claim, framework: str, than: str) -> 
                 ratio = over(interval_of(one, "efficiency_percent"), interval_of(other, "efficiency_percent"))
                 case = ratio_case(f"{kind} scaling, {count} processes", ratio, one, files=files_of(one, other))
                 outcome.cases.append(setting.of(case))
-    if not outcome.cases:
+    if not outcome.cases and not outcome.missing:
         outcome.missing.append(
             f"{framework} and {than} in the notebook scaling (PROFILE=full has both), on several devices"
         )
     elif frame["world_size"].max() <= 2:
         outcome.missing.append("more than two processes or devices")
     return outcome
+
+
+def _scaled_text(row: pd.Series) -> str:
+    return f"{row['scaling']} scaling, {row['world_size']} processes, {row['subject']}"
 
 
 def crosses_with_size(results: Results, claim: Claim, late: str, early: str) -> Outcome:
@@ -164,10 +186,11 @@ def crosses_with_size(results: Results, claim: Claim, late: str, early: str) -> 
     frame = rows_against_pytorch(results.table("operators", "ratios", "parameters", "baseline"))
     if len(frame):
         of_mindspore = (frame["framework"] == "mindspore") & frame["baseline"].str.endswith(" tuned")
-        frame = frame[of_mindspore & (frame["lane"] == "tuned")].dropna(subset="ratio")
-    outcome = Outcome([])
+        frame = frame[of_mindspore & (frame["lane"] == "tuned")]
+    frame, disturbed = without_disturbed(frame, "ratio", _operator_text)
+    outcome = Outcome([], disturbed)
     if not len(frame):
-        return Outcome([], ["MindSpore beside PyTorch in the lane tuned in the notebook operators"])
+        return Outcome([], disturbed or ["MindSpore beside PyTorch in the lane tuned in the notebook operators"])
     crossings: dict[tuple[str, str], dict[str, pd.DataFrame]] = {}
     for (operator, passes, who), rows in frame.groupby(["workload", "passes", "subject"], sort=False):
         rows = rows.sort_values(["parameters", "million_multiply_adds"])
@@ -191,20 +214,26 @@ def crosses_with_size(results: Results, claim: Claim, late: str, early: str) -> 
     return outcome
 
 
+def _operator_text(row: pd.Series) -> str:
+    return f"{row['workload']}, {row['passes']}, {row['subject']} at {row['parameters']:,} parameters"
+
+
 def trains_faster(results: Results, claim: Claim, names: list[str]) -> Outcome:
     """Throughput of whole epochs of training, MindSpore in graph mode over PyTorch, within seeds. Above 1 supports the
     claim, below 1 contradicts it."""
     learned = rows_against_pytorch(results.table("frameworks", "learned", "epoch_ratio", "baseline"))
     outcome = Outcome([])
     for name in names:
-        rows = mindspore_graph_rows(rows_of_task(learned, name), "epoch_ratio")
+        of_task = mindspore_graph_rows(rows_of_task(learned, name))
+        rows, disturbed = without_disturbed(of_task, "epoch_ratio", task_and_subject)
         for _, row in rows.iterrows():
             ratio = interval_of(row, "epoch_ratio")
             case = ratio_case(f"{row['task']}, {row['subject']}", ratio, row, claim.published.get(name))
             task = results.task("frameworks", row["task"])
             trained = f"batch {task['batch_size']}, {task['epochs']} epochs" if task else ""
             outcome.cases.append(setting_of_task(claim, row["task"], trained).of(case))
-        if not len(rows):
+        outcome.missing.extend(disturbed)
+        if not len(rows) and not disturbed:
             outcome.missing.append(f"{name} trained in both frameworks (PROFILE=full)")
     return outcome
 
@@ -214,14 +243,19 @@ def answers_faster(results: Results, claim: Claim) -> Outcome:
     the claim, below 1 contradicts it."""
     frame = rows_against_pytorch(results.table("inference", "ratios", "baseline"))
     if len(frame):
-        frame = frame[(frame["framework"] == "mindspore") & (frame["mode"] == "graph")].dropna(subset="ratio")
+        frame = frame[(frame["framework"] == "mindspore") & (frame["mode"] == "graph")]
     size = results.parameters("inference").get("hyperparameters", {}).get("image_size")
     setting = Setting(f"images of {size} x {size}" if size else "")
     studied = studied_text(results, "inference")
+
+    def who(row: pd.Series) -> str:
+        return f"{studied}, {row['subject']} over {row['baseline']}, batch {row['batch_size']}"
+
+    frame, disturbed = without_disturbed(frame, "ratio", who)
     cases = [
         setting.of(
             ratio_case(
-                f"{studied}, {row['subject']} over {row['baseline']}, batch {row['batch_size']}",
+                who(row),
                 interval_of(row, "ratio"),
                 row,
                 claim.published.get("resnet50_inference"),
@@ -229,7 +263,8 @@ def answers_faster(results: Results, claim: Claim) -> Outcome:
         )
         for _, row in frame.iterrows()
     ]
-    return Outcome(cases, [] if cases else ["MindSpore in graph mode in the notebook inference (PROFILE=full has it)"])
+    wanted = [] if cases or disturbed else ["MindSpore in graph mode in the notebook inference (PROFILE=full has it)"]
+    return Outcome(cases, [*wanted, *disturbed])
 
 
 def gpu_faster(results: Results, claim: Claim) -> Outcome:
@@ -237,13 +272,18 @@ def gpu_faster(results: Results, claim: Claim) -> Outcome:
     1 contradicts it."""
     frame = results.table("devices", "ratios", "baseline")
     if len(frame):
-        frame = frame[(frame["device"] == "cuda") & ~across_frameworks(frame)].dropna(subset="ratio")
+        frame = frame[(frame["device"] == "cuda") & ~across_frameworks(frame)]
     batch = results.parameters("devices").get("batch_size")
     setting = setting_of(claim, *results.studied("devices"), f"batch {batch}" if batch else "")
+
+    def who(row: pd.Series) -> str:
+        return f"{studied_text(results, 'devices')}, {row['subject']}"
+
+    frame, disturbed = without_disturbed(frame, "ratio", who)
     cases = [
         setting.of(
             ratio_case(
-                f"{studied_text(results, 'devices')}, {row['subject']}",
+                who(row),
                 interval_of(row, "ratio"),
                 row,
                 claim.published.get(row["framework"]),
@@ -251,7 +291,7 @@ def gpu_faster(results: Results, claim: Claim) -> Outcome:
         )
         for _, row in frame.iterrows()
     ]
-    missing = [] if cases else ["a CUDA GPU"]
+    missing = disturbed if cases or disturbed else ["a CUDA GPU"]
     return Outcome(cases, [*missing, "TensorFlow and MXNet, which are not among the frameworks of this suite yet"])
 
 
@@ -264,9 +304,13 @@ def grows_with_batch(results: Results, claim: Claim) -> Outcome:
     compared = results.table("batch_size", "ratios", "control_low")
     restless = {row["batch_size"] for _, row in compared.iterrows() if is_restless(control_of(row))}
     outcome, setting = Outcome([]), setting_of(claim, *results.studied("batch_size"))
+    went = results.table("batch_size", "processes", "disturbed")
+    noisy = went[went["disturbed"] > MOST] if len(went) else went
+    for _, row in noisy.iterrows():
+        outcome.missing.append(f"{row['subject']} at batch {row['batch_size']} ({NOISY})")
     frame = frame.dropna(subset="samples_per_second") if len(frame) else frame
     if not len(frame):
-        return Outcome([], ["the notebook batch_size"])
+        return Outcome([], outcome.missing or ["the notebook batch_size"])
     accelerated = frame["accelerator_percent"].notna().any()
     measured = {"samples_per_second": "speed", "memory_mib": "peak memory"}
     if accelerated:
@@ -353,13 +397,17 @@ def epoch_time_flat(results: Results, claim: Claim) -> Outcome:
     runs = results.table("learning_rate", "runs", "epoch_s")
     setting = setting_of(claim, *results.studied("learning_rate"))
     outcome = Outcome([], margin=FLAT)
+    if len(runs):
+        noisy = runs.get("disturbed_time", pd.Series(0.0, index=runs.index)) > MOST
+        runs = runs.assign(epoch_s=runs["epoch_s"].mask(noisy), noisy=noisy)
     for who, of_subject in runs.groupby("subject", sort=False) if len(runs) else ():
         by_rate = [(rate, rows.set_index("seed")) for rate, rows in of_subject.groupby("learning_rate", sort=True)]
         first_rate, first = by_rate[0]
         for rate, rows in by_rate[1:]:
             logs = (np.log(rows["epoch_s"]) - np.log(first["epoch_s"])).dropna().to_list()
             if not logs:
-                outcome.missing.append(f"{who}, rates {rate:g} and {first_rate:g} from one seed (the runs failed)")
+                why = NOISY if first["noisy"].any() or rows["noisy"].any() else "the runs failed"
+                outcome.missing.append(f"{who}, rates {rate:g} and {first_rate:g} from one seed ({why})")
                 continue
             ratio, files = geometric_interval(logs), tables.together([*first[tables.FILES], *rows[tables.FILES]])
             bears, why = bearing_within(ratio, FLAT)
@@ -377,13 +425,14 @@ def gru_alike_on_gpu(results: Results, claim: Claim) -> Outcome:
     outcome = Outcome([], margin=ALIKE)
     if len(frame):
         of_gru = (frame["device"] == "cuda") & frame["task"].str.startswith("gru ") & across_frameworks(frame)
-        for _, row in frame[of_gru].dropna(subset="ratio").iterrows():
+        rows, outcome.missing[:] = without_disturbed(frame[of_gru], "ratio", task_and_subject)
+        for _, row in rows.iterrows():
             ratio, control = interval_of(row, "ratio"), control_of(row)
             bears, why = (OPEN, RESTLESS) if is_restless(control) else bearing_within(ratio, ALIKE)
             of = f"{row['task']}, {row['subject']} over {row['baseline']}"
             case = Case(of, bears, ratio_text(ratio), files_of(row), control=control, why=why)
             outcome.cases.append(setting_of_task(claim, row["task"]).of(case))
-    if not outcome.cases:
+    if not outcome.cases and not outcome.missing:
         outcome.missing.append(
             "gru in the notebook frameworks on a CUDA GPU (device in parameters/PROFILE/frameworks.yaml), in two "
             "frameworks"
@@ -395,13 +444,14 @@ def autotuning_faster(results: Results, claim: Claim) -> Outcome:
     """Throughput with cuDNN's search for convolution algorithms over that without it, on a CUDA GPU. Above 1 supports
     the claim, below 1 contradicts it."""
     frame = results.table("instrument", "knobs", "change")
-    rows = frame[frame["change"] == "without cudnn_benchmark"].dropna(subset="ratio") if len(frame) else frame
+    rows = frame[frame["change"] == "without cudnn_benchmark"] if len(frame) else frame
+    rows, disturbed = without_disturbed(rows, "ratio", lambda row: f"{row['subject']}, {row['change']}")
     setting = setting_of(claim, *results.studied("instrument"))
     cases = [
         setting.of(ratio_case(row["subject"], inverse(interval_of(row, "ratio")), row)) for _, row in rows.iterrows()
     ]
     knob = "single_knobs in parameters/PROFILE/instrument.yaml, on a CUDA GPU (device)"
-    return Outcome(cases, [] if cases else [knob])
+    return Outcome(cases, [*disturbed, *([] if cases or disturbed else [knob])])
 
 
 def out_of_reach(results: Results, claim: Claim, takes: str) -> Outcome:

@@ -20,6 +20,9 @@ TOO_WIDE = "an interval is wider than the margin"
 WITHIN_OR_BEYOND = "a difference is shown, but not whether it is beyond the margin"
 """Why a case leaves its claim open, where that is not simply that its interval includes 1."""
 
+NOISY = "disturbed: to be measured again, on a quiet machine"
+"""Why there is no case, though it was measured."""
+
 
 @dataclass(frozen=True)
 class Case:

@@ -21,7 +21,7 @@ from benchlib.experiments.result import (
     throughputs,
 )
 from benchlib.lab import Lab
-from benchlib.measure.comparison import Comparison
+from benchlib.measure.comparison import MOST, Comparison
 
 
 class Parameters(p.Compared):
@@ -155,9 +155,11 @@ def _ratio_sentence(who: str, rows: pd.DataFrame) -> str:
 
 def _growth_sentence(who: str, rows: pd.DataFrame) -> str:
     """How throughput and memory go with the batch size."""
+    disturbed = (rows["disturbed"] > MOST).any()
     rows = rows.dropna(subset=["samples_per_second"]).sort_values("batch_size")
     if len(rows) < 2:
-        return f"{who}: too few batch sizes were measured to say how throughput goes with the batch."
+        noisy = " undisturbed" if disturbed else ""
+        return f"{who}: too few batch sizes were measured{noisy} to say how throughput goes with the batch."
     first, last, best = rows.iloc[0], rows.iloc[-1], rows.loc[rows["samples_per_second"].idxmax()]
     throughput, *memory = (
         tables.interval(*(row[f"{name}{end}"] for end in ("", "_low", "_high")))

@@ -14,6 +14,7 @@ from benchlib.experiments import parameters as p
 from benchlib.experiments.result import PROCESSES, Result, processes, ratio_text, ratios, throughputs
 from benchlib.lab import Lab
 from benchlib.measure import machine
+from benchlib.measure.comparison import DISTURBED, MOST
 
 INDICATORS = {
     "steps_per_second": "training steps per second",
@@ -100,6 +101,7 @@ class Devices(Result):
             for name, label in INDICATORS.items()
             if name[:3] not in {"acc", "dev", "jou"} or frame[name].notna().any()
         }
+        frame = frame.assign(note=[DISTURBED if share > MOST else None for share in frame["disturbed"]])
         looks = figures.looks(frame["subject"])
         columns = min(len(shown), 3)
         rows = -(-len(shown) // columns)

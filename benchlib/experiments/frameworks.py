@@ -28,9 +28,9 @@ from benchlib.experiments.result import (
     throughputs,
 )
 from benchlib.lab import Lab
-from benchlib.measure.comparison import NO_DIFFERENCE, Comparison
+from benchlib.measure.comparison import DISTURBED, NO_DIFFERENCE, Comparison
 from benchlib.measure.statistics import Interval, geometric_interval, mean_interval
-from benchlib.measure.training import TrainingRuns, median_to_threshold
+from benchlib.measure.training import TrainingRuns, median_to_threshold, undisturbed
 from benchlib.metrics import RANGES
 from benchlib.validation import Strict
 
@@ -179,7 +179,8 @@ class Frameworks(Result):
         looks = figures.looks(frame["subject"])
         figure, (axes,) = figures.panels(1, 1, height=0.45 + 0.24 * len(frame))
         baseline = frame["baseline"].iloc[0]
-        figures.bar_panel(axes, frame, looks, "ratio", f"throughput relative to {baseline}", list(frame["task"]))
+        noted = frame.assign(note=frame["verdict"])
+        figures.bar_panel(axes, noted, looks, "ratio", f"throughput relative to {baseline}", list(frame["task"]))
         caption = f"Throughput of each workload relative to {baseline}, with 95 % intervals; above 1 is faster."
         return caption, figures.finish(figure, looks, [figures.CONTROL])
 
@@ -233,21 +234,24 @@ class Frameworks(Result):
 
     def _learned(self, task: Task, runs: TrainingRuns) -> pd.DataFrame:
         rows, baseline, baseline_to, baseline_models, every = [], None, None, None, runs.runs()
+        quiet = undisturbed(every)
         for condition in runs.conditions:
-            of_subject = every[every["label"] == str(condition)]
-            epoch_s = of_subject.set_index("seed")["epoch_s"].dropna()
+            of_subject, pair = every[every["label"] == str(condition)], {str(runs.conditions[0]), str(condition)}
+            timed = quiet[quiet["label"] == str(condition)]
+            epoch_s = timed.set_index("seed")["epoch_s"].dropna()
             baseline = epoch_s if baseline is None else baseline
             epochs = _times_as_fast(epoch_s, baseline)
             baseline_models = set(of_subject["models"]) if baseline_models is None else baseline_models
             compiled, alone = (runs.first_epoch(condition, with_compilation) for with_compilation in (True, False))
             reached = of_subject["reached"]
-            to_threshold = of_subject.set_index("seed")["seconds_to_threshold"]
+            to_threshold = timed.set_index("seed")["seconds_to_threshold"]
             baseline_to = to_threshold if baseline_to is None else baseline_to
             sooner = _times_as_fast(to_threshold, baseline_to)
-            if to_threshold.isna().any() or baseline_to.isna().any():  # a ratio without censored runs would be biased
+            if not every.loc[every["label"].isin(pair), "reached"].all():  # without censored runs it would be biased
                 sooner = _times_as_fast(baseline_to, baseline_to)
             if not {*of_subject["models"], *baseline_models} <= {SAME}:
                 epochs = sooner = _times_as_fast(baseline, baseline)
+            noisy = len(pair) == 2 and every["label"].isin(pair).sum() > quiet["label"].isin(pair).sum()
             rows.append(
                 {
                     "task": str(task),
@@ -274,6 +278,8 @@ class Frameworks(Result):
                     "first_epoch_alone_high": alone.high,
                     "peak_memory_mib": of_subject["peak_memory_mib"].mean(),
                     "failed": int(of_subject["failure"].notna().sum()),
+                    "why": DISTURBED if noisy and math.isnan(epochs.estimate) else None,
+                    "first_why": DISTURBED if runs.first_epoch_disturbed(condition) else None,
                     "measurements": " ".join(runs.files(runs.conditions[0], condition)),
                 }
             )
@@ -338,15 +344,17 @@ class Frameworks(Result):
         first, *others = self._learned(task, runs).to_dict("records")
         return [
             f"{task}, throughput of whole epochs of training: {row['subject']} relative to {first['subject']} "
-            f"{_ratio_of(row, 'epoch_ratio')}."
+            f"{'no ratio: the training was disturbed' if row['why'] else _ratio_of(row, 'epoch_ratio')}."
             for row in others
-            if math.isfinite(row["epoch_ratio"])
+            if math.isfinite(row["epoch_ratio"]) or row["why"]
         ]
 
     def _first_texts(self, task: Task, runs: TrainingRuns) -> list[str]:
         return [
-            f"{row['subject']} {_ratio_of(row, 'first_epoch')} with compilation, {_ratio_of(row, 'first_epoch_alone')} "
-            "without"
+            f"{row['subject']} {row['first_why']}"
+            if row["first_why"]
+            else f"{row['subject']} {_ratio_of(row, 'first_epoch')} with compilation, "
+            f"{_ratio_of(row, 'first_epoch_alone')} without"
             for row in self._learned(task, runs).to_dict("records")
         ]
 

@@ -24,7 +24,7 @@ from benchlib.experiments.result import (
 )
 from benchlib.lab import Lab
 from benchlib.measure.ceiling import Ceiling
-from benchlib.measure.comparison import Comparison
+from benchlib.measure.comparison import DISTURBED, Comparison
 from benchlib.measure.contract import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
 from benchlib.measure.simulation import ASKED, NOISES, coverage
 
@@ -202,7 +202,12 @@ class Instrument(Result):
         figure, (axes,) = figures.panels(1, 1, height=0.45 + 0.24 * len(frame))
         labels = [f"{row['workload']}, batch {row['batch_size']}" for _, row in frame.iterrows()]
         figures.interval_panel(
-            axes, frame, looks, "ratio", "throughput of a process over that of another (A/A)", labels
+            axes,
+            frame.assign(note=frame["why"]),
+            looks,
+            "ratio",
+            "throughput of a process over that of another (A/A)",
+            labels,
         )
         caption = "What cannot be told apart: identical processes against each other, with 95 % intervals."
         return caption, figures.finish(figure, looks)
@@ -211,7 +216,8 @@ class Instrument(Result):
         frame = self._knobs()
         looks = figures.looks(frame["subject"])
         figure, (axes,) = figures.panels(1, 1, height=0.45 + 0.24 * len(frame))
-        figures.bar_panel(axes, frame, looks, "ratio", "throughput relative to the tuned lane", list(frame["change"]))
+        noted = frame.assign(note=frame["verdict"])
+        figures.bar_panel(axes, noted, looks, "ratio", "throughput relative to the tuned lane", list(frame["change"]))
         caption = "What the knobs do: throughput relative to the tuned lane with all its knobs, with 95 % intervals."
         return caption, figures.finish(figure, looks, [figures.CONTROL])
 
@@ -231,6 +237,7 @@ class Instrument(Result):
                     "processes": interval.processes,
                     "half_width_percent": 100 * interval.half_width,
                     "ended": comparison.plan.ended,
+                    "why": DISTURBED if comparison.disturbed(baseline, baseline, "control") else None,
                     "measurements": " ".join(comparison.files(baseline)),
                 }
             )

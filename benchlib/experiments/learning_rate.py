@@ -15,7 +15,7 @@ from benchlib.experiments import parameters as p
 from benchlib.experiments.metric import Metric
 from benchlib.experiments.result import Result, data_note, different_models
 from benchlib.lab import Lab
-from benchlib.measure.training import TrainingRuns, median_to_threshold
+from benchlib.measure.training import TrainingRuns, median_to_threshold, undisturbed
 
 
 class Subject(p.Subject):
@@ -218,11 +218,13 @@ def _threshold_text(rows: pd.DataFrame) -> str:
 
 
 def _epoch_sentence(who: str, rows: pd.DataFrame) -> str:
+    noisy = " that was not disturbed" if len(undisturbed(rows)) < len(rows) else ""
+    rows = undisturbed(rows)
     means = rows.groupby("learning_rate")["epoch_s"].mean().dropna()
+    if not len(means):
+        return f"{who}: no epoch was timed{noisy}."
     if len(means) < 2:
-        return (
-            f"{who}: an epoch takes {tables.number(means.mean())} s." if len(means) else f"{who}: no epoch was timed."
-        )
+        return f"{who}: an epoch takes {tables.number(means.mean())} s."
     fast, slow = means.min(), means.max()
     spread = rows.groupby("learning_rate")["epoch_s"].agg(lambda seconds: seconds.max() / seconds.min()).max()
     same = f"; runs with the same rate are up to {100 * (spread - 1):.0f} % apart" if spread > 1 else ""

@@ -38,7 +38,7 @@ from benchlib.experiments.result import (
 from benchlib.lab import Lab
 from benchlib.measure import machine
 from benchlib.measure.amortisation import AT_ONCE, NEVER, NOT_MEASURED, NOT_SHOWN, PAYS, Amortisation, amortisation
-from benchlib.measure.comparison import Comparison
+from benchlib.measure.comparison import DISTURBED, Comparison
 from benchlib.measure.comparison import failures as failures_of
 from benchlib.measure.statistics import Interval, geometric_interval, mean_interval
 from benchlib.measure.training import TrainingRuns
@@ -161,7 +161,9 @@ class _Case:
         return [(*pair, between(self.comparison, *pair)[1]) for pair in both]
 
     def proved(self) -> list[tuple[Condition, Condition]]:
-        """Those of :meth:`pairs` that can be compared: their models are certified, and neither slows down."""
+        """Those of :meth:`pairs` that can be compared: their models are certified, and neither slows down or was
+        disturbed.
+        """
         return [(eager, graph) for eager, graph, verdict in self.pairs() if verdict not in NO_RATIO]
 
 
@@ -352,18 +354,21 @@ class Modes(Result):
         return pd.DataFrame(rows)
 
     def _within_rows(self, case: _Case) -> list[dict[str, Any]]:
-        """A row for each pair of conditions that differ in mode or precision only, and can be compared."""
+        """A row for each pair of conditions that differ in mode or precision only, and can be compared, or could be if
+        they had not been disturbed.
+        """
         there = case.comparison.conditions
         exact = [(one.but(precision="fp32"), one) for one in there if one.precision != "fp32"]
         rows = []
-        for one, other in [*case.proved(), *(pair for pair in exact if pair[0] in there)]:
+        modes = [(eager, graph) for eager, graph, _ in case.pairs()]
+        for one, other in [*modes, *(pair for pair in exact if pair[0] in there)]:
             ratio, verdict = between(case.comparison, one, other)
-            if verdict in NO_RATIO:
+            if verdict in NO_RATIO and verdict != DISTURBED:
                 continue
             row = {"task": case.name, "subject": other.subject, "baseline": one.subject}
             row |= {"within_ratio": ratio.estimate, "within_ratio_low": ratio.low, "within_ratio_high": ratio.high}
             files = " ".join(case.comparison.files(one, other))
-            rows.append({**row, "processes": ratio.processes, tables.FILES: files})
+            rows.append({**row, "processes": ratio.processes, "verdict": verdict, tables.FILES: files})
         return rows
 
     def _amortisation_rows(self, case: _Case) -> list[dict[str, Any]]:

@@ -20,9 +20,11 @@ from benchlib.data.prepare import prepare
 from benchlib.equivalence import DIFFERENT, NOT_CHECKED, SAME
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.comparison import (
+    DISTURBED,
     FASTER,
     MODELS_DIFFER,
     MODELS_NOT_CHECKED,
+    MOST,
     NO_DIFFERENCE,
     NOT_MEASURED,
     SLOWER,
@@ -32,7 +34,7 @@ from benchlib.measure.comparison import (
 from benchlib.measure.comparison import failures as failures_of
 from benchlib.measure.planner import PRECISION
 from benchlib.measure.statistics import Interval
-from benchlib.measure.training import TrainingRuns
+from benchlib.measure.training import TrainingRuns, undisturbed
 
 if TYPE_CHECKING:
     from IPython.display import HTML
@@ -42,6 +44,8 @@ NO_RATIO = {
     MODELS_NOT_CHECKED: "no ratio: the models could not be checked",
     NOT_MEASURED: "no ratio: not measured (see what failed)",
     SLOWS_DOWN: "no ratio: one of the two keeps getting slower, so there is no throughput to compare",
+    DISTURBED: "no ratio: more than half of its rounds were disturbed in every take (see that the machine is quiet, "
+    "delete the measurements and run again)",
 }
 """What a sentence says instead of a ratio, by verdict."""
 
@@ -81,7 +85,9 @@ class Result(ABC):
     def warnings(self) -> list[str]:
         """What makes some of the numbers less sure than they look: processes that were not steady, or not alone."""
         compared = [measured for measured in self.measured if isinstance(measured, Comparison)]
-        return [*unfinished(compared), *disturbances(throughputs(compared))] if compared else []
+        told = [*unfinished(compared), *disturbances(throughputs(compared))] if compared else []
+        runs = [measured for measured in self.measured if isinstance(measured, TrainingRuns)]
+        return [*told, *disturbed_controls(compared), *disturbed_runs(runs)]
 
     def failures(self) -> pd.DataFrame:
         """What failed, a row a process."""
@@ -174,6 +180,8 @@ def between(comparison: Comparison, one: Condition, other: Condition) -> tuple[I
         verdict = MODELS_DIFFER if DIFFERENT in proofs else MODELS_NOT_CHECKED
     elif comparison.slows_down(one) or comparison.slows_down(other):
         verdict = SLOWS_DOWN
+    elif comparison.disturbed(one, other):
+        verdict = DISTURBED
     elif found.excludes(1):
         verdict = FASTER if found.estimate > 1 else SLOWER
     else:
@@ -250,8 +258,8 @@ PROCESSES = (
     "How it went in the processes: means over them. First step: with compilation. Steady: the share that was by the "
     "warm-up's rule when its blocks began. Cores of others: what the other workers of the comparison, who should "
     "sleep, used meanwhile, beside the process where it was worst. Cores of the parent: what the notebook's own "
-    "process used, which asks, waits and samples. Disturbed: the share of blocks that count although something else "
-    "used the machine in every take of them."
+    "process used, which asks, waits and samples. Disturbed: the share of blocks that count although in every take of "
+    "them something else used the machine, or they were far from the process's others."
 )
 """The caption of :func:`processes`."""
 
@@ -259,6 +267,7 @@ PROCESSES = (
 def unfinished(comparisons: list[Comparison]) -> list[str]:
     """A sentence on the comparisons that ended before their precision was reached: what more it would have taken."""
     ended = [one for one in comparisons if one.plan.ended != PRECISION and math.isfinite(one.plan.half_width)]
+    ended = [one for one in ended if DISTURBED not in set(one.ratios()["verdict"])]  # whose width shows nothing
     if not ended:
         return []
     plans = [one.plan for one in ended]
@@ -286,7 +295,7 @@ def _ends(ordered: list[str]) -> str:
 SHARE_DISTURBED = 0.2
 """Of the blocks that count: more is told."""
 
-DISTURBED = 0.1
+RESTLESS = 0.1
 """Cores that the other workers use meanwhile: more is told. CPU time is counted in hundredths of a second, so that some
 0.04 are seen of workers that sleep."""
 
@@ -303,9 +312,10 @@ def disturbances(frame: pd.DataFrame) -> list[str]:
                 "others it could not be shown in the time for warm-up, so its throughput may be too low."
             )
         if row["disturbed"] > SHARE_DISTURBED:
+            lost = "; it has no throughput" if row["disturbed"] > MOST else ""
             told.append(
-                f"{row['label']}: {row['disturbed']:.0%} of its blocks were disturbed by other processes in every "
-                "take: see that the machine is quiet, delete the measurement and run again."
+                f"{row['label']}: {row['disturbed']:.0%} of its blocks were disturbed in every take{lost}: see that "
+                "the machine is quiet, delete the measurement and run again."
             )
         if row["accelerator_throttled"] > 0:
             told.append(
@@ -314,15 +324,36 @@ def disturbances(frame: pd.DataFrame) -> list[str]:
             )
         if row["slows_down"]:
             told.append(f"{row['label']}: it keeps getting slower: its throughput is no constant.")
-    restless = frame[frame["idle_cores"] > DISTURBED]
+    restless = frame[frame["idle_cores"] > RESTLESS]
     if len(restless):
         worst = restless.loc[restless["idle_cores"].idxmax()]
         told.append(
             f"Beside {len(restless)} of {len(frame)} conditions the other workers of the comparison, who should sleep, "
-            f"used more than {DISTURBED:g} cores in a process; most, {tables.number(worst['idle_cores'], 2)}, beside "
+            f"used more than {RESTLESS:g} cores in a process; most, {tables.number(worst['idle_cores'], 2)}, beside "
             f"{worst['label']}."
         )
     return told
+
+
+def disturbed_controls(comparisons: Iterable[Comparison]) -> list[str]:
+    """A sentence for each comparison whose A/A control is disturbed."""
+    return [
+        f"{one.baseline}, A/A: {NO_RATIO[DISTURBED]}; what its comparison can resolve is not known."
+        for one in comparisons
+        if one.disturbed(one.baseline, one.baseline, "control")
+    ]
+
+
+def disturbed_runs(trained: Iterable[TrainingRuns]) -> list[str]:
+    """A sentence for each condition with runs whose times count in no ratio."""
+    return [
+        f"{label}: {len(rows) - len(undisturbed(rows))} of {len(rows)} training runs were disturbed for more than half "
+        "of their time, so their times are in no ratio: see that the machine is quiet, delete the measurements and run "
+        "again."
+        for runs in trained
+        for label, rows in runs.runs().groupby("label", sort=False)
+        if len(undisturbed(rows)) < len(rows)
+    ]
 
 
 def ratio_text(row: pd.Series) -> str:

@@ -253,7 +253,7 @@ class Scaling(Result):
         start, threads = f"{row['subject']}, {_way(row)}", self.comparison.baseline.threads
         if row["verdict"] == BASELINE:
             speed = _text(row, "samples_per_second")
-            said = f"{speed} samples/s" if speed else "no throughput: it failed, or keeps getting slower"
+            said = f"{speed} samples/s" if speed else "no throughput: it failed, keeps getting slower, or was disturbed"
             return f"{start}{_with_threads(threads)}: {said}."
         if row["verdict"] in NO_RATIO:
             return f"{start}: {NO_RATIO[row['verdict']]}."
@@ -269,7 +269,10 @@ class Scaling(Result):
             parts.append(f"relative to one process{_with_threads(row['world_size'] * threads)}: {same}")
         if row["scaling"] == STRONG:
             share = _text(row, "communication_percent")
-            unknown = "what communication takes is not known: the same processes without it failed, or slow down"
+            unknown = (
+                "what communication takes is not known: the same processes without it failed, slow down, or were "
+                "disturbed"
+            )
             parts.append(f"communication takes {share} % of a step" if share else unknown)
         return f"{'; '.join(parts)}."
 

@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
-SLOWS_DOWN = "slows down"
+SLOWS_DOWN, DISTURBED = "slows down", "disturbed"
 MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED = "models differ", "models not checked", "not measured"
+
+MOST = 0.5
+"""Of the rounds that a ratio is made of: if more are disturbed, there is no ratio."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,8 @@ class Comparison:
         for m in self.measurements:
             repetitions.setdefault(m.repetition, []).append(m)
         planned = [self._planned(together) for together in repetitions.values()]
-        return plan(planned, self.precision, self.budget_s, self.pilot)
+        disturbed = any(self.disturbed(*pair) for pair in self._ratios())
+        return plan(planned, self.precision, self.budget_s, self.pilot, disturbed)
 
     @property
     def baseline(self) -> Condition:
@@ -60,40 +64,36 @@ class Comparison:
     @property
     def control(self) -> Interval:
         """The baseline's second process against its first (A/A): 1 but for noise. Its interval is the resolution of
-        this comparison.
+        this comparison; nan where it is disturbed.
         """
         return self.ratio(self.baseline, "control")
 
     def ratio(self, condition: Condition, role: str = "condition") -> Interval:
-        """Throughput of ``condition`` over that of the baseline, with its 95 % interval over processes. Says nothing
-        of equivalence.
+        """Throughput of ``condition`` over that of the baseline, with its 95 % interval over processes; nan where it is
+        :meth:`disturbed`. Says nothing of equivalence.
         """
-        baselines = {m.file: _seconds_by_round(m) for m in self._of(self.baseline, "baseline")}
-        logs = [
-            within_rounds(baselines[m.file], _seconds_by_round(m))
-            for m in self._of(condition, role)
-            if m.file in baselines  # those of a file were measured together
-        ]
-        return geometric_interval([value for value in logs if math.isfinite(value)])
+        return _ratio(self._pairs(self.baseline, condition, role))
 
     def between(self, one: Condition, other: Condition) -> Interval:
-        """Throughput of ``other`` over that of ``one``, with its 95 % interval over processes. Says nothing of
-        equivalence.
+        """Throughput of ``other`` over that of ``one``, with its 95 % interval over processes; nan where it is
+        :meth:`disturbed`. Says nothing of equivalence.
         """
-        roles = ["baseline" if condition == self.baseline else "condition" for condition in (one, other)]
-        ones = {m.file: _seconds_by_round(m) for m in self._of(one, roles[0])}
-        logs = [within_rounds(ones[m.file], _seconds_by_round(m)) for m in self._of(other, roles[1]) if m.file in ones]
-        return geometric_interval([value for value in logs if math.isfinite(value)])
+        return _ratio(self._pairs(one, other))
+
+    def disturbed(self, one: Condition, other: Condition, role: str | None = None) -> bool:
+        """Is there no ratio of ``other`` to ``one``, because in more than half (``MOST``) of the rounds that it would
+        be made of the block of either was disturbed in every take? ``role`` "control": of the baseline to itself.
+        """
+        return _mostly_disturbed(self._pairs(one, other, role))
 
     def ratios(self) -> pd.DataFrame:
         """A row per condition but the baseline, and the control's: ratio to the baseline, low, high, processes,
         verdict.
 
         A condition whose model is not the baseline's gets no ratio, nor does one that keeps slowing down (or whose
-        baseline does). An interval that includes 1 is "no difference shown".
+        baseline does), or is :meth:`disturbed`. An interval that includes 1 is "no difference shown".
         """
-        rows = [(self.baseline, "control"), *((condition, "condition") for condition in self.conditions[1:])]
-        return pd.DataFrame([self._ratio_row(condition, role) for condition, role in rows])
+        return pd.DataFrame([self._ratio_row(condition, role) for _, condition, role in self._ratios()])
 
     def slows_down(self, condition: Condition) -> bool:
         """Do the condition's processes get slower: were most of them slowing down when their warm-up ended, or do their
@@ -117,7 +117,7 @@ class Comparison:
 
     def throughput(self) -> pd.DataFrame:
         """A row per condition: samples per second and step time with intervals over processes (nan for one that keeps
-        slowing down), CPU, memory, first step, warm-up.
+        slowing down, or more than half of whose blocks were disturbed in every take), CPU, memory, first step, warm-up.
 
         ``cpu_percent`` is the worker's share of the machine, ``cores_used`` its CPU seconds per second. Memory in MiB
         (2**20 bytes): ``memory_mib`` the process's peak resident set, ``memory_steady_mib`` that after the last step,
@@ -166,6 +166,19 @@ class Comparison:
         width = f", widest half-width {tables.number(100 * plan.half_width, 2)} %" if plan.half_width > 0 else ""
         return f"{plan.ended or 'not ended yet'}{width}"
 
+    def _ratios(self) -> list[tuple[Condition, Condition, str]]:
+        """What is compared with the baseline: the baseline, the other, and in which role."""
+        others = [(self.baseline, "control"), *((condition, "condition") for condition in self.conditions[1:])]
+        return [(self.baseline, condition, role) for condition, role in others]
+
+    def _pairs(self, one: Condition, other: Condition, role: str | None = None) -> list[_Pair]:
+        """Of each that were measured together, the processes of both."""
+        ones = {m.file: m for m in self._of(one, self._role(one))}
+        return [(ones[m.file], m) for m in self._of(other, role or self._role(other)) if m.file in ones]
+
+    def _role(self, condition: Condition) -> str:
+        return "baseline" if condition == self.baseline else "condition"
+
     def _of(self, condition: Condition, role: str) -> list[Measurement]:
         return [m for m in self.measurements if m.ok and m.role == role and m.condition == condition]
 
@@ -197,6 +210,8 @@ class Comparison:
             interval, verdict = Interval(math.nan, math.nan, math.nan, interval.processes), unproved
         elif self.slows_down(condition) or self.slows_down(self.baseline):
             interval, verdict = Interval(math.nan, math.nan, math.nan, interval.processes), SLOWS_DOWN
+        elif self.disturbed(self.baseline, condition, role):
+            verdict = DISTURBED
         elif interval.excludes(1):
             verdict = FASTER if interval.estimate > 1 else SLOWER
         else:
@@ -221,10 +236,11 @@ class Comparison:
         return MODELS_NOT_CHECKED if NOT_CHECKED in verdicts else None
 
     def _throughput_row(self, condition: Condition) -> dict[str, Any]:
-        role = "baseline" if condition == self.baseline else "condition"
+        role = self._role(condition)
         good = self._one_a_repetition(condition, role)
         slows_down = self.slows_down(condition)
-        counted = [] if slows_down else good  # what has no throughput is not averaged
+        disturbed = _disturbed(good)
+        counted = [] if slows_down or disturbed > MOST else good  # what has no throughput is not averaged
         seconds = geometric_interval([float(np.mean(np.log(list(_seconds_by_round(m).values())))) for m in counted])
         every = [m for m in self.measurements if m.role == role and m.condition == condition]
         step_ms = 1000 * condition.batch_size
@@ -252,7 +268,7 @@ class Comparison:
             "warm_up_s": _mean(good, lambda m: m.warm_up_s),
             "steady": _mean(good, lambda m: float(m.steady == STEADY)),
             "slows_down": slows_down,
-            "disturbed": _disturbed(good),
+            "disturbed": disturbed,
             "idle_cores": max((_cores(m, "idle_cpu_s") for m in good), default=math.nan),
             "parent_cores": _mean(good, lambda m: _cores(m, "parent_cpu_s")),
             "processes": len(good),
@@ -313,6 +329,25 @@ def _failed(measurements: Iterable[Measurement]) -> list[tuple[Measurement, str]
 def _paired(m: Measurement, baselines: dict[str, Measurement]) -> bool:
     """Did it go well, and its baseline too, if it has one?"""
     return m.ok and (m.file not in baselines or baselines[m.file].ok)
+
+
+_Pair = tuple[Measurement, Measurement]
+"""Two processes that were measured together; the throughput of the second is relative to that of the first."""
+
+
+def _ratio(pairs: list[_Pair]) -> Interval:
+    logs = [within_rounds(_seconds_by_round(one), _seconds_by_round(other)) for one, other in pairs]
+    found = geometric_interval([value for value in logs if math.isfinite(value)])
+    return Interval(math.nan, math.nan, math.nan, found.processes) if _mostly_disturbed(pairs) else found
+
+
+def _mostly_disturbed(pairs: list[_Pair]) -> bool:
+    """Is more than half of the rounds that both have disturbed, for the one or for the other?"""
+    flags = []
+    for one, other in pairs:
+        ones, others = ({block.round: block.disturbed for block in _counted(m)} for m in (one, other))
+        flags += [ones[number] or others[number] for number in ones.keys() & others.keys()]
+    return sum(flags) > MOST * len(flags)
 
 
 def _seconds_by_round(m: Measurement) -> dict[int, float]:

@@ -1,25 +1,44 @@
-"""Was a block alone on the machine? What others used of it meanwhile, and the workers that should have slept.
+"""Was a block alone on the machine? What others used of it meanwhile, and the workers that should have slept; and was
+it like the other blocks of its process?
 
 CPU time is counted by the system in hundredths of a second a core, so a block of 0.15 s shows a disturbance of a third
-of a core, a block of 1 s one of a tenth.
+of a core, a block of 1 s one of a tenth. A worker that was stopped within a block (a container that is paused, a
+hypervisor that gives the machine to another) leaves no such trace: its block is far from the process's others.
 """
 
 from __future__ import annotations
 
 import os
+import statistics
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import psutil
 
 from benchlib.measure import machine
 from benchlib.measure.processes import WorkerProcess
+from benchlib.results import Block
 
 SHARE = 0.1
 """Cores that others may use before a block counts as disturbed; of a large machine a fiftieth, if that is more."""
 
 LEAST_S = 0.05
 """CPU seconds below which nothing can be said: five hundredths, one for each clock that is read."""
+
+FAR = 3.0
+"""A block whose step takes more than so many times as long as is usual in its process, or less than this part of it, is
+far from the others. Blocks vary by 5 to 10 %, and by 2 times beside neighbours: that is noise, which counts.
+"""
+
+LEAST_CORES = 0.5
+"""On the CPU a block that used fewer cores than this, and fewer than the ``FAR``-th part of what is usual in its
+process, had next to no CPU time. On an accelerator that says nothing: the device computes.
+"""
+
+OTHERS, IDLE_WORKERS, ON_GPU = "other processes", "the other workers", "others on the GPU"
+FAR_OFF, NO_CPU = "far from the process's other blocks", "next to no CPU time"
+"""What a block was disturbed by."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +50,15 @@ class Seen:
     parent_cpu_s: float
     others_gpu: int
     disturbed: bool
+    disturbed_by: str
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a process went for a while."""
+
+    step_s: float
+    cores: float
 
 
 class Watch:
@@ -56,16 +84,43 @@ class Watch:
         idle_s = sum(idle.values())
         others_s = max(0.0, machine_s - ours_s - own_s - idle_s)
         gpu = _strangers_on_gpu([self._worker, *self._others]) if self._worker.condition.device == "cuda" else 0
-        disturbed = _too_much(others_s, self.window_s) or _too_much(idle_s, self.window_s) or gpu > 0
-        return Seen(idle_s, others_s, time.process_time() - self._parent_s, gpu, disturbed)
+        causes = {
+            OTHERS: _too_much(others_s, self.window_s),
+            IDLE_WORKERS: _too_much(idle_s, self.window_s),
+            ON_GPU: gpu > 0,
+        }
+        by = ", ".join(cause for cause, there in causes.items() if there)
+        return Seen(idle_s, others_s, time.process_time() - self._parent_s, gpu, bool(by), by)
 
     def _read(self) -> tuple[float, float, float, dict[int, float]]:
         """CPU seconds so far: of the machine, this process, the worker, and each of the others."""
         times = psutil.cpu_times()
         busy = sum(times[:8]) - times.idle - times.iowait  # guests are in user already
         own = os.times()
-        idle = {other.process.pid: _cpu_s(other) for other in self._others}
-        return busy, own.user + own.system, _cpu_s(self._worker), idle
+        idle = {other.process.pid: cpu_s(other) for other in self._others}
+        return busy, own.user + own.system, cpu_s(self._worker), idle
+
+
+def mark_outliers(blocks: Sequence[Block], device: str, warm_up: Pace | None) -> None:
+    """Mark those of a process's blocks so far that cannot have had the machine as its others had it: each is compared
+    with the median of all during which nobody else was seen at work, and of the ``warm_up`` (None: there was none).
+
+    A block that looked odd beside few others may look as usual beside more: the last look counts. Of two in the middle
+    the quicker one is the median, for what stops a process makes it slower. Without a warm-up the first block may have
+    to compile yet, so it may take as long as it likes, if it works.
+    """
+    alone = [block for block in blocks if block.disturbed_by in ("", FAR_OFF, NO_CPU)]
+    if not alone:
+        return
+    known = [_pace(block) for block in alone] + ([] if warm_up is None else [warm_up])
+    usual_s = statistics.median_low([pace.step_s for pace in known])
+    usual_cores = statistics.median_high([pace.cores for pace in known])
+    for block in alone:
+        pace, settled = _pace(block), warm_up is not None or block is not blocks[0]
+        starved = device == "cpu" and pace.cores < min(LEAST_CORES, usual_cores / FAR)
+        far = settled and not usual_s / FAR <= pace.step_s <= usual_s * FAR
+        block.disturbed_by = NO_CPU if starved else FAR_OFF if far else ""
+        block.disturbed = starved or far
 
 
 def hold_still(workers: list[WorkerProcess]) -> None:
@@ -75,18 +130,22 @@ def hold_still(workers: list[WorkerProcess]) -> None:
             worker.hold()
 
 
-def _too_much(seconds: float, window_s: float) -> bool:
-    cores = max(SHARE, 0.02 * psutil.cpu_count())
-    return seconds > max(LEAST_S, cores * window_s)
-
-
-def _cpu_s(worker: WorkerProcess) -> float:
+def cpu_s(worker: WorkerProcess) -> float:
     """CPU seconds of a worker so far; 0 for one that is gone."""
     try:
         times = worker.cpu.cpu_times()
     except psutil.Error:
         return 0.0
     return times.user + times.system
+
+
+def _pace(block: Block) -> Pace:
+    return Pace(block.wall_s / block.steps, block.cores_used)
+
+
+def _too_much(seconds: float, window_s: float) -> bool:
+    cores = max(SHARE, 0.02 * psutil.cpu_count())
+    return seconds > max(LEAST_S, cores * window_s)
 
 
 def _strangers_on_gpu(workers: list[WorkerProcess]) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from benchlib import metrics
 from benchlib.data import files
 from benchlib.measure import entries, record
-from benchlib.measure.disturbance import Watch, hold_still
+from benchlib.measure.disturbance import Watch, hold_still, mark_outliers
 from benchlib.measure.entries import Entry, guarded
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerProcess
@@ -94,6 +94,7 @@ def _epoch(entry: Entry, others: list[WorkerProcess], number: int) -> Epoch:
     loss = worker.ask("epoch", tick=sampler.tick, each=add, number=number, block_steps=BLOCK_STEPS)["loss"]
     sampler.tick()
     measurement.blocks += blocks
+    mark_outliers(measurement.blocks, job.condition.device, None)  # it cannot be taken again, but it is said
     measurement.trace = sampler.trace
     predictions = worker.scratch / "predictions.npy"
     worker.ask("predict", file=str(predictions))

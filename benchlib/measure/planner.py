@@ -68,8 +68,12 @@ class Plan:
     more_s: float
 
 
-def plan(done: Sequence[Paired], precision: float, budget_s: float, pilot: int = PILOT) -> Plan:
-    """What to do after ``done``, for intervals of ``precision`` (relative half-width) within ``budget_s`` seconds."""
+def plan(
+    done: Sequence[Paired], precision: float, budget_s: float, pilot: int = PILOT, disturbed: bool = False
+) -> Plan:
+    """What to do after ``done``, for intervals of ``precision`` (relative half-width) within ``budget_s`` seconds.
+    While a ratio is ``disturbed`` its interval says nothing, however narrow it is: it goes on, and may become quieter.
+    """
     spent = sum(_cost(paired, _rounds_of(paired)) for paired in done)
     if len(done) < pilot:  # it is the least that says anything, so it is always finished
         more = pilot - len(done)
@@ -78,7 +82,7 @@ def plan(done: Sequence[Paired], precision: float, budget_s: float, pilot: int =
         return Plan(FAILED, PILOT_ROUNDS, math.nan, spent, 0, 0.0)
     half, lacking = zip(*(_lacking(values, precision) for values in _means(done).values()), strict=True)
     rounds = best_rounds(done[:pilot])
-    more = max(lacking)
+    more = max(*lacking, 1 if disturbed else 0)
     next_s = float(np.mean([_cost(paired, rounds) for paired in done]))
     ended = PRECISION if more == 0 else BUDGET if spent + next_s > budget_s else None
     return Plan(ended, rounds, max(half), spent, more, more * next_s)

@@ -2,22 +2,25 @@
 together in rounds.
 
 A round is one block of every condition in random order. One worker is busy at a time; the others sleep. What CPU they
-and all other processes of the machine use all the same is recorded with the block: a block that was disturbed is taken
-again at once, and a worker that cannot sit still is stopped while it is not its turn.
+and all other processes of the machine use all the same is recorded with the block: a block that was disturbed, or that
+is far from the others of its process, is taken again at once, and a worker that cannot sit still is stopped while it is
+not its turn.
 """
 
 from __future__ import annotations
 
 import math
 import random
+import statistics
 import time
 from dataclasses import asdict, dataclass
 
 from benchlib.measure import entries, record
-from benchlib.measure.disturbance import Watch, hold_still
+from benchlib.measure.disturbance import Pace, Watch, cpu_s, hold_still, mark_outliers
 from benchlib.measure.entries import Entry, guarded
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerProcess
+from benchlib.measure.steady import WINDOW
 from benchlib.results import Block, Measurement
 from benchlib.validation import Strict
 
@@ -37,6 +40,7 @@ class Settings(Strict):
 @dataclass
 class _Entry(Entry):
     steps: int = 1  # of a block
+    warm_up: Pace | None = None
 
 
 def measure_repetition(
@@ -76,7 +80,10 @@ def measure_repetition(
 def _prepare(entry: _Entry, settings: Settings) -> None:
     """First step and warm-up; and from the last steps' times the number of steps in a block."""
     record.first_step(entry.measurement, entry.worker)
+    before_s = cpu_s(entry.worker)
     warm = entry.worker.ask("warm_up", limit_s=WARM_UP_LIMIT_S)
+    cores = (cpu_s(entry.worker) - before_s) / warm["seconds"]
+    entry.warm_up = Pace(statistics.median_low(warm["times"][-WINDOW:]), cores)
     entry.measurement.warm_up_steps = warm["steps"]
     entry.measurement.warm_up_s = warm["seconds"]
     entry.measurement.steady = warm["verdict"]
@@ -89,6 +96,7 @@ def _blocks(entry: _Entry, number: int, position: int, others: list[WorkerProces
     for _ in range(TAKES):
         block = _block(entry, number, position, others)
         entry.measurement.blocks.append(block)
+        mark_outliers(entry.measurement.blocks, entry.job.condition.device, entry.warm_up)
         if not block.disturbed:
             break
 

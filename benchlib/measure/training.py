@@ -17,9 +17,9 @@ from benchlib import tables
 from benchlib.condition import Condition
 from benchlib.equivalence import Certificate
 from benchlib.knobs import Ledger
-from benchlib.measure.comparison import failures
+from benchlib.measure.comparison import MOST, failures
 from benchlib.measure.statistics import Interval, geometric_interval, mean_interval
-from benchlib.results import Measurement, identity
+from benchlib.results import Block, Measurement, identity
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +41,8 @@ class TrainingRuns:
 
         ``metric`` is that after ``self.epochs`` epochs (nan if the run failed before), ``loss`` the mean over the last
         of them, ``best_metric`` the best of all epochs; ``epoch_s`` the mean seconds of an epoch; ``first_step_s``,
-        with compilation, is in none of the times.
+        with compilation, is in none of the times. ``disturbed_time`` is the share of the time in blocks that were
+        disturbed: a run cannot be taken again, so see :func:`undisturbed` before its times are compared.
         """
         return pd.DataFrame([self._run(m) for m in self.measurements])
 
@@ -63,17 +64,23 @@ class TrainingRuns:
 
     def first_epoch(self, condition: Condition, with_compilation: bool = True) -> Interval:
         """Time of the first epoch over the geometric mean of the others', with an interval over seeds. With compilation
-        its first step takes the time of the process's first step, which was timed by itself and undone.
+        its first step takes the time of the process's first step, which was timed by itself and undone. Without runs
+        whose first epoch, or the others, were disturbed for more than half of their time.
         """
         logs = []
         for m in self._of(condition):
             times = [epoch.wall_s for epoch in m.epochs]
-            if len(times) < 2:
+            if len(times) < 2 or _first_epoch_disturbed(m):
                 continue
             steps = sum(block.steps for block in m.blocks if block.epoch == m.epochs[0].epoch)
             first = m.first_step_s + times[0] * (1 - 1 / steps) if with_compilation else times[0]
             logs.append(math.log(first) - float(np.mean(np.log(times[1:]))))
         return geometric_interval(logs)
+
+    def first_epoch_disturbed(self, condition: Condition) -> bool:
+        """Is there no such ratio because all runs that have two epochs were disturbed?"""
+        runs = [m for m in self._of(condition) if len(m.epochs) >= 2]
+        return bool(runs) and all(map(_first_epoch_disturbed, runs))
 
     def failures(self) -> pd.DataFrame:
         """A row per run that failed; workers of the gate included."""
@@ -126,11 +133,19 @@ class TrainingRuns:
             "best_metric": max((epoch.metric for epoch in m.epochs), default=np.nan),
             "epoch_s": float(np.mean([epoch.wall_s for epoch in m.epochs])) if m.epochs else np.nan,
             "first_step_s": np.nan if m.first_step_s is None else m.first_step_s,
+            "disturbed_time": _disturbed_time(m.blocks),
             "peak_memory_mib": m.memory.get("peak", np.nan),
             "models": certificate.verdict if certificate else "not checked",
             "failure": m.failure,
             "measurements": m.file,
         }
+
+
+def undisturbed(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs (rows of ``TrainingRuns.runs``) whose times can be compared: not those that were disturbed for more than
+    half of their time.
+    """
+    return runs[~(runs["disturbed_time"] > MOST)]
 
 
 def median_to_threshold(runs: pd.DataFrame, column: str) -> float:
@@ -154,6 +169,18 @@ def _in_short(label: str, runs: pd.DataFrame) -> dict[str, Any]:
         "seconds_to_threshold": median_to_threshold(runs, "seconds_to_threshold"),
         "failed": int(runs["failure"].notna().sum()),
     }
+
+
+def _disturbed_time(blocks: list[Block]) -> float:
+    """The share of their time in blocks that were disturbed."""
+    wall_s = sum(block.wall_s for block in blocks)
+    return sum(block.wall_s for block in blocks if block.disturbed) / wall_s if wall_s else math.nan
+
+
+def _first_epoch_disturbed(m: Measurement) -> bool:
+    first = [block for block in m.blocks if block.epoch == m.epochs[0].epoch]
+    others = [block for block in m.blocks if block.epoch != m.epochs[0].epoch]
+    return _disturbed_time(first) > MOST or _disturbed_time(others) > MOST
 
 
 def _curve(m: Measurement) -> list[dict[str, Any]]:
