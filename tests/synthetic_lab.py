@@ -52,12 +52,13 @@ class SyntheticLab:
         first: Callable[[Condition], float] = lambda condition: 1.0,
         cannot: Callable[[Condition], bool | str] = lambda condition: False,
         unrounded: Callable[[Condition], bool] = lambda condition: False,
+        disturbed: Callable[[Condition], bool] = lambda condition: False,
     ) -> None:
         self.folder, self.inputs, self.store = folder, folder / "inputs", Store(folder / "measurements")
         self.step, self.metric, self.loss = step, metric, loss
         self.first, self.cannot = first, cannot
         self.spread, self.fails, self.differs = spread, fails, differs
-        self.unrounded = unrounded
+        self.unrounded, self.disturbed = unrounded, disturbed
         self.random = np.random.default_rng(0)
         self.asked: list[tuple] = []
 
@@ -150,6 +151,7 @@ class SyntheticLab:
                 wall_s=seconds,
                 cpu_s=(condition.threads or 2) * 0.9 * seconds,
                 parent_cpu_s=0.005 * seconds,
+                disturbed=self.disturbed(condition),
             )
             for number in range(rounds)
         ]
@@ -173,7 +175,7 @@ class SyntheticLab:
             "repetition": 0,
             "role": "condition",
             "seed": seed,
-            "blocks": [_block(condition, epoch) for epoch in made],
+            "blocks": [_block(condition, epoch, self.disturbed(condition)) for epoch in made],
         }
         more["group"] = more["file"]
         return self._measurement(condition, epochs=made, **more)
@@ -205,7 +207,7 @@ class SyntheticLab:
         return found
 
 
-def _block(condition: Condition, epoch: Epoch) -> Block:
+def _block(condition: Condition, epoch: Epoch, disturbed: bool) -> Block:
     """All of an epoch: 20 steps."""
     return Block(
         round=-1,
@@ -217,4 +219,5 @@ def _block(condition: Condition, epoch: Epoch) -> Block:
         wall_s=epoch.wall_s,
         cpu_s=epoch.wall_s,
         parent_cpu_s=0.0,
+        disturbed=disturbed,
     )

@@ -26,8 +26,9 @@ from benchlib import results
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import entries, epochs, gate, machine, processes, record, rounds
+from benchlib.measure import disturbance, entries, epochs, gate, machine, processes, record, rounds
 from benchlib.measure.comparison import (
+    DISTURBED,
     MODELS_DIFFER,
     MODELS_NOT_CHECKED,
     NO_DIFFERENCE,
@@ -552,6 +553,76 @@ def test_a_block_that_others_disturb_is_taken_again_and_kept(lab):
     assert len(blocks) == 2 * rounds.TAKES
     assert all(block.disturbed and block.others_cpu_s > 0.1 for block in blocks)
     assert comparison.throughput()["disturbed"].tolist() == [1.0]
+
+
+STOPPED_S = 4.0
+
+
+def stop(worker, after_s):
+    """Stop a worker in a while, as a container is that is paused, and let it go on later."""
+    for seconds, what in ((after_s, signal.SIGSTOP), (after_s + STOPPED_S, signal.SIGCONT)):
+        threading.Timer(seconds, os.kill, (worker.process.pid, what)).start()
+
+
+@pytest.fixture
+def neighbours_unseen(monkeypatch):
+    """What else goes on on this machine is no business of the test."""
+    monkeypatch.setattr(disturbance, "_too_much", lambda *_: False)
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_worker_stopped_within_a_block_is_seen_and_the_block_taken_again(lab, monkeypatch, neighbours_unseen, number):
+    stopped, lab.patience_s = [], 60
+
+    def block(entry, in_round, position, others, takes=rounds._block):
+        role = entry.measurement.role
+        if in_round == number and role == "control" and role not in stopped:
+            stopped.append(role)
+            stop(entry.worker, 0.05)
+        return takes(entry, in_round, position, others)
+
+    monkeypatch.setattr(rounds, "_block", block)
+    comparison = lab.compare([toy()], repetitions=1, rounds=4, block_s=0.2)
+    control = next(m for m in comparison.measurements if m.role == "control")
+    assert control.ok, control.failure
+    first, *again = [taken for taken in control.blocks if taken.round == number]
+    assert first.wall_s > STOPPED_S
+    assert first.disturbed
+    assert first.disturbed_by in {disturbance.FAR_OFF, disturbance.NO_CPU}
+    assert again, "it was taken again"
+    assert again[-1].wall_s < STOPPED_S
+    assert 0.5 < comparison.control.estimate < 2, "one block of four, 20 times as long, would have made it 0.47"
+    assert comparison.ratios()["verdict"].tolist() == [NO_DIFFERENCE]
+    (kept,) = [m for m in lab.store.all() if m.role == "control"]
+    assert kept.blocks == control.blocks
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_training_run_that_was_stopped_says_so(lab, monkeypatch, neighbours_unseen, number):
+    def ask(worker, do, *args, asks=processes.WorkerProcess.ask, **details):
+        if do == "epoch" and details["number"] == number:
+            stop(worker, 0.1)
+        return asks(worker, do, *args, **details)
+
+    monkeypatch.setattr(processes.WorkerProcess, "ask", ask)
+    lab.patience_s = 60
+    runs = lab.train([toy(burn_ms=15.0)], seeds=[0], epochs=3)
+    long = [block for block in runs.measurements[0].blocks if block.wall_s > STOPPED_S]
+    assert [block.epoch for block in long] == [number]
+    assert long[0].disturbed_by in {disturbance.FAR_OFF, disturbance.NO_CPU}
+    assert runs.runs()["disturbed_time"][0] > 0.25
+
+
+def test_where_every_take_was_disturbed_there_is_no_verdict(lab):
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+        try:
+            comparison = lab.compare([toy(), toy(burn_ms=6.0)], repetitions=2, rounds=2, block_s=0.2)
+        finally:
+            other.kill()
+    frame = comparison.ratios()
+    assert frame["verdict"].tolist() == [DISTURBED, DISTURBED]
+    assert frame[["ratio", "low", "high"]].isna().all().all()
+    assert not comparison.control.excludes(1)
 
 
 def test_a_condition_that_keeps_slowing_down_is_not_averaged(lab, monkeypatch):

@@ -53,6 +53,21 @@ def test_blocks_can_be_read_without_benchlib(tmp_path):
     assert row["label"].startswith("cnn pytorch eager")
 
 
+def test_a_file_from_before_blocks_said_what_disturbed_them_is_read(tmp_path):
+    store, older = Store(tmp_path), measurement()
+    older.blocks[0].disturbed = True
+    row = results._row(older)
+    for block in row["blocks"]:
+        del block["disturbed_by"]
+    row |= {"format": 4, "sha256": results._digest(row["measurement"], {name: row[name] for name in results._TABLES})}
+    whole = {results._ROWS: results._of_rows([row])}
+    pq.write_table(pa.Table.from_pylist([row]).replace_schema_metadata(whole), store.path("f"))
+    (read,) = store.load("f")
+    assert read == older
+    assert (read.blocks[0].disturbed, read.blocks[0].disturbed_by) == (True, "")
+    assert results.frame(store.outline("f"))["disturbed_blocks"].tolist() == [1]
+
+
 def test_a_cut_file_is_named(tmp_path):
     store = Store(tmp_path)
     store.save([measurement()])

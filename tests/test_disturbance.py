@@ -1,0 +1,216 @@
+"""Blocks that are far from their process's others are marked, and what was mostly disturbed has no verdict anywhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from synthetic_lab import SyntheticLab
+
+from benchlib import experiments
+from benchlib.condition import Condition
+from benchlib.experiments import result as result_module
+from benchlib.experiments.result import NO_RATIO
+from benchlib.measure import comparison as comparison_module
+from benchlib.measure.comparison import DISTURBED, NO_DIFFERENCE, SLOWER, Comparison
+from benchlib.measure.disturbance import FAR_OFF, NO_CPU, OTHERS, Pace, mark_outliers
+from benchlib.measure.planner import BUDGET, PILOT, PRECISION, Paired, plan
+from benchlib.results import Block
+
+ROOT = Path(__file__).parents[1]
+TORCH = Condition(workload="cnn", hyperparameters={"image_size": 16})
+MINDSPORE = TORCH.but(framework="mindspore", mode="graph", lane="tuned")
+ASKED = {"precision": 0.03, "budget_s": 60.0, "block_s": 0.1}
+
+
+def blocks(*step_ms: float, cores: float = 1.9, **changes: Any) -> list[Block]:
+    """A block of 5 steps a round, of so many milliseconds each."""
+    made = []
+    for number, ms in enumerate(step_ms):
+        wall_s = 5 * ms / 1000
+        timed = {"started_s": 0.0, "wall_s": wall_s, "cpu_s": cores * wall_s}
+        made.append(Block(round=number, position=0, steps=5, samples=5, **{**timed, **changes}))
+    return made
+
+
+def marked(made: list[Block], warm_up: Pace | None = None, device: str = "cpu") -> list[str]:
+    mark_outliers(made, device, warm_up)
+    assert [block.disturbed for block in made] == [bool(block.disturbed_by) for block in made]
+    return [block.disturbed_by for block in made]
+
+
+@pytest.mark.parametrize(
+    "step_ms", [(25, 33, 26, 32, 25, 33), (30, 31, 60, 29, 62, 30), (37, 37), (37,), (30, 15, 30, 16)]
+)
+def test_the_noise_of_a_machine_counts(step_ms: tuple[float, ...]) -> None:
+    assert marked(blocks(*step_ms), Pace(30 / 1000, 1.9)) == [""] * len(step_ms)
+
+
+def test_a_block_far_from_the_others_is_disturbed_whatever_its_side_and_wherever_it_is() -> None:
+    warm_up = Pace(0.037, 1.9)
+    assert marked(blocks(37, 36, 6041, 38), warm_up) == ["", "", FAR_OFF, ""]
+    assert marked(blocks(37, 36, 6, 38), warm_up) == ["", "", FAR_OFF, ""]
+    assert marked(blocks(6041), warm_up) == [FAR_OFF], "the first has but the warm-up beside it"
+    assert marked(blocks(6041, 37), warm_up) == [FAR_OFF, ""], "and does not make the next one look odd"
+    assert marked(blocks(37, 37, 37), Pace(0.3, 1.9)) == [""] * 3, "nor does a warm-up that was disturbed itself"
+    assert marked(blocks(37, 36, 6041, 38), warm_up, device="cuda") == ["", "", FAR_OFF, ""]
+
+
+def test_a_look_at_more_blocks_takes_a_mark_back_or_makes_one() -> None:
+    made = blocks(400)
+    assert marked(made, Pace(0.1, 1.9)) == [FAR_OFF]
+    made += blocks(390, 410, 400)
+    assert marked(made, Pace(0.1, 1.9)) == [""] * 4, "it was the warm-up that was odd"
+    made = blocks(100)
+    assert marked(made, Pace(0.1, 1.9)) == [""]
+    assert marked(made + blocks(400, 390), Pace(0.1, 1.9)) == ["", FAR_OFF, FAR_OFF]
+    assert marked(made + blocks(400, 390, 410), Pace(0.1, 1.9)) == [FAR_OFF, "", "", ""]
+
+
+def test_a_block_with_next_to_no_cpu_time_is_disturbed_on_the_cpu_only() -> None:
+    made = [*blocks(30, 30, 30), *blocks(60, cores=0.1)]
+    assert marked(made, Pace(0.03, 1.9)) == ["", "", "", NO_CPU]
+    assert marked(blocks(30, 30, 60, cores=0.1), Pace(0.03, 0.1)) == [""] * 3, "it is what this process always takes"
+    made = [*blocks(30, 30, 30), *blocks(60, cores=0.1)]
+    assert marked(made, Pace(0.03, 1.9), device="cuda") == [""] * 4, "the device computes"
+
+
+def test_what_others_disturbed_is_not_what_is_usual() -> None:
+    noisy = blocks(300, 310, 320, disturbed=True, disturbed_by=OTHERS)
+    assert marked([*noisy, *blocks(31)], Pace(0.03, 1.9)) == [OTHERS, OTHERS, OTHERS, ""]
+
+
+def test_the_first_block_of_a_training_run_may_compile_but_not_be_stopped() -> None:
+    assert marked(blocks(900, 30, 31, 30)) == [""] * 4
+    assert marked([*blocks(900, cores=0.02), *blocks(30, 31, 30)]) == [NO_CPU, "", "", ""]
+    assert marked(blocks(30, 31, 900, 30)) == ["", "", FAR_OFF, ""]
+
+
+def compared(folder: Path, flags: dict[str, list[bool]], spread: float = 0.001) -> Comparison:
+    """Two conditions, each process of which has its blocks disturbed as ``flags`` of its role say."""
+    lab = SyntheticLab(folder, spread=spread)
+    comparison = lab.compare([TORCH, MINDSPORE], **ASKED)
+    for m in comparison.measurements:
+        for block, flag in zip(m.blocks, flags.get(m.role, [False] * 5), strict=True):
+            block.disturbed = flag
+    return comparison
+
+
+MOSTLY, PARTLY = [True, True, True, False, False], [True, True, False, False, False]
+
+
+@pytest.mark.parametrize("role", ["baseline", "condition"])
+def test_more_than_half_of_the_rounds_disturbed_on_either_side_is_no_verdict(tmp_path: Path, role: str) -> None:
+    comparison = compared(tmp_path, {role: MOSTLY})
+    row = comparison.ratios().set_index("role").loc["condition"]
+    assert row["verdict"] == DISTURBED
+    assert row[["ratio", "low", "high"]].isna().all(), "no number that could be quoted"
+    assert row["processes"] == 5
+    for interval in (comparison.ratio(MINDSPORE), comparison.between(MINDSPORE, TORCH)):
+        assert not interval.excludes(1)
+        assert str(interval).startswith("nan")
+    interval, verdict = result_module.between(comparison, MINDSPORE, TORCH)
+    assert (verdict, interval.excludes(1)) == (DISTURBED, False)
+    assert comparison.throughput()["samples_per_second"].isna().tolist() == [role == "baseline", role == "condition"]
+    assert result_module.ratio_text(result_module.ratios([comparison]).iloc[0]) == NO_RATIO[DISTURBED]
+    assert DISTURBED in comparison._repr_html_()
+    notes = [text.get_text() for axes in comparison.plot().axes for text in axes.texts]
+    assert notes.count(DISTURBED) == 2, "at the ratio and at the bar"
+
+
+def test_half_of_the_rounds_is_a_verdict_yet_and_different_rounds_add_up(tmp_path: Path) -> None:
+    assert compared(tmp_path, {"condition": PARTLY}).ratios()["verdict"].tolist() == [NO_DIFFERENCE, SLOWER]
+    apart = compared(tmp_path, {"baseline": PARTLY, "condition": PARTLY[::-1]})
+    assert apart.ratios()["verdict"].tolist() == [NO_DIFFERENCE, DISTURBED]
+
+
+def test_of_the_takes_of_a_block_the_last_counts(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, {"condition": MOSTLY})
+    for m in comparison.measurements:
+        m.blocks = [*m.blocks, *(block.model_copy(update={"disturbed": False}) for block in m.blocks)]
+    assert comparison.ratios()["verdict"].tolist() == [NO_DIFFERENCE, SLOWER]
+
+
+def test_a_disturbed_control_is_no_interval_and_is_told(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, {"control": MOSTLY})
+    assert comparison.ratios()["verdict"].tolist() == [DISTURBED, SLOWER]
+    assert not comparison.control.excludes(1)
+    assert result_module.ratios([comparison])[["control", "control_low"]].isna().all().all()
+    assert "A/A: no ratio: more than half" in " ".join(result_module.disturbed_controls([comparison]))
+    assert result_module.unfinished([comparison]) == [], "its width is not what it lacks"
+
+
+def test_the_plan_does_not_end_at_a_precision_of_disturbed_rounds(tmp_path: Path) -> None:
+    done = [Paired({"control": [0.001 * i, -0.001]}, 9.0, 0.5) for i in range(PILOT)]
+    assert plan(done, 0.03, 600).ended == PRECISION
+    going_on = plan(done, 0.03, 600, disturbed=True)
+    assert (going_on.ended, going_on.more_processes) == (None, 1)
+    assert plan(done, 0.03, 60, disturbed=True).ended == BUDGET
+    assert compared(tmp_path, {}).plan.ended == PRECISION
+    assert compared(tmp_path, {"condition": MOSTLY}).plan.ended == BUDGET, "60 s are spent"
+
+
+MEASURED = [name for name in experiments.NOTEBOOKS if name not in {"equivalence", "claims", "report"}]
+SAID = re.compile(
+    r"(faster|slower) at|\], (faster|slower)|no difference|throughput is highest|has paid|pays from|apart"
+)
+
+
+@pytest.mark.parametrize("notebook", MEASURED)
+def test_no_experiment_gives_a_verdict_where_all_was_disturbed(
+    tmp_path: Path, notebook: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparison_module.Comparison, "slows_down", lambda *_: False)  # so that it is not the reason
+    path = ROOT / "parameters" / "quick" / f"{notebook}.yaml"
+    module = experiments.module(notebook)
+    parameters = module.Parameters(**yaml.safe_load(path.read_text(encoding="utf-8")))
+    result = module.measure(parameters, SyntheticLab(tmp_path, disturbed=lambda condition: True))
+    result.summary()
+    times = {"ratio", "control", "within_ratio", "epoch_ratio", "threshold_ratio", "first_epoch", "efficiency_percent"}
+    times |= {"same_threads_ratio", "samples_per_second", "steps_per_second", "communication_percent"}
+    for name, (_, frame) in result.tables().items():
+        for column in times & set(frame):
+            assert frame[column].isna().all(), (name, column)
+        if {"ratio", "within_ratio"} & set(frame) and "verdict" in frame:
+            assert set(frame["verdict"]) <= {DISTURBED, "baseline"}, name
+            assert DISTURBED in set(frame["verdict"]), name
+    told = [line for line in result.findings() if "difference within seeds" not in line and "simulated" not in line]
+    assert [line for line in told if SAID.search(line)] == []
+    assert "disturbed" in " ".join([*told, *result.warnings()])
+
+
+def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> None:
+    lab = SyntheticLab(tmp_path)
+    runs = lab.train([TORCH, MINDSPORE], seeds=[0, 1, 2], epochs=3)
+    whole = runs.first_epoch(TORCH)
+    for block in runs.measurements[0].blocks[:1]:
+        block.disturbed, block.wall_s = True, 30.0
+    runs.measurements[0].epochs[0].wall_s = 30.0
+    frame = runs.runs()
+    assert frame["disturbed_time"].iloc[0] > 0.9
+    assert (frame["disturbed_time"].iloc[1:] == 0).all()
+    assert len(result_module.undisturbed(frame)) == 5
+    assert runs.first_epoch(TORCH).processes == 2
+    assert runs.first_epoch(TORCH).estimate == pytest.approx(whole.estimate, rel=0.1), "not ten times as long"
+    (told,) = result_module.disturbed_runs([runs])
+    assert told.startswith(f"{TORCH}: 1 of 3 training runs were disturbed")
+
+
+def test_a_seed_that_was_disturbed_is_left_out_of_the_frameworks_ratio(tmp_path: Path) -> None:
+    path = ROOT / "parameters" / "quick" / "frameworks.yaml"
+    module = experiments.module("frameworks")
+    parameters = module.Parameters(**yaml.safe_load(path.read_text(encoding="utf-8")))
+    result = module.measure(parameters, SyntheticLab(tmp_path))
+    learned = result.tables()["learned"][1]
+    assert learned["why"].isna().all()
+    one = next(m for m in result.runs[0].measurements if m.condition.framework == "mindspore")
+    for block, epoch in zip(one.blocks, one.epochs, strict=True):
+        block.disturbed, block.wall_s = True, 100 * block.wall_s
+        epoch.wall_s = block.wall_s
+    row, before = (frame.iloc[1] for frame in (result.tables()["learned"][1], learned))
+    assert row["epoch_ratio"] == pytest.approx(before["epoch_ratio"], rel=0.1)
+    assert pd.isna(row["why"]), "there are other seeds"
