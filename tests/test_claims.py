@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -21,6 +22,7 @@ from benchlib.claims.verdicts import (
     CONTRADICTS,
     NO_DIFFERENCE,
     NO_INTERVAL,
+    NOISY,
     NOT_MEASURED,
     NOT_REPRODUCED,
     ONE_SEED,
@@ -38,6 +40,7 @@ from benchlib.claims.verdicts import (
     undecided,
 )
 from benchlib.condition import Condition
+from benchlib.measure.comparison import DISTURBED
 from benchlib.measure.statistics import Interval
 from benchlib.results import Store
 
@@ -873,3 +876,51 @@ def test_tables_and_measurements_are_read_once(
     assert result.tables() is result.tables(), "each is shown by a cell of its own"
     result.findings()
     assert sorted(read) == sorted(["digest", "digest", *files, "frameworks_first_epochs.csv", "frameworks_learned.csv"])
+
+
+@pytest.mark.parametrize(
+    ("notebook", "number"),
+    [
+        ("frameworks", "C2"),
+        ("frameworks", "C4"),
+        ("frameworks", "C9"),
+        ("modes", "C5"),
+        ("modes", "C6"),
+        ("operators", "C8"),
+        ("inference", "C10"),
+        ("batch_size", "C12"),
+        ("learning_rate", "C15"),
+    ],
+)
+def test_what_was_disturbed_is_not_measured_and_says_so(tmp_path: Path, notebook: str, number: str) -> None:
+    changes: dict[str, Any] = {}
+    if number == "C9":  # of its workloads quick trains none
+        lstm = {"workload": "lstm", "data": "digits_sequence", "batch_size": 64, "learning_rate": 0.1}
+        changes = {"tasks": [{**lstm, "epochs": 3, "most_epochs": 3, "threshold": None}]}
+    if number == "C10":  # nor does it answer in MindSpore's graph mode
+        tuned = [("pytorch", "eager"), ("mindspore", "graph")]
+        changes = {"subjects": [{"framework": one, "mode": mode, "lane": "tuned"} for one, mode in tuned]}
+    ran(notebook, SyntheticLab(tmp_path, disturbed=lambda condition: True), **changes)
+    judged = found(tmp_path, number)
+    assert (judged.verdict, judged.outcome.cases) == (NOT_MEASURED, [])
+    assert any(NOISY in one for one in judged.outcome.missing)
+    result = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
+    verdicts = result.tables()["verdicts"][1].set_index("claim")
+    assert NOISY in verdicts.loc[number, "takes"]
+
+
+def test_a_disturbed_ratio_of_a_gpu_or_of_a_group_is_not_measured(tmp_path: Path, write: Callable) -> None:
+    lost = {**interval("ratio", math.nan, math.nan), "verdict": DISTURBED, "device": "cuda"}
+    row = {"subject": "pytorch eager tuned", "framework": "pytorch", **lost}
+    write("devices", "ratios", [row])
+    gru = {"subject": "mindspore graph tuned", "framework": "mindspore", "task": "gru on imdb"}
+    write("frameworks", "ratios", [{**row, **gru}])
+    write("instrument", "knobs", [{**row, "change": "without cudnn_benchmark"}])
+    group = {"scaling": "strong", "world_size": 4, "verdict": DISTURBED}
+    both = [{**group, **interval("efficiency_percent", 50, 55), "subject": "pytorch eager tuned", "verdict": "faster"}]
+    both += [{**group, **interval("efficiency_percent", math.nan, math.nan), "subject": "mindspore graph tuned"}]
+    write("scaling", "scaling", both)
+    for number in ("C7", "C11", "C17", "C18"):
+        judged = found(tmp_path, number)
+        assert (judged.verdict, judged.outcome.cases) == (NOT_MEASURED, []), number
+        assert NOISY in judged.outcome.missing[0], number
