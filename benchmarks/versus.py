@@ -34,6 +34,7 @@ from scipy import stats
 from benchlib import knobs
 from benchlib.condition import Condition
 from benchlib.lab import Lab
+from benchlib.measure.comparison import DISTURBED
 from benchlib.measure.turn import turn
 
 HERE = Path(__file__).resolve().parent
@@ -83,6 +84,7 @@ def _benchlib(condition: Condition, folder: Path) -> dict[str, object]:
     comparison = lab.compare([condition], precision=0.03, budget_s=600, block_s=0.15)
     seconds, found = time.monotonic() - started, comparison.control
     claim = "different" if found.excludes(1) else "no difference shown"
+    claim = DISTURBED if comparison.disturbed(condition, condition, "control") else claim
     return _row("benchlib", seconds, found.estimate, (found.low, found.high), f"{claim}; {comparison.plan.ended}")
 
 

@@ -10,9 +10,10 @@ open. Then, for every claim alike (``verdicts.judge``):
 - *reproduced* if every case that the claim names was measured, and all support it;
 - *not measured here* otherwise, with what was measured of it, and what the rest would take.
 
-A ratio whose comparison has an A/A control that excludes 1 is not believed: it leaves its claim open. Of a claim that
-things are alike, *no difference shown* would read as its confirmation: ``verdicts.in_words`` says instead that no
-difference beyond the margin is shown, nor excluded.
+A ratio whose comparison has an A/A control that excludes 1 is not believed: it leaves its claim open. One that was
+disturbed is none: it was not measured, and what is missing says why. Of a claim that things are alike, *no difference
+shown* would read as its confirmation: ``verdicts.in_words`` says instead that no difference beyond the margin is shown,
+nor excluded.
 
 A verdict is about this machine, these data, and the direction of a claim: a ratio of 1.1 reproduces "5.03 times as
 long", with the published figure beside it. Other hardware than the published is no reason for or against a verdict, nor
