@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import importlib
 import importlib.util
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -19,7 +20,10 @@ from typing import Any
 
 from benchlib.errors import BenchlibError
 
-ROOT = __name__.partition(".")[0]  # benchlib; its workloads and frameworks may lie in other folders as well
+ROOT = __name__.partition(".")[0]  # benchlib
+
+EXTENDED = (f"{ROOT}.frameworks", f"{ROOT}.workloads")
+"""Packages whose modules may lie in other folders as well, which somebody has added to their ``__path__``."""
 
 
 def closure(modules: Iterable[str], without: Collection[str] = ()) -> dict[str, Path]:
@@ -27,7 +31,7 @@ def closure(modules: Iterable[str], without: Collection[str] = ()) -> dict[str, 
     sorted; the packages that they lie in belong to them. What is named in ``without`` is left out, with what only it
     imports.
     """
-    folders = tuple(tuple(_folders(f"{ROOT}.{name}")) for name in ("frameworks", "workloads"))
+    folders = tuple(tuple(_folders(name)) for name in EXTENDED)
     question = (frozenset(modules), frozenset(without), folders)
     files, states = _answered.get(question, ({}, None))
     if states != _states(files):
@@ -153,14 +157,14 @@ def _absolute(name: str, package: str) -> str:
 
 
 def _spec(name: str) -> ModuleSpec | None:
-    """Where a module would be imported from, found without importing the packages that it lies in."""
+    """Where a fresh process would import a module from."""
     package, _, _ = name.rpartition(".")
     return PathFinder.find_spec(name, _folders(package)) if package else importlib.util.find_spec(name)
 
 
 def _folders(package: str) -> list[str]:
-    """Where modules of ``package`` are looked for: as Python does, if it is imported already."""
-    if package in sys.modules:
-        return list(getattr(sys.modules[package], "__path__", ()))
+    """Where modules of ``package`` are looked for."""
+    if package in (ROOT, *EXTENDED):
+        return list(importlib.import_module(package).__path__)
     spec = _spec(package)
     return list(spec.submodule_search_locations or ()) if spec else []
