@@ -113,8 +113,8 @@ def _tree(path: Path) -> ast.Module:
 
 def _code(node: Any) -> Any:
     """A syntax tree as tuples, without places in the text and without strings that stand alone, as docstrings do.
-    Fields that are empty are left out: newer Pythons have more of them. Where another Python reads a file as another
-    tree all the same, its hash is another; the parent alone makes hashes, so they are compared within one Python.
+    Fields that are empty are left out: newer Pythons have more of them. Python 3.11 to 3.13 hash benchlib's own files
+    alike; where one reads a file as another tree all the same, what the parent had measured with another counts as new.
     """
     if isinstance(node, list):
         return tuple(_code(one) for one in node if not _is_string_alone(one))
