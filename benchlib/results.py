@@ -110,9 +110,10 @@ class Measurement(Record):
     failure: str | None = None  # what went wrong, with the end of what the worker said; None: nothing
     knobs: dict[str, str] = Field(default_factory=dict)  # set in the worker's environment
     settings: dict[str, Any] = Field(default_factory=dict)  # read back from the framework
-    versions: dict[str, str] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)  # of Python, the framework, and what they are built on
+    packages: dict[str, str] = Field(default_factory=dict)  # all that the worker could compute with: distributions
     machine: dict[str, Any] = Field(default_factory=dict)
-    code: str = ""  # hash of the files that made the number
+    code: str = ""  # hash of the code that made the number
     commit: str = ""
     built: dict[str, Any] = Field(default_factory=dict)  # parameters, hashes of weights and data
     first_step_s: float | None = None  # with compilation

@@ -375,7 +375,7 @@ def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[st
         "benchlib": digest(_library()),
         "requirements.lock": digest(lock.read_bytes()) if lock.exists() else "",
         "machine": digest(environment["machine"]),
-        "versions": digest([environment["interpreter"], environment["versions"], environment["frameworks"]]),
+        "versions": digest([environment[name] for name in ("interpreter", "versions", "frameworks", "packages")]),
         "data": digest(item.data),
     }
     if item.name in GATHERING:
@@ -389,10 +389,12 @@ def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[st
 def _environment() -> dict[str, Any]:
     """What the notebooks are executed with and on, for their records."""
     packages = {found.name: found.version for found in importlib.metadata.distributions()}
+    present = [name for name in frameworks.names() if machine.interpreter(name)]
     return {
         "interpreter": sys.executable,
         "versions": {"python": platform.python_version(), **dict(sorted(packages.items()))},
-        "frameworks": {name: machine.versions(name) for name in frameworks.names() if machine.interpreter(name)},
+        "frameworks": {name: machine.versions(name) for name in present},
+        "packages": {name: machine.packages(name) for name in present},
         "machine": machine.describe(),
     }
 

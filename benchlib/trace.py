@@ -246,21 +246,26 @@ def _changed(m: Measurement, inputs: Path) -> list[str]:
     changed = [*_other_knobs(m), *_other_inputs(m, inputs)]
     if m.code != machine.code(m.condition, PROCEDURES[m.kind]):
         changed.append("the code has changed since")
-    installed = machine.versions(m.condition.framework) if machine.interpreter(m.condition.framework) else {}
-    if installed and m.versions:
-        others = [
-            f"{name} {m.versions[name]}, here {version}"
-            for name, version in installed.items()
-            if name in m.versions and m.versions[name] != version
-        ]
-        changed += [f"other versions: {', '.join(others)}"] if others else []
-    elif not installed:
-        changed.append(f"{m.condition.framework} is not installed here")
+    changed += _other_versions(m)
     here = machine.identity(m.condition.device)
     others = [
         f"{name} {m.machine.get(name)}, here {value}" for name, value in here.items() if m.machine.get(name) != value
     ]
     return changed + ([f"another machine: {', '.join(others)}"] if others else [])
+
+
+def _other_versions(m: Measurement) -> list[str]:
+    framework = m.condition.framework
+    if not machine.interpreter(framework):
+        return [f"{framework} is not installed here"]
+    packages = machine.packages(framework, m.condition.workload) if m.packages else {}
+    there, here = {**m.packages, **m.versions}, {**packages, **machine.versions(framework)}
+    told = [
+        f"{name} {there.get(name, 'not there')}, here {here.get(name, 'not there')}"
+        for name in dict.fromkeys([*(name for name in here if name in there), *m.packages, *packages])
+        if there.get(name) != here.get(name)
+    ]
+    return [f"other versions: {', '.join(told)}"] if told else []
 
 
 def _other_knobs(m: Measurement) -> list[str]:

@@ -1,6 +1,9 @@
 """What is there is found without importing a framework; what is not there is told with what to do."""
 
+import importlib.util
 import json
+import re
+import shutil
 import subprocess
 import sys
 import time
@@ -13,6 +16,7 @@ from benchlib import frameworks, workloads
 from benchlib.condition import DEVICES, Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import machine
+from benchlib.measure.jobs import key, prepare_job
 
 
 def test_devices_and_versions_are_found_without_importing_a_framework():
@@ -75,30 +79,58 @@ def test_a_framework_that_is_not_there_is_told_with_what_to_install(monkeypatch)
         machine.require([Condition(workload="cnn", framework="mindspore")])
 
 
+@pytest.fixture(autouse=True)
+def nothing_known():
+    """Interpreters are asked again by each test, and after it."""
+    every = (machine.interpreter, machine.versions, machine.packages)
+    for cached in every:
+        cached.cache_clear()
+    yield
+    for cached in every:
+        cached.cache_clear()
+
+
+def _script(path, line):
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+    return path
+
+
 @pytest.fixture
 def kernelspec(tmp_path, monkeypatch):
-    """Registers an interpreter as the kernelspec ``benchlib-pytorch``."""
+    """Registers an interpreter as the kernelspec of a framework."""
 
-    def register(python):
-        folder = tmp_path / "kernels" / "benchlib-pytorch"
+    def register(python, framework="pytorch"):
+        folder = tmp_path / "kernels" / f"benchlib-{framework}"
         folder.mkdir(parents=True)
         (folder / "kernel.json").write_text(
             json.dumps({"argv": [str(python)], "display_name": "x", "language": "python"})
         )
         monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
-        machine.interpreter.cache_clear()
 
-    yield register
-    machine.interpreter.cache_clear()
+    return register
 
 
 def test_a_framework_runs_in_the_environment_that_was_registered_for_it(kernelspec, tmp_path):
-    python = tmp_path / "python"
-    python.symlink_to(sys.executable)
+    python = _script(tmp_path / "python", f'exec {sys.executable} "$@"')
     kernelspec(python)
     assert machine.interpreter("pytorch") == str(python)
     assert machine.interpreter("mindspore") == sys.executable
     assert machine.available("pytorch", "cpu") is None
+    assert "torch_npu is not installed" in machine.available("pytorch", "npu"), "which it is asked as well"
+
+
+def test_a_registered_environment_without_the_framework_is_told(kernelspec, tmp_path):
+    kernelspec(_script(tmp_path / "python", f'exec {sys.executable} -S "$@"'))  # without its packages
+    told = machine.available("pytorch", "cpu")
+    assert re.match(r"framework 'pytorch': kernelspec 'benchlib-pytorch' starts .*python, which has no torch: ", told)
+
+
+def test_a_registered_environment_that_cannot_answer_is_told(kernelspec, tmp_path):
+    kernelspec(_script(tmp_path / "python", "echo worn out >&2; exit 3"))
+    told = machine.available("pytorch", "cpu")
+    assert re.match(r"framework 'pytorch': .*python: could not tell which packages it has; it said: worn out", told)
+    assert ("pytorch", None) in {(row["framework"], row["version"]) for row in machine.survey()}
 
 
 def test_a_registered_environment_that_is_gone_is_told(kernelspec, tmp_path):
@@ -117,7 +149,7 @@ def test_a_device_that_is_not_there_is_told_with_what_to_do(monkeypatch):
         machine.require([Condition(workload="cnn", device="cuda")])
     with pytest.raises(BenchlibError, match=r"device 'xpu': the installed torch is no build for Intel GPUs"):
         machine.require([Condition(workload="cnn", device="xpu")])
-    monkeypatch.setattr(machine, "_has", lambda package: package == "torch_npu")
+    monkeypatch.setattr(machine, "_has", lambda framework, package: True)
     monkeypatch.setattr(machine, "_has_cann", lambda: False)
     with pytest.raises(
         BenchlibError, match=r"device 'npu': torch_npu needs CANN, .*libhccl.so.* source CANN's set_env.sh"
@@ -132,6 +164,8 @@ def test_a_device_that_is_not_there_is_told_with_what_to_do(monkeypatch):
 
 def test_what_mindspore_s_plugin_for_gpus_lacks_is_asked_of_the_linker(monkeypatch):
     told = {"11.1": "\tlibcudart.so.11.0 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x0)\n"}
+
+    machine.versions("mindspore")  # its interpreter has been asked
 
     def ldd(command, **_):
         return types.SimpleNamespace(stdout=told.get(command[1][-4:], "\tlibc.so.6 => /lib/libc.so.6 (0x0)\n"))
@@ -160,24 +194,129 @@ def test_the_version_of_cann_is_a_part_of_what_an_npu_s_number_depends_on(monkey
     machine.describe.cache_clear()
 
 
-def test_a_number_depends_on_the_code_that_made_it(tmp_path, monkeypatch):
-    condition = Condition(workload="cnn")
-    before = machine.code(condition, "rounds")
-    assert before == machine.code(condition.but(batch_size=8), "rounds")
-    assert before != machine.code(condition.but(framework="mindspore"), "rounds")
-    assert before != machine.code(condition, "epochs")
-    changed = tmp_path / "pytorch.py"
-    changed.write_bytes(frameworks.file("pytorch").read_bytes() + b"\n# slower\n")
-    monkeypatch.setattr(frameworks, "file", lambda name: changed)
-    assert machine.code(condition, "rounds") != before
+def _distribution(site, name, version, files, requires=()):
+    """A distribution as pip leaves it in a folder of packages."""
+    for file in files:
+        (site / file).parent.mkdir(parents=True, exist_ok=True)
+        (site / file).write_text("")
+    metadata = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    metadata.mkdir(parents=True, exist_ok=True)
+    lines = [
+        "Metadata-Version: 2.1",
+        f"Name: {name}",
+        f"Version: {version}",
+        *(f"Requires-Dist: {r}" for r in requires),
+    ]
+    (metadata / "METADATA").write_text("\n".join(lines) + "\n")
+    (metadata / "RECORD").write_text("".join(f"{file},,\n" for file in files))
 
 
-def test_a_model_that_is_another_workload_s_depends_on_its_file():
-    inference, training = Condition(workload="resnet50_inference"), Condition(workload="resnet50")
-    resnet50 = workloads.folder("resnet50") / "pytorch.py"
-    assert resnet50 in machine.code_files(inference, "rounds")
-    assert resnet50.with_name("workload.py") in machine.code_files(inference, "rounds")
-    assert machine.code_files(training, "rounds").count(resnet50) == 1
-    translations = machine.PACKAGE / "data" / "translations.py"
-    assert translations in machine.code_files(Condition(workload="seq2seq"), "epochs"), "BLEU is of its sentences"
-    assert translations not in machine.code_files(Condition(workload="seq2seq"), "rounds")
+@pytest.fixture
+def flow(kernelspec, tmp_path, monkeypatch):
+    """A framework of that name, in an environment of its own; its folder of packages."""
+    (tmp_path / "frameworks").mkdir()
+    (tmp_path / "frameworks" / "flow.py").write_text(
+        "import keras, tensorflow\nimport numpy as np\nfrom tensorflow.core import x\n"
+        'PACKAGE = "tensorflow"\nDEVICES = ("cpu",)\n'
+    )
+    monkeypatch.setattr(frameworks, "__path__", [*frameworks.__path__, str(tmp_path / "frameworks")])
+
+    site = tmp_path / "site"
+    _distribution(
+        site,
+        "tensorflow-cpu",
+        "2.21.0",
+        ["tensorflow/__init__.py"],
+        [
+            "numpy>=1.26",
+            "tensorflow-intel==2.21.0; platform_system == 'Windows'",
+            "nvidia_cudnn.cu12<10,>=9; extra == 'and-cuda'",
+            "keras[fast-math]>=3",
+        ],
+    )
+    _distribution(
+        site,
+        "keras",
+        "3.15.1",
+        ["keras/__init__.py"],
+        ["h5py", 'quick-sum; extra == "fast_math" and python_version > "3"'],
+    )
+    for name, version in {
+        "numpy": "2.0.0",
+        "nvidia-cudnn-cu12": "9.1",
+        "linter": "1.0",
+        "Quick.Sum": "0.5",
+        "pastime": "1.0",
+    }.items():
+        _distribution(site, name, version, [f"{name}/__init__.py"])
+    _distribution(site, "h5py", "3.11", ["h5py/__init__.py"], ['linter; extra == "dev"'])
+    python = _script(tmp_path / "python", f'PYTHONPATH={site} exec {sys.executable} -S "$@"')
+    kernelspec(python, "flow")
+    return site
+
+
+def test_versions_are_those_of_the_distribution_whatever_it_is_called(flow):
+    found = machine.versions("flow")
+    named = {"tensorflow-cpu": "2.21.0", "keras": "3.15.1", "numpy": "2.0.0"}
+    assert {name: found[name] for name in found if name not in ("python", "glibc")} == named
+    assert list(found)[:2] == ["python", "tensorflow-cpu"]
+    assert {row["version"] for row in machine.survey() if row["framework"] == "flow"} == {"2.21.0"}
+    assert machine.available("flow", "cpu") is None
+
+
+def test_all_that_a_framework_needs_counts(flow):
+    found = machine.packages("flow")
+    assert found == {
+        "tensorflow-cpu": "2.21.0",
+        "keras": "3.15.1",
+        "numpy": "2.0.0",
+        "h5py": "3.11",  # that keras needs
+        "nvidia-cudnn-cu12": "9.1",  # an extra of the framework's own that is there
+        "Quick.Sum": "0.5",  # an extra that is asked for
+    }, "and not what nobody needs, nor what those need who work on h5py"
+    used = {name: machine.packages(name) for name in ("pytorch", "mindspore")}
+    assert {"torch", "sympy", "numpy", "typing_extensions"} <= set(used["pytorch"])
+    assert {"mindspore", "protobuf", "scipy", "numpy"} <= set(used["mindspore"])
+    assert not {"jupyterlab", "pytest"} & {*used["pytorch"], *used["mindspore"]}
+
+
+def test_what_a_workload_s_file_imports_counts_too(tmp_path, monkeypatch):
+    folder = tmp_path / "workloads" / "needy"
+    folder.mkdir(parents=True)
+    (folder / "workload.py").write_text("import numpy\n")
+    (folder / "pytorch.py").write_text("import torch\n\ndef build():\n    import sklearn.tree\n")
+    monkeypatch.setattr(workloads, "__path__", [*workloads.__path__, str(tmp_path / "workloads")])
+    more = set(machine.packages("pytorch", "needy")) - set(machine.packages("pytorch"))
+    assert {"scikit-learn", "joblib"} <= more
+
+
+def test_a_number_depends_on_the_versions_of_all_that_is_needed(tmp_path, monkeypatch):
+    job = prepare_job(Condition(workload="linear"), 0, tmp_path)
+    before = key(**job.depends_on("rounds"))
+    right = machine.packages("pytorch", "linear")
+    assert "sympy" in right
+    monkeypatch.setattr(machine, "packages", lambda framework, workload: {**right, "sympy": "0.1"})
+    assert key(**job.depends_on("rounds")) != before
+
+
+@pytest.mark.parametrize("file", ["__init__.py", "README"])
+def test_a_folder_in_the_working_directory_is_no_framework(tmp_path, monkeypatch, file):
+    (tmp_path / "frameworks").mkdir()
+    (tmp_path / "frameworks" / "toys.py").write_text('import nobodys\nPACKAGE = "nobodys"\nDEVICES = ("cpu",)\n')
+    monkeypatch.setattr(frameworks, "__path__", [*frameworks.__path__, str(tmp_path / "frameworks")])
+    for name in ("nobodys", "torch_npu"):
+        (tmp_path / "here" / name).mkdir(parents=True)
+        (tmp_path / "here" / name / file).write_text("")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.syspath_prepend("")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "here"))
+    assert importlib.util.find_spec("nobodys"), "this process would find it"
+    assert machine.interpreter("toys") is None
+    assert "'toys' is not installed" in machine.available("toys", "cpu")
+    assert "torch_npu is not installed" in machine.available("pytorch", "npu")
+
+
+def test_a_folder_that_was_left_behind_is_no_framework(flow):
+    (flow / "tensorflow" / "__init__.py").unlink()
+    shutil.rmtree(flow / "tensorflow_cpu-2.21.0.dist-info")
+    assert "which has no tensorflow" in machine.available("flow", "cpu")

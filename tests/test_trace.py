@@ -91,6 +91,23 @@ def test_a_measurement_says_what_no_longer_matches(results: Path, monkeypatch: p
     assert "OMP_NUM_THREADS" not in said or "here not set" in said
 
 
+def test_every_package_that_it_could_compute_with_has_to_be_what_is_here(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = trace.numbers(results / "tables" / "operators_ratios.csv")[0].keys[0]
+    m = Store(results / "measurements").load(key)[0]
+    versions, packages = {"numpy": "1.26.4"}, {"numpy": "1.26.4", "sympy": "1.14.0", "six": "1.17.0"}
+    monkeypatch.setattr(machine, "versions", lambda framework: versions)
+    monkeypatch.setattr(machine, "packages", lambda framework, workload: packages)
+    measured = m.model_copy(update={"versions": {**versions, "onednn": "3.7"}, "packages": packages})
+    assert trace._other_versions(measured) == []
+    assert trace._other_versions(measured.model_copy(update={"versions": {}})) == [], "its worker did not even open"
+    other = measured.model_copy(update={"packages": {"numpy": "1.26.4", "sympy": "1.13.0", "dill": "0.4"}})
+    assert trace._other_versions(other) == [
+        "other versions: sympy 1.13.0, here 1.14.0, dill 0.4, here not there, six not there, here 1.17.0"
+    ]
+
+
 @pytest.mark.parametrize("name", ["data_sha256", "weights_file_sha256"])
 def test_data_and_weights_have_to_be_those_that_the_worker_read(results: Path, tmp_path: Path, name: str) -> None:
     key = trace.numbers(results / "tables" / "operators_ratios.csv")[0].keys[0]

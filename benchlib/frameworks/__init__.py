@@ -121,8 +121,8 @@ def file(name: str) -> Path:
 
 
 def package(name: str) -> str:
-    """The Python package that framework ``name`` comes in: ``PACKAGE`` of its file, read without importing the
-    framework.
+    """The Python package that framework ``name`` is imported as: ``PACKAGE`` of its file, read without importing the
+    framework. The distribution that pip installs may have another name.
     """
     return _constant(name, "PACKAGE")
 

@@ -63,6 +63,7 @@ class Job:
             "knobs": knobs.of(self.condition),
             "scrubbed": knobs.SCRUBBED_PREFIXES,
             "versions": machine.versions(self.condition.framework),
+            "packages": machine.packages(self.condition.framework, self.condition.workload),
             "machine": machine.identity(self.condition.device),
             "code": machine.code(self.condition, procedure),
         }

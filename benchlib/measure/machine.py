@@ -5,10 +5,7 @@ framework.
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib.metadata
-import importlib.util
-import json
 import os
 import platform
 import re
@@ -22,24 +19,28 @@ from typing import Any
 
 import psutil
 
-from benchlib import frameworks, workloads
+from benchlib import environments, frameworks
 from benchlib.condition import DEVICES, Condition
+from benchlib.environments import Environment, Module
 from benchlib.errors import BenchlibError
+from benchlib.measure import imports
 from benchlib.measure.npu_smi import chips, npus
 
 PACKAGE = Path(__file__).resolve().parents[1]  # of benchlib itself
 
-_VERSIONS_OF = """
-import importlib.metadata as m, json, platform, sys
-names = sys.argv[1:]
-found = {}
-for name in names:
-    try:
-        found[name] = m.version(name)
-    except m.PackageNotFoundError:
-        pass
-print(json.dumps({"python": platform.python_version(), **found}))
-"""
+WORKER, RANK, GROUP = "benchlib.measure.worker", "benchlib.measure.rank", "benchlib.measure.group"
+GATE_ONLY = "benchlib.measure.check"
+
+IN_KEY = frozenset({"benchlib.condition", "benchlib.knobs", "benchlib.measure.machine"})
+"""Modules whose outcome is a part of a number's key itself: choices, knobs, the machine."""
+
+HASHED = frozenset({"benchlib.data.prepare", "benchlib.data.weights"})
+"""Modules that make the workers' input files, whose hashes are in the key."""
+
+KEEPING = frozenset(
+    {"benchlib.results", "benchlib.tables", "benchlib.plots", "benchlib.progress", "benchlib.validation"}
+)
+"""Modules that keep, show or refuse what is measured by others."""
 
 
 @functools.cache
@@ -110,17 +111,31 @@ def interpreter(framework: str) -> str | None:
     try:
         return KernelSpecManager().get_kernel_spec(f"benchlib-{framework}").argv[0]
     except NoSuchKernel:
-        return sys.executable if importlib.util.find_spec(frameworks.package(framework)) else None
+        return sys.executable if _module(sys.executable, frameworks.package(framework)).place else None
 
 
 @functools.cache
 def versions(framework: str) -> dict[str, str]:
-    """Versions in the framework's interpreter: Python, the framework, numpy, by package metadata."""
+    """Versions in the framework's interpreter: Python, the framework and what its file imports beside it (numpy ...),
+    by the names of their distributions; and glibc's.
+    """
     python = interpreter(framework)
-    beside = ("torch_npu",) if framework == "pytorch" else ()  # it computes, where it is
-    command = [python, "-c", _VERSIONS_OF, frameworks.package(framework), *beside, "numpy"]
-    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return {**found, "glibc": platform.libc_ver()[1]}
+    named: dict[str, str] = {}
+    for name in _needs(framework):
+        one = _module(python, name)
+        named |= {distribution: one.packages[distribution] for distribution in one.distributions}
+    return {"python": _environment(python).python, **named, "glibc": platform.libc_ver()[1]}
+
+
+@functools.cache
+def packages(framework: str, workload: str | None = None) -> dict[str, str]:
+    """Versions of all distributions that a worker of ``framework`` may compute with, and of those that the files of
+    ``workload`` need: what these files import, and what that needs in turn, whatever for. Which of them changes a
+    number cannot be told from outside.
+    """
+    python = interpreter(framework)
+    every = [_module(python, name).packages for name in _needs(framework, workload)]
+    return {name: version for one in every for name, version in sorted(one.items())}
 
 
 def available(framework: str, device: str) -> str | None:
@@ -136,6 +151,15 @@ def available(framework: str, device: str) -> str | None:
         return (
             f"framework {framework!r} is not installed: pip install {package} into this environment, or make an "
             f"environment of its own and register it: python -m ipykernel install --user --name benchlib-{framework}"
+        )
+    try:
+        there = _has(framework, package)
+    except BenchlibError as error:
+        return f"framework {framework!r}: {error}"
+    if not there:
+        return (
+            f"framework {framework!r}: kernelspec 'benchlib-{framework}' starts {python}, which has no {package}: "
+            f"install it there, or remove the kernelspec (jupyter kernelspec remove)"
         )
     if device not in frameworks.devices(framework):
         return (
@@ -157,7 +181,7 @@ def available(framework: str, device: str) -> str | None:
         return (
             "device 'xpu': the installed torch is no build for Intel GPUs; install one (see pytorch.org), or use 'cpu'"
         )
-    if device == "npu" and framework == "pytorch" and python == sys.executable and not _has("torch_npu"):
+    if device == "npu" and framework == "pytorch" and not _has("pytorch", "torch_npu"):
         return "device 'npu': torch_npu is not installed; environments/ascend.txt says how; else use 'cpu'"
     if device == "npu":
         needs = "torch_npu" if framework == "pytorch" else framework
@@ -192,9 +216,7 @@ def survey() -> list[dict[str, str | None]]:
     return [
         {
             "framework": name,
-            "version": versions(name).get(frameworks.package(name), "").partition("+")[0]
-            if interpreter(name)
-            else None,
+            "version": _version(name),
             "device": device,
             "missing": available(name, device),
         }
@@ -264,55 +286,29 @@ def identity(device: str) -> dict[str, Any]:
     return {name: told[name] for name in names}
 
 
-def code_files(condition: Condition, procedure: str) -> list[Path]:
-    """The files whose text makes a condition's numbers: the worker's and the measuring core's, the framework's, the
-    workload's.
+def code_files(condition: Condition, procedure: str) -> dict[str, Path]:
+    """The files whose code makes a condition's numbers, by the names of their modules.
 
     ``procedure`` is the module of ``benchlib.measure`` that says what is done: ``rounds``, ``epochs``, ``ceiling`` or
-    ``gate``. What only analyses is left out.
+    ``gate``. Of the worker's side that is all that it imports, with the framework's file and the workload's; only what
+    it computes for the gate is the gate's alone. Of the parent's it is the procedure with what it imports, less what
+    the key tells by itself (:data:`IN_KEY`, :data:`HASHED`) and what keeps and shows numbers (:data:`KEEPING`). So what
+    is new is in, unless it is named here.
     """
-    workload = workloads.folder(condition.workload)
-    model = workload / f"{condition.framework}.py"
-    decoding = procedure == "epochs" and workloads.load(condition.workload).metric == "bleu"
-    together = [f"measure/{name}.py" for name in ("entries", "record", "sampler", "accelerators", "disturbance")]
-    of_procedure = {
-        "rounds": together,
-        "epochs": [*together, "metrics.py"],
-        "ceiling": [],
-        "gate": ["measure/check.py", "equivalence.py"],
+    together = condition.world_size > 1
+    worker = [*_modules(condition.framework, condition.workload), RANK if together else WORKER]
+    beside = IN_KEY | HASHED | KEEPING | (frozenset() if together else {GROUP})
+    return {
+        **imports.closure(worker, () if procedure == "gate" else {GATE_ONLY}),
+        **imports.closure([f"benchlib.measure.{procedure}"], beside),
     }
-    return [
-        *(PACKAGE / "measure" / f"{name}.py" for name in ("channel", "processes", "steady", "worker", procedure)),
-        *(PACKAGE / name for name in of_procedure[procedure]),
-        PACKAGE / "data" / "batches.py",
-        frameworks.file(condition.framework),
-        workload / "workload.py",
-        model,
-        *_imported(model),
-        *([PACKAGE / "data" / "translations.py"] if decoding else []),
-        *([PACKAGE / "measure" / name for name in ("group.py", "rank.py")] if condition.world_size > 1 else []),
-    ]
-
-
-def _imported(model: Path, known: tuple[Path, ...] = ()) -> list[Path]:
-    """The files of other workloads that a workload's file for a framework builds on, and those that these build on."""
-    named = re.findall(
-        r"^from benchlib\.workloads\.(\w+)\.(\w+) import", model.read_text(encoding="utf-8"), re.MULTILINE
-    )
-    found: list[Path] = []
-    for workload, module in named:
-        file = workloads.folder(workload) / f"{module}.py"
-        if file.parent != model.parent or known:
-            found += [one for one in (file, *_imported(file, (*known, file))) if one not in (*found, *known)]
-    return found
 
 
 def code(condition: Condition, procedure: str) -> str:
-    """A hash of :func:`code_files`: a number made by other code has another key."""
-    digest = hashlib.sha256()
-    for path in code_files(condition, procedure):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
+    """A hash of the code in :func:`code_files`: a number made by other code has another key. Comments, docstrings and
+    layout are not code.
+    """
+    return imports.digest(code_files(condition, procedure))
 
 
 @functools.cache
@@ -332,8 +328,44 @@ def commit() -> str:
     return f"{version} {head}{'+' if changed.strip() else ''}"
 
 
-def _has(package: str) -> bool:
-    return importlib.util.find_spec(package) is not None
+def _has(framework: str, package: str) -> bool:
+    """Does the interpreter of ``framework`` have ``package``?"""
+    return bool(_module(interpreter(framework), package).place)
+
+
+def _version(framework: str) -> str | None:
+    """Of the distribution that a framework comes in, less what says how it was built; None: it is not there."""
+    python = interpreter(framework)
+    try:
+        one = _module(python, frameworks.package(framework)) if python else None
+    except BenchlibError:  # ``available`` says so
+        return None
+    return one.packages[one.distributions[0]].partition("+")[0] if one and one.distributions else None
+
+
+def _modules(framework: str, workload: str | None = None) -> list[str]:
+    """What a worker imports by names that it is told: the framework's module and the workload's."""
+    own = f"benchlib.workloads.{workload}"
+    return [f"benchlib.frameworks.{framework}", *([f"{own}.workload", f"{own}.{framework}"] if workload else [])]
+
+
+def _needs(framework: str, workload: str | None = None) -> list[str]:
+    """The top-level modules of others that these import, the framework's own first."""
+    own = frameworks.package(framework).partition(".")[0]
+    return list(dict.fromkeys([own, *imports.packages(imports.closure(_modules(framework, workload)))]))
+
+
+def _module(python: str, name: str) -> Module:
+    """A top-level module in an interpreter."""
+    name = name.partition(".")[0]
+    known = _environment(python).modules
+    return known[name] if name in known else _environment(python, name).modules[name]
+
+
+def _environment(python: str, *more: str) -> Environment:
+    """What an interpreter has of what any framework's file imports, asked once for all; or of ``more``."""
+    every = {name for framework in frameworks.names() for name in _needs(framework)}
+    return environments.probe(python, tuple(sorted(more or every)))
 
 
 def _without_cann(needs: str) -> str:
@@ -348,9 +380,7 @@ def _mindspore_gpu_lacks() -> str:
     """The libraries that MindSpore's plugin for GPUs, a part of its wheel for Linux, does not find here; or the plugin.
     Empty where nothing is missing. Never run with a GPU.
     """
-    if interpreter("mindspore") != sys.executable:
-        return ""  # another environment's: its worker will tell
-    folder = Path(importlib.util.find_spec("mindspore").origin).parent / "lib" / "plugin"
+    folder = Path(_module(interpreter("mindspore"), "mindspore").place).parent / "lib" / "plugin"
     plugins = sorted(folder.glob("libmindspore_gpu.so*"))
     if not plugins:
         return "itself: this build of mindspore comes without it"
@@ -371,10 +401,7 @@ def _torch_built_for(device: str) -> bool:
     """Was the installed torch built for ``cuda`` or ``xpu``? Read from its version file, since importing torch in the
     parent is not allowed.
     """
-    python = interpreter("pytorch")
-    if python != sys.executable:
-        return True  # another environment's torch: its worker will tell
-    origin = Path(importlib.util.find_spec("torch").origin).parent / "version.py"
+    origin = Path(_module(interpreter("pytorch"), "torch").place).parent / "version.py"
     text = origin.read_text(encoding="utf-8")
     return re.search(rf"^{device}(: [^=]*)? = '[\d.]+'", text, re.MULTILINE) is not None
 

@@ -42,6 +42,7 @@ def begin(kind: str, procedure: str, together: Together, role: str, job: Job, se
         initial_seed=job.seed,
         started_utc=now(),
         knobs=knobs.of(job.condition),
+        packages=machine.packages(job.condition.framework, job.condition.workload),
         machine=machine.describe(),
         code=machine.code(job.condition, procedure),
         commit=machine.commit(),

@@ -1,0 +1,65 @@
+"""Environments: what a framework's interpreter has. It is asked itself, as a worker would find things there, and
+nothing is imported for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchlib.errors import BenchlibError
+
+_PROBE = Path(__file__).with_name("probe.py")
+
+
+@dataclass(frozen=True)
+class Module:
+    """A top-level module that an interpreter was asked for."""
+
+    place: str  # its file; empty: it is not there
+    distributions: tuple[str, ...]  # that it comes in, as pip calls them: tensorflow may come in tensorflow-cpu
+    packages: Mapping[str, str]  # versions of these and of all that they need, as far as it is installed
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An interpreter: its version, and the modules that it was asked for, by name."""
+
+    python: str
+    modules: Mapping[str, Module]
+
+
+@functools.cache
+def probe(python: str, modules: tuple[str, ...]) -> Environment:
+    """Ask an interpreter for top-level modules. What lies in the working directory or on the user's PYTHONPATH is not
+    there for a worker, and does not count. A BenchlibError where it cannot answer.
+    """
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with tempfile.TemporaryDirectory(prefix="benchlib-probe-") as empty:
+        command = [python, "-c", _PROBE.read_text(encoding="utf-8"), *modules]
+        try:
+            answered = subprocess.run(
+                command, cwd=empty, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            )
+        except OSError as error:
+            raise BenchlibError(f"{python}: cannot be started ({error.strerror}); register another kernel") from None
+    try:
+        answer = json.loads(answered.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        said = (answered.stderr.strip() or "nothing").splitlines()[-1]
+        raise BenchlibError(
+            f"{python}: could not tell which packages it has; it said: {said}. It has to be a Python 3.8 or later"
+        ) from None
+    return Environment(
+        answer["python"],
+        {
+            name: Module(one["place"], tuple(one["distributions"]), one["packages"])
+            for name, one in answer["modules"].items()
+        },
+    )

@@ -1,0 +1,84 @@
+"""Runs in a framework's interpreter, started with this text as ``python -c TEXT NAME...``: which top-level modules of
+these names there are, and which distributions they come in and need. Prints JSON; imports none of them.
+
+Standard library only, of Python 3.8 and later.
+"""
+
+import importlib.metadata
+import importlib.util
+import json
+import platform
+import re
+import sys
+
+_REQUIREMENT = re.compile(r"\s*([\w.-]+)\s*(?:\[([^\]]*)\])?")
+_EXTRA = re.compile(r"\bextra\s*==\s*['\"]([^'\"]+)['\"]")
+
+
+def listings():
+    """Every distribution, with the names that it says are its own and the text that lists its files."""
+    return [
+        (one, (one.read_text("top_level.txt") or "").split(), one.read_text("RECORD") or "")
+        for one in importlib.metadata.distributions()
+    ]
+
+
+def providers(name, listed):
+    """The distributions that have installed a top-level module, or are called as it is."""
+    start = re.compile(rf"^{re.escape(name)}[/.]", re.MULTILINE)
+    found = [one for one, names, record in listed if name in names or start.search(record)]
+    own = _distribution(name)
+    return list({one.metadata["Name"]: one for one in [*found, *([own] if own else [])]}.values())
+
+
+def needed(roots):
+    """Versions of distributions and of all that they need, as far as it is installed. What is optional (an extra)
+    counts where a requirement asks for it, and of ``roots`` always: a framework looks for it when it is imported.
+    """
+    versions, asked = {}, {}
+    waiting = [(one, None) for one in roots]
+    while waiting:
+        one, extras = waiting.pop()
+        versions[one.metadata["Name"]] = one.version
+        for requirement in one.requires or ():
+            text, _, marker = requirement.partition(";")
+            only_for = {_normal(extra) for extra in _EXTRA.findall(marker)}
+            if only_for and extras is not None and not only_for & extras:
+                continue
+            name, in_brackets = _REQUIREMENT.match(text).groups()
+            wanted = {_normal(extra.strip()) for extra in (in_brackets or "").split(",")}
+            if wanted <= asked.get(_normal(name), set()):
+                continue
+            asked[_normal(name)] = wanted | asked.get(_normal(name), set())
+            other = _distribution(name)  # None: it is for another system, or an extra that nobody has
+            waiting += [(other, asked[_normal(name)])] if other else []
+    return versions
+
+
+def module(name, listed):
+    """Where a top-level module lies (empty: it is not there), and its distributions. A folder without ``__init__.py``
+    that no distribution has installed only happens to have its name.
+    """
+    spec = importlib.util.find_spec(name)
+    roots = providers(name, listed) if spec else []
+    place = ""
+    if spec and (spec.origin or roots):
+        place = spec.origin or next(iter(spec.submodule_search_locations))
+    return {"place": place, "distributions": [one.metadata["Name"] for one in roots], "packages": needed(roots)}
+
+
+def _distribution(name):
+    try:
+        return importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _normal(name):
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+if __name__ == "__main__":
+    known = listings()
+    modules = {name: module(name, known) for name in sys.argv[1:]}
+    print("\n" + json.dumps({"python": platform.python_version(), "modules": modules}))
