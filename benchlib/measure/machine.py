@@ -22,7 +22,7 @@ from typing import Any
 
 import psutil
 
-from benchlib import frameworks, workloads
+from benchlib import frameworks, variables, workloads
 from benchlib.condition import DEVICES, Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure.npu_smi import chips, npus
@@ -119,7 +119,9 @@ def versions(framework: str) -> dict[str, str]:
     python = interpreter(framework)
     beside = ("torch_npu",) if framework == "pytorch" else ()  # it computes, where it is
     command = [python, "-c", _VERSIONS_OF, frameworks.package(framework), *beside, "numpy"]
-    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    found = json.loads(
+        subprocess.run(command, env=variables.passed(os.environ), capture_output=True, text=True, check=True).stdout
+    )
     return {**found, "glibc": platform.libc_ver()[1]}
 
 
