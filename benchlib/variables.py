@@ -105,7 +105,8 @@ def passed(inherited: Mapping[str, str]) -> dict[str, str]:
     """Of the parent's variables those that a worker gets, and where its interpreter finds packages of the user's."""
     listed = {*LIBRARIES, *DEVICES, *OTHERS}
     passing = {name: value for name, value in inherited.items() if name in listed or name.startswith(LOCALE)}
-    path = [*_folders(inherited.get(WORKER_PATH)), *_of_cann(inherited)]
+    own = [os.path.abspath(folder) for folder in _folders(inherited.get(WORKER_PATH))]  # a worker works elsewhere
+    path = [*own, *_of_cann(inherited)]
     return {
         **passing,
         # The worker's home is another: a framework that was installed with ``pip --user`` would not be found there.

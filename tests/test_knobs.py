@@ -96,6 +96,7 @@ def test_of_pythonpath_a_worker_gets_what_was_declared_for_it_and_canns_own():
     given = variables.passed(users)
     assert given["PYTHONPATH"] == f"/mine:/too:{cann['PYTHONPATH']}"
     assert variables.left_out(given, users) == ["PYTHONPATH"]
+    assert variables.passed({"BENCHLIB_WORKER_PATH": "mine"})["PYTHONPATH"] == str(Path("mine").absolute())
 
 
 def test_what_the_user_has_workers_import_is_a_knob(monkeypatch):
