@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchlib import variables
 from benchlib.errors import BenchlibError
 
 _PROBE = Path(__file__).with_name("probe.py")
@@ -40,12 +41,17 @@ def probe(python: str, modules: tuple[str, ...]) -> Environment:
     """Ask an interpreter for top-level modules. What lies in the working directory or on the user's PYTHONPATH is not
     there for a worker, and does not count. A BenchlibError where it cannot answer.
     """
-    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with tempfile.TemporaryDirectory(prefix="benchlib-probe-") as empty:
         command = [python, "-c", _PROBE.read_text(encoding="utf-8"), *modules]
         try:
             answered = subprocess.run(
-                command, cwd=empty, env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+                command,
+                cwd=empty,
+                env={**variables.passed(os.environ), "HOME": empty},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
             )
         except OSError as error:
             raise BenchlibError(f"{python}: cannot be started ({error.strerror}); register another kernel") from None

@@ -37,7 +37,7 @@ TOLERANCES = {
 
 CUDA_TOLERANCES = {name: 10 * allowed for name, allowed in TOLERANCES.items()}
 """The same on an NVIDIA GPU, whose libraries sum in other orders and may use Winograd's convolution. TF32 is off in the
-gate (``benchlib.measure.gate.EXACT``). Not set from a run on a GPU: none has been at hand.
+gate (``benchlib.knobs.GATE``). Not set from a run on a GPU: none has been at hand.
 """
 
 HALF_TOLERANCES = {
@@ -112,6 +112,9 @@ class Certificate(BaseModel):
     run: str = ""  # in which the last of them was
     trials: int = 0  # that the condition made
     inputs: dict[str, str] = {}  # hashes of what both were given: data, the order of the first epoch, initial weights
+    knobs: dict[str, str] = {}  # set in the condition's worker: as of a measurement, and those of the gate
+    inherited: dict[str, str] = {}  # libraries and devices, see ``benchlib.variables``
+    left_out: list[str] = []  # names of variables that the worker did not get and that could have mattered
     neutralised: dict[str, Any] = {}  # hyperparameters and environment variables that were set for the gate only
 
     @property

@@ -2,20 +2,20 @@
 source; none is silent.
 
 Lane ``default`` is the framework as installed; lane ``tuned`` sets ``TUNED``. What every worker needs so that its
-numbers mean the same as others' is set in both lanes (``ALWAYS``). Variables that could act as knobs are removed from a
-worker's environment first, so that a user's shell cannot change a lane. ``threads`` of a condition is a knob too, in
-either lane.
+numbers mean the same as others' is set in both lanes (``ALWAYS``), what the equivalence gate needs in its workers only
+(``GATE``). ``threads`` of a condition is a knob too, in either lane. What else a worker's environment holds is in
+``benchlib.variables``: a user's shell cannot change a lane.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from benchlib import workloads
+from benchlib import variables, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, unknown
 
@@ -122,6 +122,14 @@ SCRATCH = "{scratch}"
 
 ALWAYS = (
     Knob(
+        "HOME",
+        SCRATCH,
+        (),
+        ("cpu", "cuda", "npu", "xpu"),
+        "settings and caches in the user's home (Keras's keras.json, Triton's kernels) do not reach a worker",
+        "Keras documentation, 'Configuring your backend'; Python documentation, 'os.path.expanduser'",
+    ),
+    Knob(
         "TORCHINDUCTOR_CACHE_DIR",
         f"{SCRATCH}/inductor",
         ("pytorch",),
@@ -155,6 +163,27 @@ ALWAYS = (
     ),
 )
 
+GATE = (
+    Knob(
+        "NVIDIA_TF32_OVERRIDE",
+        "0",
+        (),
+        ("cuda",),
+        "in the gate only: NVIDIA's libraries compute fp32 as fp32, so that rounding to TF32 (10 bits after the point) "
+        "does not hide another model",
+        "NVIDIA, 'Accelerating AI Training with NVIDIA TF32 Tensor Cores'",
+    ),
+    Knob(
+        "OMP_WAIT_POLICY",
+        "passive",
+        (),
+        ("cpu", "cuda", "npu", "xpu"),
+        "in the gate only, where two processes are at work: threads that wait for others of their process do not spin, "
+        "which keeps the other process from its core. It changes no number",
+        "OpenMP specification; PyTorch's reference of resnet50 took four times as long without",
+    ),
+)
+
 _BY_SESSION = {knob.name for knob in (*ALWAYS, *TUNED) if knob.by_session}
 
 THREADS_REASON = (
@@ -162,39 +191,9 @@ THREADS_REASON = (
     "(MindSpore's own thread pool heeds the binding only)"
 )
 
-SCRUBBED_PREFIXES = (
-    "ATEN_",
-    "MALLOC_",
-    "GLIBC_TUNABLES",
-    "ONEDNN_",
-    "DNNL_",
-    "OMP_",
-    "GOMP_",
-    "KMP_",
-    "MKL_",
-    "OPENBLAS_",
-    "TORCH",
-    "PYTORCH_",
-    "MS_",
-    "CUDA_LAUNCH",
-    "CUDA_CACHE_",
-    "CUDA_DEVICE_ORDER",
-    "CUDA_FORCE_",
-    "CUDA_MODULE_LOADING",
-    "CUBLAS_",
-    "CUDNN_",
-    "NVIDIA_TF32",
-    "TRITON_",
-    "LD_PRELOAD",
-    "PYTHONDEVMODE",
-    "PYTHONMALLOC",
-    "PYTHONOPTIMIZE",
-    "PYTHONPROFILEIMPORTTIME",
-    "PYTHONTRACEMALLOC",
-)
-"""Variables with these beginnings are taken out of a worker's environment: they could change speed without being
-declared.
-"""
+WORKER_PATH_REASON = "the user has workers import from these folders, too"
+
+OLD_REASON = "set by the benchlib that measured it; this one does not declare it"
 
 
 def of(condition: Condition) -> dict[str, str]:
@@ -207,14 +206,21 @@ def of(condition: Condition) -> dict[str, str]:
         del knobs[name]
     if condition.threads is not None:
         knobs["OMP_NUM_THREADS"] = str(condition.threads)
+    if path := os.environ.get(variables.WORKER_PATH):
+        knobs[variables.WORKER_PATH] = path
     return knobs
 
 
+def of_gate(condition: Condition) -> dict[str, str]:
+    """The environment variables that the equivalence gate sets beside the condition's knobs."""
+    return {knob.name: knob.value for knob in GATE if knob.applies(condition)}
+
+
 def environment(condition: Condition, scratch: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """A worker's environment: what is inherited, less what could act as a knob, plus the condition's knobs."""
-    clean = {name: value for name, value in inherited.items() if not name.startswith(SCRUBBED_PREFIXES)}
-    variables = {name: value for name, value in of(condition).items() if name not in _BY_SESSION}
-    return {**clean, **{name: value.replace(SCRATCH, str(scratch)) for name, value in variables.items()}}
+    """A worker's environment: what it may inherit, and the condition's knobs."""
+    knobs = {name: value.replace(SCRATCH, str(scratch)) for name, value in of(condition).items()}
+    in_environment = {name: value for name, value in knobs.items() if name not in _BY_SESSION}
+    return {**variables.passed(inherited), **in_environment}
 
 
 def for_session(condition: Condition) -> dict[str, str]:
@@ -222,35 +228,50 @@ def for_session(condition: Condition) -> dict[str, str]:
     return {name: value for name, value in of(condition).items() if name in _BY_SESSION}
 
 
-def ledger(conditions: Iterable[Condition]) -> pd.DataFrame:
-    """Every knob that is set for any of the conditions, a row per knob, framework, device and lane."""
+class Process(Protocol):
+    """What has a record of what was set in a worker: a measurement, a certificate."""
+
+    condition: Condition
+    knobs: dict[str, str]
+    left_out: list[str]
+
+
+def ledger(processes: Iterable[Process]) -> pd.DataFrame:
+    """Every knob that was set in any of the processes, a row per knob, framework, device and lane."""
     import pandas as pd
 
-    declared = {knob.name: knob for knob in (*ALWAYS, *TUNED)}
+    reasons = {knob.name: (knob.reason, knob.source) for knob in (*ALWAYS, *TUNED, *GATE)}
+    reasons["OMP_NUM_THREADS"] = (THREADS_REASON, "OpenMP specification")
+    reasons[variables.WORKER_PATH] = (WORKER_PATH_REASON, "the environment of who measured")
     rows = {}
-    for condition in conditions:
-        for name, value in of(condition).items():
-            knob = (
-                asdict(declared[name])
-                if name in declared
-                else {"reason": THREADS_REASON, "source": "OpenMP specification"}
-            )
-            row = (name, value, condition.framework, condition.device, condition.lane, knob["reason"], knob["source"])
-            rows[row] = None
+    for process in processes:
+        of = process.condition
+        for name, value in process.knobs.items():
+            rows[(name, value, of.framework, of.device, of.lane, *reasons.get(name, (OLD_REASON, "its record")))] = None
     columns = ["name", "value", "framework", "device", "lane", "reason", "source"]
     return pd.DataFrame(sorted(rows), columns=columns)
 
 
+def left_out(processes: Iterable[Process]) -> list[str]:
+    """The names of variables that did not reach one of the processes, and could have mattered."""
+    return sorted({name for process in processes for name in process.left_out})
+
+
 @dataclass(frozen=True)
 class Ledger:
-    """The ledger of some conditions' knobs, as an object that shows itself."""
+    """The ledger of the knobs that were set in some processes, as an object that shows itself."""
 
-    conditions: list[Condition]
+    processes: list[Process]
 
     @property
     def frame(self) -> pd.DataFrame:
         """As of :func:`ledger`."""
-        return ledger(self.conditions)
+        return ledger(self.processes)
+
+    @property
+    def left_out(self) -> list[str]:
+        """As of :func:`left_out`."""
+        return left_out(self.processes)
 
     def plot(self) -> Figure:
         """Which knob is set where, as a figure."""
@@ -261,4 +282,7 @@ class Ledger:
     def _repr_html_(self) -> str:
         from benchlib import tables
 
-        return tables.html(self.frame, "The knobs that are set; all others are as installed.").data
+        caption = "The knobs that were set; all others are as installed."
+        if self.left_out:
+            caption += f" Set in the shell, and left out of the workers' environments: {', '.join(self.left_out)}."
+        return tables.html(self.frame, caption).data

@@ -13,12 +13,12 @@ import random
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 
-from benchlib import equivalence
+from benchlib import equivalence, knobs
 from benchlib.condition import Condition
 from benchlib.data.prepare import require as require_data
 from benchlib.equivalence import Certificate
@@ -38,8 +38,6 @@ from benchlib.progress import Progress, say
 from benchlib.results import ATTEMPTS, Measurement, Store, frame
 from benchlib.workloads import load
 
-ROOT = machine.PACKAGE.parent
-
 RUNS_TOGETHER = 2
 """Training runs whose processes start side by side: two cores import a framework twice in about the time of once, and
 more processes would hold more memory for longer. On an accelerator, whose memory a framework may take as a whole, one.
@@ -51,6 +49,8 @@ RUN_VARIABLE = "BENCHLIB_RUN"
 
 class Lab:
     """Measures into ``outputs/<profile>`` (or ``outputs``, a folder), and measures nothing that is already there.
+    ``outputs`` is that of the checkout that benchlib is imported from; where it is installed without one, that of the
+    working directory, and a line says so.
 
     What failed is tried once more the next time it is asked for, together with its baseline; what went well beside it
     stays. ``patience_s`` is how long a worker may be silent before it counts as hung.
@@ -59,7 +59,7 @@ class Lab:
     def __init__(
         self, profile: str = "quick", outputs: Path | str | None = None, patience_s: float = PATIENCE_S
     ) -> None:
-        self.folder = Path(outputs).resolve() if outputs is not None else ROOT / "outputs" / profile
+        self.folder = Path(outputs).resolve() if outputs is not None else _root() / "outputs" / profile
         self.inputs = self.folder / "inputs"
         self.store = Store(self.folder / "measurements")
         self.patience_s = patience_s
@@ -275,30 +275,32 @@ class Lab:
         run.
         """
         with turn(say), closing(gate.run(conditions, self.inputs, self.patience_s)) as made:
-            for condition, found, expected in made:
+            for condition, found, expected, surroundings in made:
+                exact = {name: value for name, value in surroundings.knobs.items() if name == gate.EXACT}
                 certificate = equivalence.certify(
                     condition,
                     gate.reference(condition),
                     found,
                     expected,
-                    gate.EXACT.get(condition.device, {}),
+                    exact,
                     prepare_job(condition, INITIAL_SEED, self.inputs).hashes(),
                 )
                 before = self._certificate(condition)
                 attempts = 1 + (before.attempts if before else 0)
-                certificate = certificate.model_copy(update={"attempts": attempts, "run": self._run})
+                told = {"attempts": attempts, "run": self._run, **asdict(surroundings)}
+                certificate = certificate.model_copy(update=told)
                 _write(self.certificate_path(condition), certificate.model_dump_json(indent=2))
                 yield certificate
 
     def certificate_path(self, condition: Condition) -> Path:
         """Where the certificate of a gated condition lies: under a key of all that it depends on."""
-        depends_on = [
-            prepare_job(one, INITIAL_SEED, self.inputs).depends_on("gate")
-            for one in (condition, gate.reference(condition))
-        ]
-        return (
-            self.folder / "certificates" / f"{key(gate=depends_on, tolerances=equivalence.tolerances(condition))}.json"
+        both = (condition, gate.reference(condition))
+        name = key(
+            gate=[prepare_job(one, INITIAL_SEED, self.inputs).depends_on("gate") for one in both],
+            set=[knobs.of_gate(one) for one in both],
+            tolerances=equivalence.tolerances(condition),
         )
+        return self.folder / "certificates" / f"{name}.json"
 
 
 @dataclass(frozen=True)
@@ -315,6 +317,16 @@ class _Attempt:
         """Key of the file that their measurements go to."""
         members = [(role, job.condition.key) for role, job in self.members]
         return key(group=self.group, repetition=self.repetition, attempt=self.number, members=members)
+
+
+def _root() -> Path:
+    """Where ``outputs`` is, unless somebody says it."""
+    checkout = machine.PACKAGE.parent
+    if (checkout / "notebooks" / "report.ipynb").is_file():
+        return checkout
+    here = Path.cwd()
+    say(f"benchlib is installed apart from its notebooks: results go to outputs/ of the working directory, {here}")
+    return here
 
 
 def _to_try_again(members: list[tuple[str, Job]], stored: list[Measurement]) -> list[tuple[str, Job]]:

@@ -144,7 +144,8 @@ def certificate(given: Certificate) -> Figure:
 def ledger(kept: Ledger) -> Figure:
     """Which knob is set where: a row for each, a column for each framework, device and lane."""
     frame = kept.frame
-    columns = list(dict.fromkeys(f"{one.framework}\n{one.device} {one.lane}" for one in kept.conditions))
+    conditions = [process.condition for process in kept.processes]
+    columns = list(dict.fromkeys(f"{one.framework}\n{one.device} {one.lane}" for one in conditions))
     names = list(dict.fromkeys(frame["name"]))
     if not names:
         return _nothing("no knob is set")
@@ -157,7 +158,7 @@ def ledger(kept: Ledger) -> Figure:
     for row in frame.itertuples():
         place = columns.index(f"{row.framework}\n{row.device} {row.lane}")
         axes.plot(place, names.index(row.name), "s", color=look.color, markersize=7)
-    return _shown(figure, "The knobs that are set, by framework, device and lane; all others are as installed.")
+    return _shown(figure, "The knobs that were set, by framework, device and lane; all others are as installed.")
 
 
 def _short(conditions: Sequence[Condition]) -> list[str]:

@@ -108,7 +108,10 @@ class Measurement(Record):
     attempt: int = 0  # from 0; what fails is tried once more
     started_utc: str
     failure: str | None = None  # what went wrong, with the end of what the worker said; None: nothing
-    knobs: dict[str, str] = Field(default_factory=dict)  # set in the worker's environment
+    # Set in the worker's environment or by its session; empty where it could not be started.
+    knobs: dict[str, str] = Field(default_factory=dict)
+    inherited: dict[str, str] = Field(default_factory=dict)  # libraries and devices, see ``benchlib.variables``
+    left_out: list[str] = Field(default_factory=list)  # names of variables it did not get that could have mattered
     settings: dict[str, Any] = Field(default_factory=dict)  # read back from the framework
     versions: dict[str, str] = Field(default_factory=dict)  # of Python, the framework, and what they are built on
     packages: dict[str, str] = Field(default_factory=dict)  # all that the worker could compute with: distributions
@@ -410,6 +413,7 @@ def _flat(m: Measurement) -> dict[str, Any]:
         "disturbed_blocks": sum(block.disturbed for block in m.blocks),
         "peak_memory_mib": m.memory.get("peak"),
         "knobs": " ".join(f"{name}={value}" for name, value in m.knobs.items()),
+        "left_out": " ".join(m.left_out),
         "settings": " ".join(f"{name}={value}" for name, value in m.settings.items()),
         "versions": " ".join(f"{name} {value}" for name, value in m.versions.items()),
         "cpu": m.machine.get("cpu"),

@@ -10,6 +10,7 @@ said.
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchlib import experiments, knobs, latex, suite
+from benchlib import experiments, knobs, latex, suite, variables
 from benchlib.condition import Condition
 from benchlib.data import files
 from benchlib.equivalence import Certificate
@@ -243,7 +244,7 @@ def _told(m: Measurement) -> str:
 
 def _changed(m: Measurement, inputs: Path) -> list[str]:
     """Why a measurement would get another key here and now; empty: it would get the same."""
-    changed = [*_other_knobs(m), *_other_inputs(m, inputs)]
+    changed = [*_other_knobs(m), *_other_libraries(m), *_other_inputs(m, inputs)]
     if m.code != machine.code(m.condition, PROCEDURES[m.kind]):
         changed.append("the code has changed since")
     changed += _other_versions(m)
@@ -269,6 +270,8 @@ def _other_versions(m: Measurement) -> list[str]:
 
 
 def _other_knobs(m: Measurement) -> list[str]:
+    if not m.knobs:
+        return []  # its worker could not be started
     try:
         here = knobs.of(m.condition)
     except BenchlibError as error:
@@ -279,6 +282,16 @@ def _other_knobs(m: Measurement) -> list[str]:
         if m.knobs.get(name) != here.get(name)
     ]
     return [f"other knobs: {', '.join(told)}"] if told else []
+
+
+def _other_libraries(m: Measurement) -> list[str]:
+    there, here = variables.libraries(m.inherited), variables.libraries(os.environ)
+    told = [
+        f"{name} {there.get(name, 'not set')}, here {here.get(name, 'not set')}"
+        for name in variables.LIBRARIES
+        if there.get(name) != here.get(name)
+    ]
+    return [f"other libraries: {', '.join(told)}"] if told and m.knobs else []
 
 
 def _other_inputs(m: Measurement, inputs: Path) -> list[str]:

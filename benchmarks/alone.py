@@ -10,7 +10,7 @@ from typing import Any
 
 from benchlib import knobs
 from benchlib.condition import Condition
-from benchlib.measure import machine
+from benchlib.measure import machine, processes
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.turn import turn
 from benchlib.measure.worker import Worker
@@ -23,7 +23,7 @@ def asked(script: str, condition: Condition, inputs: Path, **more: Any) -> Any:
     given = {"condition": condition.model_dump(), "job": job.document(), **more}
     command = [machine.interpreter(condition.framework), script, "--child", json.dumps(given)]
     with turn(say), tempfile.TemporaryDirectory() as scratch:
-        environment = knobs.environment(condition, Path(scratch))
+        environment = processes.environment(condition, Path(scratch))
         done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{condition}: its process failed:\n{done.stderr[-2000:]}")

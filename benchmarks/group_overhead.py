@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import subprocess
 import sys
@@ -85,5 +84,4 @@ def _answer(process: subprocess.Popen) -> float:
 
 
 if __name__ == "__main__":
-    os.environ.pop("PYTHONPATH", None)
     main()

@@ -15,6 +15,7 @@ from pathlib import Path
 import pandas as pd
 
 import benchlib.workloads
+from benchlib import variables
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 
@@ -27,7 +28,7 @@ CASES = (("bert", {}), ("bert", {"hyperparameters": LARGER}), ("gcn", {"data": "
 
 def main() -> None:
     """Print the table."""
-    os.environ["PYTHONPATH"] = str(REFERENCES)  # for the workers
+    os.environ[variables.WORKER_PATH] = str(REFERENCES)
     benchlib.workloads.__path__.append(str(REFERENCES / "workloads"))
     rows = []
     for name, choices in CASES:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import subprocess
 import sys
@@ -105,5 +104,4 @@ def _sampled(worker: WorkerProcess) -> float:
 
 
 if __name__ == "__main__":
-    os.environ.pop("PYTHONPATH", None)
     main()

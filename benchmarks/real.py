@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 import benchlib.workloads
+from benchlib import variables
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.measure.comparison import Comparison
@@ -41,7 +42,7 @@ def main() -> None:
     parser.add_argument("--comparisons", type=int, default=40, help="of each kind")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="after which no new comparison begins")
     arguments = parser.parse_args()
-    os.environ["PYTHONPATH"] = str(PLANTED)  # for the workers
+    os.environ[variables.WORKER_PATH] = str(PLANTED)
     benchlib.workloads.__path__.append(str(PLANTED / "workloads"))
     plain = Condition(workload="planted", hyperparameters={"image_size": 8}, batch_size=32, lane="tuned")
     slowed = [plain.but(hyperparameters={**plain.hyperparameters, "slower": share}) for share in SLOWER]

@@ -203,6 +203,7 @@ class SyntheticLab:
             words = Check(name="predictions", difference=0.0, worst=0.0, at="predictions", tolerance=0.0, ok=True)
             neutralised = load(condition.workload).gate.hyperparameters
             told = {"condition": condition, "reference": conditions[0], "neutralised": neutralised}
+            told["knobs"] = {**knobs.of(condition), **knobs.of_gate(condition)}
             found[condition.key] = Certificate(**told, trials=2, checks=[check, words])
         return found
 

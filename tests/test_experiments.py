@@ -7,6 +7,7 @@ import json
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import nbformat
@@ -809,9 +810,24 @@ def test_the_ledger_of_knobs_says_what_was_measured_of_them(tmp_path: Path) -> N
     assert "mindspore: not measured in this profile" in _ledger(tmp_path, [mindspore], alone)
 
 
+def test_the_report_names_what_was_left_out_of_the_workers_environments(tmp_path: Path) -> None:
+    values = {**quick("batch_size"), "subjects": quick("batch_size")["subjects"][:1]}
+    result = batch_size.measure(batch_size.Parameters(**values), SyntheticLab(tmp_path))
+    made = Report(SyntheticLab(tmp_path))
+    made.summaries = {"batch_size": result.summary()}
+    assert "left out" not in made.show_knobs().data
+    result.comparisons[0].measurements[0].left_out = ["XLA_FLAGS"]
+    made.summaries = {"batch_size": result.summary()}
+    shown = made.show_knobs().data
+    assert "XLA_FLAGS" in shown
+    assert "OMP_WAIT_POLICY" in shown
+    assert "none: nothing is timed in the gate" in shown
+
+
 def _ledger(folder: Path, conditions: list[Condition], effects: list[dict]) -> str:
     made = Report(SyntheticLab(folder))
-    made.summaries = {"instrument": {"knobs": knobs.ledger(conditions).to_dict("records"), "effects": effects}}
+    processes = [SimpleNamespace(condition=one, knobs=knobs.of(one), left_out=[]) for one in conditions]
+    made.summaries = {"instrument": {"knobs": knobs.ledger(processes).to_dict("records"), "effects": effects}}
     return made.show_knobs().data
 
 

@@ -14,6 +14,7 @@ from fixed_lab import FixedLab
 
 import benchlib.frameworks
 import benchlib.workloads
+from benchlib import variables
 from benchlib.condition import Condition
 from benchlib.equivalence import DIFFERENT, SAME
 from benchlib.errors import BenchlibError
@@ -30,7 +31,7 @@ QUICK = {"repetitions": 2, "rounds": 3, "block_s": 0.02}
 
 @pytest.fixture
 def toy_framework(monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(DOUBLES))
+    monkeypatch.setenv(variables.WORKER_PATH, str(DOUBLES))
     monkeypatch.setattr(benchlib.frameworks, "__path__", [*benchlib.frameworks.__path__, str(DOUBLES / "frameworks")])
     monkeypatch.setattr(benchlib.workloads, "__path__", [*benchlib.workloads.__path__, str(DOUBLES / "workloads")])
 

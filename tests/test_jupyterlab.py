@@ -18,6 +18,8 @@ import psutil
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from benchlib import variables
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
@@ -104,6 +106,7 @@ def server(project, tmp_path_factory):
     environment = {name: value for name, value in os.environ.items() if name != "BENCHLIB_PROGRESS"}
     environment |= {f"JUPYTER_{name}_DIR": str(settings / name.lower()) for name in ("CONFIG", "DATA", "RUNTIME")}
     environment["PYTHONPATH"] = os.pathsep.join([str(project), str(DOUBLES)])
+    environment[variables.WORKER_PATH] = str(DOUBLES)
     # a shell's background jobs, such as tests may be, ignore Ctrl-C, and so would what they start
     heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     log = settings / "log.txt"

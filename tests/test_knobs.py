@@ -1,10 +1,11 @@
 """No knob is silent: what a worker's environment holds is what the lane declares."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from benchlib import knobs
+from benchlib import knobs, variables
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 
@@ -13,7 +14,7 @@ MINDSPORE = Condition(workload="cnn", framework="mindspore", mode="graph")
 
 
 def test_the_default_lane_sets_what_both_need_and_the_tuned_lane_what_is_declared():
-    printed = {"PYTHONUNBUFFERED"}
+    printed = {"PYTHONUNBUFFERED", "HOME"}
     always = printed | {"TORCHINDUCTOR_CACHE_DIR", "TORCH_DEVICE_BACKEND_AUTOLOAD"}
     assert knobs.of(TORCH).keys() == always, "what makes processes comparable is in both lanes"
     assert knobs.of(MINDSPORE).keys() == printed
@@ -48,26 +49,80 @@ def test_what_a_session_sets_is_no_environment_variable():
 
 
 def test_a_users_shell_cannot_change_a_lane():
+    listed = {"PATH": "/bin", "LANG": "C.UTF-8", "LC_TIME": "C", "LD_LIBRARY_PATH": "/lib", "CUDA_VISIBLE_DEVICES": "1"}
     shell = {
-        "PATH": "/bin",
+        **listed,
+        "HOME": "/home/user",
         "OMP_NUM_THREADS": "7",
         "MALLOC_ARENA_MAX": "1",
         "ONEDNN_MAX_CPU_ISA": "SSE41",
         "MKL_NUM_THREADS": "3",
         "PYTHONMALLOC": "debug",
         "PYTHONUNBUFFERED": "",
+        "PYTHONPATH": "/home/user/modules",
+        "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+        "JAX_ENABLE_X64": "1",
+        "TF_ENABLE_ONEDNN_OPTS": "0",
+        "KERAS_BACKEND": "jax",
+        "NPROC": "1",
+        "ASCEND_LAUNCH_BLOCKING": "1",
+        "A_KNOB_OF_TOMORROW": "fast",
+        "A_TOKEN": "secret",
     }
     scratch = Path("/scratch")
-    assert knobs.environment(MINDSPORE, scratch, shell) == {"PATH": "/bin", "PYTHONUNBUFFERED": "1"}
+    given = knobs.environment(MINDSPORE, scratch, shell)
+    of_its_own = {"HOME": "/scratch", "PYTHONUSERBASE": "/home/user/.local", "PYTHONUNBUFFERED": "1"}
+    assert given == {**listed, **of_its_own}
+    lost = shell.keys() - given.keys() - {"A_KNOB_OF_TOMORROW", "A_TOKEN"}
+    assert variables.left_out(given, shell) == sorted(lost), "what could matter is named"
     assert knobs.environment(MINDSPORE.but(lane="tuned"), scratch, shell)["ONEDNN_MAX_CPU_ISA"] == "AVX2"
     assert knobs.environment(TORCH.but(threads=1), scratch, shell)["OMP_NUM_THREADS"] == "1"
     assert knobs.environment(TORCH, scratch, shell)["TORCHINDUCTOR_CACHE_DIR"] == "/scratch/inductor"
 
 
-def test_the_ledger_lists_every_knob_that_is_set_with_its_reason():
-    conditions = [TORCH.but(lane="tuned", threads=1), MINDSPORE.but(lane="tuned"), MINDSPORE]
-    ledger = knobs.ledger(conditions)
+def test_where_packages_of_the_users_lie_reaches_a_worker_whose_home_is_another():
+    home = {"HOME": "/home/user"}
+    assert variables.passed(home) == {"PYTHONUSERBASE": "/home/user/.local"}
+    elsewhere = {"PYTHONUSERBASE": "/opt/packages", "PYTHONNOUSERSITE": "1"}
+    assert variables.passed({**home, **elsewhere}) == elsewhere
+    assert Path(variables.passed({})["PYTHONUSERBASE"]) == Path("~/.local").expanduser(), "as Python finds it itself"
+
+
+def test_of_pythonpath_a_worker_gets_what_was_declared_for_it_and_canns_own():
+    cann = {"ASCEND_TOOLKIT_HOME": "/opt/cann", "PYTHONPATH": "/opt/cann/python/site-packages:/opt/cann/tbe"}
+    assert variables.passed(cann)["PYTHONPATH"] == cann["PYTHONPATH"]
+    assert variables.left_out(variables.passed(cann), cann) == []
+    users = {**cann, "PYTHONPATH": f"/home/user:{cann['PYTHONPATH']}:/opt/cannot", "BENCHLIB_WORKER_PATH": "/mine:/too"}
+    given = variables.passed(users)
+    assert given["PYTHONPATH"] == f"/mine:/too:{cann['PYTHONPATH']}"
+    assert variables.left_out(given, users) == ["PYTHONPATH"]
+    assert variables.passed({"BENCHLIB_WORKER_PATH": "mine"})["PYTHONPATH"] == str(Path("mine").absolute())
+
+
+def test_what_the_user_has_workers_import_is_a_knob(monkeypatch):
+    assert variables.WORKER_PATH not in knobs.of(TORCH)
+    monkeypatch.setenv(variables.WORKER_PATH, "/mine")
+    assert knobs.of(TORCH)[variables.WORKER_PATH] == "/mine", "so it is in the record, the ledger and the key"
+
+
+def test_the_gate_sets_what_is_exact_on_a_gpu_and_lets_two_processes_share_the_cores():
+    assert knobs.of_gate(TORCH) == knobs.of_gate(MINDSPORE) == {"OMP_WAIT_POLICY": "passive"}
+    assert knobs.of_gate(TORCH.but(device="cuda")) == {"NVIDIA_TF32_OVERRIDE": "0", "OMP_WAIT_POLICY": "passive"}
+
+
+def process(condition, **extra):
+    return SimpleNamespace(condition=condition, knobs={**knobs.of(condition), **extra}, left_out=["NPROC"])
+
+
+def test_the_ledger_lists_every_knob_that_was_set_with_its_reason():
+    of_gate = {"OMP_WAIT_POLICY": "passive", "NO_LONGER_DECLARED": "1"}
+    processes = [process(TORCH.but(lane="tuned", threads=1), **of_gate), process(MINDSPORE.but(lane="tuned"))]
+    processes.append(SimpleNamespace(condition=MINDSPORE, knobs={"PYTHONUNBUFFERED": "0"}, left_out=["XLA_FLAGS"]))
+    ledger = knobs.ledger(processes)
     listed = {(row.framework, row.lane, row.name, row.value) for row in ledger.itertuples()}
-    assert listed == {(c.framework, c.lane, *knob) for c in conditions for knob in knobs.of(c).items()}
+    assert listed == {(p.condition.framework, p.condition.lane, *knob) for p in processes for knob in p.knobs.items()}
+    assert knobs.left_out(processes) == ["NPROC", "XLA_FLAGS"]
+    assert "and left out of the workers" in (shown := knobs.Ledger(processes)._repr_html_())
+    assert "NPROC, XLA_FLAGS." in shown
     assert ledger["reason"].str.len().min() > 20
     assert ledger["source"].str.len().min() > 5

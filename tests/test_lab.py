@@ -22,7 +22,7 @@ from fixed_lab import FixedLab
 import benchlib.frameworks
 import benchlib.workloads
 from benchlib import lab as lab_module
-from benchlib import results
+from benchlib import results, variables
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
@@ -47,7 +47,7 @@ QUICK = {"repetitions": 2, "rounds": 3, "block_s": 0.02}
 
 @pytest.fixture(autouse=True)
 def toy_framework(monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(DOUBLES))
+    monkeypatch.setenv(variables.WORKER_PATH, str(DOUBLES))
     monkeypatch.setattr(benchlib.frameworks, "__path__", [*benchlib.frameworks.__path__, str(DOUBLES / "frameworks")])
     monkeypatch.setattr(benchlib.workloads, "__path__", [*benchlib.workloads.__path__, str(DOUBLES / "workloads")])
 

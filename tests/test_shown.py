@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -201,8 +202,8 @@ class TestLedger:
             str(value).replace("'", "&#x27;") for row in ledger.frame.itertuples(index=False) for value in row
         ]
 
-    def test_its_figure_has_a_mark_for_each_knob_that_is_set(self) -> None:
-        ledger = Ledger([TORCH, MINDSPORE])
+    def test_its_figure_has_a_mark_for_each_knob_that_is_set(self, lab: SyntheticLab) -> None:
+        ledger = compared(lab, MINDSPORE).ledger()
         figure = ledger.plot()
         (axes,) = figure.axes
         rows = [tick.get_text() for tick in axes.get_yticklabels()]
@@ -214,8 +215,17 @@ class TestLedger:
         assert ("ONEDNN_MAX_CPU_ISA", "pytorch") not in marked
         assert shows_itself(figure)
 
+    def test_it_is_of_what_was_set_and_not_of_what_would_be(self, lab: SyntheticLab) -> None:
+        for measured in (compared(lab, MINDSPORE), trained(lab)):
+            for m in measured.measurements:
+                m.knobs, m.left_out = {"PYTHONUNBUFFERED": "an older value"}, ["NPROC"]
+            frame = measured.ledger().frame
+            assert "an older value" in set(frame["value"])
+            assert {"OMP_WAIT_POLICY"} <= set(frame["name"]), "of the gate"
+            assert "NPROC" in measured.ledger()._repr_html_()
+
     def test_without_a_knob_it_says_so(self) -> None:
-        ledger = Ledger([MINDSPORE.but(lane="default", without=["PYTHONUNBUFFERED"])])
+        ledger = Ledger([SimpleNamespace(condition=MINDSPORE, knobs={}, left_out=[])])
         assert "no knob is set" in ledger.plot().axes[0].texts[0].get_text()
         assert tables.NOTHING in ledger._repr_html_()
 
@@ -231,7 +241,9 @@ def test_no_drawing_library_is_imported_before_a_figure_is_asked_for() -> None:
         "from benchlib import equivalence, knobs, lab, results\n"
         "from benchlib.experiments import report\n"  # it shows what is drawn already
         "from benchlib.condition import Condition\n"
-        "knobs.Ledger([Condition(workload='cnn', lane='tuned')])._repr_html_()\n"
+        "from benchlib.equivalence import Certificate\n"
+        "tuned = Condition(workload='cnn', lane='tuned')\n"
+        "knobs.Ledger([Certificate(condition=tuned, reference=tuned, knobs=knobs.of(tuned))])._repr_html_()\n"
         "slow = {'matplotlib', 'seaborn', 'benchlib.plots', 'lark'}\n"  # lark: grammars that jsonschema 4.25 compiles
         "print(*(slow & set(sys.modules)))"
     )

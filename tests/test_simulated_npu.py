@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from fixed_lab import FixedLab
 
+from benchlib import variables
 from benchlib.condition import Condition
 from benchlib.equivalence import SAME
 from benchlib.measure import machine
@@ -36,7 +37,7 @@ def built() -> None:
 @pytest.fixture
 def lab(tmp_path, monkeypatch, built):
     chip = Npu(0, 0, "simulated", "OK", None, None, None, None, None)
-    monkeypatch.setenv("PYTHONPATH", str(SIMULATED))
+    monkeypatch.setenv(variables.WORKER_PATH, str(SIMULATED))
     monkeypatch.setattr(machine, "available", lambda framework, device: None)
     monkeypatch.setattr(machine, "npus", lambda: (chip, chip))
     return FixedLab(outputs=tmp_path / "outputs", patience_s=120)

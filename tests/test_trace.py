@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib import experiments, knobs, suite, trace
+from benchlib import experiments, knobs, suite, trace, variables
 from benchlib.__main__ import main
 from benchlib.data import files
 from benchlib.errors import BenchlibError
@@ -80,6 +80,8 @@ def test_a_measurement_says_what_no_longer_matches(results: Path, monkeypatch: p
         assert word in source.verdict, source.verdict
     assert any("conv2d mindspore" in line for line in source.says)
 
+    for name in variables.LIBRARIES:
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(machine, "code", lambda condition, procedure: "")
     monkeypatch.setattr(machine, "versions", lambda framework: {framework: "1.0"})
     monkeypatch.setattr(machine, "identity", lambda device: {"cpu": "synthetic", "cores": 2})
@@ -89,6 +91,8 @@ def test_a_measurement_says_what_no_longer_matches(results: Path, monkeypatch: p
     assert said.startswith("other knobs: ")
     assert "NEW not set, here 1" in said
     assert "OMP_NUM_THREADS" not in said or "here not set" in said
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/other/libraries")
+    assert "other libraries: LD_LIBRARY_PATH not set, here /other/libraries" in trace.sources([key], results)[0].verdict
 
 
 def test_every_package_that_it_could_compute_with_has_to_be_what_is_here(

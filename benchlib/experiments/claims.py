@@ -33,6 +33,7 @@ from benchlib.condition import Condition
 from benchlib.equivalence import Certificate
 from benchlib.experiments import parameters as p
 from benchlib.experiments.result import Result
+from benchlib.knobs import Ledger
 from benchlib.lab import Lab
 from benchlib.measure.comparison import failures
 from benchlib.measure.statistics import Interval
@@ -71,6 +72,9 @@ class _Gathered:
 
     def files(self) -> list[str]:
         return self.keys
+
+    def ledger(self) -> Ledger:
+        return Ledger([])
 
 
 class Claims(Result):

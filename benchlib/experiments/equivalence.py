@@ -15,6 +15,7 @@ from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.equivalence import Certificate
 from benchlib.experiments import parameters as p
 from benchlib.experiments.result import Result, data_note
+from benchlib.knobs import Ledger
 from benchlib.lab import Lab
 from benchlib.measure import gate
 from benchlib.measure.comparison import failures
@@ -87,6 +88,9 @@ class _Checked:
 
     def files(self) -> list[str]:
         return []
+
+    def ledger(self) -> Ledger:
+        return Ledger(list(self.certificates.values()))
 
 
 class Equivalence(Result):

@@ -238,7 +238,9 @@ class Report:
             "Knobs set for the workers. Measured effect: throughput with the knob over throughput without it, from the "
             "notebook instrument, whose workload and batch size it is true of."
         )
-        return tables.html(ledger, caption)
+        left_out = sorted({name for summary in self.summaries.values() for name in summary.get("left_out", [])})
+        told = f"Set in the shell, and left out of the workers' environments: {', '.join(left_out)}."
+        return _html([tables.html(ledger, caption).data, *([tables.bullets([told]).data] if left_out else [])])
 
     def show_failures(self) -> HTML:
         """Every measurement that failed."""
@@ -460,6 +462,8 @@ def _machine_rows(told: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _effect(knob: dict[str, Any], effects: list[dict[str, Any]]) -> str:
     """What a knob of the ledger was measured to do: alone, or at least together with the rest of its lane."""
+    if knob["name"] in {of_gate.name for of_gate in knobs.GATE}:
+        return "none: nothing is timed in the gate"
     if knob["name"] not in {tuned.name for tuned in knobs.TUNED}:
         return "not measured: lanes do not differ in it"
     mine = [one for one in effects if (one["framework"], one["device"]) == (knob["framework"], knob["device"])]

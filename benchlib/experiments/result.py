@@ -133,6 +133,7 @@ class Result(ABC):
         for path in latex.save(made, self.folder / "tables", self.notebook):
             paths["tables"].append(path.relative_to(self.folder).as_posix())
         conditions = [condition for measured in self.measured for condition in measured.conditions]
+        processes = [one for measured in self.measured for one in measured.ledger().processes]
         certificates = [each for measured in self.measured for each in measured.certificates.values()]
         failed = self.failures()
         in_report = [f"{self.notebook}_{name}" for name in self.in_report]
@@ -149,7 +150,8 @@ class Result(ABC):
             "certificates": [one.model_dump_json() for one in {one.condition: one for one in certificates}.values()],
             "measurements": files,
             "conditions": [condition.model_dump(mode="json") for condition in dict.fromkeys(conditions)],
-            "knobs": knobs.ledger(conditions).to_dict("records"),
+            "knobs": knobs.ledger(processes).to_dict("records"),
+            "left_out": knobs.left_out(processes),
         }
 
 

@@ -140,8 +140,8 @@ class Comparison:
         return sorted({m.file for m in self.measurements if not conditions or m.condition in conditions})
 
     def ledger(self) -> Ledger:
-        """The knobs that were set."""
-        return Ledger(self.conditions)
+        """The knobs that were set, in the workers of the gate, too."""
+        return Ledger([*self.measurements, *self.certificates.values()])
 
     def plot(self) -> Figure:
         """Ratios with their intervals and the A/A control's, and throughput, as a figure."""

@@ -59,4 +59,5 @@ def end(entries: Iterable[Entry]) -> None:
 
 def _start(entry: Entry, patience_s: float) -> None:
     entry.worker = WorkerProcess(entry.job.condition, entry.measurement.seed, patience_s)
+    record.started(entry.measurement, entry.worker)
     entry.sampler = Sampler(entry.worker)

@@ -25,6 +25,7 @@ from benchlib import equivalence, knobs, workloads
 from benchlib.condition import Condition
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
+from benchlib.variables import Surroundings
 
 BATCH_SIZE = 4  # at most, unless the workload says otherwise; most trials then meet no kink (see ``equivalence``)
 STEPS = 3  # of a trial: momentum shows from the second on
@@ -34,15 +35,8 @@ AT_ONCE = 2
 memory a framework may take as a whole, one.
 """
 
-EXACT = {"cuda": {"NVIDIA_TF32_OVERRIDE": "0"}}
-"""Set for the gate's workers, by device: NVIDIA's libraries then compute fp32 as fp32, and rounding to TF32 (10 bits
-after the point) does not hide another model.
-"""
-
-STILL = {"OMP_WAIT_POLICY": "passive"}
-"""Set for the gate's workers, too: threads that wait for others of their process do not spin, which keeps the other
-process from its core (PyTorch's reference of ``resnet50`` took four times as long). It changes no number.
-"""
+EXACT = "NVIDIA_TF32_OVERRIDE"
+"""Of what is set for the gate's workers (``knobs.GATE``) that which changes numbers."""
 
 REASONS = {
     "batch_size": "few samples meet few kinks, where rounding decides which way a gradient goes",
@@ -78,21 +72,25 @@ def reference(condition: Condition) -> Condition:
     return condition.but(framework=framework, mode="eager", device="cpu", lane="default", precision="fp32", **alone)
 
 
+NOT_STARTED = Surroundings()
+"""Of a condition whose worker could not be started."""
+
 Computed = dict[str, np.ndarray] | str
 """What a condition computed, arrays by name; or why it failed."""
 
 
 def run(
     conditions: Iterable[Condition], inputs: Path, patience_s: float
-) -> Iterator[tuple[Condition, Computed, Computed]]:
-    """Each of ``conditions``, once, with what it and what its reference computed, as soon as both have. A reference
-    makes every trial that its workload allows.
+) -> Iterator[tuple[Condition, Computed, Computed, Surroundings]]:
+    """Each of ``conditions``, once, with what it and what its reference computed, as soon as both have, and with what
+    its worker was started. A reference makes every trial that its workload allows.
     """
+    workers = _Workers()
     conditions = list(dict.fromkeys(conditions))
     awaited = Counter(map(reference, conditions))  # by how many: arrays that nobody waits for any more are let go
     expected = _Expected()
     unpaired: dict[Condition, Computed] = {}
-    with closing(_made(_groups(conditions, awaited), expected, inputs, patience_s)) as made:
+    with closing(_made(_groups(conditions, awaited), workers, expected, inputs, patience_s)) as made:
         for condition, computed in made:
             if condition in awaited:
                 expected.put(condition, computed)
@@ -100,7 +98,7 @@ def run(
                 unpaired[condition] = computed
             for one in [one for one in unpaired if reference(one) in expected.found]:
                 its = reference(one)
-                yield one, unpaired.pop(one), expected.found[its]
+                yield one, unpaired.pop(one), expected.found[its], workers.surroundings.get(one, NOT_STARTED)
                 awaited[its] -= 1
                 if not awaited[its]:
                     del expected.found[its]
@@ -162,13 +160,12 @@ class _Expected:
 
 
 def _made(
-    groups: list[list[Condition]], expected: _Expected, inputs: Path, patience_s: float
+    groups: list[list[Condition]], workers: _Workers, expected: _Expected, inputs: Path, patience_s: float
 ) -> Iterator[tuple[Condition, Computed]]:
     """What the groups' conditions compute, as soon as each has, ``AT_ONCE`` processes at a time. A group starts no
     sooner than those before it: whatever it waits for is at work, or done.
     """
     results: SimpleQueue[tuple[Condition, Computed] | BaseException | None] = SimpleQueue()
-    workers = _Workers()
     preparing = threading.Lock()  # a file that two conditions share is made once
     on_all_cores = threading.Lock()  # data-parallel processes are bound to the first cores, and look for a free port
 
@@ -213,16 +210,18 @@ class _Workers:
 
     def __init__(self) -> None:
         self.closed = False
+        self.surroundings: dict[Condition, Surroundings] = {}  # with which the last worker of each was started
         self._started: list[WorkerProcess] = []
         self._lock = threading.Lock()
 
-    def start(self, condition: Condition, patience_s: float) -> WorkerProcess:
+    def start(self, conditions: list[Condition], patience_s: float) -> WorkerProcess:
+        """One for all of ``conditions``, which may share it."""
         with self._lock:
             if self.closed:
                 raise WorkerFailed("worker was not started: the gate was ended")
-            extra = {**EXACT.get(condition.device, {}), **STILL}
-            worker = WorkerProcess(condition, INITIAL_SEED, patience_s, extra)
+            worker = WorkerProcess(conditions[0], INITIAL_SEED, patience_s, knobs.of_gate(conditions[0]))
             self._started.append(worker)
+            self.surroundings |= dict.fromkeys(conditions, worker.surroundings)
             return worker
 
     def close(self) -> None:
@@ -237,13 +236,13 @@ def _computed(
     jobs: list[Job],
     expected: _Expected,
     patience_s: float,
-    start: Callable[[Condition, float], WorkerProcess],
+    start: Callable[[list[Condition], float], WorkerProcess],
 ) -> Iterator[tuple[Condition, Computed]]:
     """What the jobs' conditions compute in one process, in order, up to the first that fails."""
     condition, worker, opened = jobs[0].condition, None, False
     try:
         with faults(None):
-            worker = start(condition, patience_s)
+            worker = start([job.condition for job in jobs], patience_s)
         with faults(worker):
             worker.opened()
         opened = True

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchlib import knobs, workloads
+from benchlib import knobs, variables, workloads
 from benchlib.condition import Condition
 from benchlib.data import files
 from benchlib.data.batches import Batches
@@ -61,7 +61,7 @@ class Job:
             "data": files.digest(self.data),
             "weights": files.digest(self.weights),
             "knobs": knobs.of(self.condition),
-            "scrubbed": knobs.SCRUBBED_PREFIXES,
+            "variables": variables.identity(),
             "versions": machine.versions(self.condition.framework),
             "packages": machine.packages(self.condition.framework, self.condition.workload),
             "machine": machine.identity(self.condition.device),

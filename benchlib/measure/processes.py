@@ -22,10 +22,18 @@ from zipfile import BadZipFile
 
 import psutil
 
-from benchlib import knobs
+from benchlib import knobs, variables
 from benchlib.condition import Condition
 from benchlib.measure import group, machine
 from benchlib.measure.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
+
+_PACKAGE = """\
+# benchlib's own files, and nothing of what lies beside them where it is installed.
+__file__ = {file!r}
+__path__[:] = [{folder!r}]
+with open(__file__, encoding="utf-8") as _file:
+    exec(compile(_file.read(), __file__, "exec"))
+"""
 
 PATIENCE_S = 900.0
 """Silence after which a worker counts as hung: longer than the slowest step or compilation seen (MindSpore's
@@ -57,18 +65,18 @@ class WorkerProcess:
         self._ended = False
         self.scratch = Path(tempfile.mkdtemp(prefix="benchlib-worker-"))
         self.log = self.scratch / "printed.txt"
-        package_root = str(machine.PACKAGE.parent)
-        environment = {
-            **knobs.environment(condition, self.scratch),
-            "PYTHONPATH": os.pathsep.join([package_root, *filter(None, [os.environ.get("PYTHONPATH")])]),
-            **extra,
-        }
         self._group = condition.world_size > 1
         try:
-            self._start_group(environment) if self._group else self._start_one(environment)
+            started = {**environment(condition, self.scratch), **extra}
+            self._start_group(started) if self._group else self._start_one(started)
         except OSError:
             shutil.rmtree(self.scratch, ignore_errors=True)
             raise
+        self.surroundings = variables.Surroundings(
+            {**knobs.of(condition), **extra},
+            {**variables.libraries(started), **variables.devices(started)},
+            variables.left_out(started, os.environ),
+        )
         self.held = False
         self.restless = False  # has been seen at work when it was another's turn
         self.unasked_s, self.watched_s = 0.0, 0.0  # CPU time of such work, of the time in which there should be none
@@ -235,6 +243,20 @@ class WorkerProcess:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+
+
+def environment(condition: Condition, scratch: Path) -> dict[str, str]:
+    """The environment variables of a worker: what it inherits, the condition's knobs, and a PYTHONPATH with benchlib
+    alone (a package in ``scratch`` that stands for it), however it is installed for the parent: packages beside it are
+    of the parent's interpreter, and the worker's may be another.
+    """
+    folder = scratch / "path" / "benchlib"
+    folder.mkdir(parents=True)
+    text = _PACKAGE.format(file=str(machine.PACKAGE / "__init__.py"), folder=str(machine.PACKAGE))
+    (folder / "__init__.py").write_text(text, encoding="utf-8")
+    inherited = knobs.environment(condition, scratch)
+    path = [str(folder.parent), *filter(None, [inherited.get("PYTHONPATH")])]
+    return {**inherited, "PYTHONPATH": os.pathsep.join(path)}
 
 
 @contextlib.contextmanager

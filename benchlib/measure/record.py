@@ -10,7 +10,6 @@ from typing import Protocol
 
 import psutil
 
-from benchlib import knobs
 from benchlib.measure import machine
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
@@ -41,7 +40,6 @@ def begin(kind: str, procedure: str, together: Together, role: str, job: Job, se
         seed=seed,
         initial_seed=job.seed,
         started_utc=now(),
-        knobs=knobs.of(job.condition),
         packages=machine.packages(job.condition.framework, job.condition.workload),
         machine=machine.describe(),
         code=machine.code(job.condition, procedure),
@@ -52,6 +50,13 @@ def begin(kind: str, procedure: str, together: Together, role: str, job: Job, se
 def now() -> str:
     """The time, UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def started(measurement: Measurement, worker: WorkerProcess) -> None:
+    """What the worker's process was started with: knobs, libraries and devices, and what it did not get."""
+    measurement.knobs = worker.surroundings.knobs
+    measurement.inherited = worker.surroundings.inherited
+    measurement.left_out = worker.surroundings.left_out
 
 
 def opened(measurement: Measurement, worker: WorkerProcess) -> None:

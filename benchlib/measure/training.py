@@ -91,8 +91,8 @@ class TrainingRuns:
         return sorted({m.file for m in self.measurements if not conditions or m.condition in conditions})
 
     def ledger(self) -> Ledger:
-        """The knobs that were set."""
-        return Ledger(self.conditions)
+        """The knobs that were set, in the workers of the gate, too."""
+        return Ledger([*self.measurements, *self.certificates.values()])
 
     def plot(self) -> Figure:
         """Metric and loss by epoch, as a figure."""

@@ -1,4 +1,4 @@
-"""Puts the workload ``planted`` beside benchlib's own, in every Python that has this folder on PYTHONPATH."""
+"""Puts the workload ``planted`` beside benchlib's own, in every worker with this folder in BENCHLIB_WORKER_PATH."""
 
 from pathlib import Path
 

@@ -1,0 +1,154 @@
+"""What a worker gets of the environment variables of the process that starts it: those on a list, and no others, so
+that a user's shell cannot change what is measured.
+
+What was left out and could have changed it is named in the record of every measurement; without its value, which may
+be a secret. A worker's home is its scratch directory, or settings in the user's (``~/.keras/keras.json``) would reach
+it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+WORKER_PATH = "BENCHLIB_WORKER_PATH"
+"""Folders that workers import from, as in PYTHONPATH, which does not reach them. It counts as a knob."""
+
+LIBRARIES = (
+    "LD_LIBRARY_PATH",
+    "LIBRARY_PATH",
+    "CPATH",
+    "CC",
+    "CXX",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDNN_HOME",
+    "ASCEND_TOOLKIT_HOME",
+    "ASCEND_HOME_PATH",
+    "ASCEND_OPP_PATH",
+    "ASCEND_CUSTOM_OPP_PATH",
+    "ASCEND_AICPU_PATH",
+    "ASCEND_TENSOR_COMPILER_INCLUDE",
+    "ATB_HOME_PATH",
+    "TBE_IMPL_PATH",
+    "TOOLCHAIN_HOME",
+)
+"""Which libraries and compilers a framework finds. With others it would be another framework: their values are part of
+a measurement's key.
+"""
+
+DEVICES = (
+    "CUDA_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "ASCEND_RT_VISIBLE_DEVICES",
+    "ASCEND_VISIBLE_DEVICES",
+    "ZE_AFFINITY_MASK",
+    "ONEAPI_DEVICE_SELECTOR",
+)
+"""Which devices there are to see. What they are is part of a measurement's key (``machine.identity``), not their
+numbers: of two equal GPUs either will do.
+"""
+
+OTHERS = (
+    "PATH",
+    "TMPDIR",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "CONDA_PREFIX",
+    "PYTHONNOUSERSITE",  # does the interpreter have the packages of PYTHONUSERBASE?
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    *("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"),
+    "GLOO_SOCKET_IFNAME",  # by which network the processes of a group can meet
+    "NCCL_SOCKET_IFNAME",
+    "HCCL_SOCKET_IFNAME",
+    "HCCL_IF_IP",
+)
+
+LOCALE = "LC_"
+"""Variables with this beginning reach a worker, too."""
+
+COULD_MATTER = (
+    *("TORCH", "PYTORCH", "ATEN_", "C10_", "MS_", "MINDSPORE", "TF_", "TENSORFLOW", "XLA_", "JAX_", "KERAS"),
+    *("MXNET", "DMLC_", "PADDLE", "FLAGS_", "CHAINER", "CUPY", "THEANO", "CNTK", "CAFFE", "TRITON_", "TVM_"),
+    *("ONEDNN_", "DNNL_", "MKL", "OPENBLAS", "GOTO_", "BLIS_", "NVPL_", "NPY_", "NUMBA", "NUMEXPR", "XNNPACK"),
+    *("OMP_", "GOMP_", "KMP_", "TBB_", "NPROC"),
+    *("MALLOC_", "GLIBC_TUNABLES", "LD_", "TCMALLOC", "JEMALLOC", "MIMALLOC"),
+    *("CUDA_", "CUBLAS", "CUDNN", "NVIDIA_", "NCCL_", "GLOO_"),
+    *("ASCEND_", "ACL_", "HCCL_", "NPU_", "TASK_QUEUE_ENABLE", "ZE_", "SYCL_", "ONEAPI_", "IGC_"),
+    *("PYTHON", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"),
+)
+"""How the names begin of variables that could change a number: those of frameworks, of libraries for arithmetic,
+threads and memory, of devices, of Python and of compilers. Of what is left out these are named.
+"""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a worker's process was started with, for its record."""
+
+    knobs: dict[str, str] = field(default_factory=dict)  # that were set, whoever sets them; "{scratch}" not filled in
+    inherited: dict[str, str] = field(default_factory=dict)  # libraries and devices, as the parent had them
+    left_out: list[str] = field(default_factory=list)  # names of what it did not get and could have mattered
+
+
+def passed(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Of the parent's variables those that a worker gets, and where its interpreter finds packages of the user's."""
+    listed = {*LIBRARIES, *DEVICES, *OTHERS}
+    passing = {name: value for name, value in inherited.items() if name in listed or name.startswith(LOCALE)}
+    own = [os.path.abspath(folder) for folder in _folders(inherited.get(WORKER_PATH))]  # a worker works elsewhere
+    path = [*own, *_of_cann(inherited)]
+    return {
+        **passing,
+        # The worker's home is another: a framework that was installed with ``pip --user`` would not be found there.
+        "PYTHONUSERBASE": inherited.get("PYTHONUSERBASE") or _user_base(inherited),
+        **({"PYTHONPATH": os.pathsep.join(path)} if path else {}),
+    }
+
+
+def left_out(given: Mapping[str, str], inherited: Mapping[str, str]) -> list[str]:
+    """The names of variables that were left out of an environment ``given``, and could matter."""
+    lost = {name for name in inherited if name not in given and name.startswith(COULD_MATTER)}
+    others = set(_folders(inherited.get("PYTHONPATH"))) - set(_of_cann(inherited))
+    return sorted(lost | ({"PYTHONPATH"} if others else set()))
+
+
+def libraries(variables: Mapping[str, str]) -> dict[str, str]:
+    """Of some variables those of ``LIBRARIES`` that are set."""
+    return {name: variables[name] for name in LIBRARIES if variables.get(name)}
+
+
+def devices(variables: Mapping[str, str]) -> dict[str, str]:
+    """Of some variables those of ``DEVICES`` that are set; an empty one hides all devices."""
+    return {name: variables[name] for name in DEVICES if name in variables}
+
+
+def identity() -> dict[str, object]:
+    """What of a worker's inheritance its numbers depend on: a part of their key, as JSON."""
+    return {"passed": [*LIBRARIES, *DEVICES, *OTHERS, f"{LOCALE}*"], "libraries": libraries(os.environ)}
+
+
+def _folders(path: str | None) -> list[str]:
+    return [folder for folder in (path or "").split(os.pathsep) if folder]
+
+
+def _of_cann(inherited: Mapping[str, str]) -> list[str]:
+    """CANN's own folders on PYTHONPATH, which its set_env.sh puts there: the compiler of operators is in Python. Never
+    run on Ascend.
+    """
+    home = inherited.get("ASCEND_TOOLKIT_HOME")
+    return [one for one in _folders(inherited.get("PYTHONPATH")) if home and Path(one).is_relative_to(home)]
+
+
+def _user_base(inherited: Mapping[str, str]) -> str:
+    """As Python's ``site`` has it on Linux."""
+    return os.path.join(inherited.get("HOME") or os.path.expanduser("~"), ".local")

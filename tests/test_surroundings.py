@@ -1,0 +1,192 @@
+"""What a worker is started with: of the parent's variables, home and packages what is declared; and that it is kept."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+import benchlib.frameworks
+import benchlib.workloads
+from benchlib import knobs, variables
+from benchlib.condition import Condition
+from benchlib.lab import Lab
+from benchlib.measure import entries, gate, machine, processes, record
+from benchlib.measure.entries import Entry
+from benchlib.measure.jobs import INITIAL_SEED, prepare_job
+from benchlib.measure.processes import WorkerProcess
+from benchlib.results import Measurement
+
+ROOT = Path(__file__).resolve().parents[1]
+DOUBLES = ROOT / "tests" / "doubles"
+BROKEN = "raise ImportError('this numpy is of another Python')"
+TOY = {"workload": "toy", "framework": "toy"}
+
+
+@pytest.fixture(autouse=True)
+def toy_framework(monkeypatch):
+    monkeypatch.setenv(variables.WORKER_PATH, str(DOUBLES))
+    monkeypatch.setattr(benchlib.frameworks, "__path__", [*benchlib.frameworks.__path__, str(DOUBLES / "frameworks")])
+    monkeypatch.setattr(benchlib.workloads, "__path__", [*benchlib.workloads.__path__, str(DOUBLES / "workloads")])
+
+
+@pytest.fixture
+def site_packages(tmp_path, monkeypatch):
+    """benchlib installed beside packages of which another interpreter can import none."""
+    folder = tmp_path / "site-packages"
+    shutil.copytree(machine.PACKAGE, folder / "benchlib", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "numpy").mkdir()
+    (folder / "numpy" / "__init__.py").write_text(BROKEN)
+    monkeypatch.setattr(machine, "PACKAGE", folder / "benchlib")
+    return folder
+
+
+def opened(condition):
+    """What a worker of the condition answers first, and its environment as the operating system has it."""
+    worker = WorkerProcess(condition, INITIAL_SEED, patience_s=120)
+    try:
+        answer = worker.opened()
+        return answer, psutil.Process(worker.pids()[0]).environ(), worker
+    finally:
+        worker.end()
+
+
+@pytest.mark.parametrize("group", [{}, {"world_size": 2, "threads": 1}], ids=["alone", "in a group"])
+def test_a_worker_of_an_installed_benchlib_gets_none_of_the_packages_beside_it(site_packages, group):
+    answer, environment, _ = opened(Condition(**TOY, **group))
+    assert answer["versions"] == {"toy": "1.0"}
+    assert str(site_packages) not in environment["PYTHONPATH"].split(":")
+
+
+def test_benchlibs_files_are_those_of_the_parent(site_packages, tmp_path):
+    """And under their own names, so that what a worker says last can be followed."""
+    (site_packages / "benchlib" / "frameworks" / "newest.py").write_text("WHERE = __file__")
+    environment = processes.environment(Condition(**TOY), tmp_path)
+    say = "import benchlib, benchlib.frameworks.newest as n; print(benchlib.__file__, n.WHERE)"
+    said = subprocess.run([sys.executable, "-c", say], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    files = [site_packages / "benchlib" / name for name in ("__init__.py", "frameworks/newest.py")]
+    assert said.stdout.split() == [str(file) for file in files], said.stderr
+
+
+def test_a_module_on_the_users_pythonpath_stands_in_for_nothing(tmp_path, monkeypatch):
+    (tmp_path / "numpy.py").write_text(BROKEN)
+    (tmp_path / "json.py").write_text(BROKEN)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    answer, _, worker = opened(Condition(**TOY))
+    assert answer["versions"] == {"toy": "1.0"}
+    assert "PYTHONPATH" in worker.surroundings.left_out
+
+
+def test_the_versions_are_those_that_a_worker_imports(tmp_path, monkeypatch):
+    (tmp_path / "torch-99.dist-info").mkdir()
+    (tmp_path / "torch-99.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 99\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert machine.versions.__wrapped__("pytorch")["torch"] not in ("99", None)
+
+
+def test_packages_that_the_user_installed_for_himself_are_found_though_home_is_another(tmp_path, monkeypatch):
+    version = "python{}.{}".format(*sys.version_info)
+    folder = tmp_path / "home" / ".local" / "lib" / version / "site-packages"
+    folder.mkdir(parents=True)
+    (folder / "framework_of_the_user.py").write_text("import os; print(os.path.expanduser('~'))")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("PYTHONUSERBASE", "PYTHONNOUSERSITE"):
+        monkeypatch.delenv(name, raising=False)
+    scratch = tmp_path / "scratch"
+    environment = processes.environment(Condition(**TOY), scratch)
+    python = sys._base_executable  # one of a virtual environment has no packages of the user's
+    command = [python, "-c", "import framework_of_the_user"]
+    said = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert said.stdout.strip() == str(scratch), said.stderr
+
+
+def test_a_worker_is_started_with_what_its_measurement_records(tmp_path, monkeypatch):
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_of_the_shell")
+    monkeypatch.setenv("A_TOKEN", "secret")
+    condition = Condition(**TOY, lane="tuned", threads=1)
+    job = prepare_job(condition, INITIAL_SEED, tmp_path / "inputs")
+    together = SimpleNamespace(group="g", file="f", repetition=0, number=0)
+    measurement = record.begin("comparison", "rounds", together, "baseline", job, INITIAL_SEED)
+    assert measurement.knobs == {}, "nothing has been set yet"
+    entry = Entry(measurement, job)
+    try:
+        entries.start([entry], patience_s=120)
+        environment = psutil.Process(entry.worker.pids()[0]).environ()
+        scratch = str(entry.worker.scratch)
+    finally:
+        entries.end([entry])
+    assert measurement.ok, measurement.failure
+    assert {"MALLOC_TRIM_THRESHOLD_", "OMP_NUM_THREADS", "HOME", variables.WORKER_PATH} <= measurement.knobs.keys()
+    for name, value in measurement.knobs.items():
+        assert environment[name] == value.replace(knobs.SCRATCH, scratch)
+    assert measurement.inherited == {"LD_LIBRARY_PATH": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
+    assert "XLA_FLAGS" in measurement.left_out
+    assert not {"XLA_FLAGS", "A_TOKEN"} & environment.keys()
+    assert "secret" not in measurement.model_dump_json()
+
+
+def test_the_gates_own_settings_are_in_the_certificate_and_in_the_ledger(tmp_path):
+    lab = Lab(outputs=tmp_path, patience_s=120)
+    condition = Condition(**TOY)
+    certificate = lab.certify([condition])[condition.key]
+    assert certificate.same, certificate.reason
+    assert certificate.knobs == {**knobs.of(condition), "OMP_WAIT_POLICY": "passive"}
+    assert certificate.neutralised == {}, "it changes no number"
+    row = knobs.Ledger([certificate]).frame.set_index("name").loc["OMP_WAIT_POLICY"]
+    assert row["value"] == "passive"
+    assert row["reason"].startswith("in the gate only")
+
+
+def test_the_gates_workers_are_started_with_what_is_recorded(tmp_path, monkeypatch):
+    environments = []
+
+    def request_open(worker, seed, first=WorkerProcess._request_open):
+        environments.append(psutil.Process(worker.pids()[0]).environ())
+        first(worker, seed)
+
+    monkeypatch.setattr(WorkerProcess, "_request_open", request_open)
+    ((_, _, _, surroundings),) = gate.run([Condition(**TOY, batch_size=4)], tmp_path, 120)
+    assert surroundings.knobs["OMP_WAIT_POLICY"] == "passive"
+    assert [one["OMP_WAIT_POLICY"] for one in environments] == ["passive"]
+
+
+def test_what_numbers_depend_on_is_in_their_key_and_nothing_else(tmp_path, monkeypatch):
+    for name in (*variables.LIBRARIES, *variables.DEVICES):
+        monkeypatch.delenv(name, raising=False)
+    job = prepare_job(Condition(**TOY), INITIAL_SEED, tmp_path)
+    before = job.depends_on("rounds")
+    for name in ("CUDA_VISIBLE_DEVICES", "XLA_FLAGS", "HOME", "LANG"):
+        monkeypatch.setenv(name, str(tmp_path))
+    assert job.depends_on("rounds") == before
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    assert job.depends_on("rounds") != before
+    monkeypatch.delenv("LD_LIBRARY_PATH")
+    monkeypatch.setenv(variables.WORKER_PATH, str(tmp_path))
+    assert job.depends_on("rounds")["knobs"] != before["knobs"]
+
+
+def test_a_measurement_of_an_older_benchlib_can_be_read():
+    told = {"kind": "training", "group": "g", "file": "f", "repetition": 0, "role": "condition", "seed": 0}
+    measurement = Measurement(**told, condition=Condition(**TOY), started_utc="2026-01-01T00:00:00+00:00")
+    older = measurement.model_dump(exclude={"inherited", "left_out"})
+    assert Measurement.model_validate({**older, "condition": measurement.condition}) == measurement
+    assert (measurement.inherited, measurement.left_out) == ({}, [])
+
+
+def test_results_of_an_installed_benchlib_go_to_the_working_directory(site_packages, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert Lab(profile="mine").folder == tmp_path / "outputs" / "mine"
+    assert f"results go to outputs/ of the working directory, {tmp_path}" in capsys.readouterr().err
+
+
+def test_results_of_a_checkout_go_to_its_outputs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert Lab(profile="mine").folder == ROOT / "outputs" / "mine"
+    assert "working directory" not in capsys.readouterr().err
