@@ -47,6 +47,13 @@ GOOD = [
     "import scrapbook\nscrapbook.glue('summary', {'title': 'a toy', 'failures': 0, 'figures': []})",
 ]
 
+LIMIT = """
+now = int(open('/proc/self/statm').read().split()[0]) * 4096
+resource.setrlimit(resource.RLIMIT_AS, (now + {more}, now + {more}))
+"""
+LEAK = "x = [bytearray(1000) for _ in range(10**7)]"
+"""A kernel whose memory runs out: with a little more it can still say so, with none it cannot."""
+
 REPORT = """
 import json
 from pathlib import Path
@@ -126,10 +133,12 @@ class TestFirstRun:
     def said(tmp_path_factory):
         folder = tmp_path_factory.mktemp("project")
         with pytest.MonkeyPatch.context() as patch:
-            make_project(folder, patch, ["good", "raising", "killed", "leaving", "silent"])
+            make_project(folder, patch, ["good", "raising", "killed", "leaking", "starved", "leaving", "silent"])
             write_notebook("good", *GOOD)
             write_notebook("raising", "print('so far')", "1 / 0", "print('never')")
             write_notebook("killed", SUMMARY.format(failures=0), "import os\nos.kill(os.getpid(), 9)")
+            write_notebook("leaking", "import resource", LIMIT.format(more=3_000_000), LEAK)
+            write_notebook("starved", "import resource", LIMIT.format(more=0) + LEAK)
             write_notebook("leaving", SUMMARY.format(failures=0), "import sys\nsys.exit()", "print('never')")
             write_notebook("silent", "print('no summary')")
             wrong = folder / "jupyter" / "kernels" / "python3"  # as if another environment's kernel had the name
@@ -167,7 +176,21 @@ class TestFirstRun:
         ("name", "cell", "error"),
         [
             ("raising", "In [4] (1 / 0)", "ZeroDivisionError: division by zero"),
-            ("killed", "In [4] (import os)", "DeadKernelError: Kernel died"),
+            (
+                "killed",
+                "In [4] (import os)",
+                f"the kernel was killed (SIGKILL), as the system does where memory runs out: {execution.MEMORY}",
+            ),
+            (
+                "leaking",
+                "In [5] (x = [bytearray(1000) for _ in range(10**7)])",
+                f"MemoryError: the kernel has no memory left: {execution.MEMORY}",
+            ),
+            (
+                "starved",
+                "In [4] (now = int(open('/proc/self/statm').read().split()[0]) * 4096)",
+                f"the kernel could not say what was wrong, as happens where it has no memory left: {execution.MEMORY}",
+            ),
             ("leaving", "In [4] (import sys)", "the notebook ended itself before its last cell (sys.exit?)"),
             ("silent", "its last cell", "it glued no summary: scrapbook.glue('summary', result.summary())"),
         ],
@@ -182,7 +205,9 @@ class TestFirstRun:
         assert not executed(name).exists()
 
     def test_the_report_is_made_all_the_same_and_can_say_what_is_missing(self, said):
-        assert said[1].splitlines()[-1] == "4 of 6 notebooks failed: raising, killed, leaving, silent"
+        assert said[1].splitlines()[-1] == (
+            "6 of 8 notebooks failed: raising, killed, leaking, starved, leaving, silent"
+        )
         assert "good succeeded None" in printed_in(executed("report"))
         assert "raising failed ZeroDivisionError" in printed_in(executed("report"))
         assert "raising failed ZeroDivisionError" in Path("outputs/quick/report.html").read_text()

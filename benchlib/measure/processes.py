@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from zipfile import BadZipFile
 
 import psutil
 
-from benchlib import knobs
+from benchlib import knobs, scratch
 from benchlib.condition import Condition
 from benchlib.measure import group, machine
 from benchlib.measure.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
@@ -55,7 +51,7 @@ class WorkerProcess:
         self.condition = condition
         self.patience_s = patience_s
         self._ended = False
-        self.scratch = Path(tempfile.mkdtemp(prefix="benchlib-worker-"))
+        self.scratch = scratch.make("worker")
         self.log = self.scratch / "printed.txt"
         package_root = str(machine.PACKAGE.parent)
         environment = {
@@ -67,7 +63,7 @@ class WorkerProcess:
         try:
             self._start_group(environment) if self._group else self._start_one(environment)
         except OSError:
-            shutil.rmtree(self.scratch, ignore_errors=True)
+            scratch.remove(self.scratch)
             raise
         self.held = False
         self.restless = False  # has been seen at work when it was another's turn
@@ -150,7 +146,7 @@ class WorkerProcess:
         finally:  # an interrupt, too
             self._kill()
             self.channel.close()
-            shutil.rmtree(self.scratch, ignore_errors=True)
+            scratch.remove(self.scratch)
 
     def _request_open(self, seed: int) -> None:
         condition = self.condition
@@ -262,24 +258,3 @@ def faults(worker: WorkerProcess | None) -> Iterator[None]:
         if worker is None:
             raise WorkerFailed(f"worker could not be started: {what}") from error
         raise worker.failed(f"answered what cannot be used: {what}") from error
-
-
-STALE_S = 600.0  # a younger scratch directory may belong to a worker that is just being started
-
-
-def remove_stale_scratch() -> None:
-    """Remove what workers left whose parent was killed: old scratch directories that no process works in."""
-    used = set()
-    for process in psutil.process_iter():
-        try:
-            used.add(process.cwd())
-        except psutil.Error:
-            continue
-    for folder in Path(tempfile.gettempdir()).glob("benchlib-worker-*"):
-        try:
-            told = folder.stat()
-        except FileNotFoundError:
-            continue  # its worker ended meanwhile
-        old = time.time() - told.st_mtime > STALE_S
-        if old and str(folder.resolve()) not in used and told.st_uid == os.getuid():
-            shutil.rmtree(folder, ignore_errors=True)
