@@ -40,9 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # ``benchlib trace FILE | head``; what is still to be flushed has nowhere to go, either
         _say_no_more(sys.stdout, sys.stderr)
         return 141
-    except OSError as error:  # in standard output: what is said goes to a disk that is full
-        _say_no_more(sys.stdout)
-        print(f"error: standard output: {error.strerror}", file=sys.stderr)
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        _say_no_more(sys.stdout)  # which may be what has no room
+        print(f"error: {unwritable(error, 'standard output, or a file')}", file=sys.stderr)
         return 1
 
 
@@ -57,13 +59,6 @@ def _done(given: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end has begun: another would only print where it was
         print("\nstopped; what was measured is kept, and the same command goes on from there", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        if error.errno not in UNWRITABLE:
-            raise
-        print(f"error: {unwritable(error, Path.cwd())}", file=sys.stderr)
-        return 1
 
 
 def _say_no_more(*streams: TextIO) -> None:

@@ -27,13 +27,13 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
     return f"unknown {what} {name!r}:{hint} (there are: {', '.join(known)})"
 
 
-def unwritable(error: OSError, folder: Path) -> str:
-    """A sentence on what could not be written, which is in ``folder`` unless the error says otherwise.
+def unwritable(error: OSError, place: Path | str) -> str:
+    """A sentence on what could not be written, which is ``place`` unless the error says otherwise.
 
-    >>> unwritable(OSError(28, "No space left on device"), Path("outputs"))
+    >>> unwritable(OSError(28, "No space left on device"), "outputs")
     'outputs: No space left on device: free space there, make it writable, or choose another folder with --outputs'
     """
     return (
-        f"{error.filename or folder}: {error.strerror or error}: free space there, make it writable, or choose another "
+        f"{error.filename or place}: {error.strerror or error}: free space there, make it writable, or choose another "
         "folder with --outputs"
     )

@@ -137,7 +137,7 @@ def _of_kernel(error: Exception, output: Path) -> str:
     """Why a notebook failed that no cell failed of."""
     code = ThisInterpreter.exit_code
     if isinstance(error, OSError) and error.errno in NO_ROOM:
-        place = Path(f"{output} (or a temporary file in {tempfile.gettempdir()})")
+        place = f"{output} (or a temporary file in {tempfile.gettempdir()})"
         return f"{unwritable(error, place)}; what was measured is kept"
     if isinstance(error, (DeadKernelError, RuntimeError)) and code is not None:
         if code == -signal.SIGKILL:
