@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
+import signal
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TextIO
 
 import benchlib
-from benchlib import start, suite
-from benchlib.errors import BenchlibError
-from benchlib.measure import machine
+from benchlib.errors import BenchlibError, unwritable
+from benchlib.measure.interrupt import one_interrupt
 from benchlib.report.pdf import PAPERS
 
 EXIT_CODES = """exit codes:
   0    all went well, and nothing is missing
-  1    a notebook failed, or something is missing; the rest was made all the same
+  1    a notebook or a measurement failed, or something is missing; the rest was made all the same
   2    wrong input: nothing was started
   130  stopped by Ctrl-C; what was measured is kept
   141  whoever read the output stopped reading; the rest may not have been done"""
+
+
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
+"""What the system says of a file that cannot be written, for which nobody needs a traceback."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,21 +38,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # ``benchlib trace FILE | head``; what is still to be flushed has nowhere to go, either
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(nowhere, stream.fileno())
+        _say_no_more(sys.stdout, sys.stderr)
         return 141
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        _say_no_more(sys.stdout)  # which may be what has no room
+        print(f"error: {unwritable(error, 'standard output, or a file')}", file=sys.stderr)
+        return 1
 
 
 def _done(given: argparse.Namespace) -> int:
     try:
-        return given.do(given)
+        with one_interrupt():
+            return given.do(given)
     except BenchlibError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end has begun: another would only print where it was
         print("\nstopped; what was measured is kept, and the same command goes on from there", file=sys.stderr)
         return 130
+
+
+def _say_no_more(*streams: TextIO) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        os.dup2(nowhere, stream.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -172,16 +190,25 @@ def _add_profile(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--outputs", type=Path, help="folder of the results (default: outputs/PROFILE)")
 
 
+# Imports that take long stand in the commands: the others do without, and an interrupt while they are made is one.
+
+
 def _run(given: argparse.Namespace) -> int:
+    from benchlib import suite
+
     return suite.run(given.profile, given.outputs)
 
 
 def _report(given: argparse.Namespace) -> int:
+    from benchlib import suite
+
     return suite.report(given.profile, given.outputs)
 
 
 def _devices(given: argparse.Namespace) -> int:
     """A line for each framework and device; imports no framework."""
+    from benchlib.measure import machine
+
     for row in machine.survey():
         name = f"{row['framework']} {row['version'] or ''}".strip()
         print(f"{name}, {row['device']}: {'usable' if row['missing'] is None else row['missing']}")
@@ -189,13 +216,15 @@ def _devices(given: argparse.Namespace) -> int:
 
 
 def _lab(given: argparse.Namespace) -> int:
+    from benchlib import start
+
     start.open_lab(given.profile)
     return 0
 
 
 def _trace(given: argparse.Namespace) -> int:
     """The numbers, then each of their files; 1 if one is not what would be made here now, or does not say so."""
-    from benchlib import trace  # pandas and pyarrow take long to import: not for the other commands
+    from benchlib import trace
 
     found = trace.numbers(given.file, given.name)
     folder = given.outputs or trace.folder_of(given.file)
@@ -221,13 +250,13 @@ def _trace(given: argparse.Namespace) -> int:
 
 
 def _appendix(given: argparse.Namespace) -> int:
-    from benchlib.report import appendix  # nbconvert and rocrate take long to import: not for nothing
+    from benchlib.report import appendix
 
     return appendix.make(given.profile, given.outputs, given.appendix == "code", given.paper)
 
 
 def _clean(given: argparse.Namespace) -> int:
-    from benchlib import cleaning
+    from benchlib import cleaning, suite
 
     folder = given.outputs or Path("outputs", given.profile)
     if not folder.is_dir():

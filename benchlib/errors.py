@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class BenchlibError(Exception):
@@ -24,3 +25,15 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
     hint = f" did you mean {near[0]!r}?" if near else ""
     return f"unknown {what} {name!r}:{hint} (there are: {', '.join(known)})"
+
+
+def unwritable(error: OSError, place: Path | str) -> str:
+    """A sentence on what could not be written, which is ``place`` unless the error says otherwise.
+
+    >>> unwritable(OSError(28, "No space left on device"), "outputs")
+    'outputs: No space left on device: free space there, make it writable, or choose another folder with --outputs'
+    """
+    return (
+        f"{error.filename or place}: {error.strerror or error}: free space there, make it writable, or choose another "
+        "folder with --outputs"
+    )

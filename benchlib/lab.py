@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchlib import equivalence, knobs
+from benchlib import equivalence, knobs, scratch
 from benchlib.condition import Condition
 from benchlib.data.prepare import require as require_data
 from benchlib.equivalence import Certificate
@@ -30,7 +30,7 @@ from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.comparison import Comparison
 from benchlib.measure.contract import SyncCheck
 from benchlib.measure.jobs import INITIAL_SEED, Job, key, prepare_job
-from benchlib.measure.processes import PATIENCE_S, remove_stale_scratch
+from benchlib.measure.processes import PATIENCE_S
 from benchlib.measure.training import TrainingRuns
 from benchlib.measure.turn import turn
 from benchlib.metrics import RANGES
@@ -64,7 +64,7 @@ class Lab:
         self.store = Store(self.folder / "measurements")
         self.patience_s = patience_s
         self._run = os.environ.get(RUN_VARIABLE) or uuid.uuid4().hex
-        remove_stale_scratch()
+        scratch.remove_stale()
 
     def compare(
         self,
@@ -107,7 +107,8 @@ class Lab:
                 measured += stored
                 if attempt:
                     progress = progress or stack.enter_context(Progress(planned.more_processes, title))
-                    with turn(progress.tell):
+                    with turn(progress.tell) as waited_s:
+                        progress.stood_still(waited_s)
                         done = self.store.usable(attempt.file)
                         done = done or self._kept(self._compared(attempt, settings, planned.rounds))
                     measured += done
@@ -154,7 +155,9 @@ class Lab:
                 number = RUNS_TOGETHER if all(condition.device == "cpu" for condition in conditions) else 1
                 while missing:
                     together, missing = missing[:number], missing[number:]
-                    with turn(progress.tell), closing(self._trained(together, settings, progress)) as runs:
+                    runs = self._trained(together, settings, progress)
+                    with turn(progress.tell) as waited_s, closing(runs):
+                        progress.stood_still(waited_s)
                         for attempt, run in runs:
                             measured[attempt.group] = run
         return TrainingRuns(conditions, [measured[group] for group in groups], certificates, epochs, threshold)
@@ -194,7 +197,7 @@ class Lab:
         missing = [condition for condition in wanted if known[condition.key] is None]
         if missing:
             told = "checking that the models are the same"
-            with Progress(len(missing), told) as progress, closing(self._certify(missing)) as made:
+            with Progress(len(missing), told) as progress, closing(self._certify(missing, progress)) as made:
                 for certificate in made:
                     known[certificate.condition.key] = certificate
                     progress.step(f"{certificate.condition}: {certificate.verdict}")
@@ -270,11 +273,13 @@ class Lab:
         except (FileNotFoundError, ValueError):  # not made yet, or cut: made again in seconds
             return None
 
-    def _certify(self, conditions: list[Condition]) -> Iterator[Certificate]:
+    def _certify(self, conditions: list[Condition], progress: Progress) -> Iterator[Certificate]:
         """Certify gated conditions, each as soon as it can be; what could not be checked is tried once more by the next
         run.
         """
-        with turn(say), closing(gate.run(conditions, self.inputs, self.patience_s)) as made:
+        made = gate.run(conditions, self.inputs, self.patience_s)
+        with turn(progress.tell) as waited_s, closing(made):
+            progress.stood_still(waited_s)
             for condition, found, expected, surroundings in made:
                 exact = {name: value for name, value in surroundings.knobs.items() if name == gate.EXACT}
                 certificate = equivalence.certify(

@@ -6,6 +6,7 @@ end up in executed notebooks; without it, to standard error.
 
 from __future__ import annotations
 
+import contextlib
 import html
 import os
 import sys
@@ -49,6 +50,10 @@ class Progress:
         """Say something about the work that is going on, such as what it waits for."""
         self._show(f": {text}")
 
+    def stood_still(self, seconds: float) -> None:
+        """Nothing was done for so long, which says nothing of how long the rest takes."""
+        self._started += seconds
+
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         taken = duration(time.monotonic() - self._started)
         self._show(f", done in {taken}" if kind is None else f", stopped after {taken} by {kind.__name__}")
@@ -69,14 +74,14 @@ class Progress:
 
 
 def say(line: str) -> None:
-    """Write one line to the progress file or, without one, to standard error."""
+    """Write one line to the progress file or, without one that can be written, to standard error."""
     line = " ".join(line.split())
     path = os.environ.get(FILE_VARIABLE)
     if path:
-        with open(path, "a", encoding="utf-8") as file:
+        with contextlib.suppress(OSError), open(path, "a", encoding="utf-8") as file:
             file.write(f"{line}\n")
-    else:
-        print(line, file=sys.stderr, flush=True)
+            return
+    print(line, file=sys.stderr, flush=True)
 
 
 def duration(seconds: float) -> str:

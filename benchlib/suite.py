@@ -32,7 +32,7 @@ from typing import Any
 from benchlib import experiments, frameworks, lab, progress
 from benchlib.condition import Condition
 from benchlib.data import prepare
-from benchlib.errors import BenchlibError, unknown
+from benchlib.errors import BenchlibError, unknown, unwritable
 from benchlib.measure import machine
 from benchlib.report.pdf import NoBrowser, print_pdf
 
@@ -71,8 +71,8 @@ class State:
 
 
 def run(profile: str, outputs: Path | None = None) -> int:
-    """Bring the results of ``profile`` up to date; 0 if no notebook failed and the report was printed, else 1. Where
-    there is nothing to print with, the report is an HTML page alone.
+    """Bring the results of ``profile`` up to date; 0 if no notebook and no measurement failed and the report was
+    printed, else 1. Where there is nothing to print with, the report is an HTML page alone.
 
     The working directory is the project's folder. ``outputs`` is the folder of the results, ``outputs/<profile>`` if
     None. Wrong parameters, and another run at work in that folder, are a BenchlibError before any notebook starts.
@@ -81,7 +81,9 @@ def run(profile: str, outputs: Path | None = None) -> int:
 
 
 def report(profile: str, outputs: Path | None = None) -> int:
-    """Make the report again of what is there, and measure nothing; 0 if nothing is missing from it, else 1."""
+    """Make the report again of what is there, and measure nothing; 0 if nothing is missing from it and no measurement
+    that it is made from failed, else 1.
+    """
     folder = outputs or Path("outputs", profile)
     if not (folder / "notebooks").is_dir():
         raise BenchlibError(f"{folder}: there are no results; make report PROFILE={profile} measures them")
@@ -94,12 +96,16 @@ def report(profile: str, outputs: Path | None = None) -> int:
     for text in (f"{', '.join(missing)} (the report says why)" if missing else "", *wrong):
         if text:
             _say(f"missing from the report: {text}")
-    return 1 if code or missing or wrong else 0
+    failed = _say_failures(record for record in records.values() if record)
+    return 1 if code or missing or wrong or failed else 0
 
 
 def _execute_all(planned: list[Planned], folder: Path) -> int:
-    """Bring notebooks up to date, then the pages of the report; 0 if no notebook failed, else 1."""
-    (folder / "notebooks").mkdir(parents=True, exist_ok=True)
+    """Bring notebooks up to date, then the pages of the report; 0 if no notebook and no measurement failed, else 1. A
+    folder that cannot be written to is a BenchlibError.
+    """
+    with _writable(folder):
+        (folder / "notebooks").mkdir(parents=True, exist_ok=True)
     with alone(folder), _followed(folder / "progress.log"):
         environment = _environment()
         _certify(planned, folder, environment)
@@ -107,11 +113,16 @@ def _execute_all(planned: list[Planned], folder: Path) -> int:
         failed = [record for record in records if record["status"] == "failed"]
         for record in failed:
             _say(_told(record))
-        printed = _bring_pages_up_to_date(folder)
+        try:
+            printed = _bring_pages_up_to_date(folder)
+        except OSError as error:
+            _say(f"report: {unwritable(error, folder)}")
+            printed = False
+    unmeasured = _say_failures(records)
     if failed:
         names = ", ".join(record["notebook"] for record in failed)
         _say(f"{len(failed)} of {len(records)} notebooks failed: {names}")
-    return 1 if failed or not printed else 0
+    return 1 if failed or unmeasured or not printed else 0
 
 
 def plan(profile: str) -> list[Planned]:
@@ -162,7 +173,7 @@ def read_record(folder: Path, name: str) -> dict[str, Any] | None:
     """The record of notebook ``name`` in a folder of results, None if it was never started.
 
     ``status`` is ``succeeded``, ``running`` (at work, or killed), or ``failed``; then ``error`` says in which ``cell``
-    and why (``text``), and where what there is of the notebook lies (``partial``).
+    and why (``text``), and where what there is of the notebook lies (``partial``; without it, nothing).
     """
     try:
         return json.loads(record_path(folder, name).read_text(encoding="utf-8"))
@@ -259,7 +270,9 @@ def alone(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder of results; a BenchlibError if another run does. The operating system lets go of it
     when this process ends, however it ends.
     """
-    with open(folder / ".lock", "a+", encoding="utf-8") as file:
+    with _writable(folder):
+        file = open(folder / ".lock", "a+", encoding="utf-8")  # noqa: SIM115 - closed below
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -268,10 +281,20 @@ def alone(folder: Path) -> Iterator[None]:
                 f"{folder}: another run ({file.read()}) is at work there: wait until it is done, or stop it, or choose "
                 "another folder with --outputs"
             ) from None
-        file.truncate(0)
-        file.write(f"process {os.getpid()}, since {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}")
-        file.flush()
+        with _writable(folder):
+            file.truncate(0)
+            file.write(f"process {os.getpid()}, since {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}")
+            file.flush()
         yield
+
+
+@contextmanager
+def _writable(folder: Path) -> Iterator[None]:
+    """What cannot be written before anything is started is a BenchlibError."""
+    try:
+        yield
+    except OSError as error:
+        raise BenchlibError(unwritable(error, folder)) from None
 
 
 def _certify(planned: list[Planned], folder: Path, environment: dict[str, Any]) -> None:
@@ -309,17 +332,27 @@ def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) 
         "inputs": inputs,
         **environment,
     }
-    _write(record_path(folder, item.name), record)
-    target.unlink(missing_ok=True)  # made of other inputs: nobody shall take it for the result of these
     started = time.monotonic()
-    record |= _execute(item, folder, target)
+    try:
+        target.unlink(missing_ok=True)  # made of other inputs: nobody shall take it for the result of these
+        _write(record_path(folder, item.name), record)
+        record |= _execute(item, folder, target)
+    except OSError as error:
+        record |= {"status": "failed", "error": {"cell": "writing its files", "text": unwritable(error, folder)}}
     record["seconds"] = round(time.monotonic() - started, 1)
-    _write(record_path(folder, item.name), record)
+    _keep(record_path(folder, item.name), record)
     _say(f"{item.name}: {record['status']} after {progress.duration(record['seconds'])}")
-    if record.get("failures"):
-        again = "; the next run tries them again" if record["again"] else ""
-        _say(f"{item.name}: {record['failures']} measurements failed, see the report{again}")
     return record
+
+
+def _say_failures(records: Iterable[dict[str, Any]]) -> bool:
+    """Say which of these notebooks have measurements that failed; is there one?"""
+    failed = [record for record in records if record.get("failures")]
+    for record in failed:
+        number = record["failures"]
+        again = "; the next run tries them again" if record["again"] else ""
+        _say(f"{record['notebook']}: {number} measurement{'s' * (number > 1)} failed, see the report{again}")
+    return bool(failed)
 
 
 def _execute(item: Planned, folder: Path, target: Path) -> dict[str, Any]:
@@ -332,7 +365,9 @@ def _execute(item: Planned, folder: Path, target: Path) -> dict[str, Any]:
         if summary is None and item.name != REPORT:
             raise NotebookFailed("its last cell", "it glued no summary: scrapbook.glue('summary', result.summary())")
     except NotebookFailed as failure:
-        error = {"cell": failure.cell, "text": failure.text, "partial": str(partial)}
+        error = {"cell": failure.cell, "text": failure.text}
+        if partial.exists():
+            error["partial"] = str(partial)
         return {"kernel": KERNEL, "status": "failed", "error": error}
     os.replace(partial, target)
     summary = {"failures": 0, "again": 0, "figures": [], "tables": [], "measurements": [], **(summary or {})}
@@ -449,7 +484,8 @@ def _older(made: Path, source: Path) -> bool:
 @contextmanager
 def _followed(log: Path) -> Iterator[None]:
     """Name this run to the kernels, and ``log`` as the file for lines of progress; print what comes in there."""
-    log.write_text("", encoding="utf-8")
+    with _writable(log.parent):
+        log.write_text("", encoding="utf-8")
     over = threading.Event()
 
     def follow() -> None:
@@ -483,7 +519,8 @@ def _told(record: dict[str, Any]) -> str:
     """A failure, in a few lines."""
     error = record["error"]
     lines = [f"{record['notebook']} failed in {error['cell']}:", *error["text"].splitlines()]
-    return "\n  ".join([*lines, f"what there is of it: {error['partial']}"])
+    rest = [f"what there is of it: {error['partial']}"] if "partial" in error else []
+    return "\n  ".join([*lines, *rest])
 
 
 def _library() -> dict[str, str]:
@@ -499,9 +536,34 @@ def _executed_path(folder: Path, name: str) -> Path:
 def _write(path: Path, record: dict[str, Any]) -> None:
     """At once or not at all."""
     partial = path.with_name(f".partial-{path.name}")
-    partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    os.replace(partial, path)
+    try:
+        partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        os.replace(partial, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise
+
+
+def _keep(path: Path, record: dict[str, Any]) -> None:
+    """Write a record, whatever it takes: where there is no room for a second file, over the one that is there, which
+    says that the notebook is running, and without indentation in no more room. If not even that can be done, say so.
+    """
+    try:
+        _write(path, record)
+    except OSError:
+        try:
+            with path.open("r+", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+                file.truncate()
+        except OSError as error:
+            _say(f"{record['notebook']}: its record cannot be kept: {unwritable(error, path.parent)}")
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError:  # what is said goes to a disk that is full: no reason to measure less
+        pass

@@ -6,6 +6,8 @@ import itertools
 import json
 import math
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +26,8 @@ from benchlib.experiments import batch_size, devices, equivalence, frameworks, i
 from benchlib.experiments.report import Report
 from benchlib.lab import Lab
 from benchlib.measure import machine
+from benchlib.measure.ceiling import Ceiling
+from benchlib.measure.contract import SyncCheck
 from benchlib.measure.steady import NOT_STEADY
 
 ROOT = Path(__file__).parents[1]
@@ -316,6 +320,22 @@ def test_findings_give_ratio_interval_and_control(tmp_path: Path) -> None:
     assert ratio == pytest.approx(1 / 3, rel=0.05)
     assert control_low <= 1 <= control_high
     assert control == pytest.approx(1, rel=0.05)
+
+
+def test_a_limit_or_a_timer_that_could_not_be_measured_counts_as_failed_and_is_tried_again(tmp_path: Path) -> None:
+    class Lab(SyntheticLab):
+        def ceiling(self, device: str) -> Ceiling:
+            return super().ceiling(device).model_copy(update={"failures": ["worker died in 'block'"]})
+
+        def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
+            return [replace(check, failure="worker died in 'planted'") for check in super().check_timers(conditions)]
+
+    for name, number in (("inference", 1), ("operators", 1), ("instrument", 4)):
+        module = experiments.module(name)
+        result = module.measure(module.Parameters(**quick(name)), Lab(tmp_path))
+        summary = result.summary()
+        assert (summary["failures"], summary["again"]) == (number, number)
+        assert "worker died in" in result.show_failures().data
 
 
 def test_interval_that_includes_1_is_no_difference_shown(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import time
 import psutil
 import pytest
 
+from benchlib import scratch
 from benchlib.measure.interrupt import one_interrupt
 
 
@@ -24,6 +25,11 @@ def interruptible():
 def interrupt():
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(0.01)  # a handler in Python runs between two instructions
+
+
+def interrupt_beside(folder):
+    assert folder.is_dir()
+    interrupt()
 
 
 def test_the_first_comes_through_and_a_second_does_not_cut_the_end_short():
@@ -67,6 +73,15 @@ def test_a_worker_that_nobody_has_in_hand_yet_is_ended_and_other_processes_are_n
     assert other.poll() is None
     other.kill()
     other.wait()
+
+
+def test_scratch_that_nobody_has_in_hand_is_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(scratch.tempfile, "tempdir", str(tmp_path))
+    kernel = scratch.make("kernel")
+    with pytest.raises(KeyboardInterrupt), one_interrupt():
+        interrupt_beside(scratch.make("worker"))
+    assert list(tmp_path.iterdir()) == [kernel], "that is whose notebook goes on"
+    scratch.remove(kernel)
 
 
 def test_in_another_thread_nothing_is_touched():

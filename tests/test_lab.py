@@ -1,5 +1,6 @@
 """Measuring end to end, with a framework in numpy that misbehaves when told to: that costs its own measurement only."""
 
+import contextlib
 import itertools
 import math
 import os
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +24,7 @@ from fixed_lab import FixedLab
 import benchlib.frameworks
 import benchlib.workloads
 from benchlib import lab as lab_module
-from benchlib import results, variables
+from benchlib import progress, results, scratch, variables
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
@@ -481,16 +483,34 @@ def test_one_repetition_shows_no_difference(lab):
 
 
 def test_scratch_of_killed_workers_is_removed_and_that_of_living_ones_is_not(tmp_path, monkeypatch):
-    monkeypatch.setattr(processes.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(scratch.tempfile, "gettempdir", lambda: str(tmp_path))
     folders = {name: tmp_path / f"benchlib-worker-{name}" for name in ("killed", "living", "starting")}
     for folder in folders.values():
         folder.mkdir()
     for name in ("killed", "living"):
         os.utime(folders[name], (0, 0))
     with subprocess.Popen(["sleep", "60"], cwd=folders["living"]) as living:
-        processes.remove_stale_scratch()
+        scratch.remove_stale()
         living.kill()
     assert [name for name, folder in folders.items() if folder.exists()] == ["living", "starting"]
+
+
+def test_the_time_left_does_not_count_the_time_that_others_measured(lab, monkeypatch, capsys):
+    clock = [0.0]
+
+    @contextlib.contextmanager
+    def turn_after_an_hour(tell):
+        clock[0] += 3600
+        yield 3600.0
+
+    monkeypatch.setattr(lab_module, "turn", turn_after_an_hour)
+    monkeypatch.setattr(progress, "time", types.SimpleNamespace(monotonic=lambda: clock[0]))
+    lab.compare([toy(), toy(burn_ms=3.0)], repetitions=3, rounds=2, block_s=0.01)
+    lab.train([toy()], seeds=[0, 1, 2], epochs=1)
+    said = capsys.readouterr().err.splitlines()
+    left = [line for line in said if " left" in line]
+    assert len(left) >= 4, said
+    assert all(", 0 s left" in line for line in left), left
 
 
 def test_two_labs_measure_one_after_the_other(lab, tmp_path):
@@ -512,12 +532,12 @@ with turn(print):
         other.stdin.write("\n")
         other.stdin.flush()
         waiting.join(10)
-        assert told[1:] == ["the machine is free: measuring", "held"]
+        assert told[1:] == ["the machine is free: measuring", "held after 0.5 s or more"]
 
 
 def _hold_turn(told):
-    with turn(told.append):
-        told.append("held")
+    with turn(told.append) as waited_s:
+        told.append(f"held after {0.5 if waited_s >= 0.5 else waited_s} s or more")
 
 
 def test_a_condition_that_dies_in_the_gate_does_not_take_its_mates_with_it(lab):

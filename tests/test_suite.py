@@ -1,15 +1,18 @@
 """The suite on toy notebooks: no failure looks like success, and nothing is done twice."""
 
 import contextlib
+import errno
 import fcntl
 import functools
 import io
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -46,6 +49,13 @@ GOOD = [
     "with Progress(2, 'a bar') as progress:\n    progress.step('one < two')",
     "import scrapbook\nscrapbook.glue('summary', {'title': 'a toy', 'failures': 0, 'figures': []})",
 ]
+
+LIMIT = """
+now = int(open('/proc/self/statm').read().split()[0]) * 4096
+resource.setrlimit(resource.RLIMIT_AS, (now + {more}, now + {more}))
+"""
+LEAK = "x = [bytearray(1000) for _ in range(10**7)]"
+"""A kernel whose memory runs out: with a little more it can still say so, with none it cannot."""
 
 REPORT = """
 import json
@@ -98,6 +108,13 @@ def make_project(folder, patch, names):
     write_notebook("report", "# A report", REPORT)
 
 
+def use_temporary_folder(folder, patch):
+    """Have temporary files made in ``folder``, in kernels, too."""
+    folder.mkdir()
+    patch.setattr(tempfile, "tempdir", str(folder))
+    patch.setenv("TMPDIR", str(folder))
+
+
 def run_and_read(arguments=("run",)):
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
@@ -126,16 +143,19 @@ class TestFirstRun:
     def said(tmp_path_factory):
         folder = tmp_path_factory.mktemp("project")
         with pytest.MonkeyPatch.context() as patch:
-            make_project(folder, patch, ["good", "raising", "killed", "leaving", "silent"])
+            make_project(folder, patch, ["good", "raising", "killed", "leaking", "starved", "leaving", "silent"])
             write_notebook("good", *GOOD)
             write_notebook("raising", "print('so far')", "1 / 0", "print('never')")
             write_notebook("killed", SUMMARY.format(failures=0), "import os\nos.kill(os.getpid(), 9)")
+            write_notebook("leaking", "import resource", LIMIT.format(more=3_000_000), LEAK)
+            write_notebook("starved", "import resource", LIMIT.format(more=0) + LEAK)
             write_notebook("leaving", SUMMARY.format(failures=0), "import sys\nsys.exit()", "print('never')")
             write_notebook("silent", "print('no summary')")
             wrong = folder / "jupyter" / "kernels" / "python3"  # as if another environment's kernel had the name
             wrong.mkdir(parents=True)
             (wrong / "kernel.json").write_text('{"argv": ["/bin/false"], "display_name": "x", "language": "python"}')
             patch.setenv("JUPYTER_PATH", str(folder / "jupyter"))
+            use_temporary_folder(folder / "temporary", patch)
             yield run_and_read()
 
     def test_a_success_has_its_name_and_its_record(self):
@@ -150,6 +170,9 @@ class TestFirstRun:
     def test_the_kernel_is_this_interpreter_whatever_is_installed_as_python3(self):
         assert printed_in(executed("good")) == f"{sys.executable} 1 outputs/quick\n"
         assert record_of("good")["interpreter"] == record_of("good")["kernel"][0] == sys.executable
+
+    def test_no_temporary_file_is_left(self):
+        assert os.listdir("temporary") == []
 
     def test_progress_is_said_line_by_line_and_is_not_in_the_notebook(self, said):
         lines = said[1].splitlines()
@@ -167,7 +190,21 @@ class TestFirstRun:
         ("name", "cell", "error"),
         [
             ("raising", "In [4] (1 / 0)", "ZeroDivisionError: division by zero"),
-            ("killed", "In [4] (import os)", "DeadKernelError: Kernel died"),
+            (
+                "killed",
+                "In [4] (import os)",
+                f"the kernel was killed (SIGKILL), as the system does where memory runs out: {execution.MEMORY}",
+            ),
+            (
+                "leaking",
+                "In [5] (x = [bytearray(1000) for _ in range(10**7)])",
+                f"MemoryError: the kernel has no memory left: {execution.MEMORY}",
+            ),
+            (
+                "starved",
+                "In [4] (now = int(open('/proc/self/statm').read().split()[0]) * 4096)",
+                f"the kernel could not say what was wrong, as happens where it has no memory left: {execution.MEMORY}",
+            ),
             ("leaving", "In [4] (import sys)", "the notebook ended itself before its last cell (sys.exit?)"),
             ("silent", "its last cell", "it glued no summary: scrapbook.glue('summary', result.summary())"),
         ],
@@ -182,7 +219,9 @@ class TestFirstRun:
         assert not executed(name).exists()
 
     def test_the_report_is_made_all_the_same_and_can_say_what_is_missing(self, said):
-        assert said[1].splitlines()[-1] == "4 of 6 notebooks failed: raising, killed, leaving, silent"
+        assert said[1].splitlines()[-1] == (
+            "6 of 8 notebooks failed: raising, killed, leaking, starved, leaving, silent"
+        )
         assert "good succeeded None" in printed_in(executed("report"))
         assert "raising failed ZeroDivisionError" in printed_in(executed("report"))
         assert "raising failed ZeroDivisionError" in Path("outputs/quick/report.html").read_text()
@@ -210,10 +249,10 @@ class TestUnchanged:
         monkeypatch.setattr(execution, "execute", pretend)
         assert self.run() == ["first", "second", "report"]
 
-    def run(self):
+    def run(self, expected=0):
         self.ran = []
         code, self.said = run_and_read()
-        assert code == 0
+        assert code == expected
         return self.ran
 
     def test_nothing_is_executed_twice_and_the_suite_says_so(self):
@@ -278,13 +317,16 @@ class TestUnchanged:
     def test_failed_measurements_are_tried_again_if_there_is_an_attempt_left(self):
         self.failures, self.again = 2, 1
         write_parameters("first", count=2)
-        assert self.run() == ["first", "report"]
-        assert "first: 2 measurements failed, see the report; the next run tries them again\n" in self.said
-        self.again = 0
-        assert self.run() == ["first", "report"]
+        assert self.run(expected=1) == ["first", "report"]
+        assert self.said.endswith("first: 2 measurements failed, see the report; the next run tries them again\n")
+        self.failures, self.again = 1, 0
+        assert self.run(expected=1) == ["first", "report"]
         assert "first: started again: 1 measurements had failed\n" in self.said
-        assert "first: 2 measurements failed, see the report\n" in self.said
-        assert self.run() == []
+        assert self.said.endswith("first: 1 measurement failed, see the report\n")
+        assert self.run(expected=1) == [], "there is nothing left to try, and it is still missing"
+        assert self.said.endswith("first: 1 measurement failed, see the report\n")
+        code, said = run_and_read(["report"])
+        assert (code, said.splitlines()[-1]) == (1, "first: 1 measurement failed, see the report")
 
     def test_a_figure_that_someone_else_wrote_there(self):
         Path("outputs/quick/figures/second.svg").write_text("<svg>drawn in JupyterLab</svg>")
@@ -373,6 +415,115 @@ class TestUnchanged:
         assert self.run() == []
 
 
+def full(*arguments, **options):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+class TestNoRoom:
+    """A disk that is full, or may not be written to: what can be made is made, and the rest is told in a line."""
+
+    @pytest.fixture(autouse=True)
+    @staticmethod
+    def project(tmp_path, monkeypatch):
+        make_project(tmp_path / "project", monkeypatch, ["first", "second"])
+
+    def test_a_notebook_that_cannot_be_saved_does_not_stop_the_others(self, monkeypatch):
+        write_notebook("first", "print('x' * 3_000_000)", SUMMARY.format(failures=0))
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, before[1]))  # the second MiB is cut off, as it is there
+        try:
+            code, said = run_and_read()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert code == 1
+        partial = "outputs/quick/notebooks/.partial-first.ipynb"
+        told = (
+            f"first failed in a cell that is not known:\n  {partial} (or a temporary file in {tempfile.gettempdir()})"
+        )
+        assert f"{told}: File too large: free space there" in said
+        assert said.splitlines()[-1] == "1 of 3 notebooks failed: first"
+        assert not Path(partial).exists(), "it was cut, and others need the room"
+        assert (record_of("first")["status"], record_of("second")["status"]) == ("failed", "succeeded")
+        assert "first failed" in printed_in(executed("report"))
+        write_notebook("first", SUMMARY.format(failures=0))
+        assert run_and_read()[0] == 0
+
+    def test_a_record_that_has_no_room_is_written_over_the_one_that_says_it_is_running(self, monkeypatch):
+        really, room = os.replace, [True, False]
+
+        def once(source, target):
+            return really(source, target) if not str(target).endswith("first.json") or room.pop(0) else full()
+
+        monkeypatch.setattr(execution, "execute", full)
+        monkeypatch.setattr(suite.os, "replace", once)
+        code, said = run_and_read()
+        assert code == 1
+        assert "first failed in writing its files:\n  outputs/quick: No space left on device: free space there" in said
+        assert "3 of 3 notebooks failed: first, second, report" in said
+        assert record_of("first")["status"] == "failed"
+        assert not list(Path("outputs/quick/notebooks").glob(".partial-*"))
+
+    def test_where_not_even_the_record_can_be_written_it_is_said(self, monkeypatch):
+        monkeypatch.setattr(suite, "_write", full)
+        code, said = run_and_read()
+        assert code == 1
+        assert "second: its record cannot be kept: " in said
+        assert "3 of 3 notebooks failed: first, second, report" in said
+
+    @pytest.mark.parametrize("name", ["report.html", "report.pdf"])
+    def test_a_page_that_cannot_be_written_is_told_and_is_not_there_in_part(self, name, monkeypatch):
+        if name == "report.html":
+            really = Path.write_text
+
+            def cut(path, text, **options):
+                if path.name.endswith(name):
+                    really(path, text[:100], **options)
+                    full()
+                return really(path, text, **options)
+
+            monkeypatch.setattr(Path, "write_text", cut)
+        else:
+            monkeypatch.setattr(suite, "print_pdf", full)
+        code, said = run_and_read()
+        assert code == 1
+        assert said.endswith(
+            "report: outputs/quick: No space left on device: free space there, make it writable, or choose another "
+            "folder with --outputs\n"
+        )
+        assert not list(Path("outputs/quick").glob(f"*{name}"))
+        monkeypatch.undo()
+
+    @pytest.mark.parametrize("part", ["notebooks", ".lock", "progress.log"])
+    def test_outputs_that_cannot_be_written_to_are_refused_before_anything_starts(self, part):
+        Path("outputs").mkdir()
+        if part == "notebooks":
+            Path("outputs/quick").touch()
+        else:
+            Path("outputs/quick", part).mkdir(parents=True)
+        code, said = run_and_read()
+        assert code == 2
+        assert said.startswith("error: outputs/quick")
+        assert said.endswith("free space there, make it writable, or choose another folder with --outputs\n")
+        assert said.count("\n") == 1
+
+    def test_a_log_without_room_stops_nothing(self):
+        with open("/dev/full", "w") as nowhere, contextlib.redirect_stdout(nowhere):
+            assert suite.run("quick") == 0
+            with contextlib.suppress(OSError):
+                nowhere.close()
+        assert record_of("second")["status"] == "succeeded"
+
+    def test_a_log_without_room_is_told_at_the_end(self):
+        with open("/dev/full", "w") as nowhere:
+            command = [sys.executable, "-m", "benchlib", "devices"]
+            said = subprocess.run(command, stdout=nowhere, stderr=subprocess.PIPE, text=True)
+        assert (said.returncode, said.stderr) == (
+            1,
+            "error: standard output, or a file: No space left on device: free space there, make it writable, or choose "
+            "another folder with --outputs\n",
+        )
+
+
 class TestRefused:
     """Wrong input is refused before anything is written."""
 
@@ -431,6 +582,27 @@ def test_what_this_machine_does_not_have_is_refused_with_the_file(tmp_path, monk
         suite.checked("devices", Path("devices.yaml"))
 
 
+def test_modules_of_the_user_stand_in_for_none_in_a_kernel(tmp_path, monkeypatch):
+    make_project(tmp_path / "project", monkeypatch, ["first"])
+    asked = "from importlib.util import find_spec\nprint(benchlib.__file__, 'own' in find_spec('torch').origin)"
+    write_notebook("first", "import benchlib.lab, json, numpy", asked, SUMMARY.format(failures=0))
+    own = tmp_path / "own"
+    own.mkdir()
+    for folder in (own, Path.cwd()):
+        for name in ("json", "benchlib", "torch", "numpy", "ipykernel", "sitecustomize"):
+            (folder / f"{name}.py").write_text("raise RuntimeError('this is of the user')")
+    (own / "startup.py").write_text("raise SystemExit('this is of the user')")
+    startup = tmp_path / "ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "own.py").write_text("import os; os._exit(1)")
+    monkeypatch.setenv("PYTHONPATH", str(own))
+    monkeypatch.setenv("PYTHONSTARTUP", str(own / "startup.py"))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    code, said = run_and_read()
+    assert code == 0, said
+    assert printed_in(executed("first")) == f"{machine.PACKAGE / '__init__.py'} False\n"
+
+
 DRIVER = """
 import sys
 sys.path.insert(0, {tests!r})
@@ -445,14 +617,65 @@ sys.exit(main(["run"]))
 
 SLEEPING = """
 import os, pathlib, time
+from benchlib import scratch
+folder = scratch.make("worker")
 pathlib.Path("kernel.pid").write_text(str(os.getpid()))
 if not pathlib.Path("wake").exists():
     time.sleep(100)
+scratch.remove(folder)
 """
+
+WAITING = """
+from pathlib import Path
+from benchlib.measure import turn
+turn.LOCK = Path("machine.lock")
+Path("kernel.pid").touch()
+with turn.turn(print):
+    pass
+"""
+
+INTERRUPTED_IMPORT = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Finder:
+    def find_spec(name, path, target=None):
+        if name == "benchlib.suite":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder)
+from benchlib.__main__ import main
+code = main(["run"])
+os.kill(os.getpid(), signal.SIGINT)
+sys.exit(code)
+"""
+
+STOPPED = "\nstopped; what was measured is kept, and the same command goes on from there\n"
+
+
+def test_stopped_while_it_waits_for_the_machine_it_says_so_in_a_line(tmp_path, monkeypatch):
+    make_project(tmp_path / "project", monkeypatch, ["sleeping"])
+    write_notebook("sleeping", WAITING, SUMMARY.format(failures=0))
+    with open("machine.lock", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        command = [sys.executable, "-c", DRIVER.format(tests=str(Path(__file__).parent))]
+        heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        run = subprocess.Popen(command, **pipes, preexec_fn=heed)
+        wait_for(lambda: Path("kernel.pid").exists())
+        for _ in range(3):  # by someone impatient
+            run.send_signal(signal.SIGINT)
+            time.sleep(0.05)
+        said = run.communicate(timeout=60)[1]
+    assert (run.returncode, said) == (130, STOPPED)
+
+
+def test_stopped_while_it_imports_it_says_so_in_a_line(tmp_path):
+    said = subprocess.run([sys.executable, "-c", INTERRUPTED_IMPORT], capture_output=True, text=True, cwd=ROOT)
+    assert (said.returncode, said.stdout, said.stderr) == (130, "", STOPPED)
 
 
 def test_killed_or_stopped_it_leaves_no_kernel_and_no_success_and_goes_on_the_next_time(tmp_path, monkeypatch):
     make_project(tmp_path / "project", monkeypatch, ["sleeping"])
+    use_temporary_folder(tmp_path / "temporary", monkeypatch)
     write_notebook("sleeping", SUMMARY.format(failures=0), SLEEPING)
     command = [sys.executable, "-c", DRIVER.format(tests=str(Path(__file__).parent))]
     for number, code in [(signal.SIGKILL, -9), (signal.SIGINT, 130)]:
@@ -467,12 +690,15 @@ def test_killed_or_stopped_it_leaves_no_kernel_and_no_success_and_goes_on_the_ne
         assert run.returncode == code
         expected = {
             signal.SIGKILL: "",
-            signal.SIGINT: "\nstopped; what was measured is kept, and the same command goes on from there\n",
+            signal.SIGINT: STOPPED,
         }
         assert said == expected[number]
         wait_for(lambda kernel=kernel: not kernel.is_running(), seconds=10)
         assert not executed("sleeping").exists()
         assert record_of("sleeping")["status"] == "running"
+        left = sorted(path.name.rpartition("-")[0] for path in (tmp_path / "temporary").iterdir())
+        killed = number == signal.SIGKILL
+        assert left == (["benchlib-kernel", "benchlib-worker"] if killed else []), "of the one that was killed, too"
     Path("wake").touch()
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "sleeping: started again: it had not come to its end\n" in done.stdout
@@ -497,6 +723,11 @@ class TestProgress:
         assert capsys.readouterr().err == (
             "runs: 0/3\nruns: 1/3, 0 s left: 61 % and more\nruns: 1/3, stopped after 0 s by ZeroDivisionError\n"
         )
+
+    def test_where_its_file_has_no_room_the_line_is_not_lost_and_stops_nothing(self, capsys, monkeypatch):
+        monkeypatch.setenv(progress.FILE_VARIABLE, "/dev/full")
+        progress.say("one of three")
+        assert capsys.readouterr().err == "one of three\n"
 
     @pytest.mark.parametrize(("seconds", "words"), [(8.2, "8 s"), (99, "99 s"), (100, "2 min"), (4800, "1 h 20 min")])
     def test_durations_in_words(self, seconds, words):

@@ -14,6 +14,7 @@ from benchlib.experiments.result import (
     PROCESSES,
     Result,
     ceiling_text,
+    failures_beside,
     indicators,
     processes,
     ratio_text,
@@ -75,7 +76,8 @@ class ByBatch(Result):
         self, parameters: Parameters, lab: Lab, comparisons: list[Comparison], more: list[Any], note: str
     ) -> None:
         self.ceiling = lab.ceiling(parameters.device)
-        super().__init__(lab.folder, [*comparisons, *more], [note, ceiling_text(self.ceiling)])
+        notes = [note, ceiling_text(self.ceiling)]
+        super().__init__(lab.folder, [*comparisons, *more], notes, failures_beside(self.ceiling))
         self.comparisons = comparisons
 
     def findings(self) -> list[str]:

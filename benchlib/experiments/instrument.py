@@ -16,6 +16,7 @@ from benchlib.experiments.result import (
     PROCESSES,
     Result,
     ceiling_text,
+    failures_beside,
     processes,
     ratio_text,
     ratios,
@@ -115,7 +116,7 @@ class Instrument(Result):
         simulated: pd.DataFrame,
         count: int,
     ) -> None:
-        super().__init__(lab.folder, comparisons, [ceiling_text(ceiling)])
+        super().__init__(lab.folder, comparisons, [ceiling_text(ceiling)], failures_beside(ceiling, timers))
         self.timers, self.simulated, self.count = timers, simulated, count
 
     def findings(self) -> list[str]:

@@ -17,6 +17,7 @@ from benchlib.experiments.result import (
     Result,
     ceiling_text,
     counts_text,
+    failures_beside,
     indicators,
     processes,
     ratio_text,
@@ -114,7 +115,7 @@ class Operators(Result):
 
     def __init__(self, parameters: Parameters, lab: Lab, comparisons: list[Comparison]) -> None:
         self.ceiling = lab.ceiling(parameters.device)
-        super().__init__(lab.folder, comparisons, [ceiling_text(self.ceiling)])
+        super().__init__(lab.folder, comparisons, [ceiling_text(self.ceiling)], failures_beside(self.ceiling))
         self.operators = parameters.operators
         self.passes = parameters.passes
 

@@ -32,6 +32,7 @@ from benchlib.measure.comparison import (
     Comparison,
 )
 from benchlib.measure.comparison import failures as failures_of
+from benchlib.measure.contract import SyncCheck
 from benchlib.measure.planner import PRECISION
 from benchlib.measure.statistics import Interval
 from benchlib.measure.training import TrainingRuns, undisturbed
@@ -60,10 +61,17 @@ class Result(ABC):
     title: str
     in_report: tuple[str, ...]  # the tables that the report shows
 
-    def __init__(self, folder: Path, measured: Sequence[Comparison | TrainingRuns], notes: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        measured: Sequence[Comparison | TrainingRuns],
+        notes: Iterable[str] = (),
+        failed_beside: Iterable[tuple[str, str, str]] = (),
+    ) -> None:
         self.folder = folder  # of all results of the profile
         self.measured = measured
         self.notes = list(notes)  # what a reader has to know about the machine and the data
+        self.failed_beside = list(failed_beside)  # see :func:`failures_beside`
 
     @abstractmethod
     def findings(self) -> list[str]:
@@ -91,8 +99,24 @@ class Result(ABC):
 
     def failures(self) -> pd.DataFrame:
         """What failed, a row a process."""
-        failed = [measured.failures() for measured in self.measured]
-        return pd.concat(failed or [failures_of([], [])], ignore_index=True)
+        none = failures_of([], [])
+        beside = pd.DataFrame(
+            [
+                {
+                    "label": label,
+                    "role": role,
+                    "repetition": 0,
+                    "seed": 0,
+                    "failure": failure,
+                    "file": "",
+                    "again": True,
+                }
+                for label, role, failure in self.failed_beside
+            ],
+            columns=none.columns,
+        )
+        failed = [*(measured.failures() for measured in self.measured), beside]
+        return pd.concat([frame for frame in failed if len(frame)] or [none], ignore_index=True)
 
     def show_findings(self) -> HTML:
         """The findings, and what a reader has to know besides, as a list."""
@@ -222,6 +246,14 @@ def ceiling_text(ceiling: Ceiling) -> str:
         f"product or convolution: {ceiling.best['multiply_adds']}), {tables.number(ceiling.bytes_per_s / 2**30)} GiB/s "
         f"(the fastest copy: {ceiling.best['least_bytes']}).{failed}"
     )
+
+
+def failures_beside(ceiling: Ceiling, timers: Iterable[SyncCheck] = ()) -> list[tuple[str, str, str]]:
+    """What failed of what is measured beside comparisons and runs, which is not kept when it failed: of what, in which
+    role, and why.
+    """
+    failed = [(f"the machine's limits on {ceiling.device}", "ceiling", failure) for failure in ceiling.failures]
+    return failed + [(str(check.condition), "timer", check.failure) for check in timers if check.failure]
 
 
 def indicators(frame: pd.DataFrame) -> pd.DataFrame:

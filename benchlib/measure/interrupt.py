@@ -13,11 +13,14 @@ from pathlib import Path
 
 import psutil
 
+from benchlib import scratch
+
 
 @contextmanager
 def one_interrupt() -> Iterator[None]:
     """Let the first interrupt through, and no other: a second, from someone impatient, would cut the ending of the
-    workers short. A worker that nobody has in hand yet, because the interrupt met its start halfway, is ended here.
+    workers short. A worker that nobody has in hand yet, because the interrupt met its start halfway, is ended here, and
+    what is left of scratch directories goes with it.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
@@ -36,6 +39,7 @@ def one_interrupt() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         _end_workers()
+        scratch.remove_own("worker")
         raise
     finally:
         signal.signal(signal.SIGINT, before)

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -22,7 +19,7 @@ from zipfile import BadZipFile
 
 import psutil
 
-from benchlib import knobs, variables
+from benchlib import knobs, scratch, variables
 from benchlib.condition import Condition
 from benchlib.measure import group, machine
 from benchlib.measure.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
@@ -63,14 +60,14 @@ class WorkerProcess:
         self.condition = condition
         self.patience_s = patience_s
         self._ended = False
-        self.scratch = Path(tempfile.mkdtemp(prefix="benchlib-worker-"))
+        self.scratch = scratch.make("worker")
         self.log = self.scratch / "printed.txt"
         self._group = condition.world_size > 1
         try:
             started = {**environment(condition, self.scratch), **extra}
             self._start_group(started) if self._group else self._start_one(started)
         except OSError:
-            shutil.rmtree(self.scratch, ignore_errors=True)
+            scratch.remove(self.scratch)
             raise
         self.surroundings = variables.Surroundings(
             {**knobs.of(condition), **extra},
@@ -158,7 +155,7 @@ class WorkerProcess:
         finally:  # an interrupt, too
             self._kill()
             self.channel.close()
-            shutil.rmtree(self.scratch, ignore_errors=True)
+            scratch.remove(self.scratch)
 
     def _request_open(self, seed: int) -> None:
         condition = self.condition
@@ -245,16 +242,16 @@ class WorkerProcess:
         self.process.wait()
 
 
-def environment(condition: Condition, scratch: Path) -> dict[str, str]:
+def environment(condition: Condition, place: Path) -> dict[str, str]:
     """The environment variables of a worker: what it inherits, the condition's knobs, and a PYTHONPATH with benchlib
-    alone (a package in ``scratch`` that stands for it), however it is installed for the parent: packages beside it are
+    alone (a package in ``place`` that stands for it), however it is installed for the parent: packages beside it are
     of the parent's interpreter, and the worker's may be another.
     """
-    folder = scratch / "path" / "benchlib"
+    folder = place / "path" / "benchlib"
     folder.mkdir(parents=True)
     text = _PACKAGE.format(file=str(machine.PACKAGE / "__init__.py"), folder=str(machine.PACKAGE))
     (folder / "__init__.py").write_text(text, encoding="utf-8")
-    inherited = knobs.environment(condition, scratch)
+    inherited = knobs.environment(condition, place)
     path = [str(folder.parent), *filter(None, [inherited.get("PYTHONPATH")])]
     return {**inherited, "PYTHONPATH": os.pathsep.join(path)}
 
@@ -284,24 +281,3 @@ def faults(worker: WorkerProcess | None) -> Iterator[None]:
         if worker is None:
             raise WorkerFailed(f"worker could not be started: {what}") from error
         raise worker.failed(f"answered what cannot be used: {what}") from error
-
-
-STALE_S = 600.0  # a younger scratch directory may belong to a worker that is just being started
-
-
-def remove_stale_scratch() -> None:
-    """Remove what workers left whose parent was killed: old scratch directories that no process works in."""
-    used = set()
-    for process in psutil.process_iter():
-        try:
-            used.add(process.cwd())
-        except psutil.Error:
-            continue
-    for folder in Path(tempfile.gettempdir()).glob("benchlib-worker-*"):
-        try:
-            told = folder.stat()
-        except FileNotFoundError:
-            continue  # its worker ended meanwhile
-        old = time.time() - told.st_mtime > STALE_S
-        if old and str(folder.resolve()) not in used and told.st_uid == os.getuid():
-            shutil.rmtree(folder, ignore_errors=True)

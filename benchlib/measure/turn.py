@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,14 +19,14 @@ LOCK = Path("/tmp/benchlib-measuring.lock")
 
 
 @contextmanager
-def turn(tell: Callable[[str], None]) -> Iterator[None]:
+def turn(tell: Callable[[str], None]) -> Iterator[float]:
     """Hold the machine, after waiting until nobody else measures (``tell`` gets a line if that is so, and one when it
-    is over).
+    is over). Gives the seconds that this took.
 
     The operating system lets go of the lock when this process ends, however it ends. An interrupt (Ctrl-C, or the
     kernel's) ends the turn once the workers are ended; more of them change nothing.
     """
-    file = _opened()
+    file, before = _opened(), time.monotonic()
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -33,8 +34,9 @@ def turn(tell: Callable[[str], None]) -> Iterator[None]:
             tell("waiting: another benchlib measures on this machine")
             fcntl.flock(file, fcntl.LOCK_EX)
             tell("the machine is free: measuring")
+        waited_s = time.monotonic() - before
         with one_interrupt():
-            yield
+            yield waited_s
     finally:
         os.close(file)
 

@@ -64,8 +64,11 @@ def export_html(notebook: Path, html: Path, code: bool = False) -> None:
     _number(page)
     _add_contents(page)
     partial = html.with_name(f".partial-{html.name}")
-    partial.write_text(str(page), encoding="utf-8")
-    os.replace(partial, html)
+    try:
+        partial.write_text(str(page), encoding="utf-8")
+        os.replace(partial, html)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _is_glued_data(output: nbformat.NotebookNode) -> bool:

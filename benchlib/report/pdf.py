@@ -10,10 +10,10 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchlib import scratch
 from benchlib.errors import BenchlibError
 
 PAPERS = {"a4": "A4", "letter": "letter"}
@@ -70,13 +70,13 @@ def _on(paper: str, page: str) -> str:
 
 def _run(browser: str, page: Path, printed: Path, what: str) -> None:
     """Run the browser to its end; a BenchlibError if it does not come to one, fails, or prints nothing."""
-    with tempfile.TemporaryDirectory(prefix="benchlib-chromium-", ignore_cleanup_errors=True) as profile:
+    with scratch.scratch("chromium") as profile:
         code, said = _outcome(
             [browser, *OPTIONS, f"--user-data-dir={profile}", f"--print-to-pdf={printed}", page.as_uri()]
         )
     if code is None:
         raise BenchlibError(f"{browser} had not printed {what} after {PATIENCE_S} s: try again, or use any browser")
-    if code or not printed.is_file():
+    if code or not printed.is_file() or not printed.read_bytes().rstrip().endswith(b"%%EOF"):  # cut by a full disk
         raise BenchlibError(
             f"{browser} failed to print {what} (exit code {code}): try again, or use any browser; it said: {said}"
         )
