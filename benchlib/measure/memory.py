@@ -116,5 +116,5 @@ def _of_host() -> float:
 
 def _of_device(device: str) -> float:
     """The memory of the largest device of this kind; the machine's own where there is none, or none that tells."""
-    known = [gpu["memory_mib"] for gpu in machine.gpus() if gpu["memory_mib"]] if device == "cuda" else []
+    known = [gpu["memory_mib"] for gpu in machine.gpus() if gpu.get("memory_mib")] if device == "cuda" else []
     return max(known) * 2.0**20 if known else _of_host()
