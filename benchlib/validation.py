@@ -18,7 +18,7 @@ class Strict(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    def __init__(self, **values: object) -> None:
+    def __init__(self, /, **values: object) -> None:  # "self" may be a key in a file
         try:
             super().__init__(**values)
         except ValidationError as error:
