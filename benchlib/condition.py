@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, model_validator
 
 from benchlib import data, frameworks, workloads
-from benchlib.errors import BenchlibError, unknown
+from benchlib.errors import BenchlibError, shown, unknown
 from benchlib.validation import Strict
 
 MODES = ("eager", "graph")
@@ -39,7 +39,7 @@ def _values(workload: workloads.Workload, data: str, given: dict[str, Any]) -> d
     for name, value in settled.items():
         if given.get(name, value) != value:
             raise BenchlibError(
-                f"hyperparameters.{name}: {given[name]!r}: with data {data} it is {value}; leave it out"
+                f"hyperparameters.{name}: {shown(given[name])}: with data {data} it is {value}; leave it out"
             )
     return workload.values({**workload.data_defaults.get(data, {}), **settled, **given})
 
@@ -89,8 +89,11 @@ class Condition(Strict):
                 filled[name] = {"data": workload.data[0], "batch_size": workload.batch_size}.get(
                     name, workload.learning_rate
                 )
+        values = given.get("hyperparameters") or {}
+        if not isinstance(values, dict) or not isinstance(filled["data"], str):
+            return filled  # their types are refused next
         try:
-            filled["hyperparameters"] = _values(workload, filled["data"], given.get("hyperparameters") or {})
+            filled["hyperparameters"] = _values(workload, filled["data"], values)
         except BenchlibError as error:
             raise ValueError(str(error)) from None
         return filled
@@ -111,10 +114,12 @@ class Condition(Strict):
         available = data.train_size(self.data)
         if available is not None:
             if self.train_samples is not None and self.train_samples > available:
-                raise ValueError(f"train_samples {self.train_samples}: {self.data} has {available} training samples")
+                raise ValueError(
+                    f"train_samples {shown(self.train_samples)}: {self.data} has {available} training samples"
+                )
             if self.batch_size > (self.train_samples or available):
                 raise ValueError(
-                    f"batch_size {self.batch_size} is larger than the {self.train_samples or available} "
+                    f"batch_size {shown(self.batch_size)} is larger than the {self.train_samples or available} "
                     f"training samples of {self.data}"
                 )
         return self
@@ -128,7 +133,7 @@ class Condition(Strict):
         if workload.kind != "training":
             raise ValueError(f"world_size {self.world_size}: {self.workload} trains nothing that they could share")
         if self.batch_size % self.world_size:
-            raise ValueError(f"batch_size {self.batch_size}: {self.world_size} processes cannot share it evenly")
+            raise ValueError(f"batch_size {shown(self.batch_size)}: {self.world_size} processes cannot share it evenly")
         if self.device == "cpu" and self.threads is None:
             raise ValueError(f"threads: say how many each of the {self.world_size} processes has on the CPU")
 

@@ -10,9 +10,27 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
+SHOWN = 80
+"""Characters of a value that an error repeats: it is read by people, and the value is in their file."""
+
 
 class BenchlibError(Exception):
     """Wrong input, or something missing, told in a way that a user can act on."""
+
+
+def shown(value: object) -> str:
+    """``value`` as Python writes it, cut after ``SHOWN`` characters.
+
+    >>> shown("cnn")
+    "'cnn'"
+    >>> shown(10**300)
+    '10000000000000000000000000000000000000000000000000000000000000000000000000000000... (301 characters)'
+    """
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of more digits than Python writes, lists in lists without end
+        return f"a {type(value).__name__} that is too large to be shown"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}... ({len(text):,} characters)"
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:
@@ -22,9 +40,10 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
     "unknown workload 'cnm': did you mean 'cnn'? (there are: cnn, conv2d)"
     """
     known = sorted(known)
-    near = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
+    given = name if isinstance(name, str) else shown(name)
+    near = difflib.get_close_matches(given[:SHOWN].lower(), known, n=1, cutoff=0.5)
     hint = f" did you mean {near[0]!r}?" if near else ""
-    return f"unknown {what} {name!r}:{hint} (there are: {', '.join(known)})"
+    return f"unknown {what} {shown(name)}:{hint} (there are: {', '.join(known)})"
 
 
 def unwritable(error: OSError, place: Path | str) -> str:

@@ -23,7 +23,7 @@ from benchlib.condition import Condition
 from benchlib.data.prepare import require as require_data
 from benchlib.equivalence import Certificate
 from benchlib.errors import BenchlibError
-from benchlib.measure import ceiling, contract, gate, machine, planner, record
+from benchlib.measure import ceiling, contract, gate, machine, memory, planner, record
 from benchlib.measure import epochs as epochs_procedure
 from benchlib.measure import rounds as rounds_procedure
 from benchlib.measure.ceiling import Ceiling
@@ -347,11 +347,14 @@ def _to_try_again(members: list[tuple[str, Job]], stored: list[Measurement]) -> 
 
 
 def require(conditions: Iterable[Condition]) -> None:
-    """Raise a BenchlibError if a condition asks for a framework, device, threads or data that is not there."""
+    """Raise a BenchlibError if a condition asks for a framework, device, threads or data that is not there, or for more
+    memory than there is.
+    """
     conditions = list(conditions)
     machine.require(conditions)
     for condition in conditions:
         require_data(condition)
+        memory.require(condition)
 
 
 def _told(measured: list[Measurement]) -> str:

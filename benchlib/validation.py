@@ -7,7 +7,10 @@ import re
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from benchlib.errors import BenchlibError
+from benchlib.errors import SHOWN, BenchlibError, shown
+
+MOST_LINES = 20
+"""Of a refusal: who has so much wrong mends these first."""
 
 
 class Strict(BaseModel):
@@ -15,7 +18,7 @@ class Strict(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    def __init__(self, **values: object) -> None:
+    def __init__(self, /, **values: object) -> None:  # "self" may be a key in a file
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -24,21 +27,36 @@ class Strict(BaseModel):
 
 def explain(error: ValidationError, where: str, keys: object = ()) -> str:
     """All that is wrong, a line each: ``where: key: what was wrong, with the value, and what to do``."""
-    return "\n".join(f"{where}: {_line(item, list(keys))}" for item in error.errors())
+    items = error.errors(include_url=False)
+    lines = [_line(item, list(keys)) for item in items[:MOST_LINES]]
+    if len(items) > MOST_LINES:
+        lines.append(f"and {len(items) - MOST_LINES:,} more values are wrong")
+    return "\n".join(f"{where}: {line}" for line in lines)
 
 
 def _line(item: dict, keys: list[str]) -> str:
-    key = ".".join(str(part) for part in item["loc"])
+    key = ".".join(_part(part) for part in item["loc"])
     value, kind = item["input"], item["type"]
     if kind == "extra_forbidden" and len(item["loc"]) > 1:
-        return f"unknown key {key!r}, with value {value!r}; take it out"
+        return f"unknown key '{key}', with value {shown(value)}; take it out"
     if kind == "extra_forbidden":
-        near = difflib.get_close_matches(key, keys, n=1)
+        near = difflib.get_close_matches(item["loc"][0][:SHOWN], keys, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        return f"unknown key {key!r}{hint} (there are: {', '.join(keys)})"
+        return f"unknown key {shown(item['loc'][0])}{hint} (there are: {', '.join(keys)})"
     if kind == "missing":
         return f"{key}: missing; give it a value"
-    if isinstance(value, str) and re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", value.strip()):
-        return f"{key}: {value!r} is text, not a number; YAML reads 1e-3 as text: write 0.001 or 1.0e-3, without quotes"
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        why = "is text, not a number; YAML reads 1e-3 as text: write 0.001 or 1.0e-3, without quotes"
+        return f"{key}: {shown(value)} {why}"
     message = item["msg"].removeprefix("Value error, ")
-    return f"{key}: {value!r}: {message}" if key else message  # what is about the whole says itself which part it means
+    if not key:  # what is about the whole says itself which part it means
+        return message
+    return f"{key}: {shown(value)}: {message}"
+
+
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+
+
+def _part(part: object) -> str:
+    """Of a key: as it is, if that is short and in one line."""
+    return str(part) if isinstance(part, int) or re.fullmatch(r"[ -~]{1,60}", part) else shown(part)

@@ -13,12 +13,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, unknown
+from benchlib.experiments import parameter_file
 from benchlib.experiments.parameters import Compared, Parameters
-from benchlib.measure import planner
+from benchlib.measure import memory, planner
 
 if TYPE_CHECKING:
     from benchlib.experiments.result import Result
@@ -54,12 +53,14 @@ def conditions(notebook: str, parameters: Parameters) -> list[Condition]:
 
 
 def require_time(notebook: str, parameters: Parameters) -> None:
-    """Refuse a budget in which the pilot of one of the comparisons cannot end, with a BenchlibError. What only the gate
-    can find impossible counts here.
+    """Refuse a budget in which the pilot of one of the comparisons cannot end, and a comparison whose processes do not
+    fit into memory beside each other, with a BenchlibError. What only the gate can find impossible counts here.
     """
     if isinstance(parameters, Compared):
         for group in module(notebook).comparisons(parameters):
             planner.require(**parameters.settings, processes=1 + len(group))
+            if group:
+                memory.require_together(group)
 
 
 def measure(notebook: str, variables: Mapping[str, Any], lab: Lab) -> Result:
@@ -73,16 +74,7 @@ def measure(notebook: str, variables: Mapping[str, Any], lab: Lab) -> Result:
 def load(notebook: str, path: str | Path) -> Parameters:
     """Read and check a notebook's parameter file; a BenchlibError names file, key and value of all that is wrong."""
     experiment, path = module(notebook), Path(path)
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BenchlibError(f"{path}: cannot be read ({error.strerror}): give the path of a parameter file") from None
-    except UnicodeDecodeError:
-        raise BenchlibError(f"{path}: is not UTF-8 text: save it as UTF-8") from None
-    except yaml.YAMLError as error:
-        raise BenchlibError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
-        raise BenchlibError(f"{path}: expected parameters, one 'name: value' a line, found: {str(values)[:80]}")
+    values = parameter_file.read(path)
     try:
         return experiment.Parameters(**values)
     except BenchlibError as error:

@@ -26,12 +26,15 @@ class Parameters(by_batch.Parameters):
     accuracy_subjects: p.Grid[p.Subject]
     accuracy_batch_sizes: p.Grid[p.BatchSize]
     learning_rate: p.Rate
-    train_samples: p.Count | None  # None: all
-    epochs: p.Count
+    train_samples: p.Samples | None  # None: all
+    epochs: p.Epochs
     seeds: p.Grid[p.Seed]
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        p.check_count("subjects, batch_sizes", len(self.subjects) * len(self.batch_sizes))
+        trained = len(self.accuracy_subjects) * len(self.accuracy_batch_sizes)
+        p.check_count("accuracy_subjects, accuracy_batch_sizes", trained)
         p.check_metric(self.workload)
         conditions(self)
         return self

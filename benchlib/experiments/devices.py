@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from pydantic import model_validator
 
 from benchlib import figures, tables
-from benchlib.condition import Condition, DeviceName, WorkloadName
+from benchlib.condition import DEVICES, Condition, DeviceName, WorkloadName
+from benchlib.errors import shown
 from benchlib.experiments import parameters as p
 from benchlib.experiments.result import PROCESSES, Result, processes, ratio_text, ratios, throughputs
 from benchlib.lab import Lab
@@ -42,8 +43,11 @@ class Parameters(p.Compared):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        p.check_count(
+            "subjects, devices, threads", len(self.subjects) * (len(self.devices or DEVICES) + len(self.threads))
+        )
         if self.devices and "cpu" not in self.devices:
-            raise ValueError(f"devices: {self.devices!r}: add cpu, which the others are compared with")
+            raise ValueError(f"devices: {shown(self.devices)}: add cpu, which the others are compared with")
         _groups(self, self.devices or ["cpu"])
         return self
 

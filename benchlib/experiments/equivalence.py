@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 from matplotlib.figure import Figure
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, model_validator
 
 from benchlib import figures, tables, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
@@ -32,7 +32,7 @@ class Model(BaseModel):
 
     workload: WorkloadName
     data: str
-    hyperparameters: dict[str, Any] = Field(default_factory=dict)
+    hyperparameters: dict[str, Any]
 
 
 class Parameters(p.Parameters):
@@ -44,6 +44,7 @@ class Parameters(p.Parameters):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        p.check_count("models, subjects", len(self.models) * len(self.subjects))
         conditions(self)
         return self
 

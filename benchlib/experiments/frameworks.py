@@ -42,12 +42,12 @@ class Task(BaseModel):
 
     workload: WorkloadName
     data: str
-    hyperparameters: dict[str, Any] = Field(default_factory=dict)
+    hyperparameters: dict[str, Any]
     batch_size: p.BatchSize
     learning_rate: p.Rate
-    train_samples: p.Count | None = None  # None: all
-    epochs: p.Count  # of every run
-    most_epochs: p.Count  # a run that has not reached the threshold by then ends
+    train_samples: p.Samples | None  # None: all
+    epochs: p.Epochs  # of every run
+    most_epochs: p.Epochs  # a run that has not reached the threshold by then ends
     threshold: float | None  # of the metric; None: there is none to reach
 
     def __str__(self) -> str:
@@ -64,6 +64,7 @@ class Parameters(p.Compared):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        p.check_count("tasks, subjects", len(self.tasks) * len(self.subjects))
         for number, task in enumerate(self.tasks):
             try:
                 p.check_metric(task.workload, task.threshold)

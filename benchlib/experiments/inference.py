@@ -9,6 +9,7 @@ from pydantic import model_validator
 from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.experiments import by_batch
+from benchlib.experiments import parameters as p
 from benchlib.experiments.by_batch import ByBatch, comparisons
 from benchlib.experiments.result import data_note
 from benchlib.lab import Lab
@@ -19,6 +20,7 @@ class Parameters(by_batch.Parameters):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        p.check_count("subjects, batch_sizes", len(self.subjects) * len(self.batch_sizes))
         if not workloads.load(self.workload).evaluates:
             others = " or ".join(name for name in workloads.names() if workloads.load(name).evaluates)
             raise ValueError(f"workload: {self.workload!r}: its steps are not those of inference; choose {others}")

@@ -51,10 +51,11 @@ class Parameters(p.Compared):
     single_knobs: bool  # compare each with itself without one knob, for all its knobs
     timers: p.Grid[p.Subject]  # whose timers are tested
     alone: list[Alone]  # compared with nothing but themselves (A/A), beside the controls of the other comparisons
-    simulated: p.Count  # comparisons, for the coverage
+    simulated: p.Simulated  # comparisons, for the coverage
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        p.check_count("subjects, timers, alone", len(self.subjects) + len(self.timers) + len(self.alone))
         for number, subject in enumerate(self.subjects):
             if subject.lane != "tuned":
                 raise ValueError(

@@ -32,15 +32,16 @@ class Parameters(p.Parameters):
     device: DeviceName
     batch_size: p.BatchSize
     hyperparameters: dict[str, Any]
-    train_samples: p.Count | None  # None: all
+    train_samples: p.Samples | None  # None: all
     subjects: p.Grid[Subject]
     seeds: p.Grid[p.Seed]
-    epochs: p.Count  # after which the metric is compared
-    most_epochs: p.Count  # a run that has not reached the threshold by then ends
+    epochs: p.Epochs  # after which the metric is compared
+    most_epochs: p.Epochs  # a run that has not reached the threshold by then ends
     threshold: float
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        p.check_count("subjects", sum(len(subject.learning_rates) for subject in self.subjects))
         p.check_metric(self.workload, self.threshold)
         if self.most_epochs < self.epochs:
             raise ValueError(

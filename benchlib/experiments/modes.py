@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from pydantic import BaseModel, Field, model_validator
 
 from benchlib import figures, tables, workloads
-from benchlib.condition import Condition, DeviceName, PrecisionName, WorkloadName
+from benchlib.condition import DEVICES, Condition, DeviceName, PrecisionName, WorkloadName
 from benchlib.data.batches import Batches
 from benchlib.data.prepare import prepare
 from benchlib.equivalence import NOT_CHECKED, Certificate
@@ -68,11 +68,11 @@ class Task(BaseModel):
 
     workload: WorkloadName
     data: str
-    hyperparameters: dict[str, Any] = Field(default_factory=dict)
+    hyperparameters: dict[str, Any]
     batch_size: p.BatchSize
     learning_rate: p.Rate | None  # None: of a workload that does not train
-    train_samples: p.Count | None = None  # None: all
-    epochs: p.Count | None  # None: of a workload that does not train
+    train_samples: p.Samples | None  # None: all
+    epochs: p.Epochs | None  # None: of a workload that does not train
 
     def __str__(self) -> str:
         return f"{self.workload} on {self.data}"
@@ -89,6 +89,7 @@ class Parameters(p.Compared):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        p.check_count("tasks, devices, subjects", len(self.tasks) * len(self.devices or DEVICES) * len(self.subjects))
         first = self.subjects[0]
         if (first.mode, first.precision) != ("eager", "fp32"):
             raise ValueError(f"subjects.0: {first} {first.precision}: the baseline must be eager and fp32")

@@ -51,6 +51,8 @@ class Parameters(p.Compared):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        sizes = sum(1 + sum(map(len, operator.vary.values())) for operator in self.operators)
+        p.check_count("operators, passes, subjects", sizes * len(self.passes) * len(self.subjects))
         if len(self.subjects) < 2:
             raise ValueError("subjects: give two at least: the others are compared with the first")
         for number, operator in enumerate(self.operators):

@@ -9,8 +9,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from benchlib import workloads
 from benchlib.condition import Condition, FrameworkName, LaneName, ModeName
-from benchlib.errors import BenchlibError
-from benchlib.measure.planner import LEAST_PILOT
+from benchlib.errors import BenchlibError, shown
+from benchlib.measure import memory, planner
 from benchlib.metrics import RANGES
 from benchlib.validation import Strict
 
@@ -53,7 +53,8 @@ def not_empty(values: object) -> object:
 def _each_once(values: list) -> list:
     for value in values:
         if values.count(value) > 1:
-            raise ValueError(f"{value} is there twice; give each once")
+            told = value if isinstance(value, BaseModel) else shown(value)
+            raise ValueError(f"{told} is there twice; give each once")
     return values
 
 
@@ -61,21 +62,65 @@ Item = TypeVar("Item")
 Grid = Annotated[list[Item], BeforeValidator(not_empty), AfterValidator(_each_once)]
 """A list of values, at least one, each once."""
 
-BatchSize = Annotated[int, Field(ge=1)]
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Seed = Annotated[int, Field(ge=0)]
+
+def _at_most(greatest: float, why: str) -> AfterValidator:
+    def check(value: float) -> float:
+        if value > greatest:
+            raise ValueError(f"the most is {greatest:,}: {why}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _resolvable(value: float) -> float:
+    if value < planner.LEAST_PRECISION:
+        raise ValueError(planner.TOO_PRECISE)
+    return value
+
+
+BatchSize = Annotated[int, Field(ge=1)]  # memory is its limit
+Rate = Annotated[
+    float, Field(gt=0, allow_inf_nan=False), _at_most(10**6, "the weights would be no numbers after the first step")
+]
+Seed = Annotated[int, Field(ge=0), _at_most(2**32 - 1, "numpy's generators take no greater seed")]
 Count = Annotated[int, Field(ge=1)]
-Precision = Annotated[float, Field(gt=0, lt=1)]  # half-width of the ratios' 95 % intervals, relative
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Samples = Annotated[int, Field(ge=1), _at_most(10**9, "no data set here has as many samples")]
+Epochs = Annotated[int, Field(ge=1), _at_most(100_000, "each is a row of every run's record")]
+Simulated = Annotated[int, Field(ge=1), _at_most(100_000, "they take hours already")]
+Precision = Annotated[
+    float, Field(gt=0, lt=1), AfterValidator(_resolvable)
+]  # half-width of the ratios' 95 % intervals, relative
+Pilot = Annotated[
+    int, Field(ge=planner.LEAST_PILOT), _at_most(planner.MOST_PILOT, "a pilot is for a first look at the variance")
+]
+Budget = Annotated[float, Field(gt=0, allow_inf_nan=False), _at_most(planner.MOST_BUDGET_S, "that is a year")]
+BlockTime = Annotated[
+    float,
+    Field(gt=0, allow_inf_nan=False),
+    _at_most(planner.LONGEST_BLOCK_S, "a worker that is silent for long counts as hung"),
+]
+
+MOST_CONDITIONS = 2000
+
+
+def check_count(keys: str, conditions: int) -> None:
+    """Raise a ValueError (for a validator) if these parameters ask for more conditions than can be checked in a second
+    or two, which is more than anybody has the time to measure.
+    """
+    if conditions > MOST_CONDITIONS:
+        raise ValueError(
+            f"{keys}: {conditions:,} conditions together, the most is {MOST_CONDITIONS:,}: give shorter lists, or "
+            "divide them among several profiles"
+        )
 
 
 class Compared(Parameters):
     """Parameters of a notebook that compares conditions with each other: how closely, and within which time."""
 
     precision: Precision
-    budget_s: Seconds  # of each comparison
-    pilot: Annotated[int, Field(ge=LEAST_PILOT)]  # processes of each condition, at least
-    block_s: Seconds
+    budget_s: Budget  # of each comparison
+    pilot: Pilot  # processes of each condition, at least
+    block_s: BlockTime
 
     @property
     def settings(self) -> dict[str, float]:
@@ -88,15 +133,37 @@ def condition(keys: Mapping[str, str], **choices: Any) -> Condition:
 
     Raises ValueError (for a validator) naming the first parameter whose value does not fit those before it.
     """
+    try:
+        made = Condition(**choices)
+    except BenchlibError:
+        raise ValueError(_first_wrong(keys, choices)) from None
+    try:
+        memory.require(made)
+    except BenchlibError as error:
+        name = "batch_size" if _fits_without("batch_size", choices) else "hyperparameters"
+        raise ValueError(f"{keys.get(name, name)}: {shown(choices.get(name))}: {error}") from None
+    return made
+
+
+def _first_wrong(keys: Mapping[str, str], choices: Mapping[str, Any]) -> str:
+    """Of choices that make no condition: the first that does not fit those before it, and why."""
     given: dict[str, Any] = {}
     for name, value in choices.items():
         given[name] = value
         try:
-            made = Condition(**given)
+            Condition(**given)
         except BenchlibError as error:
-            key = keys.get(name, name)
-            raise ValueError(f"{key}: {value!r}: {str(error).removeprefix('Condition: ')}") from None
-    return made
+            return f"{keys.get(name, name)}: {shown(value)}: {str(error).removeprefix('Condition: ')}"
+    raise AssertionError(f"all of {choices} together make a condition")
+
+
+def _fits_without(name: str, choices: Mapping[str, Any]) -> bool:
+    """Would the workload's own value of this choice fit into memory?"""
+    try:
+        memory.require(Condition(**{other: value for other, value in choices.items() if other != name}))
+    except BenchlibError:
+        return False
+    return True
 
 
 def check_metric(workload: str, threshold: float | None = None) -> None:

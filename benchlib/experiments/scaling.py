@@ -52,6 +52,7 @@ class Parameters(p.Compared):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        p.check_count("subjects, world_sizes", len(self.subjects) * (1 + 4 * len(self.world_sizes)))
         if 1 in self.world_sizes:
             raise ValueError("world_sizes: 1 is the baseline anyway; leave it out")
         if workloads.load(self.workload).kind != "training":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
+import os
 import pkgutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -112,7 +113,13 @@ class Session(Protocol):
 
 def names() -> list[str]:
     """The frameworks there is a file for."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return list(_names(tuple((path, os.stat(path).st_mtime_ns) for path in __path__)))
+
+
+@functools.cache
+def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
+    """Read once, until something is added: every condition asks for them."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules([path for path, _ in folders])))
 
 
 def file(name: str) -> Path:

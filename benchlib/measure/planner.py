@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from benchlib.errors import BenchlibError
+from benchlib.errors import BenchlibError, shown
 from benchlib.measure.statistics import half_width
 
 PILOT = 5
@@ -29,11 +29,25 @@ Student's distribution asks more of few processes: with 4 by 1.3, with 3 by 2.
 """
 
 LEAST_PILOT = 3
+MOST_PILOT = 1000
+
+LEAST_PRECISION = 0.001
+TOO_PRECISE = (
+    "a half-width below 0.1 % cannot be resolved: a condition differs from itself by more, and it would take thousands "
+    "of processes; give 0.001 or more, such as 0.03 for 3 %"
+)
+
+MOST_BUDGET_S = 366 * 24 * 3600
+LONGEST_BLOCK_S = 300
+USUAL_BLOCK_S = 0.25
 
 PILOT_ROUNDS = 6
 MOST_ROUNDS = 40
 
 CAUTION = 1.0
+
+MOST_PROCESSES = 1_000_000
+"""Where the estimate of how many more processes it would take ends."""
 
 LEAST_START_S = 0.5
 """Seconds that a worker takes at least to start, import its framework and warm up."""
@@ -97,18 +111,33 @@ def require(precision: float, budget_s: float, block_s: float, pilot: int, proce
     """
     if not (math.isfinite(precision) and 0 < precision < 1):
         raise BenchlibError(f"precision {precision!r}: give the half-width as a share of the ratio, 0.03 for 3 %")
-    if not (math.isfinite(block_s) and block_s > 0):
-        raise BenchlibError(f"block_s {block_s!r}: give the seconds of a block, such as 0.25")
-    if pilot < LEAST_PILOT:
+    if precision < LEAST_PRECISION:
+        raise BenchlibError(f"precision {precision!r}: {TOO_PRECISE}")
+    if not 0 < block_s <= LONGEST_BLOCK_S:
         raise BenchlibError(
-            f"pilot {pilot!r}: give {LEAST_PILOT} processes of each condition or more: fewer show no variance"
+            f"block_s {block_s!r}: give the seconds of a block, such as {USUAL_BLOCK_S:g}, {LONGEST_BLOCK_S} at most"
         )
-    least = pilot * processes * (LEAST_START_S + PILOT_ROUNDS * block_s)
-    if not budget_s >= least:
+    if not LEAST_PILOT <= pilot <= MOST_PILOT:
         raise BenchlibError(
-            f"budget_s {budget_s!r}: the pilot takes {pilot} times {processes} processes of {PILOT_ROUNDS} blocks of "
-            f"{block_s:g} s, {math.ceil(least)} s at the very least: give that or more, or shorter blocks"
+            f"pilot {shown(pilot)}: give {LEAST_PILOT} processes of each condition or more, up to {MOST_PILOT}: fewer "
+            "show no variance"
         )
+    if not budget_s <= MOST_BUDGET_S:
+        raise BenchlibError(f"budget_s {budget_s!r}: give the seconds of a comparison, {MOST_BUDGET_S} at most")
+    least = _least_s(pilot, processes, block_s)
+    if budget_s < least:
+        budget, block = f"budget_s {budget_s!r}", f"block_s {block_s!r}"
+        long = block_s > USUAL_BLOCK_S and budget_s >= _least_s(pilot, processes, USUAL_BLOCK_S)
+        first, other = (block, budget) if long else (budget, block)
+        raise BenchlibError(
+            f"{first}: the pilot takes {pilot} times {processes} processes of {PILOT_ROUNDS} blocks of {block_s:g} s, "
+            f"{math.ceil(least)} s at the very least ({other}): give a budget_s of that or more, or shorter blocks"
+        )
+
+
+def _least_s(pilot: int, processes: int, block_s: float) -> float:
+    """Of a pilot with so many processes in a repetition."""
+    return pilot * processes * (LEAST_START_S + PILOT_ROUNDS * block_s)
 
 
 def best_rounds(pilot: Sequence[Paired]) -> int:
@@ -131,7 +160,7 @@ def _lacking(means: Sequence[float], precision: float) -> tuple[float, int]:
     n, sd = len(means), float(np.std(means, ddof=1))
     cautious = sd * math.sqrt(1 + CAUTION * math.sqrt(2 / (n - 1)))
     needed = n
-    while math.expm1(half_width(cautious, needed)) > precision:
+    while needed < MOST_PROCESSES and math.expm1(half_width(cautious, needed)) > precision:
         needed += max(1, needed // 50)
     return math.expm1(half_width(sd, n)), needed - n
 

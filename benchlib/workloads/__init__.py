@@ -9,8 +9,9 @@ Workers import this module, so it needs numpy and the standard library only.
 
 from __future__ import annotations
 
+import functools
 import importlib
-import math
+import os
 import pkgutil
 import sys
 from collections.abc import Callable, Mapping
@@ -20,10 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from benchlib.errors import BenchlibError, unknown
+from benchlib.errors import BenchlibError, shown, unknown
 
 Values = Mapping[str, Any]
 """A workload's hyperparameters by name, all of them, checked."""
+
+GREATEST = float(np.finfo(np.float32).max)
+"""Of the numbers that frameworks compute with."""
 
 
 @dataclass(frozen=True)
@@ -34,23 +38,26 @@ class Hyperparameter:
     help: str
     choices: tuple[Any, ...] = ()  # empty: any value of the default's type
     minimum: float | None = None
+    maximum: int | None = None  # of what is counted one by one, such as layers; memory sets the limits of sizes
     below: float | None = None  # the value must be less
 
     def check(self, where: str, value: Any) -> Any:
         """Return ``value`` if it fits, or raise a BenchlibError that names ``where``."""
         kind = type(self.default)
-        if kind is float and type(value) is int:
+        if kind is float and type(value) is int and abs(value) <= GREATEST:
             value = float(value)
         if type(value) is not kind:
             raise BenchlibError(
-                f"{where}: {value!r} is a {type(value).__name__}, expected a {kind.__name__} ({self.help})"
+                f"{where}: {shown(value)} is a {type(value).__name__}, expected a {kind.__name__} ({self.help})"
             )
         if self.choices and value not in self.choices:
             raise BenchlibError(f"{where}: {unknown('choice', value, map(str, self.choices))}")
-        if isinstance(value, float) and not math.isfinite(value):
+        if isinstance(value, float) and not abs(value) <= GREATEST:
             raise BenchlibError(f"{where}: {value!r} is no number to compute with ({self.help})")
         if self.minimum is not None and value < self.minimum:
-            raise BenchlibError(f"{where}: {value!r} is too small, the least is {self.minimum:g} ({self.help})")
+            raise BenchlibError(f"{where}: {shown(value)} is too small, the least is {self.minimum:g} ({self.help})")
+        if self.maximum is not None and value > self.maximum:
+            raise BenchlibError(f"{where}: {shown(value)} is too large, the most is {self.maximum:,} ({self.help})")
         if self.below is not None and value >= self.below:
             raise BenchlibError(f"{where}: {value!r} is too large, it must be below {self.below:g} ({self.help})")
         return value
@@ -89,7 +96,14 @@ def taps(size: int, kernel: int, padding: int, stride: int = 1) -> int:
     (10, 6, 5)
     """
     starts = range(-padding, size + padding - kernel + 1, stride)
-    return sum(0 <= start + tap < size for start in starts for tap in range(kernel))
+    return sum(_inside(starts, tap, size) for tap in range(kernel))
+
+
+def _inside(starts: range, tap: int, size: int) -> int:
+    """How many of ``starts`` have their ``tap`` in an image of this size."""
+    first = max(0, -(-(-tap - starts.start) // starts.step))
+    last = min(len(starts) - 1, (size - 1 - tap - starts.start) // starts.step)
+    return max(0, last - first + 1)
 
 
 BACKWARD = 3.0
@@ -153,6 +167,9 @@ class Workload:
     convolutions: bool = False  # does it convolve? Some knobs are for that alone
     inputs: Callable[[Values, int, np.random.Generator], tuple[np.ndarray, ...]] | None = None
     work: Callable[[Values], Work] | None = None  # of a sample's forward pass
+    optimizer_state: int = 0  # numbers that the optimizer keeps for each weight
+    # numbers of a sample that a step has in memory at once, at least; None: as many as ``work`` says, see ``held``
+    holds: Callable[[Values], float] | None = None
     fits: Callable[[Values], None] | None = (
         None  # BenchlibError if hyperparameters that are good alone do not go together
     )
@@ -177,14 +194,26 @@ class Workload:
         forward_only = values.get("passes") == "forward"
         return self.work(values) if forward_only else self.work(values).times(BACKWARD)
 
+    def held(self, values: Values) -> float:
+        """Numbers of a sample that a step has in memory at once, at least: an operator's inputs and outputs; what the
+        forward pass of a model keeps for the backward pass, such as what each layer was given. 0 where nobody has said.
+        """
+        if self.holds is not None:
+            return float(self.holds(values))
+        if self.work is None:
+            return 0.0
+        numbers = self.work(values).least_bytes / 4
+        return numbers / 2 if self.kind == "training" else numbers  # a layer's output is the input of the next
+
     def frameworks(self) -> list[str]:
         """The frameworks that this workload has a file for."""
-        return sorted(path.stem for path in folder(self.name).glob("*.py") if path.stem not in {"__init__", "workload"})
+        where = folder(self.name)
+        return list(_frameworks(where, _changed(where)))
 
 
 def names() -> list[str]:
     """The workloads there are."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
+    return list(_names(tuple((path, _changed(path)) for path in __path__)))
 
 
 def folder(name: str) -> Path:
@@ -200,3 +229,19 @@ def load(name: str) -> Workload:
     if name not in names():
         raise BenchlibError(unknown("workload", name, names()))
     return importlib.import_module(f"benchlib.workloads.{name}.workload").WORKLOAD
+
+
+def _changed(path: Path | str) -> int:
+    """When something was last added to a folder: what was read of it holds until then."""
+    return os.stat(path).st_mtime_ns
+
+
+@functools.cache
+def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
+    """Every condition asks for them."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules([path for path, _ in folders]) if module.ispkg))
+
+
+@functools.cache
+def _frameworks(where: Path, changed: int) -> tuple[str, ...]:
+    return tuple(sorted(path.stem for path in where.glob("*.py") if path.stem not in {"__init__", "workload"}))

@@ -74,13 +74,13 @@ WORKLOAD = Workload(
         "words": Hyperparameter(4000, "size of the vocabulary, with the tokens that are no words", minimum=6),
         "length": Hyperparameter(128, "tokens of a pair of sentences", minimum=8),
         "masked": Hyperparameter(20, "most masked words of a pair", minimum=1),
-        "layers": Hyperparameter(2, "transformer layers", minimum=1),
+        "layers": Hyperparameter(2, "transformer layers", minimum=1, maximum=1000),
         "hidden": Hyperparameter(128, "width of a layer", minimum=1),
         "heads": Hyperparameter(2, "heads of the attention", minimum=1),
         "intermediate": Hyperparameter(512, "width inside a layer's dense part", minimum=1),
         "dropout": Hyperparameter(0.1, "dropout probability, of the attention's weights too", minimum=0.0, below=1.0),
         "weight_decay": Hyperparameter(0.01, "decay of matrices, as a factor of them", minimum=0.0),
-        "warm_up": Hyperparameter(100, "steps in which the learning rate rises to its value", minimum=1),
+        "warm_up": Hyperparameter(100, "steps in which the learning rate rises to its value", minimum=1, maximum=10**9),
         "epsilon": Hyperparameter(1e-6, "added to the denominator of AdamW", minimum=0.0),
     },
     batch_size=32,
@@ -129,4 +129,9 @@ WORKLOAD = Workload(
     unit="pairs of sentences",
     fields=("tokens", "segments", "places", "follows", "labels"),
     targets=2,
+    optimizer_state=2,
+    holds=lambda values: (
+        values["layers"] * values["length"] * (5 * values["hidden"] + values["intermediate"])
+        + values["masked"] * values["words"]
+    ),
 )

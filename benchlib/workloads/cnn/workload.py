@@ -78,4 +78,5 @@ WORKLOAD = Workload(
         **WITH_BIAS,
         **DROPOUT,
     },
+    optimizer_state=1,
 )

@@ -57,4 +57,6 @@ WORKLOAD = Workload(
     },
     unit="graphs",
     fields=("features", "edges", "weights", "labels"),
+    optimizer_state=2,
+    holds=lambda values: 1000 * values["hidden"],  # its graphs have more nodes
 )

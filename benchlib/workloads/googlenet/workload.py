@@ -124,4 +124,5 @@ WORKLOAD = Workload(
             "PyTorch"
         ),
     },
+    optimizer_state=1,
 )

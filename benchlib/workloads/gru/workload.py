@@ -58,4 +58,6 @@ WORKLOAD = Workload(
     },
     unit="sequences",
     fields=("tokens", "labels"),
+    optimizer_state=2,
+    holds=lambda values: values["length"] * (values["embedding"] + values["hidden"]),
 )

@@ -70,4 +70,6 @@ WORKLOAD = Workload(
     },
     unit="sequences",
     fields=("tokens", "lengths", "labels"),
+    optimizer_state=2,
+    holds=lambda values: values["length"] * (values["embedding"] + 4 * values["hidden"]),
 )

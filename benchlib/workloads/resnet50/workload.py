@@ -104,4 +104,5 @@ WORKLOAD = Workload(
         **NORM_NAMES,
         **DECAY_OF_ALL,
     },
+    optimizer_state=1,
 )

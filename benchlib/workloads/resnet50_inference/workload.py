@@ -95,4 +95,5 @@ WORKLOAD = Workload(
     },
     unit="images",
     inputs=inputs,
+    holds=lambda values: 3 * values["image_size"] ** 2 + outputs(values),
 )
