@@ -3,8 +3,8 @@
     fault_subject.py KIND OUTPUTS
 
 Ends as the command line does: 0, 1 if a measurement failed, 2 with a message for what a user can mend, 130 after
-Ctrl-C. Workers take turns by a lock beside this process's temporary folder, not by the machine's: what is measured here is
-thrown away, and a trial that waited for another's measurement would say nothing.
+Ctrl-C. Workers take turns by a lock beside this process's temporary folder, not by the machine's: what is measured here
+is thrown away, and a trial that waited for another's measurement would say nothing.
 """
 
 from __future__ import annotations
