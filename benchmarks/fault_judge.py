@@ -58,6 +58,13 @@ class Kept:
         return [path for pattern in self._patterns for path in sorted(self._outputs.glob(pattern))]
 
 
+def results(outputs: Path, kept: Kept, expected: set[Row]) -> list[str]:
+    """What does not hold of a folder of results, once a run without a fault has come to its end there."""
+    measurements, damaged = rows(outputs)
+    doubled, absent = twice(measurements), missing(expected, measured(measurements))
+    return [*kept.wrong(), *damaged, *doubled, *absent, *unfinished(outputs)]
+
+
 def rows(outputs: Path) -> tuple[list[Measurement], list[str]]:
     """The measurements of a folder of results, and which files are none."""
     try:

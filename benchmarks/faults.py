@@ -32,10 +32,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-import fault_judge as judge
-import fault_places as places
-import fault_subject as subject
-from fault_trials import TRIALS, Run, Trial, interruptible
+import fault_judge
+import fault_places
+import fault_subject
+import fault_trials
+from fault_trials import Run, Trial
 
 TEMPLATE_LIMIT_S = 600.0
 
@@ -58,15 +59,15 @@ class Bench:
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder, self.seed = folder, seed
-        self._templates: dict[str, places.Template] = {}
+        self._templates: dict[str, fault_places.Template] = {}
 
     def outcome(self, number: int, trial: Trial, reports: Path | None = None) -> Outcome:
         """Make a trial; what was printed goes to ``reports`` if something does not hold."""
-        template = self._template(subject.SUITE if trial.kind == places.PDF else trial.kind)
-        place = places.Place(self.folder / f"{number}", trial.kind, self.folder / "home")
+        template = self._template(fault_subject.SUITE if trial.kind == fault_places.PDF else trial.kind)
+        place = fault_places.Place(self.folder / f"{number}", trial.kind, self.folder / "home")
         started = time.monotonic()
         chance = random.Random(f"{self.seed} {number} {trial}")
-        run = Run(place, template, chance, judge.Kept(place.outputs))
+        run = Run(place, template, chance, fault_judge.Kept(place.outputs))
         try:
             wrong, code = self._judged(run, trial)
             if wrong and reports:
@@ -83,29 +84,26 @@ class Bench:
         """What does not hold after the trial, and after the run that follows; the exit code of the first."""
         place = run.place
         trial.do(run)
-        code = places.wait(run.process, run.limit_s)
-        wrong = judge.ended(code, run.allowed) + judge.tracebacks(place.said())
+        code = fault_places.wait(run.process, run.limit_s)
+        wrong = fault_judge.ended(code, run.allowed) + fault_judge.tracebacks(place.said())
         run.undo.close()
-        wrong += judge.left_processes(place.folder)
-        measurements, damaged = judge.rows(place.outputs)
-        if code == 0 and not all(m.ok for m in judge.last(measurements)):
+        wrong += fault_judge.left_processes(place.folder)
+        measurements, damaged = fault_judge.rows(place.outputs)
+        if code == 0 and not all(m.ok for m in fault_judge.last(measurements)):
             wrong.append("exit code 0, although a measurement failed")
         run.kept.look()
-        judge.age(place.temporary)
+        fault_judge.age(place.temporary)
 
-        again = places.wait(place.start({}), run.limit_s)
-        said = place.said()
-        wrong += damaged + [f"the next run: {text}" for text in judge.ended(again, {0}) + judge.tracebacks(said)]
-        measurements, damaged = judge.rows(place.outputs)
-        wrong += run.kept.wrong() + damaged + judge.twice(measurements)
-        wrong += judge.missing(run.template.rows, judge.measured(measurements))
-        wrong += judge.left_processes(place.folder) + judge.left_files(place.temporary)
-        return wrong + judge.unfinished(place.outputs), code
+        again = fault_places.wait(place.start({}), run.limit_s)
+        then = fault_judge.ended(again, {0}) + fault_judge.tracebacks(place.said())
+        wrong += [*damaged, *(f"the next run: {text}" for text in then)]
+        wrong += fault_judge.results(place.outputs, run.kept, run.template.rows)
+        return wrong + fault_judge.left_processes(place.folder) + fault_judge.left_files(place.temporary), code
 
-    def _template(self, kind: str) -> places.Template:
+    def _template(self, kind: str) -> fault_places.Template:
         if kind not in self._templates:
-            place = places.Place(self.folder / f"no-fault-{kind}", kind, self.folder / "home")
-            self._templates[kind] = places.template(place, TEMPLATE_LIMIT_S)
+            place = fault_places.Place(self.folder / f"no-fault-{kind}", kind, self.folder / "home")
+            self._templates[kind] = fault_places.template(place, TEMPLATE_LIMIT_S)
         return self._templates[kind]
 
 
@@ -139,17 +137,17 @@ def main() -> int:
     parser.add_argument("--to", type=Path, help="folder of the table (default: a new one among the temporary files)")
     parser.add_argument("--only", default="", help="trials with this in their name, such as 'Ctrl-C' or 'gate'")
     arguments = parser.parse_args()
-    trials = [trial for trial in TRIALS if arguments.only in str(trial)]
+    trials = [trial for trial in fault_trials.TRIALS if arguments.only in str(trial)]
     if not trials:
-        parser.error(f"--only {arguments.only!r}: there are\n" + "\n".join(map(str, TRIALS)))
+        parser.error(f"--only {arguments.only!r}: there are\n" + "\n".join(map(str, fault_trials.TRIALS)))
     reports = arguments.to or Path(tempfile.mkdtemp(prefix="faults-of-benchlib-"))
     reports.mkdir(parents=True, exist_ok=True)
-    subject.know_doubles()
+    fault_subject.know_doubles()
     outcomes: list[Outcome] = []
     end = time.monotonic() + 60 * arguments.minutes
     folder = Path(tempfile.mkdtemp(prefix="bf-"))  # a short name: sockets lie in there
     try:
-        with interruptible():
+        with fault_trials.interruptible():
             bench = Bench(folder, arguments.seed)
             for number, trial in in_turn(arguments.seed, trials):
                 if time.monotonic() > end:
@@ -167,7 +165,7 @@ def main() -> int:
     return 1 if broken else 0
 
 
-def _logs(place: places.Place) -> list[Path]:
+def _logs(place: fault_places.Place) -> list[Path]:
     return sorted(place.folder.glob("said*.txt"))
 
 
