@@ -54,12 +54,12 @@ printf '%%PDF-1.4 of a stand-in\\n%%%%EOF\\n' > "$page"
 
 @dataclass
 class Place:
-    """A folder for one run, its outputs and its temporary files."""
+    """A folder for one run, its outputs and its temporary files; :meth:`remove` it."""
 
     folder: Path
     kind: str
     home: Path
-    cleanup: ExitStack = field(default_factory=ExitStack)  # mounts, above all
+    cleanup: ExitStack = field(default_factory=ExitStack)  # of processes, and of what is mounted
 
     def __post_init__(self) -> None:
         self.outputs, self.temporary, self.project = (self.folder / name for name in ("outputs", "tmp", "project"))
@@ -96,7 +96,7 @@ class Place:
         if file_limit is not None:
             command = ["prlimit", f"--fsize={file_limit}", *command]
         with self.log.open("ab") as log:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 command,
                 cwd=self.project,
                 env={name: value for name, value in environment.items() if value is not None},
@@ -105,6 +105,8 @@ class Place:
                 stderr=log,
                 start_new_session=True,
             )
+        self.cleanup.callback(_kill, process)
+        return process
 
     def said(self) -> str:
         """What has been printed since the last time this was asked."""
@@ -113,7 +115,7 @@ class Place:
         return text
 
     def remove(self) -> None:
-        """With all that is mounted there."""
+        """With what still runs, and all that is mounted there."""
         self.cleanup.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -155,8 +157,7 @@ def wait(process: subprocess.Popen, limit_s: float) -> int | None:
     try:
         return process.wait(limit_s)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        _kill(process)
         return None
 
 
@@ -173,6 +174,12 @@ def kernels(process: subprocess.Popen) -> list[psutil.Process]:
 def browsers(process: subprocess.Popen) -> list[psutil.Process]:
     """What prints for a running process."""
     return [one for one in _below(process) if _says(one, "--print-to-pdf")]
+
+
+def _kill(process: subprocess.Popen) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _below(process: subprocess.Popen) -> list[psutil.Process]:

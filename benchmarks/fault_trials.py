@@ -49,6 +49,7 @@ class Run:
     undo: ExitStack = field(default_factory=ExitStack)  # the fault is over
     allowed: set[int] = field(default_factory=lambda: {0})  # exit codes
     deeds: list[str] = field(default_factory=list)  # what was done to it, in words
+    wrong: list[str] = field(default_factory=list)  # what the trial itself has seen
     process: subprocess.Popen | None = None
 
     def start(self, file_limit: int | None = None, **environment: str | None) -> None:
@@ -146,21 +147,22 @@ def stop_worker(run: Run) -> None:
 
 
 def two_at_once(run: Run) -> None:
-    """Another process asks for the same, on the same folder."""
+    """Another process asks for the same, on the same folder. Of two runs of the suite one may be refused."""
     run.fill_outputs()
     run.kept = judge.Kept(run.place.outputs, "certificates/*.json")
     run.start()
     first, delay_s = run.process, run.chance.uniform(0, 1.5)
-    run.deeds.append(f"the second after {delay_s:.1f} s")
     time.sleep(delay_s)
     run.start()
     end = time.monotonic() + run.limit_s
     while None in (first.poll(), run.process.poll()) and time.monotonic() < end:
         run.kept.look()
         time.sleep(0.05)
-    if code := places.wait(first, 1.0):
-        run.deeds.append(f"the first ended with {code}")
-        run.allowed = set()
+    code = places.wait(first, 1.0)
+    run.deeds.append(f"the second after {delay_s:.1f} s, the first ended with {code}")
+    refused = {2} if run.place.kind == subject.SUITE else set()
+    run.wrong += judge.ended(code, {0} | refused)
+    run.allowed |= refused if code == 0 else set()
 
 
 def full_disk(run: Run) -> None:
@@ -292,7 +294,7 @@ def _trials() -> Iterator[Trial]:
     yield Trial("kill -9 of the kernel", subject.SUITE, partial(end_kernel, signal.SIGKILL))
     for name, do, kinds in (
         ("a worker stands still", stop_worker, ("comparison", "training", "group")),
-        ("two at once", two_at_once, ("comparison", "training", "gate")),
+        ("two at once", two_at_once, ("comparison", "training", "gate", subject.SUITE)),
         ("a full disk for the results", full_disk, ("comparison", "training", "gate", subject.SUITE)),
         ("a full disk for temporary files", full_temporary, ("comparison", "training", "gate")),
         ("results that cannot be written", read_only, ("comparison", subject.SUITE)),

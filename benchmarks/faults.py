@@ -29,6 +29,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
@@ -55,15 +56,24 @@ class Outcome:
 
 
 class Bench:
-    """Makes trials in a folder that it removes at the end, and keeps of each kind of run one without a fault."""
+    """Makes trials in a folder, and keeps of each kind of run one without a fault, until it is closed."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder, self.seed = folder, seed
         self._templates: dict[str, fault_places.Template] = {}
+        self._places = ExitStack()
+
+    def close(self) -> None:
+        """End what still runs, and remove all."""
+        self._places.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def outcome(self, number: int, trial: Trial, reports: Path | None = None) -> Outcome:
         """Make a trial; what was printed goes to ``reports`` if something does not hold."""
-        template = self._template(fault_subject.SUITE if trial.kind == fault_places.PDF else trial.kind)
+        try:
+            template = self._template(fault_subject.SUITE if trial.kind == fault_places.PDF else trial.kind)
+        except RuntimeError as error:
+            return Outcome(number, trial.name, trial.kind, "not tried", None, 0.0, str(error))
         place = fault_places.Place(self.folder / f"{number}", trial.kind, self.folder / "home")
         started = time.monotonic()
         chance = random.Random(f"{self.seed} {number} {trial}")
@@ -85,7 +95,7 @@ class Bench:
         place = run.place
         trial.do(run)
         code = fault_places.wait(run.process, run.limit_s)
-        wrong = fault_judge.ended(code, run.allowed) + fault_judge.tracebacks(place.said())
+        wrong = run.wrong + fault_judge.ended(code, run.allowed) + fault_judge.tracebacks(place.said())
         run.undo.close()
         wrong += fault_judge.left_processes(place.folder)
         measurements, damaged = fault_judge.rows(place.outputs)
@@ -103,6 +113,7 @@ class Bench:
     def _template(self, kind: str) -> fault_places.Template:
         if kind not in self._templates:
             place = fault_places.Place(self.folder / f"no-fault-{kind}", kind, self.folder / "home")
+            self._places.callback(place.remove)
             self._templates[kind] = fault_places.template(place, TEMPLATE_LIMIT_S)
         return self._templates[kind]
 
@@ -145,10 +156,9 @@ def main() -> int:
     fault_subject.know_doubles()
     outcomes: list[Outcome] = []
     end = time.monotonic() + 60 * arguments.minutes
-    folder = Path(tempfile.mkdtemp(prefix="bf-"))  # a short name: sockets lie in there
+    bench = Bench(Path(tempfile.mkdtemp(prefix="bf-")), arguments.seed)  # a short name: sockets lie in there
     try:
-        with fault_trials.interruptible():
-            bench = Bench(folder, arguments.seed)
+        with fault_trials.interruptible(), closing(bench):
             for number, trial in in_turn(arguments.seed, trials):
                 if time.monotonic() > end:
                     break
@@ -158,8 +168,6 @@ def main() -> int:
                 print(f"{number}  {trial}, {outcome.what}: {outcome.wrong or 'nothing wrong'}", flush=True)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     broken = sum(bool(outcome.wrong) for outcome in outcomes)
     print(f"{len(outcomes)} trials, {broken} of them broke something: {reports / 'faults.md'}")
     return 1 if broken else 0

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -203,10 +204,10 @@ def test_the_table_is_there_as_markdown_and_as_csv(tmp_path: Path) -> None:
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[faults.Bench]:
     """In a folder with a short name, for sockets lie in there."""
     folder = tmp_path_factory.mktemp("f")
-    with pytest.MonkeyPatch.context() as patch, fault_trials.interruptible():
+    with pytest.MonkeyPatch.context() as patch, fault_trials.interruptible(), closing(faults.Bench(folder, 0)) as one:
         for package, name in ((benchlib.frameworks, "frameworks"), (benchlib.workloads, "workloads")):
             patch.setattr(package, "__path__", [*package.__path__, str(fault_subject.DOUBLES / name)])
-        yield faults.Bench(folder, seed=0)
+        yield one
 
 
 @pytest.mark.slow
