@@ -12,7 +12,7 @@ import os
 import random
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -167,11 +167,12 @@ class Lab:
         jobs = [prepare_job(one, INITIAL_SEED, self.inputs) for one in ceiling.conditions(device, precision)]
         name = key(ceiling=[job.depends_on("ceiling") for job in jobs])
         path = self.folder / "ceilings" / f"{name}.json"
-        try:
-            return Ceiling.model_validate_json(path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):  # not measured yet, or cut
-            with turn(say):
-                found = ceiling.measure(device, precision, self.inputs, self.patience_s)
+        if found := _known_ceiling(path):
+            return found
+        with turn(say):
+            if found := _known_ceiling(path):  # by another process, while this one waited
+                return found
+            found = ceiling.measure(device, precision, self.inputs, self.patience_s)
         if not found.failures:
             _write(path, found.model_dump_json(indent=2))
         return found
@@ -201,6 +202,8 @@ class Lab:
                 for certificate in made:
                     known[certificate.condition.key] = certificate
                     progress.step(f"{certificate.condition}: {certificate.verdict}")
+            for condition in missing:  # the others another process has made, while this one waited
+                known[condition.key] = known[condition.key] or self._known_certificate(condition)
         proved = {name: known[condition.key].same for name, condition in exact.items()}
         return {name: known[(one if proved[name] else exact[name]).key] for name, one in gated.items()}
 
@@ -277,7 +280,8 @@ class Lab:
         """Certify gated conditions, each as soon as it can be; what could not be checked is tried once more by the next
         run.
         """
-        made = gate.run(conditions, self.inputs, self.patience_s)
+        missing = (one for one in conditions if self._known_certificate(one) is None)  # once it is this one's turn
+        made = gate.run(missing, self.inputs, self.patience_s)
         with turn(progress.tell) as waited_s, closing(made):
             progress.stood_still(waited_s)
             for condition, found, expected, surroundings in made:
@@ -370,6 +374,13 @@ def _told(measured: list[Measurement]) -> str:
     return ", ".join(parts)
 
 
+def _known_ceiling(path: Path) -> Ceiling | None:
+    try:
+        return Ceiling.model_validate_json(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # not measured yet, or cut
+        return None
+
+
 def _write(path: Path, text: str) -> None:
     """At once or not at all. Where it cannot be kept (a full disk), it has to be made again next time."""
     partial = path.with_suffix(".partial")
@@ -378,6 +389,8 @@ def _write(path: Path, text: str) -> None:
         partial.write_text(text, encoding="utf-8")
         partial.replace(path)
     except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
         say(f"{path}: it could not be kept, and will be made again: {error.strerror}")
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 
 import pytest
 
+from benchlib import lab as lab_module
 from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.experiments.result import ceiling_text
@@ -66,3 +68,26 @@ def test_a_limit_is_measured_once(tmp_path, monkeypatch):
     monkeypatch.setattr(ceiling, "measure", None)
     assert lab.ceiling("cpu") == found
     assert math.isfinite(found.roof_s(Condition(workload="cnn")))
+
+
+def test_a_limit_that_another_process_measured_while_this_one_waited_is_not_measured_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(ceiling, "SIZES", {"cpu": (64,)})
+    monkeypatch.setattr(ceiling, "COPIED", {"cpu": (2**14,)})
+    monkeypatch.setattr(ceiling, "CHANNELS", (1,))
+    waiting, measured = [], []
+
+    @contextmanager
+    def turn(tell):
+        if not waiting:
+            waiting.append(tell)
+            Lab(outputs=tmp_path).ceiling("cpu")
+        yield
+
+    def measure(device, precision, inputs, patience_s):
+        measured.append(device)
+        return ceiling.Ceiling(device=device, precision=precision, multiply_adds_per_s=2.0, bytes_per_s=1.0)
+
+    monkeypatch.setattr(lab_module, "turn", turn)
+    monkeypatch.setattr(ceiling, "measure", measure)
+    assert Lab(outputs=tmp_path).ceiling("cpu").multiply_adds_per_s == 2.0
+    assert measured == ["cpu"]

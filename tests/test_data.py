@@ -174,6 +174,21 @@ def numbered(tmp_path: Path) -> Path:
     return tmp_path / "numbered"
 
 
+def test_a_full_disk_is_said_and_leaves_no_part_of_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, array: np.ndarray, **options: bool) -> None:
+        Path(path).write_bytes(b"a part")
+        raise OSError(28, "No space left on device")
+
+    folder = tmp_path / "inputs" / "numbers"
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "save", full)
+        with pytest.raises(BenchlibError, match=r"inputs/numbers: this prepared data could not be written: No space"):
+            files.write(folder, {"a": np.arange(3)}, {})
+    assert [path.name for path in folder.parent.iterdir()] == [".lock"]
+    files.write(folder, {"a": np.arange(3)}, {})
+    assert files.arrays(folder)["a"].tolist() == [0, 1, 2]
+
+
 def test_an_epoch_has_every_sample_once_but_those_of_the_incomplete_batch(numbered: Path):
     batches = Batches(numbered, 5, seed=3)
     epoch = list(batches.epoch(2))

@@ -26,6 +26,7 @@ import benchlib.workloads
 from benchlib import lab as lab_module
 from benchlib import progress, results, scratch, variables
 from benchlib.condition import Condition
+from benchlib.equivalence import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import disturbance, entries, epochs, gate, machine, processes, record, rounds
@@ -322,6 +323,38 @@ def test_a_reference_comes_before_what_is_compared_with_it(tmp_path, monkeypatch
     conditions = [Condition(workload=name, framework="mindspore") for name in ("linear", "batchnorm2d")]
     assert len(list(gate.run(conditions, tmp_path, 60))) == 2
     assert groups == ["pytorch", "mindspore"]
+
+
+def test_a_model_that_another_process_checked_while_this_one_waited_is_not_checked_again(lab, monkeypatch):
+    first, second = toy(burn_ms=1.0), toy(burn_ms=1.5)
+    waiting = []
+
+    @contextmanager
+    def waited(tell):
+        if not waiting:
+            waiting.append(tell)
+            FixedLab(outputs=lab.folder).certify([first])
+        with turn(tell):
+            yield
+
+    monkeypatch.setattr(lab_module, "turn", waited)
+    certificates = lab.certify([first, second])
+    assert [certificates[one.key].same for one in (first, second)] == [True, True]
+    kept = lab.certificate_path(gate.gated(first)).read_text(encoding="utf-8")
+    assert certificates[first.key] == Certificate.model_validate_json(kept)
+    assert certificates[first.key].attempts == 1
+    assert certificates[first.key].run != certificates[second.key].run, "the other made it"
+
+
+def test_what_could_not_be_kept_leaves_no_part_of_it(tmp_path, monkeypatch, capsys):
+    def full(path, target):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", full)
+        lab_module._write(tmp_path / "certificate.json", "{}")
+    assert not list(tmp_path.iterdir())
+    assert "certificate.json: it could not be kept, and will be made again: No space left" in capsys.readouterr().err
 
 
 def test_a_certificate_is_kept_as_soon_as_it_is_made(lab, monkeypatch):

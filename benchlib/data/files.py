@@ -24,9 +24,22 @@ INDEX = "data.json"
 
 
 def write(folder: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
-    """Write ``arrays`` and what they are ``about`` (JSON) as ``folder``, in one rename; one that is there stays."""
+    """Write ``arrays`` and what they are ``about`` (JSON) as ``folder``, in one rename; one that is there stays.
+
+    Where it cannot be written (a full disk), a BenchlibError says so, and nothing of it is left.
+    """
     folder = Path(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _write(folder, arrays, about)
+    except OSError as error:
+        raise BenchlibError(
+            f"{folder}: this prepared data could not be written: {error.strerror or error}; free space there, or make "
+            "it writable, and run again"
+        ) from error
+
+
+def _write(folder: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
     partial = folder.with_name(f".partial-{folder.name}")
     # The lock ends with its process, so a killed writer leaves nothing but a partial folder, which the next one
     # removes.
@@ -35,22 +48,25 @@ def write(folder: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, An
         if folder.exists():
             return
         shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
-        for name, array in arrays.items():
-            np.save(partial / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
-        index = {
-            "about": dict(about),
-            "arrays": {
-                name: {
-                    "sha256": _sha256(partial / f"{name}.npy"),
-                    "shape": list(array.shape),
-                    "dtype": str(array.dtype),
-                }
-                for name, array in arrays.items()
-            },
-        }
-        (partial / INDEX).write_text(json.dumps(index, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        os.rename(partial, folder)
+        try:
+            partial.mkdir()
+            for name, array in arrays.items():
+                np.save(partial / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
+            index = {
+                "about": dict(about),
+                "arrays": {
+                    name: {
+                        "sha256": _sha256(partial / f"{name}.npy"),
+                        "shape": list(array.shape),
+                        "dtype": str(array.dtype),
+                    }
+                    for name, array in arrays.items()
+                },
+            }
+            (partial / INDEX).write_text(json.dumps(index, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+            os.rename(partial, folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
 
 
 def arrays(folder: Path) -> dict[str, np.ndarray]:

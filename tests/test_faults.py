@@ -1,0 +1,218 @@
+"""Kills and faults (``benchmarks/faults.py``): the judge says what is wrong with a doctored folder, and real runs give
+it nothing to say.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from test_results import measurement
+
+import benchlib.frameworks
+import benchlib.workloads
+from benchlib.results import Measurement, Store
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+
+import fault_judge
+import fault_subject
+import fault_trials
+import faults
+
+KINDS = {
+    "kill -9 of the parent": "training",
+    "SIGTERM to the parent": "pdf",
+    "Ctrl-C": "suite",
+    "kill -9 of a worker": "group",
+    "SIGTERM to a worker": "training",
+    "kill -9 of the kernel": "suite",
+    "a worker stands still": "training",
+    "two at once": "gate",
+    "a full disk for the results": "training",
+    "a full disk for temporary files": "training",
+    "results that cannot be written": "comparison",
+    "a worker gets no more memory": "gate",
+    "a worker is killed for memory": "training",
+    "HOME unset, LANG=C": "comparison",
+    "torch.py, numpy.py, json.py on PYTHONPATH": "comparison",
+    "a folder torch/ in the working directory": "pytorch",
+}
+"""One kind of run for each trial."""
+
+
+def repetition(number: int, attempt: int = 0, file: str | None = None, **failed: str) -> list[Measurement]:
+    """Of a comparison; ``failed`` are failures by role."""
+    together = {"repetition": number, "attempt": attempt, "file": file or f"r{number}a{attempt}", "group": "g"}
+    return [measurement(role=role, failure=failed.get(role), **together) for role in ("baseline", "control")]
+
+
+class Folder:
+    """Results that nothing is wrong with, which tests then doctor."""
+
+    def __init__(self, outputs: Path) -> None:
+        self.outputs, self.store = outputs, Store(outputs / "measurements")
+        for number in (0, 1):
+            self.store.save(repetition(number))
+        self.kept = fault_judge.Kept(outputs)
+        self.kept.look()
+        self.expected = fault_judge.measured(self.store.all())
+
+    def wrong(self) -> list[str]:
+        return fault_judge.results(self.outputs, self.kept, self.expected)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path / "outputs")
+
+
+def test_nothing_is_said_of_a_run_that_went_on(folder: Folder) -> None:
+    folder.store.save(repetition(2, baseline="it died"))  # all are tried again, for they have no baseline
+    folder.store.save(repetition(2, attempt=1))
+    assert folder.wrong() == []
+
+
+def lose(folder: Folder) -> None:
+    folder.store.path("r1a0").unlink()
+
+
+def measure_anew(folder: Folder) -> None:
+    folder.store.save([m.model_copy(update={"seed": m.seed, "first_step_s": 9.0}) for m in repetition(1)])
+
+
+def measure_twice(folder: Folder) -> None:
+    folder.store.save(repetition(1, file="another"))
+
+
+def measure_once_more(folder: Folder) -> None:
+    folder.store.save(repetition(1, attempt=1))
+
+
+def cut(folder: Folder) -> None:
+    path = folder.store.path("r0a0")
+    path.write_bytes(path.read_bytes()[:100])
+
+
+def measure_another(folder: Folder) -> None:
+    folder.store.save([m.model_copy(update={"group": "h", "file": "h"}) for m in repetition(0)])
+
+
+def leave_a_part(folder: Folder) -> None:
+    (folder.outputs / "certificates").mkdir()
+    (folder.outputs / "certificates" / "x.partial").touch()
+
+
+def leave_a_notebook(folder: Folder) -> None:
+    (folder.outputs / "notebooks").mkdir()
+    (folder.outputs / "notebooks" / "modes.json").write_text('{"status": "running"}', encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("doctor", "words"),
+    [
+        (lose, ["lost: r1a0.parquet", "not measured in the end: ('g', 1, 'baseline'"]),
+        (measure_anew, ["changed, or measured twice: r1a0.parquet"]),
+        (measure_twice, ["2 times the same attempt: ('g', 1, 'control'"]),
+        (measure_once_more, ["2 times although it went well: ('g', 1, 'control'"]),
+        (cut, ["changed, or measured twice: r0a0.parquet", "cannot be read: "]),
+        (measure_another, ["another key: ('h', 0, 'baseline'"]),
+        (leave_a_part, ["in part: certificates/x.partial"]),
+        (leave_a_notebook, ["modes is running"]),
+    ],
+)
+def test_a_doctored_folder_is_seen(folder: Folder, doctor: Callable[[Folder], None], words: list[str]) -> None:
+    doctor(folder)
+    wrong = "\n".join(folder.wrong())
+    for word in words:
+        assert word in wrong
+
+
+def test_a_process_that_is_left_is_seen_by_where_it_works_and_by_what_it_was_started_with(tmp_path: Path) -> None:
+    sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
+    (tmp_path / "trial").mkdir()
+    ways = [
+        {"cwd": tmp_path / "trial"},
+        {"cwd": tmp_path, "env": {**os.environ, "TMPDIR": str(tmp_path / "trial")}},
+    ]
+    assert fault_judge.left_processes(tmp_path / "trial", grace_s=0) == []
+    for options in ways:
+        left = subprocess.Popen(sleep, **options)
+        try:
+            wrong = fault_judge.left_processes(tmp_path / "trial", grace_s=0)
+            assert [text.split()[2] for text in wrong] == [str(left.pid)]
+        finally:
+            left.kill()
+            left.wait()
+    soon = subprocess.Popen(["sleep", "0.3"], cwd=tmp_path / "trial")
+    assert fault_judge.left_processes(tmp_path / "trial", grace_s=10) == [], "it had ended before"
+    soon.wait()
+
+
+def test_a_file_that_is_left_is_seen_and_made_old(tmp_path: Path) -> None:
+    (tmp_path / "benchlib-worker-x").mkdir()
+    (tmp_path / "tmpabc.json").touch()
+    (tmp_path / "of-somebody-else").touch()
+    place = "left in the folder for temporary files:"
+    assert fault_judge.left_files(tmp_path) == [f"{place} benchlib-worker-x", f"{place} tmpabc.json"]
+    fault_judge.age(tmp_path)
+    assert all(time.time() - path.stat().st_mtime > 3000 for path in tmp_path.iterdir())
+
+
+def test_a_traceback_is_seen_unless_a_worker_said_it() -> None:
+    own = "measuring: started\nTraceback (most recent call last):\n  File x\nKeyError: 'y'"
+    assert fault_judge.tracebacks(own) == ["Traceback (most recent call last): ... KeyError: 'y'"]
+    quoted = f"measuring failed: worker died. {fault_judge.QUOTE}\nTraceback (most recent call last):\nKeyError: 'y'"
+    assert fault_judge.tracebacks(quoted) == []
+    assert fault_judge.tracebacks("error: outputs: No space left on device") == []
+
+
+def test_an_exit_code_must_be_one_of_those_and_a_run_must_end() -> None:
+    assert fault_judge.ended(130, {0, 130}) == []
+    assert fault_judge.ended(1, {0, 130}) == ["exit code 1 instead of 0 or 130"]
+    assert fault_judge.ended(None, {0}) == ["it hung"]
+
+
+def test_every_trial_is_made_here_once_and_all_take_turns_there() -> None:
+    assert {trial.name for trial in fault_trials.TRIALS} == set(KINDS)
+    number = len(fault_trials.TRIALS)
+    order = faults.in_turn(0, fault_trials.TRIALS)
+    first, second = ([next(order)[1] for _ in range(number)] for _ in range(2))
+    assert set(first) == set(second) == set(fault_trials.TRIALS)
+    assert first != second
+
+
+def test_the_table_is_there_as_markdown_and_as_csv(tmp_path: Path) -> None:
+    good = faults.Outcome(1, "Ctrl-C", "gate", "after 1.0 s", 130, 9.5, "")
+    bad = faults.Outcome(2, "Ctrl-C", "suite", "after 2.0 s", None, 99.0, "it hung; a | b")
+    faults.write(tmp_path, [good, bad])
+    lines = (tmp_path / "faults.md").read_text(encoding="utf-8").splitlines()
+    assert lines[2:] == [
+        "| 1 | Ctrl-C | gate | after 1.0 s | 130 | 9.5 | nothing |",
+        "| 2 | Ctrl-C | suite | after 2.0 s | None | 99.0 | it hung; a \\| b |",
+    ]
+    assert (tmp_path / "faults.csv").read_text(encoding="utf-8").splitlines()[1] == "1,Ctrl-C,gate,after 1.0 s,130,9.5,"
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[faults.Bench]:
+    """In a folder with a short name, for sockets lie in there."""
+    folder = tmp_path_factory.mktemp("f")
+    with pytest.MonkeyPatch.context() as patch, fault_trials.interruptible(), closing(faults.Bench(folder, 0)) as one:
+        for package, name in ((benchlib.frameworks, "frameworks"), (benchlib.workloads, "workloads")):
+            patch.setattr(package, "__path__", [*package.__path__, str(fault_subject.DOUBLES / name)])
+        yield one
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KINDS)
+def test_nothing_is_lost_doubled_or_left_behind(bench: faults.Bench, name: str) -> None:
+    trial = next(one for one in fault_trials.TRIALS if (one.name, one.kind) == (name, KINDS[name]))
+    outcome = bench.outcome(1, trial)
+    assert outcome.wrong == "", outcome
