@@ -255,7 +255,7 @@ def test_operators_vary_one_thing_at_a_time_and_measure_the_base_once() -> None:
             "conv2d",
             8,
             {"in_channels": 16, "out_channels": 32, "image_size": 10},
-            8 * 32 * 100 * 16 * 9 / 1e6,
+            8 * 32 * 16 * 28**2 / 1e6,  # 3 taps at each of 10 places, but for 2 that are padding, along each side
             16 * 9 * 32 + 32,
         ),
         ("linear", 4, {"in_features": 100, "out_features": 50}, 4 * 50 * 100 / 1e6, 100 * 50 + 50),
@@ -267,6 +267,14 @@ def test_size_of_an_operator(workload: str, batch: int, values: dict, million: f
     assert size["parameters"] == parameters
     assert size["million_multiply_adds"] == pytest.approx(million)
     assert size["size"].startswith(f"batch {batch}, ")
+    work = workloads.load(workload).step_work({**workloads.load(workload).values(values), "passes": "forward"})
+    assert size["million_multiply_adds"] == pytest.approx(batch * work.multiply_adds / 1e6), "as for the peak"
+
+
+def test_an_operator_without_multiply_adds_is_refused() -> None:
+    copy = {"workload": "copy", "batch_size": 8, "hyperparameters": {}, "vary": {"batch_size": [16]}}
+    with pytest.raises(BenchlibError, match=r"operators.0.workload: 'copy': has no multiply-adds .* choose .*conv2d"):
+        operators.Parameters(**{**quick("operators"), "operators": [copy]})
 
 
 def test_devices_measures_what_the_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
