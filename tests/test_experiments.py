@@ -518,9 +518,7 @@ def test_claims_read_the_parameters_of_their_own_task(tmp_path: Path, monkeypatc
 def test_tasks_that_are_the_same_in_other_words_are_refused(name: str, tmp_path: Path) -> None:
     task = {**quick(name)["tasks"][0], "workload": "cnn", "data": "digits", "batch_size": 64}
     both = [{**task, "hyperparameters": given} for given in ({"image_size": 32}, {"image_size": 32, "momentum": 0.9})]
-    with pytest.raises(
-        BenchlibError, match=r"tasks\.1: cnn on digits: is the same as tasks\.0; take it out, or change"
-    ):
+    with pytest.raises(BenchlibError, match=r"tasks\.1: cnn on digits: is the same as tasks\.0; take it out"):
         load(name, {**quick(name), "tasks": both}, tmp_path)
 
 

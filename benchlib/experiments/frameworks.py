@@ -36,7 +36,6 @@ from benchlib.measure.training import TrainingRuns, median_to_threshold
 from benchlib.metrics import RANGES
 from benchlib.validation import Strict
 
-
 TITLE = 44  # characters of a line that fit above one of two panels
 
 

@@ -543,7 +543,7 @@ def _steps_of_epoch(condition: Condition, lab: Lab) -> float:
     workload = workloads.load(condition.workload)
     if workload.kind != "training":
         return math.nan
-    return Batches(prepare(condition, 0, lab.inputs), condition.batch_size, 0, workload.fields).steps_per_epoch
+    return Batches(prepare(condition, 0, lab.inputs), condition.batch_size, None, workload.fields).steps_per_epoch
 
 
 def _with_mixed(group: list[Condition]) -> list[Condition]:
