@@ -17,6 +17,21 @@ def measure(metric: str, predictions: np.ndarray, data: Mapping[str, np.ndarray]
     return accuracy(predictions, data["test_labels"])
 
 
+def wrong(metric: str, predictions: np.ndarray, data: Mapping[str, np.ndarray]) -> str | None:
+    """Why ``predictions`` cannot be predictions of the test samples of prepared ``data``; None: they can."""
+    if predictions.dtype.kind not in "iu":
+        return f"predictions of type {predictions.dtype}, which are no classes or words"
+    if metric == "bleu":
+        words, references = (len(files.lines(data[name])) for name in ("target_vocabulary", "test_references"))
+        if predictions.ndim != 2 or len(predictions) != references:
+            return f"predictions of shape {predictions.shape} for {references} sentences"
+        if predictions.min() < 0 or predictions.max() >= translations.FIRST + words:
+            return f"predicted words from {predictions.min()} to {predictions.max()}, of {translations.FIRST + words}"
+    elif predictions.shape != data["test_labels"].shape:
+        return f"predictions of shape {predictions.shape} for {data['test_labels'].shape} labels"
+    return None
+
+
 def accuracy(predictions: np.ndarray, labels: np.ndarray) -> float:
     """The share of predicted classes that equal the labels, of the same shape: between 0 and 1. A label of -1 is none:
     what was predicted there does not count.

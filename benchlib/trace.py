@@ -294,9 +294,19 @@ def _other_libraries(m: Measurement) -> list[str]:
     return [f"other libraries: {', '.join(told)}"] if told and m.knobs else []
 
 
+_INPUTS = {
+    "data_sha256": "the data are others",
+    "weights_file_sha256": "the initial weights are others",
+    "order_sha256": "the order of the data is another",
+}
+"""What is said where the hash that a worker gave is not that of what is made here."""
+
+
 def _other_inputs(m: Measurement, inputs: Path) -> list[str]:
-    """Are the data and the initial weights those that the worker read? What never came to read them has none."""
-    made = {name: m.built[name] for name in ("data_sha256", "weights_file_sha256") if name in m.built}
+    """Are the data, their order and the initial weights those that the worker read? What never came to read them has
+    none.
+    """
+    made = {name: m.built[name] for name in _INPUTS if name in m.built}
     if not made:
         return []
     # What neither data nor weights depend on is left out, so that they are made and hashed once.
@@ -306,15 +316,15 @@ def _other_inputs(m: Measurement, inputs: Path) -> list[str]:
         here = _hashes(m.condition.model_copy(update=same), m.initial_seed, inputs)
     except (BenchlibError, OSError) as error:
         return [f"its data or weights cannot be made here: {error}"]
-    words = {"data_sha256": "the data are others", "weights_file_sha256": "the initial weights are others"}
-    return [words[name] for name, digest in made.items() if here[name] != digest]
+    return [_INPUTS[name] for name, digest in made.items() if here[name] != digest]
 
 
 @functools.cache
 def _hashes(condition: Condition, seed: int, inputs: Path) -> dict[str, str]:
-    """Of the data and the initial weights that a worker would be given here, as it reports them."""
+    """Of the data, their order and the initial weights that a worker would be given here, as it reports them."""
     job = prepare_job(condition, seed, inputs)
     return {
         "data_sha256": files.digest(job.data),
         "weights_file_sha256": worker.digest(files.arrays(job.weights)),
+        "order_sha256": job.order(),
     }

@@ -89,7 +89,7 @@ def main() -> None:
         job = prepare_job(condition(), INITIAL_SEED, Path(folder))
         session = opened(job)
         for size in BATCH_SIZES:
-            found = trials(session, Batches(job.data, size, job.seed))
+            found = trials(session, Batches(job.data, size, job.orders))
             worst = found.loc[found["difference"].idxmax()]
             rows.append(
                 {

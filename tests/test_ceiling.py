@@ -53,6 +53,16 @@ def test_limits_that_could_not_be_measured_are_told_and_cost_nothing_else(tmp_pa
     assert not (tmp_path / "ceilings").exists(), "so that it is tried again"
 
 
+def test_a_fault_of_the_parent_is_no_workers_failure(tmp_path, monkeypatch):
+    def fail(*arguments, **details):
+        raise AttributeError("a fault of our own")
+
+    monkeypatch.setattr(ceiling, "conditions", lambda device, precision: [Condition(workload="linear", batch_size=8)])
+    monkeypatch.setattr(ceiling.record, "checked", fail)
+    with pytest.raises(AttributeError, match="a fault of our own"):
+        Lab(outputs=tmp_path).ceiling("cpu")
+
+
 def test_a_limit_is_measured_once(tmp_path, monkeypatch):
     monkeypatch.setattr(ceiling, "SIZES", {"cpu": (64,)})
     monkeypatch.setattr(ceiling, "COPIED", {"cpu": (2**14,)})

@@ -231,6 +231,21 @@ def test_data_and_threshold_other_than_the_works_are_in_the_verdict(tmp_path: Pa
     )
 
 
+def test_of_two_tasks_of_one_workload_on_one_data_set_each_case_has_its_own_threshold(
+    tmp_path: Path, write: Callable
+) -> None:
+    given = [{"workload": "gcn", "data": "cora", "threshold": 0.7, "hyperparameters": {"hidden": n}} for n in (16, 64)]
+    given[1]["threshold"] = 0.8
+    names = [f"gcn on cora, hidden={n}, threshold {to}" for n, to in ((16, 0.7), (64, 0.8))]
+    row = {"subject": "mindspore graph tuned", **interval("threshold_ratio", 0.4, 0.6)}
+    write("frameworks", "learned", [{"task": name, **row} for name in names], tasks=given)
+    cases = found(tmp_path, "C2").outcome.cases
+    assert [(case.of, case.setting) for case in cases] == [
+        (f"{names[0]}, mindspore graph tuned", "to 70 %"),
+        (f"{names[1]}, mindspore graph tuned", "to 80 %; the work: to 70 %"),
+    ]
+
+
 def test_a_ratio_whose_control_excludes_1_is_not_believed(tmp_path: Path, write: Callable) -> None:
     def row(**control: float) -> dict:
         named = {"subject": "mindspore graph tuned", "framework": "mindspore", "mode": "graph", "batch_size": 32}

@@ -24,6 +24,7 @@ from benchlib import data, workloads
 from benchlib.condition import Condition
 from benchlib.data import cifar10, digits, downloads, files, images, weights
 from benchlib.data.batches import Batches
+from benchlib.data.orders import EPOCHS, prepare_orders
 from benchlib.data.prepare import OPERATOR_BATCHES, prepare, require
 from benchlib.data.weights import draw, prepare_weights
 from benchlib.errors import BenchlibError
@@ -189,8 +190,13 @@ def test_a_full_disk_is_said_and_leaves_no_part_of_the_data(tmp_path: Path, monk
     assert files.arrays(folder)["a"].tolist() == [0, 1, 2]
 
 
+def orders(folder: Path, seed: int, epoch: int = 1) -> Path:
+    """Those that the parent draws for the training samples in ``folder``."""
+    return prepare_orders(len(files.arrays(folder)["train_labels"]), seed, epoch, folder.parent)
+
+
 def test_an_epoch_has_every_sample_once_but_those_of_the_incomplete_batch(numbered: Path):
-    batches = Batches(numbered, 5, seed=3)
+    batches = Batches(numbered, 5, orders(numbered, 3))
     epoch = list(batches.epoch(2))
     assert len(epoch) == batches.steps_per_epoch == 4
     order = np.random.default_rng([3, 2]).permutation(23)
@@ -200,7 +206,7 @@ def test_an_epoch_has_every_sample_once_but_those_of_the_incomplete_batch(number
 
 
 def test_batches_are_what_the_frameworks_want(numbered: Path):
-    inputs, labels = Batches(numbered, 5, seed=0).batch(1, 0)
+    inputs, labels = Batches(numbered, 5, orders(numbered, 0)).batch(1, 0)
     assert (inputs.dtype, inputs.shape) == (np.float32, (5, 3, 8, 8))
     assert (labels.dtype, labels.shape) == (np.int32, (5,))
     assert inputs.flags.c_contiguous
@@ -209,7 +215,11 @@ def test_batches_are_what_the_frameworks_want(numbered: Path):
 
 
 def test_the_order_is_the_same_each_time_and_another_for_each_seed_and_epoch(numbered: Path):
-    one, again, other = Batches(numbered, 5, seed=0), Batches(numbered, 7, seed=0), Batches(numbered, 5, seed=1)
+    one, again, other = (
+        Batches(numbered, 5, orders(numbered, 0)),
+        Batches(numbered, 7, orders(numbered, 0)),
+        Batches(numbered, 5, orders(numbered, 1)),
+    )
     np.testing.assert_array_equal(one.order(1), again.order(1))
     assert one.order(1).tolist() != one.order(2).tolist()
     assert one.order(1).tolist() != other.order(1).tolist()
@@ -217,8 +227,35 @@ def test_the_order_is_the_same_each_time_and_another_for_each_seed_and_epoch(num
     assert len({one.order_digest(1), one.order_digest(2), other.order_digest(1)}) == 3
 
 
+def test_orders_are_drawn_by_the_parent_and_only_read_by_batches(numbered: Path, monkeypatch: pytest.MonkeyPatch):
+    """In a worker's environment another numpy may draw others."""
+    given = [orders(numbered, 3), orders(numbered, 3, EPOCHS + 1)]
+    expected = {n: np.random.default_rng([3, n]).permutation(23).tolist() for n in (1, EPOCHS, EPOCHS + 1)}
+    monkeypatch.setattr(np.random, "default_rng", None)
+    batches = Batches(numbered, 5, given[0])
+    assert [batches.order(n).tolist() for n in (1, EPOCHS)] == [expected[n] for n in (1, EPOCHS)]
+    with pytest.raises(BenchlibError, match=f"the order of epoch {EPOCHS + 1} is not among those given"):
+        batches.order(EPOCHS + 1)
+    batches.take_orders(given[1])
+    assert batches.order(EPOCHS + 1).tolist() == expected[EPOCHS + 1]
+    assert files.arrays(given[0])["orders"].dtype == np.int32, "50,000 samples take 6 MB"
+
+
+def test_orders_of_other_data_are_refused(numbered: Path):
+    with pytest.raises(BenchlibError, match=r"has orders of 22 samples, .*numbered has 23"):
+        Batches(numbered, 5, prepare_orders(22, 0, 1, numbered.parent))
+
+
+def test_orders_that_were_altered_are_refused(numbered: Path):
+    folder = orders(numbered, 0)
+    drawn = np.load(folder / "orders.npy")
+    np.save(folder / "orders.npy", drawn[:, ::-1])
+    with pytest.raises(BenchlibError, match=r"orders\.npy: this file of prepared data is cut or altered"):
+        Batches(numbered, 5, folder)
+
+
 def test_batches_can_be_had_in_any_order(numbered: Path):
-    batches = Batches(numbered, 5, seed=0)
+    batches = Batches(numbered, 5, orders(numbered, 0))
     wanted = [(1, 3), (2, 0), (1, 0), (2, 3)]
     out_of_order = {place: batches.batch(*place)[1].tolist() for place in wanted}
     assert out_of_order == {(e, p): [labels.tolist() for _, labels in batches.epoch(e)][p] for e, p in wanted}
@@ -227,7 +264,7 @@ def test_batches_can_be_had_in_any_order(numbered: Path):
 
 
 def test_the_last_test_batch_is_filled_up_and_says_how_many_are_real(numbered: Path):
-    batches = list(Batches(numbered, 5, seed=0).test(3))
+    batches = list(Batches(numbered, 5, orders(numbered, 0)).test(3))
     assert [(inputs[:, 0, 0, 0].tolist(), real) for (inputs, _), real in batches] == [
         ([0, 1, 2], 3),
         ([3, 4, 5], 3),
@@ -237,12 +274,12 @@ def test_the_last_test_batch_is_filled_up_and_says_how_many_are_real(numbered: P
 
 def test_a_batch_larger_than_the_data_is_refused(numbered: Path):
     with pytest.raises(BenchlibError, match=r"batch_size 24 is larger than the 23 training samples in .*numbered"):
-        Batches(numbered, 24, seed=0).batch(1, 0)
+        Batches(numbered, 24, orders(numbered, 0)).batch(1, 0)
 
 
 def test_an_operator_finds_no_batches_in_images(numbered: Path):
     with pytest.raises(BenchlibError, match="numbered has no inputs, only train_inputs"):
-        Batches(numbered, 5, seed=0).operator_batches()
+        Batches(numbered, 5, orders(numbered, 0)).operator_batches()
 
 
 # Digits, prepared
@@ -261,7 +298,7 @@ def test_digits_are_standardised_images_with_labels(tmp_path: Path, size: int):
         "repeat": ((1,), "int32"),
     }
     assert arrays["repeat"] == [size // 8]
-    (inputs, _), _ = next(Batches(folder, 5, seed=0).test(5))
+    (inputs, _), _ = next(Batches(folder, 5, None).test(5))
     assert inputs.shape == (5, 3, size, size)
     train = arrays["train_inputs"].astype(np.float64)
     np.testing.assert_allclose(train.mean(axis=(0, 2, 3)), 0, atol=1e-6)
@@ -274,7 +311,7 @@ def test_digits_are_standardised_images_with_labels(tmp_path: Path, size: int):
 def test_digits_are_scikit_learns_digits_each_once(tmp_path: Path):
     folder = prepare(DIGITS.but(hyperparameters={"image_size": 16}), 0, tmp_path)
     arrays, about = files.arrays(folder), files.about(folder)
-    batches = Batches(folder, 1, seed=0)
+    batches = Batches(folder, 1, orders(folder, 0))
     train = {int(place): batches.batch(1, i)[0] for i, place in enumerate(batches.order(1))}
     prepared = np.concatenate([*(train[i] for i in range(1437)), *(inputs for (inputs, _), _ in batches.test(1))])
     assert prepared.flags.c_contiguous
@@ -353,7 +390,7 @@ OPERATOR = Condition(
 
 
 def test_an_operator_gets_seeded_inputs_and_gradients(tmp_path: Path):
-    batches = Batches(prepare(OPERATOR, 7, tmp_path), 4, seed=7).operator_batches()
+    batches = Batches(prepare(OPERATOR, 7, tmp_path), 4, None).operator_batches()
     assert [(given.shape, gradient.shape) for given, gradient in batches] == [
         ((4, 3, 8, 8), (4, 5, 8, 8))
     ] * OPERATOR_BATCHES

@@ -20,6 +20,7 @@ import yaml
 from synthetic_lab import SyntheticLab, step_seconds
 
 from benchlib import experiments, knobs, suite, workloads
+from benchlib.claims.rows import Results
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.experiments import batch_size, devices, equivalence, frameworks, instrument, learning_rate, operators
@@ -260,7 +261,7 @@ def test_operators_vary_one_thing_at_a_time_and_measure_the_base_once() -> None:
             "conv2d",
             8,
             {"in_channels": 16, "out_channels": 32, "image_size": 10},
-            8 * 32 * 100 * 16 * 9 / 1e6,
+            8 * 32 * 16 * 28**2 / 1e6,  # 3 taps at each of 10 places, but for 2 that are padding, along each side
             16 * 9 * 32 + 32,
         ),
         ("linear", 4, {"in_features": 100, "out_features": 50}, 4 * 50 * 100 / 1e6, 100 * 50 + 50),
@@ -272,6 +273,14 @@ def test_size_of_an_operator(workload: str, batch: int, values: dict, million: f
     assert size["parameters"] == parameters
     assert size["million_multiply_adds"] == pytest.approx(million)
     assert size["size"].startswith(f"batch {batch}, ")
+    work = workloads.load(workload).step_work({**workloads.load(workload).values(values), "passes": "forward"})
+    assert size["million_multiply_adds"] == pytest.approx(batch * work.multiply_adds / 1e6), "as for the peak"
+
+
+def test_an_operator_without_multiply_adds_is_refused() -> None:
+    copy = {"workload": "copy", "batch_size": 8, "hyperparameters": {}, "vary": {"batch_size": [16]}}
+    with pytest.raises(BenchlibError, match=r"operators.0.workload: 'copy': has no multiply-adds .* choose .*conv2d"):
+        operators.Parameters(**{**quick("operators"), "operators": [copy]})
 
 
 def test_devices_measures_what_the_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -467,6 +476,71 @@ def test_a_task_without_a_threshold_has_none_to_reach(tmp_path: Path) -> None:
     mixed = frameworks.Parameters(**{**quick("frameworks"), "tasks": [tasks[0], {**tasks[1], "threshold": 0.8}]})
     (_, figure) = frameworks.measure(mixed, SyntheticLab(tmp_path)).figures["survival"]
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["lstm on digits_sequence: 80.0 %"]
+
+
+def two_of_a_kind(tmp_path: Path) -> frameworks.Frameworks:
+    """Two tasks of ``cnn`` on digits: the second has images twice as large, and learns within 2 epochs, not 6."""
+    common = {"workload": "cnn", "data": "digits", "learning_rate": 0.01, "epochs": 4, "most_epochs": 8}
+    small = {**common, "hyperparameters": {"image_size": 8}, "batch_size": 64, "threshold": 0.8}
+    large = {**common, "hyperparameters": {"image_size": 16}, "batch_size": 32, "threshold": 0.7}
+
+    def step(condition: Condition) -> float:
+        twice = condition.hyperparameters["image_size"] // 8
+        return 0.01 * (twice if condition.framework == "mindspore" else 1) * condition.batch_size
+
+    def metric(condition: Condition, seed: int, epoch: int) -> float:
+        return 0.85 if epoch >= {8: 6, 16: 2}[condition.hyperparameters["image_size"]] else 0.3
+
+    values = {**quick("frameworks"), "tasks": [small, large], "seeds": [0, 1]}
+    return frameworks.measure(frameworks.Parameters(**values), SyntheticLab(tmp_path, step=step, metric=metric))
+
+
+SMALL, LARGE = (
+    "cnn on digits, image_size=8, batch 64, threshold 0.8",
+    "cnn on digits, image_size=16, batch 32, threshold 0.7",
+)
+
+
+def test_two_tasks_of_one_workload_on_one_data_set_each_have_their_own_rows_and_panels(tmp_path: Path) -> None:
+    result = two_of_a_kind(tmp_path)
+    made = {name: table.set_index("task") for name, (_, table) in result.tables().items()}
+    for name, table in made.items():
+        assert list(dict.fromkeys(table.index)) == [SMALL, LARGE], name
+    assert made["ratios"].loc[SMALL, "ratio"] == pytest.approx(1, abs=0.05)
+    assert made["ratios"].loc[LARGE, "ratio"] == pytest.approx(0.5, abs=0.05)
+    assert made["indicators"].loc[SMALL, "step_ms"].iloc[0] == pytest.approx(640, rel=0.05)
+    assert made["indicators"].loc[LARGE, "step_ms"].iloc[0] == pytest.approx(320, rel=0.05)
+    assert made["learned"].loc[SMALL, "epochs_to_threshold"].tolist() == [6, 6]
+    assert made["learned"].loc[LARGE, "epochs_to_threshold"].tolist() == [2, 2]
+    assert made["learned"].loc[SMALL, "threshold"].iloc[0] != made["learned"].loc[LARGE, "threshold"].iloc[0]
+    assert made["metrics"].loc[SMALL, "final_metric"].tolist() == pytest.approx([30, 30], abs=1)
+    assert made["metrics"].loc[LARGE, "final_metric"].tolist() == pytest.approx([85, 85], abs=1)
+    titles = [axes.get_title(loc="left").replace("\n", " ") for axes in result.figures["survival"][1].axes]
+    assert titles == [f"{SMALL}: 80.0 %", f"{LARGE}: 70.0 %"]
+    losses = result.figures["curves"][1].axes[::2]
+    assert [axes.get_title(loc="left") for axes in losses] == [SMALL, LARGE]
+    assert [line.get_xdata()[-1] for axes in losses for line in axes.lines if len(line.get_xdata()) > 1][::2] == [6, 4]
+    labels = [text.get_text() for text in result.figures["ratios"][1].axes[0].get_yticklabels()]
+    assert labels == [SMALL, LARGE]
+    for start in (f"{SMALL}, to 80.0 %: ", f"{LARGE}, to 70.0 %: "):
+        assert sum(finding.startswith(start) for finding in result.findings()) == 1
+
+
+def test_claims_read_the_parameters_of_their_own_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = two_of_a_kind(tmp_path).cases
+    given = {"tasks": [case.task.model_dump() for case in values]}
+    monkeypatch.setattr(suite, "read_record", lambda folder, notebook: {"parameters": given})
+    results = Results(tmp_path)
+    assert [results.task("frameworks", name).get("threshold") for name in (SMALL, LARGE)] == [0.8, 0.7]
+    assert results.task("frameworks", "cnn on digits") == {}, "which of them is not said"
+
+
+@pytest.mark.parametrize("name", ["frameworks", "modes"])
+def test_tasks_that_are_the_same_in_other_words_are_refused(name: str, tmp_path: Path) -> None:
+    task = {**quick(name)["tasks"][0], "workload": "cnn", "data": "digits", "batch_size": 64}
+    both = [{**task, "hyperparameters": given} for given in ({"image_size": 32}, {"image_size": 32, "momentum": 0.9})]
+    with pytest.raises(BenchlibError, match=r"tasks\.1: cnn on digits: is the same as tasks\.0; take it out"):
+        load(name, {**quick(name), "tasks": both}, tmp_path)
 
 
 @pytest.mark.parametrize("differs", [False, True])

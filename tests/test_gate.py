@@ -11,7 +11,9 @@ from fixed_lab import FixedLab
 
 from benchlib import experiments, knobs, workloads
 from benchlib.condition import Condition
-from benchlib.measure import gate, machine
+from benchlib.data import files
+from benchlib.data.batches import Batches
+from benchlib.measure import answers, gate, machine
 from benchlib.measure.comparison import MODELS_DIFFER
 from benchlib.measure.jobs import prepare_job
 
@@ -164,9 +166,15 @@ class Answering:
 
     def ask(self, do, **details):
         self.asked.append(details.get("trial", do))
+        if do == "build":
+            order = Batches(Path(details["data"]), details["batch_size"], Path(details["orders"])).order_digest()
+            return {"data_sha256": files.digest(Path(details["data"])), "order_sha256": order}
         if do == "check":
             np.savez(details["file"], **{f"{details['trial']}/outputs": self.outputs[details["trial"]]})
         return {"trials": len(self.outputs)}
+
+    def arrays(self, file):
+        return answers.arrays(file)
 
 
 EQUAL, OTHER = np.ones(3), np.full(3, 1.1)

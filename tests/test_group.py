@@ -129,14 +129,14 @@ class TestToy:
     def test_processes_whose_weights_part_are_not_the_reference(self, lab, monkeypatch):
         from benchlib.measure import gate
 
-        def parted(file, world_size, read=gate._read):
+        def parted(worker, file, world_size, read=gate._read):
             if world_size > 1:
                 other = Path(f"{file}.1.npz")
                 with np.load(other) as arrays:
                     changed = {name: array + ("state:weight" in name) * 1e-3 for name, array in arrays.items()}
                 with other.open("wb") as out:
                     np.savez(out, **changed)
-            return read(file, world_size)
+            return read(worker, file, world_size)
 
         monkeypatch.setattr(gate, "_read", parted)
         certificate = lab.certify([toy(2)])[toy(2).key]
@@ -167,6 +167,20 @@ def test_what_the_processes_answer_is_put_together():
     assert group.merged([{"block": one}, {"block": two}]) == {"block": both}
     with pytest.raises(ChannelGarbage, match=r"do not have the same steps: \[4, 5\]"):
         group.merged([one, {**two, "steps": 5}])
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "said"),
+    [
+        ({"wall_s": 0.5}, {}, r"do not answer alike: \[\['wall_s'\], \[\]\]"),
+        ({"wall_s": 0.5}, {"wall_s": "long"}, r"wall_s that are no numbers: \[0\.5, 'long'\]"),
+        ({"cpu_s": None}, {"cpu_s": 1.0}, r"cpu_s that are no numbers: \[None, 1\.0\]"),
+        ({"block": {"steps": 1}}, {"block": 3}, "blocks that are none"),
+    ],
+)
+def test_what_cannot_be_put_together_is_rubbish(one, two, said):
+    with pytest.raises(ChannelGarbage, match=said):
+        group.merged([one, two])
 
 
 WRONG = [

@@ -26,10 +26,11 @@ import benchlib.workloads
 from benchlib import lab as lab_module
 from benchlib import progress, results, scratch, variables
 from benchlib.condition import Condition
+from benchlib.data import orders
 from benchlib.equivalence import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import disturbance, entries, epochs, gate, machine, processes, record, rounds
+from benchlib.measure import contract, disturbance, entries, epochs, gate, machine, processes, record, rounds
 from benchlib.measure.comparison import (
     DISTURBED,
     MODELS_DIFFER,
@@ -163,8 +164,9 @@ def test_other_code_is_measured_again(lab, monkeypatch):
         ("die in a block", ["died in 'block' (signal SIGKILL)", "last words"]),
         ("hang in a block", ["hung in 'block': silent for"]),
         ("nan in a block", ["impossible times"]),
-        ("keyless", ["answered what cannot be used", "KeyError"]),
-        ("odd", ["answered what cannot be used", "ZeroDivisionError"]),
+        ("keyless", ["answered what cannot be used in 'first_step'", "wall_s: Field required"]),
+        ("odd", ["answered what cannot be used in 'warm_up'", "times.0: Input should be greater than"]),
+        ("raise half a character", ["failed in 'first_step': RuntimeError: out of ?"]),
     ],
 )
 def test_a_worker_that_misbehaves_costs_its_own_measurement(lab, monkeypatch, how, told):
@@ -180,6 +182,73 @@ def test_a_worker_that_misbehaves_costs_its_own_measurement(lab, monkeypatch, ho
     assert comparison.ratio(toy(burn_ms=3.0)).processes == 1
     assert not workers_alive()
     assert lab.store.all()[0].ok, "what went well is on disk"
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [("broken file", "predictions.npy cannot be read"), ("few predictions", "predictions of shape (359,) for (360,)")],
+)
+def test_a_worker_that_writes_what_cannot_be_used_has_failed(lab, monkeypatch, how, told):
+    if how == "broken file":
+        certificate = lab.certify([toy(misbehave=how)])[toy(misbehave=how).key]
+        assert "wrote what cannot be used: computed.npz cannot be read" in certificate.reason
+    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    runs = lab.train([toy(misbehave=how), toy()], seeds=[0], epochs=1).runs()
+    assert runs["epochs"].tolist() == [0, 1]
+    assert f"wrote what cannot be used: {told}" in runs["failure"].iloc[0]
+    assert not workers_alive()
+
+
+def ours(*arguments, **details):
+    raise AttributeError("a fault of our own")
+
+
+PARENTS = {  # what the parent does with a worker, and the module that does it
+    "starting": (processes.knobs, "environment"),
+    "building": (record, "require_inputs"),
+    "a block": (record, "checked"),
+    "a trace": (entries.Sampler, "tick"),
+    "memory": (rounds.record, "memory"),
+}
+
+
+@pytest.mark.parametrize("where", PARENTS)
+def test_a_fault_of_the_parent_in_a_comparison_is_no_workers_failure(lab, monkeypatch, where):
+    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    lab.compare([toy()], repetitions=1, rounds=1, block_s=0.01)
+    monkeypatch.setattr(*PARENTS[where], ours)
+    with pytest.raises(AttributeError, match="a fault of our own"):
+        lab.compare([toy()], repetitions=2, rounds=1, block_s=0.01)
+    assert not workers_alive()
+    assert len(lab.measurements()) == 2, "what was measured before is kept"
+    assert lab.measurements()["failure"].isna().all()
+
+
+@pytest.mark.parametrize("where", [(epochs.metrics, "measure"), (epochs.files, "arrays"), (epochs, "Watch")])
+def test_a_fault_of_the_parent_in_training_is_no_workers_failure(lab, monkeypatch, where):
+    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    lab.train([toy()], seeds=[0], epochs=1)
+    monkeypatch.setattr(*where, ours)
+    with pytest.raises(AttributeError, match="a fault of our own"):
+        lab.train([toy()], seeds=[0, 1, 2], epochs=1)
+    assert not workers_alive()
+    assert lab.measurements()["failure"].isna().tolist() == [True]
+
+
+@pytest.mark.parametrize("where", [(gate.equivalence, "compare"), (gate, "_read"), (processes.knobs, "environment")])
+def test_a_fault_of_the_parent_in_the_gate_is_no_workers_failure(lab, monkeypatch, where):
+    monkeypatch.setattr(*where, ours)
+    with pytest.raises(AttributeError, match="a fault of our own"):
+        lab.certify([toy()])
+    assert not workers_alive()
+    assert not list(lab.folder.glob("certificates/*"))
+
+
+def test_a_fault_of_the_parent_in_the_check_of_the_timers_is_no_workers_failure(lab, monkeypatch):
+    monkeypatch.setattr(contract, "SyncCheck", ours)
+    with pytest.raises(AttributeError, match="a fault of our own"):
+        lab.check_timers([toy()])
+    assert not workers_alive()
 
 
 def test_what_failed_is_tried_once_more_with_its_baseline_and_what_went_well_stays(lab, monkeypatch):
@@ -455,6 +524,28 @@ def test_training_that_fails_is_reported_and_the_rest_goes_on(lab, monkeypatch):
     runs = lab.train([toy(misbehave="raise"), toy()], seeds=[0], epochs=1)
     assert list(runs.runs()["epochs"]) == [0, 1]
     assert "out of toys" in runs.failures()["failure"].iloc[0]
+
+
+def test_the_order_of_the_data_is_the_parents_whatever_numpy_a_worker_has(lab, monkeypatch):
+    monkeypatch.setattr(orders, "EPOCHS", 2)  # so that the third epoch's is in another file
+    quick = {"burn_ms": 0.1}
+    runs = lab.train([toy(**quick), toy(misbehave="other stream", **quick)], seeds=[0], epochs=3)
+    curves = runs.curves().groupby("label", sort=False)
+    one, other = (curve[["loss", "metric"]].to_numpy() for _, curve in curves)
+    assert len(one) == 3
+    assert (one == other).all()
+
+
+def test_a_worker_that_takes_another_order_than_it_was_given_has_failed(lab, monkeypatch):
+    certificate = lab.certify([toy(misbehave="own order")])[toy(misbehave="own order").key]
+    assert "used another order than it was given" in certificate.reason
+    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    comparison = lab.compare([toy(), toy(misbehave="own order")], repetitions=1, rounds=1, block_s=0.01)
+    (failure,) = comparison.failures()["failure"]
+    assert "used another order than it was given" in failure
+    runs = lab.train([toy(misbehave="own order later")], seeds=[0], epochs=3).runs()
+    assert runs["epochs"].tolist() == [1], "what was trained before is kept"
+    assert "used another order than it was given" in runs["failure"].iloc[0]
 
 
 KILLED = """

@@ -112,15 +112,16 @@ def test_every_package_that_it_could_compute_with_has_to_be_what_is_here(
     ]
 
 
-@pytest.mark.parametrize("name", ["data_sha256", "weights_file_sha256"])
+@pytest.mark.parametrize("name", ["data_sha256", "weights_file_sha256", "order_sha256"])
 def test_data_and_weights_have_to_be_those_that_the_worker_read(results: Path, tmp_path: Path, name: str) -> None:
     key = trace.numbers(results / "tables" / "operators_ratios.csv")[0].keys[0]
     m = Store(results / "measurements").load(key)[0]
     job = prepare_job(m.condition, m.initial_seed, tmp_path)
     read = {"data_sha256": files.digest(job.data), "weights_file_sha256": worker.digest(files.arrays(job.weights))}
+    read["order_sha256"] = job.order()
     assert trace._other_inputs(m.model_copy(update={"built": read}), tmp_path) == []
     (said,) = trace._other_inputs(m.model_copy(update={"built": {**read, name: "other"}}), tmp_path)
-    assert "are others" in said
+    assert "are others" in said or "is another" in said
     tuned = m.model_copy(update={"built": read, "condition": m.condition.but(lane="default", threads=1)})
     assert trace._other_inputs(tuned, tmp_path) == [], "which makes no difference to them"
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from benchlib import suite, tables, workloads
+from benchlib import suite, tables, tasks, workloads
 from benchlib.results import Store
 
 
@@ -26,9 +26,9 @@ class Results:
         return self._record(notebook).get("parameters", {})
 
     def task(self, notebook: str, name: str) -> dict[str, Any]:
-        """The parameters of a notebook's task, by the name that its tables give it (perhaps with a device)."""
-        tasks = self.parameters(notebook).get("tasks", [])
-        return next((task for task in tasks if name.split(", ")[0] == f"{task['workload']} on {task['data']}"), {})
+        """The parameters of a notebook's task, by the name that its tables give it."""
+        every = self.parameters(notebook).get("tasks", [])
+        return dict(zip(tasks.names(every), every, strict=True)).get(name, {})
 
     def studied(self, notebook: str) -> tuple[str, str]:
         """The workload and the data of a notebook whose parameters name one of each."""

@@ -1,4 +1,4 @@
-"""Batches of prepared data, in a seeded order that is the same for every framework.
+"""Batches of prepared data, in an order that is given, and so the same for every framework.
 
 Workers import this module, so it needs numpy and the standard library only.
 """
@@ -19,17 +19,17 @@ class Batches:
     """The batches of the prepared data in ``folder`` (see ``benchlib.data.prepare``): tuples of the arrays that
     ``fields`` name, labels last.
 
-    Epoch n of seed s has the order ``np.random.default_rng([s, n]).permutation(N)`` over the N training samples. The
-    last incomplete batch of an epoch is dropped, so every step has ``batch_size`` samples. Arrays that are handed out
-    are copies, C-contiguous, and own their memory. Of each training batch ``part`` (i, n) gets the i-th of n equal
-    shares, in order. Images that are kept small are enlarged here, pixel by pixel.
+    Epochs have the orders that the parent has drawn, in the folder ``orders`` (see ``benchlib.data.orders``; None where
+    no training batch is asked for). The last incomplete batch of an epoch is dropped, so every step has ``batch_size``
+    samples. Arrays that are handed out are copies, C-contiguous, and own their memory. Of each training batch ``part``
+    (i, n) gets the i-th of n equal shares, in order. Images that are kept small are enlarged here, pixel by pixel.
     """
 
     def __init__(
         self,
         folder: Path,
         batch_size: int,
-        seed: int,
+        orders: Path | None,
         fields: tuple[str, ...] = ("inputs", "labels"),
         part: tuple[int, int] = (0, 1),
     ) -> None:
@@ -37,8 +37,9 @@ class Batches:
         self._repeat = int(self._arrays["repeat"][0]) if "repeat" in self._arrays else 1
         self._fields = fields
         self._folder = folder
-        self._seed = seed
-        self._epoch, self._order = -1, np.empty(0, dtype=np.int64)
+        self._orders: dict[int, np.ndarray] = {}
+        if orders is not None:
+            self.take_orders(orders)
         self.batch_size = batch_size
         self._part, self._parts = part
 
@@ -73,18 +74,25 @@ class Batches:
         for position in range(self.steps_per_epoch):
             yield self.batch(epoch, position)
 
+    def take_orders(self, folder: Path) -> None:
+        """Go on with the epochs whose orders are in ``folder``."""
+        drawn = files.arrays(folder)
+        if drawn["orders"].shape[1] != self.samples:
+            raise BenchlibError(
+                f"{folder} has orders of {drawn['orders'].shape[1]} samples, {self._folder} has {self.samples}: delete "
+                "both and run again"
+            )
+        self._orders = dict(zip(drawn["epochs"].tolist(), drawn["orders"], strict=True))
+
     def order(self, epoch: int) -> np.ndarray:
         """The training samples' indices in the order of ``epoch``, those of the dropped last batch included."""
-        if epoch != self._epoch:
-            self._epoch, self._order = epoch, np.random.default_rng([self._seed, epoch]).permutation(self.samples)
-        return self._order
+        if epoch not in self._orders:
+            raise BenchlibError(f"the order of epoch {epoch} is not among those given: {sorted(self._orders)}")
+        return self._orders[epoch]
 
-    def order_digest(self, epochs: int = 1) -> str:
-        """A hash of the order of epochs 1 to ``epochs``."""
-        hashed = hashlib.sha256()
-        for epoch in range(1, epochs + 1):
-            hashed.update(self.order(epoch).astype("<i8").tobytes())
-        return hashed.hexdigest()[:16]
+    def order_digest(self, epoch: int = 1) -> str:
+        """A hash of the order of ``epoch``."""
+        return hashlib.sha256(self.order(epoch).astype("<i8").tobytes()).hexdigest()[:16]
 
     def test(self, batch_size: int) -> Iterator[tuple[tuple[np.ndarray, ...], int]]:
         """The test samples in order, as (batch of exactly ``batch_size``, how many of it are real).

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import textwrap
+from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -11,7 +13,7 @@ from matplotlib.figure import Figure
 from pydantic import BaseModel, Field, model_validator
 from scipy import stats
 
-from benchlib import figures, showing, tables, workloads
+from benchlib import figures, showing, tables, tasks, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.equivalence import SAME
 from benchlib.experiments import parameters as p
@@ -34,6 +36,8 @@ from benchlib.measure.training import TrainingRuns, median_to_threshold, undistu
 from benchlib.metrics import RANGES
 from benchlib.validation import Strict
 
+TITLE = 44  # characters of a line that fit above one of two panels
+
 
 class Task(BaseModel):
     """A workload, and how it is trained."""
@@ -49,9 +53,6 @@ class Task(BaseModel):
     epochs: p.Epochs  # of every run
     most_epochs: p.Epochs  # a run that has not reached the threshold by then ends
     threshold: float | None  # of the metric; None: there is none to reach
-
-    def __str__(self) -> str:
-        return f"{self.workload} on {self.data}"
 
 
 class Parameters(p.Compared):
@@ -73,6 +74,7 @@ class Parameters(p.Compared):
             if task.most_epochs < task.epochs:
                 raise ValueError(f"tasks.{number}.most_epochs: {task.most_epochs}: is less than epochs ({task.epochs})")
             _of_task(self, number)
+        tasks.check([task.model_dump() for task in self.tasks])
         return self
 
 
@@ -88,12 +90,23 @@ def comparisons(parameters: Parameters) -> list[list[Condition]]:
 
 def measure(parameters: Parameters, lab: Lab) -> Frameworks:
     """Compare and train, or take from disk what was measured before."""
-    compared, runs = [], []
-    for task, made in zip(parameters.tasks, comparisons(parameters), strict=True):
-        compared.append(lab.compare(made, **parameters.settings))
+    names = tasks.names([task.model_dump() for task in parameters.tasks])
+    cases = []
+    for name, task, group in zip(names, parameters.tasks, comparisons(parameters), strict=True):
+        compared = lab.compare(group, **parameters.settings)
         more = {"epochs": task.epochs, "threshold": task.threshold, "most_epochs": task.most_epochs}
-        runs.append(lab.train(made, seeds=parameters.seeds, **more))
-    return Frameworks(parameters, lab, compared, runs)
+        cases.append(_Case(name, task, compared, lab.train(group, seeds=parameters.seeds, **more)))
+    return Frameworks(lab, cases)
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A task, and what was measured of it."""
+
+    name: str
+    task: Task
+    comparison: Comparison
+    runs: TrainingRuns
 
 
 class Frameworks(Result):
@@ -103,41 +116,43 @@ class Frameworks(Result):
     in_report = ("ratios", "learned", "first_epochs", "metrics")
     title = "Frameworks"
 
-    def __init__(
-        self, parameters: Parameters, lab: Lab, comparisons: list[Comparison], runs: list[TrainingRuns]
-    ) -> None:
-        notes = [data_note(one.baseline, lab.inputs) for one in comparisons]
-        super().__init__(lab.folder, [*comparisons, *runs], list(dict.fromkeys(notes)))
-        self.tasks, self.comparisons, self.runs = parameters.tasks, comparisons, runs
+    def __init__(self, lab: Lab, cases: list[_Case]) -> None:
+        notes = [data_note(case.comparison.baseline, lab.inputs) for case in cases]
+        measured = [*(case.comparison for case in cases), *(case.runs for case in cases)]
+        super().__init__(lab.folder, measured, list(dict.fromkeys(notes)))
+        self.cases = cases
 
     def findings(self) -> list[str]:
         """For each task the ratio of throughput, how soon it was learned, the first epoch against the others, and the
         metrics.
         """
         found = []
-        for task, comparison, runs in zip(self.tasks, self.comparisons, self.runs, strict=True):
-            rows = ratios([comparison])
+        for case in self.cases:
+            name, task, runs = case.name, case.task, case.runs
+            rows = ratios([case.comparison])
             each = [f"{row['subject']} relative to {row['baseline']} {ratio_text(row)}" for _, row in rows.iterrows()]
-            found.append(f"{task}, throughput: {'; '.join(each)}.")
+            found.append(f"{name}, throughput: {'; '.join(each)}.")
             if task.threshold is not None:
-                found.append(f"{task}, to {_threshold(task)}: {'; '.join(self._learned_texts(task, runs))}.")
-            found += self._epoch_texts(task, runs)
+                found.append(f"{name}, to {_threshold(task)}: {'; '.join(self._learned_texts(case))}.")
+            found += self._epoch_texts(case)
             failed = int(runs.runs()["failure"].notna().sum())
-            found += [f"{task}: {failed} of {len(runs.measurements)} training runs failed."] if failed else []
-            found.append(f"{task}, first epoch over the others: {'; '.join(self._first_texts(task, runs))}.")
-            found += self._metric_texts(task, runs)
-            found += [f"{task}: {warning}" for warning in different_models(runs)]
+            found += [f"{name}: {failed} of {len(runs.measurements)} training runs failed."] if failed else []
+            found.append(f"{name}, first epoch over the others: {'; '.join(self._first_texts(case))}.")
+            found += self._metric_texts(case)
+            found += [f"{name}: {warning}" for warning in different_models(runs)]
         return found
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """``ratios``, ``learned``, ``first_epochs``, ``metrics``, ``indicators`` and ``processes``."""
-        names = [str(task) for task in self.tasks for _ in ratios([self._comparison(task)]).index]
-        frame = pd.concat([self._plain(throughputs([one])) for one in self.comparisons], ignore_index=True)
-        learned = pd.concat([self._learned(*pair) for pair in zip(self.tasks, self.runs, strict=True)])
+        names = [case.name for case in self.cases for _ in ratios([case.comparison]).index]
+        comparisons = [case.comparison for case in self.cases]
+        each = [throughputs([case.comparison]).assign(task=case.name) for case in self.cases]
+        frame = self._plain(pd.concat(each, ignore_index=True)).drop(columns=["workload", "data"])
+        learned = pd.concat([self._learned(case) for case in self.cases])
         return {
             "ratios": (
                 "Throughput relative to the first framework.",
-                self._plain(ratios(self.comparisons)).assign(task=names).drop(columns=["workload", "data"]),
+                self._plain(ratios(comparisons)).assign(task=names).drop(columns=["workload", "data"]),
             ),
             "learned": (
                 "Training: medians over seeds, with runs that did not reach the threshold as the longest; times leave "
@@ -156,7 +171,7 @@ class Frameworks(Result):
                 "metric on the test data and of the last epoch's training loss, and the difference of the metric from "
                 "the first framework within seeds, which share initial weights and order of the data, with 95 % "
                 "intervals over seeds.",
-                pd.concat([self._metrics(*pair) for pair in zip(self.tasks, self.runs, strict=True)]),
+                pd.concat([self._metrics(case) for case in self.cases]),
             ),
             "indicators": ("Each framework: means over processes, with 95 % intervals.", indicators(frame)),
             "processes": (PROCESSES, processes(frame)),
@@ -166,17 +181,14 @@ class Frameworks(Result):
     def draw(self) -> dict[str, tuple[str, Figure]]:
         """``ratios``; and if anything was trained ``curves``, and if there is a threshold ``survival``."""
         drawn = {"ratios": self._draw_ratios()}
-        if any(runs.runs()["epochs"].any() for runs in self.runs):
+        if any(case.runs.runs()["epochs"].any() for case in self.cases):
             drawn["curves"] = self._draw_curves()
-            if any(task.threshold is not None for task in self.tasks):
+            if any(case.task.threshold is not None for case in self.cases):
                 drawn["survival"] = self._draw_survival()
         return drawn
 
     def _draw_ratios(self) -> tuple[str, Figure]:
-        frame = pd.concat(
-            [ratios([one]).assign(task=str(task)) for task, one in zip(self.tasks, self.comparisons, strict=True)],
-            ignore_index=True,
-        )
+        frame = pd.concat([ratios([case.comparison]).assign(task=case.name) for case in self.cases], ignore_index=True)
         looks = figures.looks(frame["subject"])
         figure, (axes,) = figures.panels(1, 1, height=0.45 + 0.24 * len(frame))
         baseline = frame["baseline"].iloc[0]
@@ -187,14 +199,15 @@ class Frameworks(Result):
 
     def _draw_survival(self) -> tuple[str, Figure]:
         """How many runs have not learned yet, by training time."""
-        looks = figures.looks(subject for runs in self.runs for subject in showing.with_subject(runs.runs())["subject"])
-        shown = [pair for pair in zip(self.tasks, self.runs, strict=True) if pair[0].threshold is not None]
+        every = [showing.with_subject(case.runs.runs()) for case in self.cases]
+        looks = figures.looks(subject for frame in every for subject in frame["subject"])
+        shown = [pair for pair in zip(self.cases, every, strict=True) if pair[0].task.threshold is not None]
         columns = min(2, len(shown))
         figure, panels = figures.panels(math.ceil(len(shown) / columns), columns, height=2.0)
-        for axes, (task, runs) in zip(panels, shown, strict=False):
+        for axes, (case, frame) in zip(panels, shown, strict=False):
             axes.set(xlabel="training time (s)", ylabel="runs not there yet (%)", ylim=(-4, 104))
-            axes.set_title(f"{task}: {_threshold(task)}")
-            for subject, rows in showing.with_subject(runs.runs()).groupby("subject", sort=False):
+            axes.set_title(textwrap.fill(f"{case.name}: {_threshold(case.task)}", TITLE))
+            for subject, rows in frame.groupby("subject", sort=False):
                 _survival(axes, rows[rows["epochs"] > 0], looks[subject], subject)
         for axes in panels[len(shown) :]:
             axes.remove()
@@ -206,10 +219,11 @@ class Frameworks(Result):
         return caption, figures.finish(figure, looks)
 
     def _draw_curves(self) -> tuple[str, Figure]:
-        every = [showing.with_subject(runs.curves()) for runs in self.runs]
+        every = [showing.with_subject(case.runs.curves()) for case in self.cases]
         looks = figures.looks(subject for frame in every for subject in frame["subject"])
-        figure, panels = figures.panels(len(self.tasks), 2, height=1.9)
-        for row, (task, frame) in enumerate(zip(self.tasks, every, strict=True)):
+        figure, panels = figures.panels(len(self.cases), 2, height=1.9)
+        for row, (case, frame) in enumerate(zip(self.cases, every, strict=True)):
+            task = case.task
             frame = frame.assign(shown=frame["metric"] * _factor(task))
             loss, metric = panels[2 * row : 2 * row + 2]
             own = {name: look for name, look in looks.items() if name in set(frame["subject"])}
@@ -217,23 +231,23 @@ class Frameworks(Result):
             figures.curve_panel(metric, frame, own, "shown", "epoch", _label(task), "subject")
             if task.threshold is not None:
                 metric.axhline(task.threshold * _factor(task), color="0.2", linewidth=0.8, linestyle=":")
-            loss.set_title(str(task))
+            loss.set_title(case.name)
         caption = (
             "Training loss and metric by epoch: lines are means over seeds, bands go from the lowest to the highest, "
             "as far as all seeds went."
         )
-        shown = [("threshold", figures.THRESHOLD)] if any(task.threshold is not None for task in self.tasks) else []
+        shown = (
+            [("threshold", figures.THRESHOLD)] if any(case.task.threshold is not None for case in self.cases) else []
+        )
         return caption, figures.finish(figure, looks, shown)
-
-    def _comparison(self, task: Task) -> Comparison:
-        return self.comparisons[self.tasks.index(task)]
 
     def _plain(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Without the hyperparameters: those of one workload mean nothing to another."""
-        every = {name for task in self.tasks for name in workloads.load(task.workload).hyperparameters}
+        every = {name for case in self.cases for name in workloads.load(case.task.workload).hyperparameters}
         return frame.drop(columns=[name for name in every if name in frame])
 
-    def _learned(self, task: Task, runs: TrainingRuns) -> pd.DataFrame:
+    def _learned(self, case: _Case) -> pd.DataFrame:
+        task, runs = case.task, case.runs
         rows, baseline, baseline_to, baseline_models, every = [], None, None, None, runs.runs()
         quiet = undisturbed(every)
         for condition in runs.conditions:
@@ -255,7 +269,7 @@ class Frameworks(Result):
             noisy = len(pair) == 2 and every["label"].isin(pair).sum() > quiet["label"].isin(pair).sum()
             rows.append(
                 {
-                    "task": str(task),
+                    "task": case.name,
                     "subject": condition.subject,
                     "baseline": runs.conditions[0].subject,
                     "threshold": _threshold(task),
@@ -286,7 +300,8 @@ class Frameworks(Result):
             )
         return pd.DataFrame(rows)
 
-    def _metrics(self, task: Task, runs: TrainingRuns) -> pd.DataFrame:
+    def _metrics(self, case: _Case) -> pd.DataFrame:
+        task, runs = case.task, case.runs
         rows, baseline, first = [], None, []
         for subject, of_subject in showing.with_subject(runs.runs()).groupby("subject", sort=False):
             metric = of_subject.set_index("seed")["metric"].dropna() * _factor(task)
@@ -296,7 +311,7 @@ class Frameworks(Result):
             loss = mean_interval(of_subject["loss"].dropna().to_list(), least=0)
             rows.append(
                 {
-                    "task": str(task),
+                    "task": case.name,
                     "subject": subject,
                     "epochs_trained": task.epochs,
                     "metric_of": _label(task),
@@ -316,19 +331,20 @@ class Frameworks(Result):
             )
         return pd.DataFrame(rows)
 
-    def _metric_texts(self, task: Task, runs: TrainingRuns) -> list[str]:
-        first, *others = self._metrics(task, runs).to_dict("records")
+    def _metric_texts(self, case: _Case) -> list[str]:
+        task = case.task
+        first, *others = self._metrics(case).to_dict("records")
         unit = "percentage points" if _factor(task) == 100 else first["metric_of"]
         return [
-            f"{task}, {row['metric_of']} after {task.epochs} epochs: {row['subject']} "
+            f"{case.name}, {row['metric_of']} after {task.epochs} epochs: {row['subject']} "
             f"{_interval_of(row, 'final_metric')}, {first['subject']} {_interval_of(first, 'final_metric')}, "
             f"difference within seeds {_interval_of(row, 'difference')} {unit}: {row['verdict']}."
             for row in others
         ]
 
-    def _learned_texts(self, task: Task, runs: TrainingRuns) -> list[str]:
+    def _learned_texts(self, case: _Case) -> list[str]:
         told = []
-        for _, row in self._learned(task, runs).iterrows():
+        for _, row in self._learned(case).iterrows():
             if row["failed"]:
                 ended = f"{row['failed']} runs failed, {row['reached']} reached it"
             elif np.isfinite(row["seconds_to_threshold"]):
@@ -337,26 +353,28 @@ class Frameworks(Result):
                     f"without compilation; {row['reached']} runs)"
                 )
             else:
-                ended = f"reached by {row['reached']}, so there is no median; best {_value(task, row['best_metric'])}"
+                ended = (
+                    f"reached by {row['reached']}, so there is no median; best {_value(case.task, row['best_metric'])}"
+                )
             told.append(f"{row['subject']} {ended}")
         return told
 
-    def _epoch_texts(self, task: Task, runs: TrainingRuns) -> list[str]:
-        first, *others = self._learned(task, runs).to_dict("records")
+    def _epoch_texts(self, case: _Case) -> list[str]:
+        first, *others = self._learned(case).to_dict("records")
         return [
-            f"{task}, throughput of whole epochs of training: {row['subject']} relative to {first['subject']} "
+            f"{case.name}, throughput of whole epochs of training: {row['subject']} relative to {first['subject']} "
             f"{'no ratio: the training was disturbed' if row['why'] else _ratio_of(row, 'epoch_ratio')}."
             for row in others
             if math.isfinite(row["epoch_ratio"]) or row["why"]
         ]
 
-    def _first_texts(self, task: Task, runs: TrainingRuns) -> list[str]:
+    def _first_texts(self, case: _Case) -> list[str]:
         return [
             f"{row['subject']} {row['first_why']}"
             if row["first_why"]
             else f"{row['subject']} {_ratio_of(row, 'first_epoch')} with compilation, "
             f"{_ratio_of(row, 'first_epoch_alone')} without"
-            for row in self._learned(task, runs).to_dict("records")
+            for row in self._learned(case).to_dict("records")
         ]
 
 

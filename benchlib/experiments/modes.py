@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pydantic import BaseModel, Field, model_validator
 
-from benchlib import figures, tables, workloads
+from benchlib import figures, tables, tasks, workloads
 from benchlib.condition import DEVICES, Condition, DeviceName, PrecisionName, WorkloadName
 from benchlib.data.batches import Batches
 from benchlib.data.prepare import prepare
@@ -74,9 +74,6 @@ class Task(BaseModel):
     train_samples: p.Samples | None  # None: all
     epochs: p.Epochs | None  # None: of a workload that does not train
 
-    def __str__(self) -> str:
-        return f"{self.workload} on {self.data}"
-
 
 class Parameters(p.Compared):
     """Each task on each device in each subject: a comparison of steps, and a training run from each seed."""
@@ -100,6 +97,7 @@ class Parameters(p.Compared):
                 raise ValueError(f"tasks.{number}.epochs: {task.epochs!r}: of {task.workload} {must}")
             for device in self.devices or ["cpu"]:
                 _of_task(self, number, device)
+        tasks.check([task.model_dump() for task in self.tasks])
         return self
 
 
@@ -255,7 +253,8 @@ class Modes(Result):
                 pd.DataFrame(losses),
             )
         if measured:
-            frame = pd.concat([self._plain(throughputs([case.comparison])) for case in measured], ignore_index=True)
+            each = [throughputs([case.comparison]).assign(task=case.name) for case in measured]
+            frame = self._plain(pd.concat(each, ignore_index=True)).drop(columns=["workload", "data"])
             made["processes"] = (PROCESSES, processes(frame))
         return made
 
@@ -484,19 +483,7 @@ def _groups(parameters: Parameters) -> list[tuple[str, Task, list[Condition]]]:
 
 
 def _names(parameters: Parameters) -> list[str]:
-    """What each task is called: of tasks on the same data what they differ in is told, too."""
-    told = []
-    for number, task in enumerate(parameters.tasks):
-        one = _of_task(parameters, number, "cpu")[0]
-        choices = {name: f"{name}={value}" for name, value in one.hyperparameters.items()}
-        choices |= {"batch size": f"batch {one.batch_size}", "epochs": f"{task.epochs} epochs"}
-        choices |= {"samples": f"{one.train_samples or 'all'} samples", "rate": f"lr {one.learning_rate}"}
-        told.append((str(task), choices))
-    names = []
-    for name, own in told:
-        alike = [other for who, other in told if who == name]
-        names.append(", ".join([name, *(text for key, text in own.items() if any(o[key] != text for o in alike))]))
-    return names
+    return tasks.names([task.model_dump() for task in parameters.tasks])
 
 
 def _of_task(parameters: Parameters, number: int, device: str) -> list[Condition]:
@@ -562,7 +549,7 @@ def _steps_of_epoch(condition: Condition, lab: Lab) -> float:
     workload = workloads.load(condition.workload)
     if workload.kind != "training":
         return math.nan
-    return Batches(prepare(condition, 0, lab.inputs), condition.batch_size, 0, workload.fields).steps_per_epoch
+    return Batches(prepare(condition, 0, lab.inputs), condition.batch_size, None, workload.fields).steps_per_epoch
 
 
 def _with_mixed(group: list[Condition]) -> list[Condition]:

@@ -55,11 +55,15 @@ class Parameters(p.Compared):
         p.check_count("operators, passes, subjects", sizes * len(self.passes) * len(self.subjects))
         if len(self.subjects) < 2:
             raise ValueError("subjects: give two at least: the others are compared with the first")
+        known = [name for name in workloads.names() if workloads.load(name).kind == "operator"]
         for number, operator in enumerate(self.operators):
-            if workloads.load(operator.workload).kind != "operator":
-                known = [name for name in workloads.names() if workloads.load(name).kind == "operator"]
+            place = f"operators.{number}.workload: {operator.workload!r}"
+            if operator.workload not in known:
+                raise ValueError(f"{place}: is no operator; choose {', '.join(known)}")
+            if not _counted(operator.workload):
                 raise ValueError(
-                    f"operators.{number}.workload: {operator.workload!r}: is no operator; choose {', '.join(known)}"
+                    f"{place}: has no multiply-adds (``work`` in its workload.py) to be shown against; choose "
+                    f"{', '.join(filter(_counted, known))}"
                 )
             for part in ("hyperparameters", "vary"):
                 if "passes" in getattr(operator, part):
@@ -217,6 +221,12 @@ VARIED = {
 """What was varied, in words that operators share."""
 
 
+def _counted(operator: str) -> bool:
+    """Is it said how many multiply-adds the operator takes, and are there any?"""
+    workload = workloads.load(operator)
+    return workload.work is not None and workload.work(workload.values({})).multiply_adds > 0
+
+
 def _sizes(operator: Operator, place: str) -> list[tuple[str, dict[str, Any]]]:
     """The base size, and each that differs from it in one thing, with the parameter that asks for it."""
     base = {"batch_size": operator.batch_size, **operator.hyperparameters}
@@ -227,21 +237,16 @@ def _sizes(operator: Operator, place: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _size(condition: Condition) -> dict[str, str | float]:
-    """``size`` in words, ``parameters`` that are trained, and the work of a forward pass in ``million_multiply_adds``.
-
-    Each number of the output takes as many multiply-adds as the largest weight has numbers for one output channel:
-    in_channels x kernel x kernel for a convolution, in_features for a linear layer, one for batch normalisation.
+    """``size`` in words, ``parameters`` that are trained, and the work of a forward pass in ``million_multiply_adds``,
+    as ``Workload.work`` counts it.
     """
     workload = workloads.load(condition.workload)
     weights = workload.weights(condition.hyperparameters)
-    _, gradient = workload.inputs(condition.hyperparameters, 1, np.random.default_rng(0))
-    largest = max((weight.shape for weight in weights.values()), key=np.prod)
-    per_output = np.prod(largest) / largest[0]
     values = {name.replace("_", " "): value for name, value in condition.hyperparameters.items() if name != "passes"}
     return {
         "size": ", ".join(f"{name} {value}" for name, value in {"batch": condition.batch_size, **values}.items()),
         "parameters": int(sum(np.prod(weight.shape) for weight in weights.values() if weight.trained)),
-        "million_multiply_adds": float(condition.batch_size * gradient.size * per_output / 1e6),
+        "million_multiply_adds": condition.batch_size * workload.work(condition.hyperparameters).multiply_adds / 1e6,
     }
 
 

@@ -21,7 +21,7 @@ from benchlib import frameworks, knobs, workloads
 from benchlib.condition import Condition
 from benchlib.measure import machine, record
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
-from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
+from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.results import Block
 
 SIZES = {"cpu": (512, 1024, 2048)}
@@ -115,17 +115,15 @@ def _steps_per_second(
     rates: dict[Condition, float] = {}
     worker = None
     try:
-        with faults(None):
-            worker = WorkerProcess(group[0], INITIAL_SEED, patience_s)
-        with faults(worker):
-            worker.opened()
-            for condition in group:
-                worker.ask("build", **prepare_job(condition, INITIAL_SEED, inputs).document())
-                worker.ask("first_step")
-                step_s = min(worker.ask("warm_up", limit_s=WARM_UP_LIMIT_S)["times"])
-                steps = max(1, round(BLOCK_S / step_s))
-                blocks = [_block(worker, steps) for _ in range(BLOCKS)]
-                rates[condition] = max(block.steps / block.wall_s for block in blocks)
+        worker = WorkerProcess(group[0], INITIAL_SEED, patience_s)
+        worker.opened()
+        for condition in group:
+            worker.ask("build", **prepare_job(condition, INITIAL_SEED, inputs).document())
+            worker.ask("first_step")
+            step_s = min(worker.ask("warm_up", limit_s=WARM_UP_LIMIT_S)["times"])
+            steps = max(1, round(BLOCK_S / step_s))
+            blocks = [_block(worker, steps) for _ in range(BLOCKS)]
+            rates[condition] = max(block.steps / block.wall_s for block in blocks)
     except WorkerFailed as failure:
         return rates, [str(failure)]
     finally:

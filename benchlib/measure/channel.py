@@ -68,7 +68,7 @@ class Channel:
         line, self._rest = self._rest.split(b"\n", 1)
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise ChannelGarbage(f"not JSON: {line[:200]!r}") from None
         if not isinstance(message, dict):
             raise ChannelGarbage(f"not a JSON object: {line[:200]!r}")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchlib.condition import Condition
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
-from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
+from benchlib.measure.processes import WorkerFailed, WorkerProcess
 
 LEAST_SHARE, LEAST_SHARE_FEW = 0.8, 0.6
 """Of the known duration that the timer must see; both are the shortest of ``TAKES``. A few steps vary more."""
@@ -41,8 +41,8 @@ class SyncCheck:
 
     @property
     def share(self) -> float:
-        """Of the known duration of many steps, what the timer saw."""
-        return self.timed_s / self.known_s
+        """Of the known duration of many steps, what the timer saw; 0 of work that took no time."""
+        return self.timed_s / self.known_s if self.known_s else 0.0
 
     @property
     def ok(self) -> bool:
@@ -54,19 +54,17 @@ def check(condition: Condition, inputs: Path, patience_s: float) -> SyncCheck:
     job = prepare_job(condition, INITIAL_SEED, inputs)
     worker = None
     try:
-        with faults(None):
-            worker = WorkerProcess(condition, INITIAL_SEED, patience_s)
-        with faults(worker):
-            worker.opened()
-            worker.ask("build", **job.document())
-            worker.ask("first_step")
-            for _ in range(TRIES):
-                many, few = (worker.ask("planted", seconds=s, takes=TAKES) for s in (PLANTED_S, PLANTED_FEW_S))
-                share_of_few = min(few["timed_s"]) / max(min(few["known_s"]), 1e-9)
-                found = SyncCheck(condition, min(many["known_s"]), min(many["timed_s"]), share_of_few)
-                if found.ok:
-                    break
-            return found
+        worker = WorkerProcess(condition, INITIAL_SEED, patience_s)
+        worker.opened()
+        worker.ask("build", **job.document())
+        worker.ask("first_step")
+        for _ in range(TRIES):
+            many, few = (worker.ask("planted", seconds=s, takes=TAKES) for s in (PLANTED_S, PLANTED_FEW_S))
+            share_of_few = min(few["timed_s"]) / max(min(few["known_s"]), 1e-9)
+            found = SyncCheck(condition, min(many["known_s"]), min(many["timed_s"]), share_of_few)
+            if found.ok:
+                break
+        return found
     except WorkerFailed as failure:
         return SyncCheck(condition, float("nan"), float("nan"), failure=str(failure))
     finally:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from benchlib.measure import record
 from benchlib.measure.jobs import Job
-from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
+from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.measure.sampler import Sampler
 from benchlib.results import Measurement
 
@@ -38,12 +38,13 @@ def start(entries: Iterable[Entry], patience_s: float) -> None:
 
 
 def guarded(entry: Entry, action: Callable[[Entry], None]) -> None:
-    """Do something with a worker that has not failed yet; if it fails now, record it, and end it."""
+    """Do something with a worker that has not failed yet; if it fails now, record it, and end it. Whatever else goes
+    wrong is no worker's fault, and raises.
+    """
     if entry.measurement.failure is not None:
         return
     try:
-        with faults(entry.worker):
-            action(entry)
+        action(entry)
     except WorkerFailed as failure:
         entry.measurement.failure = str(failure)
         if entry.worker is not None:

@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
-import numpy as np
-
 from benchlib import metrics
 from benchlib.data import files
 from benchlib.measure import entries, record
@@ -75,7 +73,8 @@ def _is_settled(epochs: list[Epoch], threshold: float | None) -> bool:
 
 
 def _epoch(entry: Entry, others: list[WorkerProcess], number: int) -> Epoch:
-    measurement, worker, job, sampler = entry.measurement, entry.worker, entry.job, entry.sampler
+    measurement, worker, sampler = entry.measurement, entry.worker, entry.sampler
+    job = entry.job.epoch(number)
     blocks: list[Block] = []
     hold_still(others)
     watch, started = Watch(worker, others), time.perf_counter()
@@ -91,12 +90,17 @@ def _epoch(entry: Entry, others: list[WorkerProcess], number: int) -> Epoch:
         watch = Watch(worker, others)
 
     sampler.start()
-    loss = worker.ask("epoch", tick=sampler.tick, each=add, number=number, block_steps=BLOCK_STEPS)["loss"]
+    details = {"number": number, "orders": str(job.orders), "block_steps": BLOCK_STEPS}
+    answer = worker.ask("epoch", tick=sampler.tick, each=add, **details)
     sampler.tick()
+    record.require_same(worker, "order", answer["order_sha256"], job.order(number))
     measurement.blocks += blocks
     mark_outliers(measurement.blocks, job.condition.device, None)  # it cannot be taken again, but it is said
     measurement.trace = sampler.trace
-    predictions = worker.scratch / "predictions.npy"
-    worker.ask("predict", file=str(predictions))
-    metric = metrics.measure(load(job.condition.workload).metric, np.load(predictions), files.arrays(job.data))
-    return Epoch(epoch=number, wall_s=sum(block.wall_s for block in blocks), loss=loss, metric=metric)
+    file = worker.scratch / "predictions.npy"
+    worker.ask("predict", file=str(file))
+    name, predictions, data = load(job.condition.workload).metric, worker.array(file), files.arrays(job.data)
+    if wrong := metrics.wrong(name, predictions, data):
+        raise worker.failed(f"wrote what cannot be used: {wrong}")
+    metric = metrics.measure(name, predictions, data)
+    return Epoch(epoch=number, wall_s=sum(block.wall_s for block in blocks), loss=answer["loss"], metric=metric)

@@ -23,8 +23,9 @@ import numpy as np
 
 from benchlib import equivalence, knobs, workloads
 from benchlib.condition import Condition
+from benchlib.measure import record
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
-from benchlib.measure.processes import WorkerFailed, WorkerProcess, faults
+from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.variables import Surroundings
 
 BATCH_SIZE = 4  # at most, unless the workload says otherwise; most trials then meet no kink (see ``equivalence``)
@@ -241,17 +242,13 @@ def _computed(
     """What the jobs' conditions compute in one process, in order, up to the first that fails."""
     condition, worker, opened = jobs[0].condition, None, False
     try:
-        with faults(None):
-            worker = start([job.condition for job in jobs], patience_s)
-        with faults(worker):
-            worker.opened()
+        worker = start([job.condition for job in jobs], patience_s)
+        worker.opened()
         opened = True
         for job in jobs:
             condition = job.condition
             its = expected.of(condition)
-            with faults(worker):
-                made = _of_condition(worker, job, its)
-            yield condition, made
+            yield condition, _of_condition(worker, job, its)
     except WorkerFailed as failure:
         # One that does not even open fails for all that it was to do: starting it again for each would take for ever.
         for one in [condition] if opened else [job.condition for job in jobs]:
@@ -263,30 +260,29 @@ def _computed(
 
 def _of_condition(worker: WorkerProcess, job: Job, expected: Computed | None) -> dict[str, np.ndarray]:
     """Trial after trial; ``expected`` is what the reference computed (None: this is the reference)."""
-    worker.ask("build", **job.document())
+    record.require_inputs(worker, job, worker.ask("build", **job.document()))
     file = worker.scratch / "computed.npz"
     most = workloads.load(job.condition.workload).gate.trials or math.inf
     found: dict[str, np.ndarray] = {}
     for trial in itertools.count():
         answer = worker.ask("check", steps=STEPS, trial=trial, file=str(file))
-        found |= _read(file, job.condition.world_size)
+        found |= _read(worker, file, job.condition.world_size)
         made = trial + 1
         if made >= min(most, answer["trials"]) or (made >= LEAST_TRIALS and _agree(job.condition, found, expected)):
             return found
 
 
-def _read(file: Path, world_size: int) -> dict[str, np.ndarray]:
+def _read(worker: WorkerProcess, file: Path, world_size: int) -> dict[str, np.ndarray]:
     """What was computed; by a group: the outputs of all parts of the batch, the mean of their losses, and gradients and
     state of the first process, which must be those of the whole batch. A gradient or trained weight that another
     process has otherwise is nobody's: nan.
     """
     if world_size == 1:
-        with np.load(file) as arrays:
-            return dict(arrays)
-    parts = []
-    for rank in range(world_size):
-        with np.load(f"{file}.{rank}.npz") as arrays:
-            parts.append(dict(arrays))
+        return worker.arrays(file)
+    parts = [worker.arrays(Path(f"{file}.{rank}.npz")) for rank in range(world_size)]
+    shapes = [{name: array.shape for name, array in part.items()} for part in parts]
+    if unlike := sorted({name for shape in shapes for name, _ in shape.items() ^ shapes[0].items()}):
+        raise worker.failed(f"wrote what cannot be used: its processes differ in {', '.join(unlike[:3])}")
     made = dict(parts[0])
     for name in made:
         quantity = name.partition("/")[2].partition(":")[0]

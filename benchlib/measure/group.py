@@ -38,8 +38,15 @@ def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
     be equal is a ChannelGarbage if it is not.
     """
     made = dict(answers[0])
+    if any(set(answer) != set(made) for answer in answers):
+        raise ChannelGarbage(
+            f"the processes of the group do not answer alike: {[sorted(answer) for answer in answers]}"
+        )
     for name, value in made.items():
-        values = [answer.get(name) for answer in answers]
+        values = [answer[name] for answer in answers]
+        numeric = name in LONGEST | SUMS | EARLIEST or name.startswith("device_")
+        if numeric and not all(type(one) in (int, float) for one in values):
+            raise ChannelGarbage(f"the processes of the group answered with {name} that are no numbers: {values}")
         if name in LONGEST:
             made[name] = max(values)
         elif name in SUMS or name.startswith("device_"):  # memory
@@ -48,7 +55,9 @@ def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
             made[name] = min(values)
         elif name in EQUAL and any(one != value for one in values):
             raise ChannelGarbage(f"the processes of the group do not have the same {name}: {values}")
-        elif isinstance(value, dict) and name == "block":
+        elif name == "block":
+            if not all(isinstance(one, dict) for one in values):
+                raise ChannelGarbage(f"the processes of the group answered with blocks that are none: {values}")
             made[name] = merged(values)
     return made
 
@@ -139,6 +148,9 @@ class GroupChannel:
             end, _ = self._listener.accept()
             channel = Channel(end)
             hello = channel.receive(max(0.1, deadline - time.monotonic()))
+            numbers = [hello.get(name) for name in ("rank", "pid")]
+            if not all(type(one) is int for one in numbers) or numbers[0] not in range(self._world_size):
+                raise ChannelGarbage(f"a process does not say its rank, of {self._world_size}, and its pid: {hello}")
             self._channels[hello["rank"]], self._sockets[hello["rank"]] = channel, end
             self.pids.append(hello["pid"])
         unsent, self._unsent = self._unsent, []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from benchlib import knobs, variables, workloads
 from benchlib.condition import Condition
 from benchlib.data import files
 from benchlib.data.batches import Batches
+from benchlib.data.orders import prepare_orders
 from benchlib.data.prepare import prepare
 from benchlib.data.weights import prepare_weights
 from benchlib.measure import machine
@@ -30,6 +31,7 @@ class Job:
     seed: int
     data: Path
     weights: Path
+    orders: Path | None  # of the first epochs; None of an operator, which has none
 
     def document(self) -> dict[str, Any]:
         """The worker's input, as JSON."""
@@ -40,16 +42,23 @@ class Job:
             "learning_rate": self.condition.learning_rate,
             "data": str(self.data),
             "weights": str(self.weights),
-            "seed": self.seed,
+            "orders": None if self.orders is None else str(self.orders),
         }
+
+    def epoch(self, number: int) -> Job:
+        """This job with the orders of the epochs around ``number``, made if they are not there."""
+        inputs = self.data.parent
+        return replace(self, orders=prepare_orders(_samples(self.data), self.seed, number, inputs))
+
+    def order(self, epoch: int = 1) -> str:
+        """A hash of the order of ``epoch``, as a worker reports it; empty for an operator."""
+        if self.orders is None:
+            return ""
+        return Batches(self.data, self.condition.batch_size, self.orders).order_digest(epoch)
 
     def hashes(self) -> dict[str, str]:
         """Of what a worker is given: ``data``, ``order`` of its first epoch (empty for an operator), ``weights``."""
-        workload = workloads.load(self.condition.workload)
-        order = ""
-        if workload.kind != "operator":
-            order = Batches(self.data, self.condition.batch_size, self.seed, workload.fields).order_digest()
-        return {"data": files.digest(self.data), "order": order, "weights": files.digest(self.weights)}
+        return {"data": files.digest(self.data), "order": self.order(), "weights": files.digest(self.weights)}
 
     def depends_on(self, procedure: str) -> dict[str, Any]:
         """All that a number got by ``procedure`` (see ``machine.code_files``) depends on, but for chance: a part of
@@ -60,6 +69,7 @@ class Job:
             "seed": self.seed,
             "data": files.digest(self.data),
             "weights": files.digest(self.weights),
+            "orders": None if self.orders is None else files.digest(self.orders),
             "knobs": knobs.of(self.condition),
             "variables": variables.identity(),
             "versions": machine.versions(self.condition.framework),
@@ -70,8 +80,16 @@ class Job:
 
 
 def prepare_job(condition: Condition, seed: int, inputs: Path) -> Job:
-    """Make the condition's data and initial weights under ``inputs``, unless they are there."""
-    return Job(condition, seed, prepare(condition, seed, inputs), prepare_weights(condition, seed, inputs))
+    """Make the condition's data, initial weights and first orders under ``inputs``, unless they are there."""
+    data, weights = prepare(condition, seed, inputs), prepare_weights(condition, seed, inputs)
+    if workloads.load(condition.workload).kind == "operator":
+        return Job(condition, seed, data, weights, None)
+    return Job(condition, seed, data, weights, prepare_orders(_samples(data), seed, 1, inputs))
+
+
+def _samples(data: Path) -> int:
+    """Training samples of prepared data."""
+    return len(files.arrays(data)["train_labels"])
 
 
 def key(**parts: Any) -> str:

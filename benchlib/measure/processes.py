@@ -1,7 +1,8 @@
 """Workers seen from the parent: started fresh, asked, watched, ended. The parent sleeps while it waits.
 
-A worker that dies, falls silent or talks rubbish raises :class:`WorkerFailed` with the end of what it said; it costs
-its own measurement, and nothing else. Its scratch directory goes with it.
+A worker that dies, falls silent, talks rubbish or answers what was not asked for (see ``benchlib.measure.answers``)
+raises :class:`WorkerFailed` with the end of what it said; it costs its own measurement, and nothing else. Its scratch
+directory goes with it. Whatever else is raised here is a fault of the parent, and no worker's.
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
-from zipfile import BadZipFile
 
+import numpy as np
 import psutil
 
 from benchlib import knobs, scratch, variables
 from benchlib.condition import Condition
-from benchlib.measure import group, machine
+from benchlib.measure import answers, group, machine
 from benchlib.measure.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
 
 _PACKAGE = """\
@@ -60,15 +61,18 @@ class WorkerProcess:
         self.condition = condition
         self.patience_s = patience_s
         self._ended = False
-        self.scratch = scratch.make("worker")
+        try:
+            self.scratch = scratch.make("worker")
+        except OSError as error:
+            raise WorkerFailed(f"worker could not be started: {error}") from error
         self.log = self.scratch / "printed.txt"
         self._group = condition.world_size > 1
         try:
             started = {**environment(condition, self.scratch), **extra}
             self._start_group(started) if self._group else self._start_one(started)
-        except OSError:
+        except OSError as error:
             scratch.remove(self.scratch)
-            raise
+            raise WorkerFailed(f"worker could not be started: {error}") from error
         self.surroundings = variables.Surroundings(
             {**knobs.of(condition), **extra},
             {**variables.libraries(started), **variables.devices(started)},
@@ -111,6 +115,14 @@ class WorkerProcess:
     def finish(self, do: str) -> dict[str, Any]:
         """Wait for the answer to what was begun."""
         return self._answer(do)
+
+    def arrays(self, file: Path) -> dict[str, np.ndarray]:
+        """The arrays of numbers by name that it wrote to ``file`` (npz)."""
+        return self._written(answers.arrays, file)
+
+    def array(self, file: Path) -> np.ndarray:
+        """The array of numbers that it wrote to ``file`` (npy)."""
+        return self._written(answers.array, file)
 
     def pids(self) -> list[int]:
         """The numbers of the processes that compute."""
@@ -220,8 +232,16 @@ class WorkerProcess:
         except ChannelGarbage as error:
             raise self.failed(f"talked rubbish in {do!r}: {error}") from None
         if "error" in answer:
-            raise self.failed(f"failed in {do!r}: {answer['error']}", answer.get("traceback", ""))
+            raise self.failed(f"failed in {do!r}: {answer['error']}", str(answer.get("traceback", "")))
+        if wrong := answers.wrong(do, answer):
+            raise self.failed(f"answered what cannot be used in {do!r}: {wrong}")
         return answer
+
+    def _written(self, read: Callable[[Path], Any], file: Path) -> Any:
+        try:
+            return read(file)
+        except ValueError as error:
+            raise self.failed(f"wrote what cannot be used: {error}") from error
 
     def failed(self, what: str, said: str = "") -> WorkerFailed:
         self._kill()
@@ -229,7 +249,8 @@ class WorkerProcess:
         how = f" (signal {signal.Signals(-code).name})" if code is not None and code < 0 and "died" in what else ""
         printed = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
         tail = (printed + said)[-TAIL_CHARACTERS:].strip()
-        return WorkerFailed(f"worker {what}{how}. The end of what it said:\n{tail or '(nothing)'}")
+        told = f"worker {what}{how}. The end of what it said:\n{tail or '(nothing)'}"
+        return WorkerFailed(told.encode(errors="replace").decode())  # JSON can say halves of characters, no file can
 
     def _kill(self) -> None:
         if self.process.poll() is None:
@@ -254,30 +275,3 @@ def environment(condition: Condition, place: Path) -> dict[str, str]:
     inherited = knobs.environment(condition, place)
     path = [str(folder.parent), *filter(None, [inherited.get("PYTHONPATH")])]
     return {**inherited, "PYTHONPATH": os.pathsep.join(path)}
-
-
-@contextlib.contextmanager
-def faults(worker: WorkerProcess | None) -> Iterator[None]:
-    """What a worker answered in good JSON may still lack a key, or be of the wrong kind, a file that it wrote may not
-    be one, and a process of a group may be gone: that is its failure, too.
-    """
-    try:
-        yield
-    except psutil.Error as error:  # of a group's process, which its launcher has already reaped
-        if worker is None:
-            raise WorkerFailed(f"worker could not be started: {error}") from error
-        raise worker.failed(f"died: {error}") from error
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        ArithmeticError,
-        AttributeError,
-        OSError,
-        EOFError,
-        BadZipFile,
-    ) as error:
-        what = f"{type(error).__name__}: {error}"
-        if worker is None:
-            raise WorkerFailed(f"worker could not be started: {what}") from error
-        raise worker.failed(f"answered what cannot be used: {what}") from error

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 import psutil
 
@@ -75,10 +75,24 @@ def built(measurement: Measurement, worker: WorkerProcess, job: Job) -> None:
     """Wait until it is built; the weights that the framework now holds must be those of the file."""
     answer = worker.finish("build")
     measurement.built = answer
+    require_inputs(worker, job, answer)
     if answer["weights_sha256"] != answer["weights_file_sha256"]:
         raise WorkerFailed(
             f"the model's weights are not those of {job.weights}: the framework changed them while loading"
         )
+
+
+def require_inputs(worker: WorkerProcess, job: Job, answer: dict[str, Any]) -> None:
+    """The data and the order that a worker says it has (its answer to ``build``) must be those that it was given."""
+    given = job.hashes()
+    for name in ("data", "order"):
+        require_same(worker, name, answer[f"{name}_sha256"], given[name])
+
+
+def require_same(worker: WorkerProcess, what: str, used: str, given: str) -> None:
+    """A worker that used another ``what`` than it was given, by its hash, has failed."""
+    if used != given:
+        raise worker.failed(f"used another {what} than it was given: its sha256 begins with {used}, not with {given}")
 
 
 def first_step(measurement: Measurement, worker: WorkerProcess) -> None:

@@ -23,13 +23,16 @@ class Sampler:
 
     def __init__(self, worker: WorkerProcess) -> None:
         self.trace: list[Sample] = []
-        self._worker = worker.cpu
+        self._process, self._worker = worker, worker.cpu
         self._accelerator = accelerators.reader(worker.condition.device, worker.pids, worker.condition.world_size)
         self._last: tuple[float, float, Any] | None = None
 
     def start(self) -> None:
         """Forget the time since the last sample: the worker was not at work."""
-        self._last = self._read()
+        try:
+            self._last = self._read()
+        except psutil.Error as error:  # of a group's process, which its launcher has already reaped
+            raise self._process.failed(f"died: {error}") from error
 
     def tick(self) -> None:
         """Take a sample of the time since the last one."""

@@ -11,12 +11,12 @@ open       framework, device, mode, precision, seed, versions, rss_mib after imp
            cpus (bind to so many cores), world_size,
            communication (of a group),
            knobs (for the session to set)
-build      workload, values, batch_size, data, ...  parameters, hashes of weights (read back), data and order
+build      workload, values, batch_size, data, ...  parameters, hashes of weights (read back), data and first order
 first_step                                          wall_s of the first step, compilation included; settings now
 warm_up    limit_s                                  step times, steps, seconds, verdict (see ``steady``)
 block      steps                                    a timed block
 reset                                               the initial weights again, and a fresh optimizer
-epoch      number, block_steps                      a message a block, then the mean loss
+epoch      number, orders, block_steps              a message a block, then the mean loss and the order's hash
 predict    file                                     predictions of the test data, written to ``file``
 check      steps, trial, file                       outputs, gradients, losses, final state, written to ``file``
                                                     (of a group: to one each, see ``benchlib.measure.gate``);
@@ -105,12 +105,13 @@ class Worker:
         learning_rate: float | None,
         data: str,
         weights: str,
-        seed: int,
+        orders: str | None,
     ) -> dict[str, Any]:
         self.workload = workloads.load(workload)
         module = importlib.import_module(f"benchlib.workloads.{workload}.{self.framework}")
         part = (self.rank, self.world_size)
-        self.batches = Batches(Path(data), batch_size, seed, self.workload.fields, part)
+        order_files = None if orders is None else Path(orders)
+        self.batches = Batches(Path(data), batch_size, order_files, self.workload.fields, part)
         self.batch_size = batch_size // self.world_size
         self.initial = {name: np.array(array) for name, array in files.arrays(Path(weights)).items()}
         self.session.build(self.workload, module, values, learning_rate)
@@ -148,15 +149,16 @@ class Worker:
         self.session.load(self.initial)
         return {}
 
-    def do_epoch(self, number: int, block_steps: int) -> dict[str, Any]:
+    def do_epoch(self, number: int, orders: str, block_steps: int) -> dict[str, Any]:
         """Train one epoch. Batches of a block are put on the device before its clock starts."""
         losses: list[float] = []
+        self.batches.take_orders(Path(orders))
         batches = self.batches.epoch(number)
         while ready := [self.session.put(arrays) for arrays in islice(batches, block_steps)]:
             block, results = self._run(ready)
             losses += [float(self.session.to_numpy(loss)) for loss in results]
             self.channel.send({"block": block})
-        return {"loss": float(np.mean(losses))}
+        return {"loss": float(np.mean(losses)), "order_sha256": self.batches.order_digest(number)}
 
     def do_predict(self, file: str) -> dict[str, Any]:
         """What the model predicts for every test sample (classes; of a graph: for each node; words), in order."""

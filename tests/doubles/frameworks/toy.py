@@ -6,9 +6,11 @@ import signal
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 
+from benchlib.data.batches import Batches
 from benchlib.measure.channel import Channel
 
 PACKAGE = "numpy"
@@ -61,6 +63,13 @@ class Session:
 
     def build(self, workload, module, values, learning_rate):
         self.values, self.rate = values, learning_rate
+        how = values["misbehave"]
+        if how == "other stream":  # as another version of numpy may draw
+            drawn = np.random.default_rng
+            np.random.default_rng = lambda seed: drawn([7, 7])
+        elif how.startswith("own order"):
+            given, own = Batches.order, 2 if how.endswith("later") else 1
+            Batches.order = lambda batches, epoch: given(batches, epoch)[:: -1 if epoch == own else 1]
 
     def load(self, weights, loss_scale=1.0):
         self.state = {name: array.copy() for name, array in weights.items()}
@@ -112,6 +121,12 @@ class Session:
             time.sleep(3600)
         elif how == "raise":
             raise RuntimeError("out of toys")
+        elif how == "raise half a character":
+            raise RuntimeError("out of \ud83e")
+        elif how == "broken file":
+            np.save = np.savez = lambda file, *arrays, **named: Path(file).write_bytes(b"\x93NUMPY\x01\x00")
+        elif how == "few predictions" and not hasattr(self, "steps"):
+            np.save = lambda file, array, save=np.save: save(file, array[:-1])
         elif how == "rubbish":
             for fd in os.listdir("/proc/self/fd"):  # whatever socket this process has
                 link = f"/proc/self/fd/{fd}"
