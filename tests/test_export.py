@@ -165,7 +165,7 @@ class TestPaper:
 
     def test_the_paper_is_put_into_the_page_and_the_date_into_the_pdf(self, page, browser):
         ids = "/ID (node00000213) /ID (node00000215)"
-        browser(f"""(echo "/CreationDate (D:20260101000000+00'00') {ids}"; cat "$page") > "$printed" """)
+        browser(f"""(echo "/CreationDate (D:20260101000000+00'00') {ids}"; cat "$page"; echo %%EOF) > "$printed" """)
         pdf.print_pdf(page, page.with_suffix(".pdf"), "letter", DATE)
         made = page.with_suffix(".pdf").read_text()
         assert "/CreationDate (D:20260504030201+00'00') /ID (node00000000) /ID (node00000002)" in made
@@ -183,6 +183,7 @@ class TestPaper:
         ("lines", "told"),
         [
             ("echo no display; exit 3", r"failed to print .*page\.html to page\.pdf \(exit code 3\).* no display"),
+            ('cat "$page" > "$printed"; echo cut', r"failed to print .*page\.html to page\.pdf \(exit code 0\).* cut"),
             ("echo done", r"failed to print .*page\.html to page\.pdf \(exit code 0\).* done"),
             ("exec sleep 60", r"had not printed .*page\.html to page\.pdf after 0\.5 s"),
         ],
