@@ -73,7 +73,7 @@ def test_conditions_share_a_process_only_with_the_same_knobs(tmp_path, monkeypat
 
     monkeypatch.setattr(gate, "_computed", computed)
     conditions = [in_mindspore("batchnorm2d"), in_mindspore("conv2d")]
-    made = [one for one, _, _ in gate.run([*conditions, conditions[0]], tmp_path, 1)]
+    made = [one for one, *_ in gate.run([*conditions, conditions[0]], tmp_path, 1)]
     assert sorted(made, key=conditions.index) == conditions, "each once"
     assert {one for together in processes for one in together} >= set(conditions)
     for together in processes:
@@ -128,7 +128,7 @@ def test_what_is_found_before_its_reference_waits_for_it(tmp_path, monkeypatch):
     came = threading.Event()
     monkeypatch.setattr(gate, "_computed", computed)
     condition = in_mindspore("conv2d")
-    assert [one for one, _, _ in gate.run([condition], tmp_path, 1)] == [condition]
+    assert [one for one, *_ in gate.run([condition], tmp_path, 1)] == [condition]
 
 
 def test_who_waits_for_a_reference_is_let_go_when_the_gate_is_ended(tmp_path, monkeypatch):
