@@ -205,7 +205,7 @@ def ours(*arguments, **details):
 
 PARENTS = {  # what the parent does with a worker, and the module that does it
     "starting": (processes.knobs, "environment"),
-    "building": (record, "require_inputs"),
+    "building": (record, "built"),
     "a block": (record, "checked"),
     "a trace": (entries.Sampler, "tick"),
     "memory": (rounds.record, "memory"),
@@ -235,17 +235,18 @@ def test_a_fault_of_the_parent_in_training_is_no_workers_failure(lab, monkeypatc
     assert lab.measurements()["failure"].isna().tolist() == [True]
 
 
-@pytest.mark.parametrize("where", [(gate.equivalence, "compare"), (gate, "_read"), (processes.knobs, "environment")])
+@pytest.mark.parametrize("where", [(gate, "_agree"), (gate, "_read"), (processes.knobs, "environment")])
 def test_a_fault_of_the_parent_in_the_gate_is_no_workers_failure(lab, monkeypatch, where):
     monkeypatch.setattr(*where, ours)
     with pytest.raises(AttributeError, match="a fault of our own"):
-        lab.certify([toy()])
+        lab.certify([toy().but(framework="twin")])
     assert not workers_alive()
     assert not list(lab.folder.glob("certificates/*"))
 
 
 def test_a_fault_of_the_parent_in_the_check_of_the_timers_is_no_workers_failure(lab, monkeypatch):
-    monkeypatch.setattr(contract, "SyncCheck", ours)
+    monkeypatch.setattr(contract.SyncCheck, "ok", property(ours))
+    monkeypatch.setattr(contract, "TAKES", 1)
     with pytest.raises(AttributeError, match="a fault of our own"):
         lab.check_timers([toy()])
     assert not workers_alive()
