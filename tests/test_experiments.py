@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import json
 import math
+import pkgutil
 import re
+import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +30,7 @@ from benchlib.errors import BenchlibError
 from benchlib.experiments import batch_size, devices, equivalence, frameworks, instrument, learning_rate, operators
 from benchlib.experiments.report import Report
 from benchlib.lab import Lab
-from benchlib.measure import machine
+from benchlib.measure import machine, memory
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
 from benchlib.measure.steady import NOT_STEADY
@@ -167,6 +171,37 @@ WRONG = [
     ("operators", "operators.0.hyperparameters", {"kernel": 99}, ["operators.0", "kernel 99 does not fit"]),
     ("batch_size", "hyperparameters", {"conv_dropout": 1.5}, ["conv_dropout: 1.5 is too large"]),
     ("operators", "passes", ["backward"], ["passes", "backward", "forward+backward"]),
+    ("batch_size", "seeds", [0, 2**63], ["seeds.1: 9223372036854775808", "the most is 4,294,967,295", "generators"]),
+    ("batch_size", "precision", 1e-12, ["precision: 1e-12", "below 0.1 % cannot be resolved"]),
+    ("batch_size", "epochs", 10**30, ["epochs: 10000", "the most is 100,000"]),
+    ("learning_rate", "most_epochs", 10**30, ["most_epochs: 10000", "the most is 100,000"]),
+    ("frameworks", "tasks.0.train_samples", 10**30, ["tasks.0.train_samples: 10000", "no data set here has as many"]),
+    ("batch_size", "budget_s", 1e300, ["budget_s: 1e+300", "that is a year"]),
+    ("batch_size", "block_s", 1e5, ["block_s: 100000.0", "the most is 300", "hung"]),
+    ("batch_size", "pilot", 10**30, ["pilot: 1000000", "the most is 1,000"]),
+    ("instrument", "simulated", 10**30, ["simulated: 10000", "the most is 100,000"]),
+    (
+        "learning_rate",
+        "subjects.0.learning_rates",
+        [1e300],
+        ["subjects.0.learning_rates.0: 1e+300", "no numbers after"],
+    ),
+    ("frameworks", "tasks.1.hyperparameters", {"epsilon": 1e300}, ["tasks.1.hyperparameters", "no number to compute"]),
+    ("frameworks", "tasks.1.hyperparameters", {"epsilon": 10**39}, ["tasks.1.hyperparameters", "is a int"]),
+    ("frameworks", "tasks.1.hyperparameters", {"hidden": 10**9}, ["tasks.1.hyperparameters", "its weights", "TiB"]),
+    ("equivalence", "models.7.hyperparameters", {"layers": 10**9}, ["models.7.hyperparameters", "the most is 1,000"]),
+    ("operators", "operators.0.vary", {"out_channels": [10**12]}, ["operators.0.vary.out_channels", "1,055 TiB"]),
+    ("operators", "operators.0.vary", {"batch_size": [10**30]}, ["operators.0.vary.batch_size: 1000", "TiB"]),
+    (
+        "operators",
+        "operators.0.hyperparameters",
+        {"image_size": 10**9},
+        ["operators.0: ", "a step with a batch", "TiB"],
+    ),
+    ("inference", "hyperparameters", {"image_size": 10**9}, ["hyperparameters: {'image_size': 1000000000}", "TiB"]),
+    ("inference", "batch_sizes", [1, 10**30], ["batch_sizes: 1000000000000000000000000000000: memory", "TiB"]),
+    ("inference", "batch_sizes", list(range(1, 1200)), ["subjects, batch_sizes: 2,398 conditions", "2,000"]),
+    ("batch_size", "self", 1, ["unknown key 'self'"]),
 ]
 
 
@@ -179,6 +214,97 @@ def test_wrong_value_is_refused_with_file_key_and_value(
     lines = str(refused.value).splitlines()
     assert all(line.startswith(f"{tmp_path / notebook}.yaml: ") for line in lines)
     assert any(all(part in line for part in told) for line in lines), str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("notebook", "place"),
+    [
+        ("equivalence", "models.0.hyperparameters"),
+        ("frameworks", "tasks.0.hyperparameters"),
+        ("frameworks", "tasks.0.train_samples"),
+        ("modes", "tasks.0.hyperparameters"),
+        ("modes", "tasks.0.train_samples"),
+    ],
+)
+def test_what_was_left_out_gets_no_silent_default(notebook: str, place: str, tmp_path: Path) -> None:
+    values = changed(notebook, place, None)
+    items, number, key = place.split(".")
+    del values[items][int(number)][key]
+    with pytest.raises(BenchlibError, match=rf"{notebook}\.yaml: {place}: missing; give it a value"):
+        load(notebook, values, tmp_path)
+
+
+@pytest.mark.parametrize("notebook", experiments.NOTEBOOKS)
+def test_no_parameter_has_a_default(notebook: str) -> None:
+    schema = experiments.module(notebook).Parameters.model_json_schema()
+    for part in (schema, *schema.get("$defs", {}).values()):
+        assert set(part.get("required", ())) == set(part.get("properties", ())), part["title"]
+
+
+@pytest.mark.parametrize("long", ["n" * 300_000, "1" * 300_000 + "x", ["n" * 300_000], {"n" * 300_000: 1}, 10**300])
+def test_a_refusal_does_not_repeat_a_long_value(long: object) -> None:
+    """As a notebook's parameters cell may have it: a file's is refused for its size."""
+    places = [
+        "workload",
+        "data",
+        "device",
+        "batch_sizes",
+        "hyperparameters",
+        "subjects",
+        "seeds",
+        "precision",
+        "epochs",
+    ]
+    started = time.process_time()
+    for place in places:
+        for value in (long, [long]):
+            with pytest.raises(BenchlibError) as refused:
+                batch_size.Parameters.of({**quick("batch_size"), place: value})
+            assert place in str(refused.value)
+            assert max(map(len, str(refused.value).splitlines())) < 700
+    for wrong in ({"framework": long}, {"hyperparameters": {"image_size": long}}, {"hyperparameters": long}):
+        with pytest.raises(BenchlibError) as refused:
+            Condition(workload="cnn", **wrong)
+        assert len(str(refused.value)) < 700
+    assert time.process_time() - started < 10
+
+
+def test_a_refusal_has_so_many_lines_and_no_more(tmp_path: Path) -> None:
+    with pytest.raises(BenchlibError) as refused:
+        load("batch_size", changed("batch_size", "seeds", [-1] * 1000), tmp_path)
+    lines = str(refused.value).splitlines()
+    assert len(lines) == 21
+    assert lines[-1] == f"{tmp_path / 'batch_size.yaml'}: and 980 more values are wrong"
+
+
+@pytest.mark.parametrize("notebook", ["modes", "operators", "batch_size"])
+def test_checking_is_quick(notebook: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the calls that took the time: folders were listed, and conditions made, for every choice of every one."""
+    values = yaml.safe_load((ROOT / "parameters" / "full" / f"{notebook}.yaml").read_text(encoding="utf-8"))
+    if notebook == "batch_size":
+        values["batch_sizes"] = list(range(1, 300))
+    path = tmp_path / f"{notebook}.yaml"
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    suite.checked(notebook, path)  # the imports, and what is asked of the machine once
+
+    calls: Counter[str] = Counter()
+
+    def counted(what: str, function: Any) -> Any:
+        def call(*given: Any, **named: Any) -> Any:
+            calls[what] += 1
+            return function(*given, **named)
+
+        return call
+
+    monkeypatch.setattr(pkgutil, "iter_modules", counted("folders", pkgutil.iter_modules))
+    monkeypatch.setattr(Path, "glob", counted("folders", Path.glob))
+    monkeypatch.setattr(ast, "parse", counted("files", ast.parse))
+    monkeypatch.setattr(Condition, "__init__", counted("conditions", Condition.__init__))
+    started = time.process_time()
+    *_, made = suite.checked(notebook, path)
+    assert time.process_time() - started < 4, "0.3 s or less, where nobody else is at work"
+    assert calls["folders"] + calls["files"] <= 5
+    assert len(made) <= calls["conditions"] <= 5 * len(made)
 
 
 def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
@@ -226,6 +352,27 @@ def test_a_budget_too_small_is_refused_before_anything_starts(notebook, tmp_path
     with pytest.raises(BenchlibError, match=r"budget_s 9\.0: the pilot takes 3 times"):
         experiments.measure(notebook, values, lab)
     assert lab.asked == []
+
+
+def test_blocks_too_long_for_the_budget_are_refused_by_their_own_name(tmp_path: Path) -> None:
+    path = tmp_path / "batch_size.yaml"
+    for block_s, budget_s, told in ((100, 25, "block_s 100.0"), (100, 9, "budget_s 9.0"), (0.2, 9, "budget_s 9.0")):
+        path.write_text(yaml.safe_dump({**quick("batch_size"), "block_s": block_s, "budget_s": budget_s}))
+        with pytest.raises(BenchlibError) as refused:
+            suite.checked("batch_size", path)
+        assert str(refused.value).startswith(f"{path}: {told}: the pilot takes 3 times 3 processes of 6 blocks of")
+        assert f"block_s {float(block_s)!r}" in str(refused.value)
+        assert f"budget_s {float(budget_s)!r}" in str(refused.value)
+
+
+def test_processes_that_do_not_fit_beside_each_other_are_refused(tmp_path: Path, monkeypatch) -> None:
+    path = ROOT / "parameters" / "quick" / "frameworks.yaml"
+    suite.checked("frameworks", path)
+    monkeypatch.setattr(memory, "_of_host", lambda: 3.5 * 2.0**20)
+    with pytest.raises(
+        BenchlibError, match=rf"{path}: subjects, or their sizes: memory: 3 processes at once, of .*: at least .* MiB"
+    ):
+        suite.checked("frameworks", path)
 
 
 def test_notebook_lists_match() -> None:

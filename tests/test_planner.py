@@ -99,6 +99,26 @@ def test_bad_requests_are_refused():
         planner.require(0.03, math.nan, 0.2, PILOT, 3)
 
 
+def test_a_plan_ends_whatever_precision_is_asked_for():
+    noisy = repetitions(PILOT, 0.3, 0.1)
+    step = plan(noisy, 1e-12, 1e300)
+    assert step.ended is None
+    assert planner.MOST_PROCESSES - PILOT <= step.more_processes < 1.1 * planner.MOST_PROCESSES
+
+
+def test_what_no_plan_can_meet_is_refused():
+    with pytest.raises(BenchlibError, match=r"precision 1e-12: a half-width below 0\.1 % cannot be resolved"):
+        planner.require(1e-12, 600, 0.2, PILOT, 3)
+    with pytest.raises(
+        BenchlibError, match=r"block_s 1000\.0: give the seconds of a block, such as 0\.25, 300 at most"
+    ):
+        planner.require(0.03, 600, 1000.0, PILOT, 3)
+    with pytest.raises(BenchlibError, match=r"budget_s 1e\+300: give the seconds of a comparison"):
+        planner.require(0.03, 1e300, 0.2, PILOT, 3)
+    with pytest.raises(BenchlibError, match=r"pilot 10*\.\.\. \(401 characters\): give 3"):
+        planner.require(0.03, 600, 0.2, 10**400, 3)
+
+
 def test_a_machine_that_drifts_is_no_longer_the_same_at_the_next_turn():
     drift = Noise("drift only", between=0.0, within=0.0, memory=0.0, drift=0.1, bursts=0.0)
     paired, _ = repetition(drift, np.random.default_rng(0), 1000)

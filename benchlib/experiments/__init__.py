@@ -60,7 +60,10 @@ def require_time(notebook: str, parameters: Parameters) -> None:
         for group in module(notebook).comparisons(parameters):
             planner.require(**parameters.settings, processes=1 + len(group))
             if group:
-                memory.require_together(group)
+                try:
+                    memory.require_together(group)
+                except BenchlibError as error:
+                    raise BenchlibError(f"subjects, or their sizes: {error}") from None
 
 
 def measure(notebook: str, variables: Mapping[str, Any], lab: Lab) -> Result:
