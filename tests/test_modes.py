@@ -522,7 +522,7 @@ def test_a_framework_whose_models_differ_leaves_the_other_its_ratios(tmp_path, m
 def test_what_communication_takes_is_not_known_where_the_processes_without_it_failed(tmp_path, monkeypatch):
     lab = SyntheticLab(tmp_path, step=in_groups, fails=lambda one: not one.communication)
     told = " ".join(scaled(tmp_path, monkeypatch, lab=lab).findings())
-    assert "what communication takes is not known: the same processes without it failed, or slow down." in told
+    assert "is not known: the same processes without it failed, slow down, or were disturbed." in told
 
 
 def test_the_first_sentence_is_of_the_most_processes(tmp_path, monkeypatch):
