@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -107,6 +108,22 @@ class TestToy:
         failure = failures.loc[failures["label"] == str(bad), "failure"].iloc[0]
         said = "process 1 of 2: RuntimeError: out of toys" if "raise" in how else "process 1 of 2 is gone"
         assert said in failure
+        assert not ranks_alive()
+
+    def test_a_process_that_dies_before_it_connects_ends_its_group_though_its_launcher_waits(self, lab):
+        job = prepare_job(toy(2), INITIAL_SEED, lab.inputs)
+        worker = WorkerProcess(job.condition, INITIAL_SEED, patience_s=60)
+        try:
+            launcher = psutil.Process(worker.process.pid)
+            while not (started := [one for one in launcher.children() if str(group.RANK) in one.cmdline()]):
+                time.sleep(0.005)
+            started[0].suspend()  # so that it has not connected
+            killed = threading.Timer(2, started[0].kill)
+            killed.start()
+            with pytest.raises(WorkerFailed, match=f"died in 'open' .process {started[0].pid}, .* is gone"):
+                worker.opened()
+        finally:
+            worker.end()
         assert not ranks_alive()
 
     def test_a_process_that_dies_between_its_blocks_ends_its_group_and_nothing_else(self, lab, monkeypatch):

@@ -61,6 +61,12 @@ def lab(tmp_path):
     return FixedLab(outputs=tmp_path / "outputs", patience_s=5)
 
 
+@pytest.fixture
+def neighbours_unseen(monkeypatch):
+    """What else goes on on this machine is no business of the test."""
+    monkeypatch.setattr(disturbance, "_too_much", lambda *_: False)
+
+
 def toy(**hyperparameters):
     return Condition(workload="toy", framework="toy", hyperparameters=hyperparameters)
 
@@ -79,7 +85,7 @@ def workers_alive(parent=None):
     return found
 
 
-def test_a_slower_condition_is_seen_and_the_control_shows_no_winner(lab):
+def test_a_slower_condition_is_seen_and_the_control_shows_no_winner(lab, neighbours_unseen):
     comparison = lab.compare([toy(), toy(burn_ms=6.0)], repetitions=4, rounds=4, block_s=0.03)
     ratios = comparison.ratios().set_index("role")
     assert ratios.loc["condition", "verdict"] == SLOWER
@@ -89,7 +95,7 @@ def test_a_slower_condition_is_seen_and_the_control_shows_no_winner(lab):
     assert not workers_alive()
 
 
-def test_a_comparison_records_what_it_takes_to_do_it_again(lab):
+def test_a_comparison_records_what_it_takes_to_do_it_again(lab, neighbours_unseen):
     lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
     frame = lab.measurements()
     assert len(frame) == 2 * 3  # two repetitions of baseline, control, condition
@@ -107,7 +113,7 @@ def test_a_comparison_records_what_it_takes_to_do_it_again(lab):
     assert measurement.memory["peak"] >= measurement.memory["after_import"] > 10
 
 
-def test_conditions_are_measured_one_at_a_time(lab):
+def test_conditions_are_measured_one_at_a_time(lab, neighbours_unseen):
     comparison = lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
     for repetition in (0, 1):
         blocks = sorted(
@@ -602,7 +608,7 @@ def test_what_cannot_be_measured_is_refused_before_anything_starts(lab):
     assert not lab.folder.exists(), "nothing was started, prepared or written"
 
 
-def test_one_repetition_shows_no_difference(lab):
+def test_one_repetition_shows_no_difference(lab, neighbours_unseen):
     comparison = lab.compare([toy(), toy(burn_ms=30.0)], repetitions=1, rounds=2, block_s=0.01)
     assert comparison.ratios().set_index("role").loc["condition", "verdict"] == NO_DIFFERENCE
 
@@ -708,12 +714,6 @@ def stop(worker, after_s):
     """Stop a worker in a while, as a container is that is paused, and let it go on later."""
     for seconds, what in ((after_s, signal.SIGSTOP), (after_s + STOPPED_S, signal.SIGCONT)):
         threading.Timer(seconds, os.kill, (worker.process.pid, what)).start()
-
-
-@pytest.fixture
-def neighbours_unseen(monkeypatch):
-    """What else goes on on this machine is no business of the test."""
-    monkeypatch.setattr(disturbance, "_too_much", lambda *_: False)
 
 
 @pytest.mark.parametrize("number", [0, 2])
@@ -859,7 +859,7 @@ def test_a_budget_too_small_for_the_pilot_is_refused_with_the_least_that_would_d
     assert not lab.folder.exists()
 
 
-def test_measured_to_a_precision_and_continued_to_a_finer_one(tmp_path):
+def test_measured_to_a_precision_and_continued_to_a_finer_one(tmp_path, neighbours_unseen):
     lab = Lab(outputs=tmp_path / "outputs", patience_s=20)
     coarse = lab.compare([toy(), toy(burn_ms=4.0)], precision=0.5, budget_s=60, block_s=0.03)
     assert coarse.plan.ended == PRECISION

@@ -96,10 +96,19 @@ class GroupChannel:
         self._channels: dict[int, Channel] = {}
         self._sockets: dict[int, socket.socket] = {}
         self.pids: list[int] = []
+        self._launched: psutil.Process | None = None
+        self._started: dict[int, psutil.Process] = {}
         self._unsent: list[dict[str, Any]] = []  # what was asked before they were there
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(str(socket_path(scratch)))
         self._listener.listen(world_size)
+
+    def watch(self, launcher: int) -> None:
+        """Notice when a process is gone that the launcher with this number has started: one that had not connected yet,
+        or never does, as msrun's scheduler. The launcher may go on, and the others wait for it.
+        """
+        with contextlib.suppress(psutil.Error):  # it has ended already, which others notice
+            self._launched = psutil.Process(launcher)
 
     def send(self, message: dict[str, Any]) -> None:
         """Send to each; before they have connected it waits for that."""
@@ -175,8 +184,25 @@ class GroupChannel:
             found = select.select(sockets, [], [], min(left, tick_s))[0]
             if found:
                 return found
+            if gone := self._gone():
+                if found := select.select(sockets, [], [], 0)[0]:  # what it said last, or that its end is closed
+                    return found
+                raise ChannelClosed(gone)
             if tick:
                 tick()
+
+    def _gone(self) -> str | None:
+        """Which process that the launcher has started is gone."""
+        if self._launched is None:
+            return None
+        if len(self._channels) < self._world_size:  # later there are no new ones
+            with contextlib.suppress(psutil.Error):
+                for child in self._launched.children():
+                    # Between fork and exec a child has the launcher's command, whatever it is going to be.
+                    if str(RANK) in child.cmdline() and child.cmdline() != self._launched.cmdline():
+                        self._started[child.pid] = child
+        gone = [str(process.pid) for process in self._started.values() if not _lives(process)]
+        return f"process {gone[0]}, which the launcher had started, is gone" if gone else None
 
 
 @dataclass
@@ -220,6 +246,13 @@ def kill(launcher: subprocess.Popen) -> None:
         for process in psutil.Process(launcher.pid).children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 process.kill()
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def _free_port() -> int:

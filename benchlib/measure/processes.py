@@ -190,6 +190,7 @@ class WorkerProcess:
         self.channel = group.GroupChannel(self.scratch, self.condition.world_size, lambda: self.process.poll())
         with self.log.open("wb") as log:
             self.process = group.launch(self.condition, self.scratch, environment, log)
+        self.channel.watch(self.process.pid)
         self.cpu = group.GroupUsage(psutil.Process(self.process.pid), self.channel)
 
     def _start_one(self, environment: Mapping[str, str]) -> None:
