@@ -911,7 +911,8 @@ def test_what_was_disturbed_is_not_measured_and_says_so(tmp_path: Path, notebook
     changes: dict[str, Any] = {}
     if number == "C9":  # of its workloads quick trains none
         lstm = {"workload": "lstm", "data": "digits_sequence", "batch_size": 64, "learning_rate": 0.1}
-        changes = {"tasks": [{**lstm, "epochs": 3, "most_epochs": 3, "threshold": None}]}
+        lstm |= {"hyperparameters": {}, "train_samples": None, "epochs": 3, "most_epochs": 3, "threshold": None}
+        changes = {"tasks": [lstm]}
     if number == "C10":  # nor does it answer in MindSpore's graph mode
         tuned = [("pytorch", "eager"), ("mindspore", "graph")]
         changes = {"subjects": [{"framework": one, "mode": mode, "lane": "tuned"} for one, mode in tuned]}

@@ -207,7 +207,7 @@ def test_a_seed_that_was_disturbed_is_left_out_of_the_frameworks_ratio(tmp_path:
     result = module.measure(parameters, SyntheticLab(tmp_path))
     learned = result.tables()["learned"][1]
     assert learned["why"].isna().all()
-    one = next(m for m in result.runs[0].measurements if m.condition.framework == "mindspore")
+    one = next(m for m in result.cases[0].runs.measurements if m.condition.framework == "mindspore")
     for block, epoch in zip(one.blocks, one.epochs, strict=True):
         block.disturbed, block.wall_s = True, 100 * block.wall_s
         epoch.wall_s = block.wall_s

@@ -628,6 +628,7 @@ def test_a_task_without_a_threshold_has_none_to_reach(tmp_path: Path) -> None:
 def two_of_a_kind(tmp_path: Path) -> frameworks.Frameworks:
     """Two tasks of ``cnn`` on digits: the second has images twice as large, and learns within 2 epochs, not 6."""
     common = {"workload": "cnn", "data": "digits", "learning_rate": 0.01, "epochs": 4, "most_epochs": 8}
+    common["train_samples"] = None
     small = {**common, "hyperparameters": {"image_size": 8}, "batch_size": 64, "threshold": 0.8}
     large = {**common, "hyperparameters": {"image_size": 16}, "batch_size": 32, "threshold": 0.7}
 

@@ -31,14 +31,15 @@ def _imported_by_a_worker(condition: Condition, inputs: Path) -> set[str]:
     """The modules of benchlib that a worker has imported after all that is measured, as its Python says."""
     path = os.pathsep.join([str(machine.PACKAGE.parent), str(DOUBLES)])
     worker = WorkerProcess(condition, 0, 300.0, {"PYTHONVERBOSE": "1", "PYTHONPATH": path})
+    job = prepare_job(condition, 0, inputs)
     try:
         worker.opened()
-        worker.ask("build", **prepare_job(condition, 0, inputs).document())
+        worker.ask("build", **job.document())
         worker.ask("first_step")
         worker.ask("warm_up", limit_s=0.0)
         worker.ask("block", steps=1)
         worker.ask("reset")
-        worker.ask("epoch", number=1, block_steps=16)
+        worker.ask("epoch", number=1, orders=str(job.orders), block_steps=16)
         worker.ask("predict", file=str(worker.scratch / "predictions.npy"))
         worker.ask("planted", seconds=0.0, takes=1)
         worker.ask("memory")
@@ -76,7 +77,7 @@ def test_what_measures_counts_and_what_analyses_or_shows_does_not() -> None:
             "rounds",
             "sampler",
         },
-        "gate": {"check", "gate", "jobs", "processes"},
+        "gate": {"check", "gate", "jobs", "processes", "record"},
         "ceiling": {"ceiling", "jobs", "processes", "record"},
     }
     measures["epochs"] = measures["rounds"] - {"rounds"} | {"epochs"}

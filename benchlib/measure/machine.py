@@ -31,16 +31,24 @@ PACKAGE = Path(__file__).resolve().parents[1]  # of benchlib itself
 WORKER, RANK, GROUP = "benchlib.measure.worker", "benchlib.measure.rank", "benchlib.measure.group"
 GATE_ONLY = "benchlib.measure.check"
 
-IN_KEY = frozenset({"benchlib.condition", "benchlib.knobs", "benchlib.measure.machine"})
-"""Modules whose outcome is a part of a number's key itself: choices, knobs, the machine."""
+IN_KEY = frozenset({"benchlib.condition", "benchlib.knobs", "benchlib.variables", "benchlib.measure.machine"})
+"""Modules whose outcome is a part of a number's key itself: choices, knobs, what a worker inherits, the machine."""
 
-HASHED = frozenset({"benchlib.data.prepare", "benchlib.data.weights"})
+HASHED = frozenset({"benchlib.data.prepare", "benchlib.data.weights", "benchlib.data.orders"})
 """Modules that make the workers' input files, whose hashes are in the key."""
 
 KEEPING = frozenset(
-    {"benchlib.results", "benchlib.tables", "benchlib.plots", "benchlib.progress", "benchlib.validation"}
+    {
+        "benchlib.measure.answers",
+        "benchlib.plots",
+        "benchlib.progress",
+        "benchlib.results",
+        "benchlib.scratch",
+        "benchlib.tables",
+        "benchlib.validation",
+    }
 )
-"""Modules that keep, show or refuse what is measured by others."""
+"""Modules that keep, show or refuse what is measured by others, and that tidy up."""
 
 
 @functools.cache
