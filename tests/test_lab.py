@@ -346,7 +346,7 @@ def test_another_lab_that_has_measured_meanwhile_is_believed(lab, monkeypatch):
         if not turns:  # the other one had its turn while this one waited for its own
             turns.append(1)
             FixedLab(outputs=lab.folder).compare([toy()], **asked)
-        yield
+        yield 0.0
 
     lab.certify([toy()])
     monkeypatch.setattr(lab_module, "turn", after_another)
@@ -410,8 +410,8 @@ def test_a_model_that_another_process_checked_while_this_one_waited_is_not_check
         if not waiting:
             waiting.append(tell)
             FixedLab(outputs=lab.folder).certify([first])
-        with turn(tell):
-            yield
+        with turn(tell) as waited_s:
+            yield waited_s
 
     monkeypatch.setattr(lab_module, "turn", waited)
     certificates = lab.certify([first, second])
