@@ -263,8 +263,8 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=2000)
     started = time.monotonic()
     count = run(parser.parse_args().cases)
-    told = ", ".join(f"{number:,} {word}" for word, number in sorted(count.items()))
-    print(f"{sum(count.values()):,} parameter files in {time.monotonic() - started:.0f} s: {told}")
+    text = ", ".join(f"{number:,} {word}" for word, number in sorted(count.items()))
+    print(f"{sum(count.values()):,} parameter files in {time.monotonic() - started:.0f} s: {text}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 import tracemalloc
 
@@ -113,3 +114,11 @@ def test_processes_that_are_alive_at_once_have_to_fit_beside_each_other() -> Non
         memory.require_together([one, *(one.but(batch_size=size) for size in (1, 2, 3))])
     group = [Condition(workload="cnn", threads=1, world_size=2), Condition(workload="cnn", threads=2)]
     memory.require_together(group)
+
+
+def test_the_taps_of_a_convolution_are_those_counted_one_by_one_whatever_its_size() -> None:
+    for size, kernel, padding, stride in itertools.product(range(1, 8), range(1, 6), range(4), range(1, 4)):
+        starts = range(-padding, size + padding - kernel + 1, stride)
+        counted = sum(0 <= start + tap < size for start in starts for tap in range(kernel))
+        assert workloads.taps(size, kernel, padding, stride) == counted
+    assert workloads.taps(10**9, 3, 1) == 3 * 10**9 - 2

@@ -53,8 +53,8 @@ def not_empty(values: object) -> object:
 def _each_once(values: list) -> list:
     for value in values:
         if values.count(value) > 1:
-            told = value if isinstance(value, BaseModel) else shown(value)
-            raise ValueError(f"{told} is there twice; give each once")
+            text = str(value) if isinstance(value, BaseModel) else shown(value)
+            raise ValueError(f"{text} is there twice; give each once")
     return values
 
 
@@ -87,9 +87,8 @@ Count = Annotated[int, Field(ge=1)]
 Samples = Annotated[int, Field(ge=1), _at_most(10**9, "no data set here has as many samples")]
 Epochs = Annotated[int, Field(ge=1), _at_most(100_000, "each is a row of every run's record")]
 Simulated = Annotated[int, Field(ge=1), _at_most(100_000, "they take hours already")]
-Precision = Annotated[
-    float, Field(gt=0, lt=1), AfterValidator(_resolvable)
-]  # half-width of the ratios' 95 % intervals, relative
+# The half-width of the ratios' 95 % intervals, relative.
+Precision = Annotated[float, Field(gt=0, lt=1), AfterValidator(_resolvable)]
 Pilot = Annotated[
     int, Field(ge=planner.LEAST_PILOT), _at_most(planner.MOST_PILOT, "a pilot is for a first look at the variance")
 ]

@@ -38,7 +38,7 @@ TOO_PRECISE = (
 )
 
 MOST_BUDGET_S = 366 * 24 * 3600
-LONGEST_BLOCK_S = 300
+LONGEST_BLOCK_S = 300  # a worker is silent in a block, and counts as hung after three times as long
 USUAL_BLOCK_S = 0.25
 
 PILOT_ROUNDS = 6
