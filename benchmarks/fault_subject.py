@@ -28,6 +28,9 @@ DOUBLES = ROOT / "tests" / "doubles"
 SHADOWED = "BENCHLIB_FAULTS_SHADOWS"
 """Names a folder of modules that a user's PYTHONPATH has while workers start, but had not when this process did."""
 
+BEGUN = "begun"
+"""The file beside the folder for temporary files that says so."""
+
 COMPARED = {"precision": 0.9, "budget_s": 12.0, "block_s": 0.02, "pilot": 3}
 CNN = {"workload": "cnn", "hyperparameters": {"image_size": 8}, "train_samples": 160, "threads": 1}
 
@@ -55,6 +58,11 @@ def prepare() -> None:
     turn.LOCK = Path(os.environ["TMPDIR"]).with_name("turn.lock")
     if shadows := os.environ.get(SHADOWED):
         os.environ["PYTHONPATH"] = shadows
+
+
+def begin() -> None:
+    """Say that all is imported. An interrupt before that is met by nobody, in whatever program."""
+    Path(os.environ["TMPDIR"]).with_name(BEGUN).touch()
 
 
 def toy(world_size: int = 1, framework: str = "toy", **hyperparameters: Any) -> Condition:
@@ -132,6 +140,7 @@ def _suite(outputs: str) -> int:
 
     experiments.NOTEBOOKS = ("measuring", suite.REPORT)
     suite.checked = lambda name, file: ({}, {}, [toy(), toy(burn_ms=3.0)])
+    begin()
     return run(["run", "--profile", "tiny", "--outputs", outputs])
 
 
@@ -142,6 +151,7 @@ def main() -> int:
     if kind == SUITE:
         return _suite(outputs)
     try:
+        begin()
         return 0 if KINDS[kind](Lab(outputs=outputs)) else 1
     except BenchlibError as error:
         print(f"error: {error}", file=sys.stderr)
