@@ -388,9 +388,13 @@ def _modules(folder: Path) -> Path:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Processes that are started here can be interrupted, also where this one was started with interrupts ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Processes that are started here can be interrupted, also where this one was started with interrupts ignored; and
+    one that ends this process by SIGTERM has it end and unmount what it started, too.
+    """
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
