@@ -20,6 +20,7 @@ from benchlib.lab import Lab
 from benchlib.measure import gate, machine
 from benchlib.measure.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS, amortisation
 from benchlib.measure.statistics import ratio_of_means
+from benchlib.variables import Surroundings
 
 ROOT = Path(__file__).parents[1]
 EAGER, GRAPH = Condition(workload="cnn"), Condition(workload="cnn", mode="graph")
@@ -262,9 +263,10 @@ def test_what_failed_in_the_gate_is_tried_again_by_the_next_run_and_not_for_ever
     tried = []
 
     def dies(conditions, inputs, patience_s):
-        tried.append(len(conditions))
+        every = list(conditions)
+        tried.append(len(every))
         said = "worker died in 'check' (signal SIGKILL). The end of what it said:\n(nothing)"
-        yield from ((one, said, said) for one in conditions)
+        yield from ((one, said, said, Surroundings()) for one in every)
 
     monkeypatch.setattr(gate, "run", dies)
     parameters = modes.Parameters(**quick("modes"))
@@ -276,7 +278,7 @@ def test_what_failed_in_the_gate_is_tried_again_by_the_next_run_and_not_for_ever
 def test_mixed_precision_of_a_pytorch_that_failed_in_fp32_is_not_called_impossible(tmp_path, monkeypatch):
     def refuses(conditions, inputs, patience_s):
         said = "worker failed in 'build': TypeError: no. The end of what it said:\n(nothing)"
-        yield from ((one, said, said) for one in conditions)
+        yield from ((one, said, said, Surroundings()) for one in conditions)
 
     monkeypatch.setattr(gate, "run", refuses)
     result = modes.measure(modes.Parameters(**quick("modes")), Lab(outputs=tmp_path))
