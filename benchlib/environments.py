@@ -8,12 +8,11 @@ import functools
 import json
 import os
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchlib import variables
+from benchlib import scratch, variables
 from benchlib.errors import BenchlibError
 
 _PROBE = Path(__file__).with_name("probe.py")
@@ -41,20 +40,25 @@ def probe(python: str, modules: tuple[str, ...]) -> Environment:
     """Ask an interpreter for top-level modules. What lies in the working directory or on the user's PYTHONPATH is not
     there for a worker, and does not count. A BenchlibError where it cannot answer.
     """
-    with tempfile.TemporaryDirectory(prefix="benchlib-probe-") as empty:
-        command = [python, "-c", _PROBE.read_text(encoding="utf-8"), *modules]
-        try:
-            answered = subprocess.run(
-                command,
-                cwd=empty,
-                env={**variables.passed(os.environ), "HOME": empty},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        except OSError as error:
-            raise BenchlibError(f"{python}: cannot be started ({error.strerror}); register another kernel") from None
+    try:
+        empty = scratch.make("probe")
+    except OSError as error:
+        raise BenchlibError(f"{error.filename}: {error.strerror}: {python} is asked from there; free space") from None
+    command = [python, "-c", _PROBE.read_text(encoding="utf-8"), *modules]
+    try:
+        answered = subprocess.run(
+            command,
+            cwd=empty,
+            env={**variables.passed(os.environ), "HOME": str(empty)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        raise BenchlibError(f"{python}: cannot be started ({error.strerror}); register another kernel") from None
+    finally:
+        scratch.remove(empty)
     try:
         answer = json.loads(answered.stdout.splitlines()[-1])
     except (IndexError, ValueError):

@@ -25,6 +25,9 @@ import psutil
 END_S = 60.0
 """Seconds that a run may take to end, beside ten times what it takes without a fault: this may be a busy machine."""
 
+WORKERS_UNTIL = 0.75
+"""Share of a run after which it may start no worker any more."""
+
 BALLAST = "ballast"
 
 MODULES = ("torch", "mindspore", "numpy", "json")
@@ -61,9 +64,9 @@ class Run:
         self.template.copy_to(self.place)
         self.kept.look()
 
-    def pause(self) -> None:
-        """Wait for a random moment of the run."""
-        seconds = self.chance.uniform(0, 1.1 * self.template.seconds)
+    def pause(self, latest: float = 1.05) -> None:
+        """Wait for a random moment of the run: ``latest`` is a share of how long it takes without a fault."""
+        seconds = self.chance.uniform(0, latest * self.template.seconds)
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
         self.deeds.append(f"after {seconds:.1f} s")
@@ -110,7 +113,7 @@ def end_worker(number: signal.Signals, run: Run) -> None:
     """A worker gets a signal; of a data-parallel group one of its processes, or their launcher."""
     run.fill_outputs()
     run.start()
-    run.pause()
+    run.pause(WORKERS_UNTIL)
     run.allowed |= {1}
     if worker := run.one_of(places.workers):
         run.deeds.append(number.name)
@@ -136,7 +139,7 @@ def stop_worker(run: Run) -> None:
     """
     run.fill_outputs()
     run.start()
-    run.pause()
+    run.pause(WORKERS_UNTIL)
     if worker := run.one_of(places.workers):
         seconds = run.chance.uniform(1, 4)
         with suppress(psutil.Error):
@@ -214,7 +217,7 @@ def memory_refused(run: Run) -> None:
     """A worker gets no more memory than it has and some: what it asks for fails (RLIMIT_AS)."""
     run.fill_outputs()
     run.start()
-    run.pause()
+    run.pause(WORKERS_UNTIL)
     run.allowed |= {1}
     if worker := run.one_of(places.workers):
         with suppress(psutil.Error):
@@ -229,7 +232,7 @@ def memory_killed(run: Run) -> None:
     """
     run.fill_outputs()
     run.start()
-    run.pause()
+    run.pause(WORKERS_UNTIL)
     run.allowed |= {1}
     worker = run.one_of(places.workers, 0.3)
     if worker is None:

@@ -4,8 +4,10 @@ import errno
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from benchlib import scratch
@@ -44,6 +46,30 @@ def test_that_of_a_killed_owner_is_removed_however_young_and_that_of_a_living_on
         scratch.remove_stale()
         assert list(place.iterdir()) == [folders[1]]
         living.communicate("\n")
+
+
+def test_where_an_interpreter_was_asked_is_removed_after_a_kill(place):
+    python, where = place / "python", place / "where"
+    python.write_text(f"#!/bin/sh\npwd > {where}-soon\nmv {where}-soon {where}\nexec sleep 60\n", encoding="utf-8")
+    python.chmod(0o700)
+    asking = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from benchlib import environments
+environments.probe({str(python)!r}, ("json",))
+"""
+    with subprocess.Popen([sys.executable, "-c", asking]) as killed:
+        while not where.exists():
+            time.sleep(0.01)
+        folder, (asked,) = Path(where.read_text(encoding="utf-8").strip()), psutil.Process(killed.pid).children()
+        killed.kill()
+        killed.wait()
+    try:
+        assert folder.exists()
+        scratch.remove_stale()
+        assert not folder.exists()
+    finally:
+        asked.kill()
 
 
 def test_own_ones_stay_until_they_are_removed(place):
