@@ -8,12 +8,11 @@ import functools
 import json
 import os
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchlib import variables
+from benchlib import scratch, variables
 from benchlib.errors import BenchlibError
 
 _PROBE = Path(__file__).with_name("probe.py")
@@ -26,6 +25,7 @@ class Module:
     place: str  # its file; empty: it is not there
     distributions: tuple[str, ...]  # that it comes in, as pip calls them: tensorflow may come in tensorflow-cpu
     packages: Mapping[str, str]  # versions of these and of all that they need, as far as it is installed
+    digest: str  # of its file, where no distribution has installed it: it has no version
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,13 @@ def probe(python: str, modules: tuple[str, ...]) -> Environment:
     """Ask an interpreter for top-level modules. What lies in the working directory or on the user's PYTHONPATH is not
     there for a worker, and does not count. A BenchlibError where it cannot answer.
     """
-    with tempfile.TemporaryDirectory(prefix="benchlib-probe-") as empty:
+    with scratch.scratch("probe") as empty:
         command = [python, "-c", _PROBE.read_text(encoding="utf-8"), *modules]
         try:
             answered = subprocess.run(
                 command,
                 cwd=empty,
-                env={**variables.passed(os.environ), "HOME": empty},
+                env={**variables.passed(os.environ), "HOME": str(empty)},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -65,7 +65,7 @@ def probe(python: str, modules: tuple[str, ...]) -> Environment:
     return Environment(
         answer["python"],
         {
-            name: Module(one["place"], tuple(one["distributions"]), one["packages"])
+            name: Module(one["place"], tuple(one["distributions"]), one["packages"], one["digest"])
             for name, one in answer["modules"].items()
         },
     )
