@@ -75,7 +75,7 @@ class WorkerProcess:
             raise WorkerFailed(f"worker could not be started: {error}") from error
         self.surroundings = variables.Surroundings(
             {**knobs.of(condition), **extra},
-            {**variables.libraries(started), **variables.devices(started)},
+            {**variables.counting(condition, started), **variables.devices(started)},
             variables.left_out(started, os.environ),
         )
         self.held = False
@@ -88,8 +88,12 @@ class WorkerProcess:
             raise
 
     def opened(self) -> dict[str, Any]:
-        """Wait for the import; versions, settings, memory after import."""
-        return self.finish("open")
+        """Wait for the import; versions, settings, memory after import. A BenchlibError if the versions are not those
+        that keys are made of.
+        """
+        answer = self.finish("open")
+        machine.require_versions(self.condition.framework, answer["versions"])
+        return answer
 
     def ask(
         self,

@@ -62,7 +62,8 @@ def started(measurement: Measurement, worker: WorkerProcess) -> None:
 def opened(measurement: Measurement, worker: WorkerProcess) -> None:
     """Wait for the import of the framework; versions and memory after it."""
     answer = worker.opened()
-    measurement.versions = {**machine.versions(worker.condition.framework), **answer["versions"]}
+    here = {**machine.versions(worker.condition.framework), **machine.compiler(worker.condition)}
+    measurement.versions = {**here, **answer["versions"]}
     measurement.memory = {"after_import": answer["rss_mib"]}
 
 
