@@ -29,12 +29,13 @@ def listings():
     ]
 
 
-def providers(name, listed):
-    """The distributions that have installed a top-level module, or are called as it is."""
+def providers(name, place, listed):
+    """The distributions that have installed a top-level module at ``place``, or are called as it is."""
     start = re.compile(rf"^{re.escape(name)}[/.]", re.MULTILINE)
     found = [one for one, names, record in listed if name in names or start.search(record)]
     own = _distribution(name)
-    return list({one.metadata["Name"]: one for one in [*found, *([own] if own else [])]}.values())
+    candidates = [*found, *([own] if own else [])]
+    return list({one.metadata["Name"]: one for one in candidates if has_installed(one, place)}.values())
 
 
 def has_installed(one, place):
@@ -78,8 +79,8 @@ def module(name, listed):
     none. A folder without ``__init__.py`` that no distribution has installed only happens to have its name.
     """
     spec = importlib.util.find_spec(name)
-    place = (spec.origin or next(iter(spec.submodule_search_locations))) if spec else ""
-    roots = [one for one in providers(name, listed) if has_installed(one, place)] if spec else []
+    place = (spec.origin or next(iter(spec.submodule_search_locations or ()), "")) if spec else ""
+    roots = providers(name, place, listed) if spec else []
     place = place if spec and (spec.origin or roots) else ""
     return {
         "place": place,

@@ -113,9 +113,7 @@ class Surroundings:
     """What a worker's process was started with, for its record."""
 
     knobs: dict[str, str] = field(default_factory=dict)  # that were set, whoever sets them; "{scratch}" not filled in
-    inherited: dict[str, str] = field(
-        default_factory=dict
-    )  # what counts (``counting``) and devices, as the parent has it
+    inherited: dict[str, str] = field(default_factory=dict)  # what counts, and devices, as the parent had it
     left_out: list[str] = field(default_factory=list)  # names of what it did not get and could have mattered
 
 
@@ -173,7 +171,7 @@ def _digest(folders: Iterable[str]) -> str:
     whole, left = hashlib.sha256(), HASHED_FILES
     for folder in folders:
         for path in _python_files(folder):
-            whole.update(f"{os.path.relpath(path, folder)} {_state_digest(path, left > 0)}\n".encode())
+            whole.update(os.fsencode(f"{os.path.relpath(path, folder)} {_state_digest(path, left > 0)}\n"))
             left -= 1
         whole.update(b"\n")
     return whole.hexdigest()[:16]

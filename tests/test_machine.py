@@ -284,6 +284,13 @@ def test_a_file_that_stands_before_what_was_installed_has_no_version_but_a_hash(
     assert machine.versions("flow")["keras"] not in (first["keras"], "3.15.1")
 
 
+def test_metadata_that_lie_before_what_was_installed_are_not_its_own(flow, tmp_path):
+    own = tmp_path / "own"
+    _distribution(own, "keras", "99", [])
+    _script(tmp_path / "python", f'PYTHONPATH={own}:{flow} exec {sys.executable} -S "$@"')
+    assert machine.versions("flow")["keras"] == "3.15.1"
+
+
 def test_a_module_that_was_installed_to_be_edited_has_its_version(flow, tmp_path):
     source = tmp_path / "my source"
     shutil.move(flow / "keras", source / "keras")
