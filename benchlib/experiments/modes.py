@@ -335,6 +335,7 @@ class Modes(Result):
         """A row for each subject but the baseline; of one that was not measured, ``why``."""
         made = ratios([case.comparison]).set_index("label") if case.comparison is not None else pd.DataFrame()
         unknown = [f"{name}{end}" for name in ("ratio", "control") for end in ("", "_low", "_high")]
+        unknown.append("control_why")
         rows = []
         for condition in case.conditions:
             if condition == case.baseline:

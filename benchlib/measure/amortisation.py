@@ -15,7 +15,7 @@ import numpy as np
 from benchlib.condition import Condition
 from benchlib.measure.comparison import Comparison
 from benchlib.measure.statistics import Interval, mean_interval, ratio_of_means
-from benchlib.results import Measurement
+from benchlib.results import Block, Measurement, counted
 
 PAYS, AT_ONCE, NEVER, NOT_SHOWN, NOT_MEASURED = "pays", "pays at once", "never pays", "not shown to pay", "not measured"
 
@@ -35,6 +35,7 @@ def amortisation(comparison: Comparison, eager: Condition, graph: Condition) -> 
     """Of two conditions of a comparison, which differ in the mode."""
     of_eager, of_graph = (_by_file(comparison, one) for one in (eager, graph))
     files = sorted(of_eager.keys() & of_graph.keys())
+    files = [file for file in files if _quiet(of_eager[file]) and _quiet(of_graph[file])]
     first, step = (
         [np.array([read(of[file]) for file in files]) for of in (of_eager, of_graph)] for read in (_first_s, _step_s)
     )
@@ -69,9 +70,13 @@ def _first_s(m: Measurement) -> float:
 
 
 def _step_s(m: Measurement) -> float:
-    """Mean seconds of a step, over the rounds, of each the last take."""
-    blocks = {block.round: block for block in m.blocks}.values()
+    """Mean seconds of a step, over the rounds that were not disturbed in every take."""
+    blocks = _quiet(m)
     return sum(block.wall_s for block in blocks) / sum(block.steps for block in blocks)
+
+
+def _quiet(m: Measurement) -> list[Block]:
+    return [block for block in counted(m.blocks) if not block.disturbed]
 
 
 def _intervals(values: list[np.ndarray]) -> tuple[Interval, Interval]:

@@ -3,7 +3,8 @@ it like the other blocks of its process?
 
 CPU time is counted by the system in hundredths of a second a core, so a block of 0.15 s shows a disturbance of a third
 of a core, a block of 1 s one of a tenth. A worker that was stopped within a block (a container that is paused, a
-hypervisor that gives the machine to another) leaves no such trace: its block is far from the process's others.
+hypervisor that gives the machine to another) leaves no such trace: its block is far from the process's others, or on
+the CPU longer than they are with less CPU time a second.
 """
 
 from __future__ import annotations
@@ -36,8 +37,14 @@ LEAST_CORES = 0.5
 process, had next to no CPU time. On an accelerator that says nothing: the device computes.
 """
 
+SLOWER = 1.5
+"""On the CPU a block whose step takes more than so many times as long as is usual in its process, on fewer cores than
+this part of what is usual, was stopped for a part of it: neighbours slow the cores down, but do not idle them.
+"""
+
 OTHERS, IDLE_WORKERS, ON_GPU = "other processes", "the other workers", "others on the GPU"
 FAR_OFF, NO_CPU = "far from the process's other blocks", "next to no CPU time"
+STOPPED = "stopped for a part of it"
 """What a block was disturbed by."""
 
 
@@ -109,7 +116,7 @@ def mark_outliers(blocks: Sequence[Block], device: str, warm_up: Pace | None) ->
     the quicker one is the median, for what stops a process makes it slower. Without a warm-up the first block may have
     to compile yet, so it may take as long as it likes, if it works.
     """
-    alone = [block for block in blocks if block.disturbed_by in ("", FAR_OFF, NO_CPU)]
+    alone = [block for block in blocks if block.disturbed_by in ("", FAR_OFF, NO_CPU, STOPPED)]
     if not alone:
         return
     known = [_pace(block) for block in alone] + ([] if warm_up is None else [warm_up])
@@ -119,8 +126,10 @@ def mark_outliers(blocks: Sequence[Block], device: str, warm_up: Pace | None) ->
         pace, settled = _pace(block), warm_up is not None or block is not blocks[0]
         starved = device == "cpu" and pace.cores < min(LEAST_CORES, usual_cores / FAR)
         far = settled and not usual_s / FAR <= pace.step_s <= usual_s * FAR
-        block.disturbed_by = NO_CPU if starved else FAR_OFF if far else ""
-        block.disturbed = starved or far
+        slower = settled and pace.step_s > SLOWER * usual_s
+        stopped = device == "cpu" and slower and pace.cores < usual_cores / SLOWER
+        block.disturbed_by = NO_CPU if starved else FAR_OFF if far else STOPPED if stopped else ""
+        block.disturbed = bool(block.disturbed_by)
 
 
 def hold_still(workers: list[WorkerProcess]) -> None:

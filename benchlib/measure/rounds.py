@@ -92,13 +92,14 @@ def _prepare(entry: _Entry, settings: Settings) -> None:
 
 
 def _blocks(entry: _Entry, number: int, position: int, others: list[WorkerProcess]) -> None:
-    """A block of round ``number``, taken again while it is disturbed; the last take counts, all are kept."""
-    for _ in range(TAKES):
-        block = _block(entry, number, position, others)
-        entry.measurement.blocks.append(block)
+    """A block of round ``number``, taken again until a take is not disturbed; the last of those counts (see
+    ``results.counted``), all are kept.
+    """
+    takes: list[Block] = []
+    while len(takes) < TAKES and all(block.disturbed for block in takes):
+        takes.append(_block(entry, number, position, others))
+        entry.measurement.blocks.append(takes[-1])
         mark_outliers(entry.measurement.blocks, entry.job.condition.device, entry.warm_up)
-        if not block.disturbed:
-            break
 
 
 def _block(entry: _Entry, number: int, position: int, others: list[WorkerProcess]) -> Block:

@@ -148,6 +148,12 @@ def undisturbed(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[~(runs["disturbed_time"] > MOST)]
 
 
+def left_out(runs: pd.DataFrame) -> str:
+    """Of how many runs (rows of ``TrainingRuns.runs``) the times do not count, in words; empty where all do."""
+    lost = len(runs) - len(undisturbed(runs))
+    return f"{lost} of {len(runs)} (disturbed)" if lost else ""
+
+
 def median_to_threshold(runs: pd.DataFrame, column: str) -> float:
     """The median over runs (rows of ``TrainingRuns.runs``) of a column that says when they reached the threshold, where
     one that did not took longest; nan if the median is such a run.
@@ -157,16 +163,18 @@ def median_to_threshold(runs: pd.DataFrame, column: str) -> float:
 
 
 def _in_short(label: str, runs: pd.DataFrame) -> dict[str, Any]:
-    """The runs of one condition in a row."""
+    """The runs of one condition in a row; times are those of the undisturbed."""
+    timed = undisturbed(runs)
     return {
         "condition": label,
         "runs": len(runs),
         "final_metric": runs["metric"].mean(),
         "lowest": runs["metric"].min(),
         "highest": runs["metric"].max(),
-        "epoch_s": runs["epoch_s"].mean(),
+        "epoch_s": timed["epoch_s"].mean(),
         "reached": int(runs["reached"].sum()),
-        "seconds_to_threshold": median_to_threshold(runs, "seconds_to_threshold"),
+        "seconds_to_threshold": median_to_threshold(timed, "seconds_to_threshold"),
+        "disturbed": len(runs) - len(timed),
         "failed": int(runs["failure"].notna().sum()),
     }
 
