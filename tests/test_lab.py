@@ -40,6 +40,7 @@ from benchlib.measure.comparison import (
     SLOWER,
     SLOWS_DOWN,
 )
+from benchlib.measure.disturbance import NO_CPU
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.planner import BUDGET, PILOT, PRECISION
 from benchlib.measure.steady import SLOWING
@@ -207,6 +208,22 @@ def test_a_worker_that_writes_what_cannot_be_used_has_failed(lab, monkeypatch, h
 
 def ours(*arguments, **details):
     raise AttributeError("a fault of our own")
+
+
+def test_a_worker_that_is_stopped_in_its_first_step_is_said_to_be(lab, monkeypatch, neighbours_unseen):
+    asks, stopped = processes.WorkerProcess.ask, []
+
+    def ask(worker, do, *arguments, **details):
+        if do == "first_step" and not stopped:
+            stopped.append(worker)
+            threading.Timer(0.1, os.kill, (worker.process.pid, signal.SIGSTOP)).start()
+            threading.Timer(1.8, os.kill, (worker.process.pid, signal.SIGCONT)).start()
+        return asks(worker, do, *arguments, **details)
+
+    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(processes.WorkerProcess, "ask", ask)
+    measured = lab.compare([toy(burn_ms=200.0)], repetitions=1, rounds=1, block_s=0.01).measurements
+    assert sorted((m.first_step_disturbed_by, m.first_step_s > 1.5) for m in measured) == [("", False), (NO_CPU, True)]
 
 
 @pytest.mark.parametrize(
