@@ -120,6 +120,7 @@ class Measurement(Record):
     commit: str = ""
     built: dict[str, Any] = Field(default_factory=dict)  # parameters, hashes of weights and data
     first_step_s: float | None = None  # with compilation
+    first_step_disturbed_by: str = ""  # in words; from format 5 on
     repetition_s: float | None = None  # of all that were measured together: from their start to their last answer
     rounds_s: float | None = None  # of that, the rounds
     warm_up_steps: int | None = None
@@ -413,6 +414,7 @@ def _flat(m: Measurement) -> dict[str, Any]:
         "started_utc": m.started_utc,
         "failure": m.failure,
         "first_step_s": m.first_step_s,
+        "first_step_disturbed_by": m.first_step_disturbed_by,
         "warm_up_steps": m.warm_up_steps,
         "warm_up_s": m.warm_up_s,
         "steady": m.steady,

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
+import psutil
 import pytest
 import yaml
 from synthetic_lab import SyntheticLab
@@ -17,10 +22,10 @@ from benchlib import experiments
 from benchlib.condition import Condition
 from benchlib.experiments import result as result_module
 from benchlib.experiments.result import NO_RATIO
-from benchlib.measure import rounds, training
+from benchlib.measure import disturbance, rounds, training
 from benchlib.measure.amortisation import amortisation
 from benchlib.measure.comparison import DISTURBED, NO_DIFFERENCE, SLOWER, Comparison
-from benchlib.measure.disturbance import FAR_OFF, NO_CPU, OTHERS, STOPPED, Pace, mark_outliers
+from benchlib.measure.disturbance import FAR_OFF, NO_CPU, OTHERS, STOPPED, Pace, Watch, mark_outliers
 from benchlib.measure.planner import BUDGET, PILOT, PRECISION, Paired, plan
 from benchlib.results import Block, counted
 
@@ -291,6 +296,43 @@ def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> No
     assert shown["disturbed"] == 1
     (told,) = result_module.disturbed_runs([runs])
     assert told.startswith(f"{TORCH}: 1 of 3 training runs were disturbed")
+
+
+def test_the_first_epoch_with_compilation_is_without_first_steps_that_were_disturbed(tmp_path: Path) -> None:
+    runs = SyntheticLab(tmp_path).train([TORCH], seeds=[0, 1, 2], epochs=3)
+    whole = runs.first_epoch(TORCH)
+    runs.measurements[0].first_step_s, runs.measurements[0].first_step_disturbed_by = 60.0, NO_CPU
+    assert runs.first_epoch(TORCH).processes == 2
+    assert runs.first_epoch(TORCH).estimate == pytest.approx(whole.estimate, rel=0.1), "not ten times as long"
+    assert runs.runs()["first_step_s"].isna().tolist() == [True, False, False]
+    assert not runs.first_epoch_disturbed(TORCH)
+    runs.measurements[1].first_step_disturbed_by = OTHERS
+    assert math.isnan(runs.first_epoch(TORCH).estimate)
+    assert runs.first_epoch_disturbed(TORCH)
+    assert runs.first_epoch(TORCH, with_compilation=False).processes == 3
+
+
+BUSY = "import os\nwhile sum(os.times()[:2]) < 0.4: pass\n"
+COMPILES = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BUSY!r}])\nprint(1, flush=True)\ninput()"
+
+
+def test_what_a_worker_has_started_is_its_own_work_while_it_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", COMPILES], **pipes) as process:
+        worker = SimpleNamespace(process=process, cpu=psutil.Process(process.pid), condition=TORCH)
+
+        def machine_without_others() -> Any:
+            own = os.times()
+            busy = disturbance.with_children_s(worker) + own.user + own.system
+            return type(every)(busy, *[0.0] * (len(every) - 1))
+
+        every = psutil.cpu_times()
+        monkeypatch.setattr(disturbance.psutil, "cpu_times", machine_without_others)
+        compiling, stepping = Watch(worker, [], compiles=True), Watch(worker, [])
+        assert process.stdout.readline() == "1\n"
+        assert (compiling.end().disturbed_by, stepping.end().disturbed_by) == ("", OTHERS)
+        assert compiling.own_s > 0.3
+        process.communicate("\n")
 
 
 def test_a_seed_that_was_disturbed_is_left_out_of_the_frameworks_ratio(tmp_path: Path) -> None:

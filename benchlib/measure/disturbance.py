@@ -9,6 +9,7 @@ the CPU longer than they are with less CPU time a second.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import time
@@ -69,10 +70,13 @@ class Pace:
 
 
 class Watch:
-    """Watches the machine from its construction to :meth:`end`, for a block of ``worker``."""
+    """Watches the machine from its construction to :meth:`end`, for a block of ``worker``; or for what it ``compiles``:
+    then what the processes that it has started do is its own work, too.
+    """
 
-    def __init__(self, worker: WorkerProcess, others: list[WorkerProcess]) -> None:
+    def __init__(self, worker: WorkerProcess, others: list[WorkerProcess], compiles: bool = False) -> None:
         self._worker, self._others = worker, others
+        self._own_s = with_children_s if compiles else cpu_s
         self._parent_s = time.process_time()
         self._started = time.perf_counter()
         self._before = self._read()
@@ -88,6 +92,7 @@ class Watch:
             worker.unasked_s += idle.get(worker.process.pid, 0.0)
             worker.watched_s += self.window_s
             worker.restless = worker.restless or _too_much(worker.unasked_s, worker.watched_s)
+        self.own_s = own_s
         idle_s = sum(idle.values())
         others_s = max(0.0, machine_s - ours_s - own_s - idle_s)
         gpu = _strangers_on_gpu([self._worker, *self._others]) if self._worker.condition.device == "cuda" else 0
@@ -105,7 +110,14 @@ class Watch:
         busy = sum(times[:8]) - times.idle - times.iowait  # guests are in user already
         own = os.times()
         idle = {other.process.pid: cpu_s(other) for other in self._others}
-        return busy, own.user + own.system, cpu_s(self._worker), idle
+        return busy, own.user + own.system, self._own_s(self._worker), idle
+
+    @property
+    def starved(self) -> bool:
+        """Had the worker, until the end, next to no CPU time? It is compared with :data:`LEAST_CORES`, for want of
+        others like it.
+        """
+        return LEAST_CORES * self.window_s - self.own_s > LEAST_S
 
 
 def mark_outliers(blocks: Sequence[Block], device: str, warm_up: Pace | None) -> None:
@@ -146,6 +158,20 @@ def cpu_s(worker: WorkerProcess) -> float:
     except psutil.Error:
         return 0.0
     return times.user + times.system
+
+
+def with_children_s(worker: WorkerProcess) -> float:
+    """CPU seconds of a worker and of all that it has started so far, whether that still runs or not; 0 for one that is
+    gone.
+    """
+    total = 0.0
+    with contextlib.suppress(psutil.Error):
+        root = psutil.Process(worker.process.pid)
+        for process in [root, *root.children(recursive=True)]:
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                total += times.user + times.system + times.children_user + times.children_system
+    return total
 
 
 def _pace(block: Block) -> Pace:
