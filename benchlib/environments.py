@@ -25,6 +25,7 @@ class Module:
     place: str  # its file; empty: it is not there
     distributions: tuple[str, ...]  # that it comes in, as pip calls them: tensorflow may come in tensorflow-cpu
     packages: Mapping[str, str]  # versions of these and of all that they need, as far as it is installed
+    digest: str  # of its file, where no distribution has installed it: it has no version
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def probe(python: str, modules: tuple[str, ...]) -> Environment:
     return Environment(
         answer["python"],
         {
-            name: Module(one["place"], tuple(one["distributions"]), one["packages"])
+            name: Module(one["place"], tuple(one["distributions"]), one["packages"], one["digest"])
             for name, one in answer["modules"].items()
         },
     )

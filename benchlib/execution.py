@@ -7,8 +7,10 @@ that :func:`execute` returned; until then its output is to be taken for a part.
 from __future__ import annotations
 
 import errno
+import os
 import re
 import signal
+import site
 import sys
 import tempfile
 from pathlib import Path
@@ -28,17 +30,31 @@ from benchlib import scratch
 from benchlib.errors import unwritable
 from benchlib.measure import machine
 
+
+def _users_packages() -> str:
+    """Where this interpreter has packages of the user's, if the kernel would not find that itself without Python's
+    variables; "none" where it has none.
+    """
+    if not site.ENABLE_USER_SITE:
+        return "none"
+    is_usual = site.getuserbase() == os.path.join(os.path.expanduser("~"), ".local")
+    return "usual" if is_usual else site.getusersitepackages()
+
+
 KERNEL = [
     sys.executable,
     "-E",
+    *([] if _users_packages() == "usual" else ["-s"]),
     "-P",
     str(machine.PACKAGE / "kernel.py"),
+    _users_packages(),
     "-f",
     "{connection_file}",
     "--log-level=CRITICAL",
     "--InteractiveShellApp.exec_PYTHONSTARTUP=False",
 ]
-"""The command of the kernel, which heeds nothing of Python's that the user has set. ipykernel ends itself within about
+"""The command of the kernel, which heeds nothing of Python's that the user has set, but for where it finds packages of
+the user's (PYTHONNOUSERSITE, PYTHONUSERBASE): there as this process does. ipykernel ends itself within about
 a second of its parent's death (``JPY_PARENT_PID``). Its log is not wanted in the terminal: it calls the interrupt that
 is part of every shutdown an error.
 """

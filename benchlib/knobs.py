@@ -206,8 +206,8 @@ def of(condition: Condition) -> dict[str, str]:
         del knobs[name]
     if condition.threads is not None:
         knobs["OMP_NUM_THREADS"] = str(condition.threads)
-    if path := os.environ.get(variables.WORKER_PATH):
-        knobs[variables.WORKER_PATH] = path
+    if folders := variables.worker_folders(os.environ):
+        knobs[variables.WORKER_PATH] = os.pathsep.join(folders)
     return knobs
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchlib import equivalence, knobs, scratch
+from benchlib import equivalence, knobs, limits, scratch
 from benchlib.condition import Condition
 from benchlib.data.prepare import require as require_data
 from benchlib.equivalence import Certificate
@@ -85,6 +85,7 @@ class Lab:
         settings = rounds_procedure.Settings(block_s=block_s)
         planner.require(precision, budget_s, block_s, pilot, processes=1 + len(conditions))
         require(conditions)
+        memory.require_together(conditions)
         certificates = self.certify(conditions)
         jobs = [prepare_job(condition, INITIAL_SEED, self.inputs) for condition in [conditions[0], *conditions]]
         roles = ["baseline", "control", *["condition"] * (len(conditions) - 1)]
@@ -130,6 +131,7 @@ class Lab:
         or ``most_epochs``.
         """
         _require_distinct(conditions)
+        limits.Training(seeds=list(seeds), epochs=epochs, most_epochs=most_epochs)
         for condition in conditions:
             _require_reachable(condition, threshold)
             if condition.world_size > 1:

@@ -4,15 +4,21 @@ these names there are, and which distributions they come in and need. Prints JSO
 Standard library only, of Python 3.8 and later.
 """
 
+import hashlib
 import importlib.metadata
 import importlib.util
 import json
+import os
 import platform
 import re
 import sys
+import urllib.parse
 
 _REQUIREMENT = re.compile(r"\s*([\w.-]+)\s*(?:\[([^\]]*)\])?")
 _EXTRA = re.compile(r"\bextra\s*==\s*['\"]([^'\"]+)['\"]")
+
+FOR_DEVELOPERS = {"test", "tests", "testing", "dev", "doc", "docs", "lint"}
+"""Names of extras that nothing computes with."""
 
 
 def listings():
@@ -23,17 +29,30 @@ def listings():
     ]
 
 
-def providers(name, listed):
-    """The distributions that have installed a top-level module, or are called as it is."""
+def providers(name, place, listed):
+    """The distributions that have installed a top-level module at ``place``, or are called as it is."""
     start = re.compile(rf"^{re.escape(name)}[/.]", re.MULTILINE)
     found = [one for one, names, record in listed if name in names or start.search(record)]
     own = _distribution(name)
-    return list({one.metadata["Name"]: one for one in [*found, *([own] if own else [])]}.values())
+    candidates = [*found, *([own] if own else [])]
+    return list({one.metadata["Name"]: one for one in candidates if has_installed(one, place)}.values())
+
+
+def has_installed(one, place):
+    """Does the module at ``place`` lie where this distribution has its files? Another of that name may stand before
+    its own.
+    """
+    folders = [one.locate_file("")]
+    origin = json.loads(one.read_text("direct_url.json") or "{}")
+    if origin.get("dir_info", {}).get("editable"):
+        folders.append(urllib.parse.unquote(urllib.parse.urlparse(origin["url"]).path))
+    return any(os.path.realpath(place).startswith(os.path.join(os.path.realpath(folder), "")) for folder in folders)
 
 
 def needed(roots):
     """Versions of distributions and of all that they need, as far as it is installed. What is optional (an extra)
-    counts where a requirement asks for it, and of ``roots`` always: a framework looks for it when it is imported.
+    counts where a requirement asks for it, and of ``roots`` always, but for what only their developers need: a
+    framework looks for it when it is imported.
     """
     versions, asked = {}, {}
     waiting = [(one, None) for one in roots]
@@ -43,7 +62,7 @@ def needed(roots):
         for requirement in one.requires or ():
             text, _, marker = requirement.partition(";")
             only_for = {_normal(extra) for extra in _EXTRA.findall(marker)}
-            if only_for and extras is not None and not only_for & extras:
+            if only_for and not (only_for - FOR_DEVELOPERS if extras is None else only_for & extras):
                 continue
             name, in_brackets = _REQUIREMENT.match(text).groups()
             wanted = {_normal(extra.strip()) for extra in (in_brackets or "").split(",")}
@@ -56,15 +75,28 @@ def needed(roots):
 
 
 def module(name, listed):
-    """Where a top-level module lies (empty: it is not there), and its distributions. A folder without ``__init__.py``
-    that no distribution has installed only happens to have its name.
+    """Where a top-level module lies (empty: it is not there), and its distributions; a hash of its file where it has
+    none. A folder without ``__init__.py`` that no distribution has installed only happens to have its name.
     """
     spec = importlib.util.find_spec(name)
-    roots = providers(name, listed) if spec else []
-    place = ""
-    if spec and (spec.origin or roots):
-        place = spec.origin or next(iter(spec.submodule_search_locations))
-    return {"place": place, "distributions": [one.metadata["Name"] for one in roots], "packages": needed(roots)}
+    place = (spec.origin or next(iter(spec.submodule_search_locations or ()), "")) if spec else ""
+    roots = providers(name, place, listed) if spec else []
+    place = place if spec and (spec.origin or roots) else ""
+    return {
+        "place": place,
+        "distributions": [one.metadata["Name"] for one in roots],
+        "packages": needed(roots),
+        "digest": "" if roots else digest(place),
+    }
+
+
+def digest(place):
+    """A hash of a file; empty where there is none, as of what is built in."""
+    try:
+        with open(place, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()[:16]
+    except OSError:
+        return ""
 
 
 def _distribution(name):

@@ -120,6 +120,7 @@ class Measurement(Record):
     commit: str = ""
     built: dict[str, Any] = Field(default_factory=dict)  # parameters, hashes of weights and data
     first_step_s: float | None = None  # with compilation
+    first_step_disturbed_by: str = ""  # in words; from format 5 on
     repetition_s: float | None = None  # of all that were measured together: from their start to their last answer
     rounds_s: float | None = None  # of that, the rounds
     warm_up_steps: int | None = None
@@ -307,9 +308,21 @@ def frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
     return pd.DataFrame([_flat(m) for m in measurements])
 
 
+def counted(blocks: Iterable[Block]) -> list[Block]:
+    """Of the takes of each block the one that counts: the last that was not disturbed, or the last of all. A take's
+    mark may change when later blocks are known, so the last need not be the one that is undisturbed.
+    """
+    takes: dict[tuple, Block] = {}
+    for block in blocks:
+        key = (block.epoch, block.round, block.position)
+        if key not in takes or takes[key].disturbed or not block.disturbed:
+            takes[key] = block
+    return list(takes.values())
+
+
 def _in_short(m: Measurement) -> dict[str, Any]:
-    """What a process gave, in a row; nan for what it did not come to. Of the takes of a block the last counts."""
-    blocks = {(block.epoch, block.round, block.position): block for block in m.blocks}.values()
+    """What a process gave, in a row; nan for what it did not come to."""
+    blocks = counted(m.blocks)
     wall_s, nan = sum(block.wall_s for block in blocks) or math.nan, math.nan
     return {
         "blocks": len(blocks),
@@ -401,6 +414,7 @@ def _flat(m: Measurement) -> dict[str, Any]:
         "started_utc": m.started_utc,
         "failure": m.failure,
         "first_step_s": m.first_step_s,
+        "first_step_disturbed_by": m.first_step_disturbed_by,
         "warm_up_steps": m.warm_up_steps,
         "warm_up_s": m.warm_up_s,
         "steady": m.steady,

@@ -29,7 +29,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchlib import experiments, frameworks, lab, progress
+from benchlib import experiments, frameworks, lab, progress, variables
 from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, unknown, unwritable
@@ -410,7 +410,9 @@ def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[st
         "benchlib": digest(_library()),
         "requirements.lock": digest(lock.read_bytes()) if lock.exists() else "",
         "machine": digest(environment["machine"]),
-        "versions": digest([environment[name] for name in ("interpreter", "versions", "frameworks", "packages")]),
+        "versions": digest([environment[name] for name in ("interpreter", "versions", "frameworks")]),
+        "packages": digest(_packages(item, environment)),
+        "variables": digest(_distinct(variables.identity(one) for one in item.conditions)),
         "data": digest(item.data),
     }
     if item.name in GATHERING:
@@ -419,6 +421,18 @@ def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[st
         told = [path.read_text(encoding="utf-8") for path in paths if path.exists()]
         inputs["results"] = digest([told, sorted(all_wrong(folder, before).items())])
     return inputs
+
+
+def _packages(item: Planned, environment: dict[str, Any]) -> Any:
+    """What the frameworks compute with here, and what the workloads and conditions of a notebook need beside it."""
+    used = dict.fromkeys((one.framework, one.workload) for one in item.conditions)
+    compilers = _distinct(machine.compiler(one) for one in item.conditions)
+    return [environment["packages"], [[*one, machine.packages(*one)] for one in sorted(used)], compilers]
+
+
+def _distinct(values: Iterable[Any]) -> list[str]:
+    """As JSON: hundreds of conditions depend on the same."""
+    return sorted({json.dumps(value, sort_keys=True) for value in values})
 
 
 def _environment() -> dict[str, Any]:

@@ -29,6 +29,8 @@ CHOSEN = {
     "verdict_here": "verdict",
     "takes": "what the rest would take",
     "first_why": "why",
+    "control_why": "why no A/A",
+    "times_left_out": "times left out",
 }
 """Headings of columns that say what a row is about, where their names do not do; words with _ between them do."""
 

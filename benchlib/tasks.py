@@ -14,12 +14,12 @@ def names(tasks: Sequence[Mapping[str, Any]]) -> list[str]:
     have both in common, what they differ in, too.
     """
     plain = [f"{task['workload']} on {task['data']}" for task in tasks]
-    found = []
+    full = []
     for name, task in zip(plain, tasks, strict=True):
         alike = [_choices(other) for who, other in zip(plain, tasks, strict=True) if who == name]
         own = _choices(task) if len(alike) > 1 else {}
-        found.append(", ".join([name, *(text for key, text in own.items() if any(o[key] != text for o in alike))]))
-    return found
+        full.append(", ".join([name, *(text for key, text in own.items() if any(o[key] != text for o in alike))]))
+    return full
 
 
 def check(tasks: Sequence[Mapping[str, Any]]) -> None:

@@ -260,7 +260,8 @@ def _other_versions(m: Measurement) -> list[str]:
     if not machine.interpreter(framework):
         return [f"{framework} is not installed here"]
     packages = machine.packages(framework, m.condition.workload) if m.packages else {}
-    there, here = {**m.packages, **m.versions}, {**packages, **machine.versions(framework)}
+    there = {**m.packages, **m.versions}
+    here = {**packages, **machine.versions(framework), **machine.compiler(m.condition)}
     told = [
         f"{name} {there.get(name, 'not there')}, here {here.get(name, 'not there')}"
         for name in dict.fromkeys([*(name for name in here if name in there), *m.packages, *packages])
@@ -285,10 +286,10 @@ def _other_knobs(m: Measurement) -> list[str]:
 
 
 def _other_libraries(m: Measurement) -> list[str]:
-    there, here = variables.libraries(m.inherited), variables.libraries(os.environ)
+    there, here = m.inherited, variables.counting(m.condition, os.environ)
     told = [
         f"{name} {there.get(name, 'not set')}, here {here.get(name, 'not set')}"
-        for name in variables.LIBRARIES
+        for name in variables.counting_names(m.condition)
         if there.get(name) != here.get(name)
     ]
     return [f"other libraries: {', '.join(told)}"] if told and m.knobs else []

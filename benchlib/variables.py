@@ -8,13 +8,27 @@ it.
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from benchlib.condition import Condition
 
 WORKER_PATH = "BENCHLIB_WORKER_PATH"
 """Folders that workers import from, as in PYTHONPATH, which does not reach them. It counts as a knob."""
+
+WORKER_FILES = f"files of {WORKER_PATH}"
+"""Under this name, a hash of the Python files in these folders is in keys and records."""
+
+HASHED_FILES = 2000
+"""Of so many files in them the contents count, of further ones size and time: somebody may have named a whole
+environment.
+"""
 
 LIBRARIES = (
     "LD_LIBRARY_PATH",
@@ -39,18 +53,23 @@ LIBRARIES = (
 a measurement's key.
 """
 
+XPUS = ("ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR")
+"""Which Intel GPU, or part of one, and by which driver: on ``xpu`` a part of the key."""
+
 DEVICES = (
     "CUDA_VISIBLE_DEVICES",
     "NVIDIA_VISIBLE_DEVICES",
     "NVIDIA_DRIVER_CAPABILITIES",
     "ASCEND_RT_VISIBLE_DEVICES",
     "ASCEND_VISIBLE_DEVICES",
-    "ZE_AFFINITY_MASK",
-    "ONEAPI_DEVICE_SELECTOR",
+    *XPUS,
 )
 """Which devices there are to see. What they are is part of a measurement's key (``machine.identity``), not their
-numbers: of two equal GPUs either will do.
+numbers: of two equal GPUs either will do. What names a kind of device, too (:data:`XPUS`), counts itself.
 """
+
+NETWORK = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "HCCL_IF_IP")
+"""By which network the processes of a group meet: a part of a group's key."""
 
 OTHERS = (
     "PATH",
@@ -68,10 +87,7 @@ OTHERS = (
     "CURL_CA_BUNDLE",
     *("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"),
     *("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"),
-    "GLOO_SOCKET_IFNAME",  # by which network the processes of a group can meet
-    "NCCL_SOCKET_IFNAME",
-    "HCCL_SOCKET_IFNAME",
-    "HCCL_IF_IP",
+    *NETWORK,
 )
 
 LOCALE = "LC_"
@@ -85,7 +101,7 @@ COULD_MATTER = (
     *("MALLOC_", "GLIBC_TUNABLES", "LD_", "TCMALLOC", "JEMALLOC", "MIMALLOC"),
     *("CUDA_", "CUBLAS", "CUDNN", "NVIDIA_", "NCCL_", "GLOO_"),
     *("ASCEND_", "ACL_", "HCCL_", "NPU_", "TASK_QUEUE_ENABLE", "ZE_", "SYCL_", "ONEAPI_", "IGC_"),
-    *("PYTHON", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS"),
+    *("PYTHON", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "COMPILER_PATH"),
 )
 """How the names begin of variables that could change a number: those of frameworks, of libraries for arithmetic,
 threads and memory, of devices, of Python and of compilers. Of what is left out these are named.
@@ -97,7 +113,7 @@ class Surroundings:
     """What a worker's process was started with, for its record."""
 
     knobs: dict[str, str] = field(default_factory=dict)  # that were set, whoever sets them; "{scratch}" not filled in
-    inherited: dict[str, str] = field(default_factory=dict)  # libraries and devices, as the parent had them
+    inherited: dict[str, str] = field(default_factory=dict)  # what counts, and devices, as the parent had it
     left_out: list[str] = field(default_factory=list)  # names of what it did not get and could have mattered
 
 
@@ -105,8 +121,7 @@ def passed(inherited: Mapping[str, str]) -> dict[str, str]:
     """Of the parent's variables those that a worker gets, and where its interpreter finds packages of the user's."""
     listed = {*LIBRARIES, *DEVICES, *OTHERS}
     passing = {name: value for name, value in inherited.items() if name in listed or name.startswith(LOCALE)}
-    own = [os.path.abspath(folder) for folder in _folders(inherited.get(WORKER_PATH))]  # a worker works elsewhere
-    path = [*own, *_of_cann(inherited)]
+    path = [*worker_folders(inherited), *_of_cann(inherited)]
     return {
         **passing,
         # The worker's home is another: a framework that was installed with ``pip --user`` would not be found there.
@@ -122,9 +137,23 @@ def left_out(given: Mapping[str, str], inherited: Mapping[str, str]) -> list[str
     return sorted(lost | ({"PYTHONPATH"} if others else set()))
 
 
-def libraries(variables: Mapping[str, str]) -> dict[str, str]:
-    """Of some variables those of ``LIBRARIES`` that are set."""
-    return {name: variables[name] for name in LIBRARIES if variables.get(name)}
+def worker_folders(inherited: Mapping[str, str]) -> list[str]:
+    """The folders of ``WORKER_PATH``, absolute: a worker works elsewhere."""
+    return [os.path.abspath(folder) for folder in _folders(inherited.get(WORKER_PATH))]
+
+
+def counting_names(condition: Condition) -> list[str]:
+    """Names of what the numbers of a condition depend on of a worker's inheritance, as in :func:`counting`."""
+    network = NETWORK if condition.world_size > 1 else ()
+    return [*LIBRARIES, *network, *(XPUS if condition.device == "xpu" else ()), WORKER_FILES]
+
+
+def counting(condition: Condition, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Of the parent's variables those that the numbers of a condition depend on, as far as they are set; and under
+    ``WORKER_FILES`` a hash of what there is to import in the folders of ``WORKER_PATH``.
+    """
+    own = {WORKER_FILES: _digest(folders)} if (folders := worker_folders(inherited)) else {}
+    return {name: inherited[name] for name in counting_names(condition) if inherited.get(name)} | own
 
 
 def devices(variables: Mapping[str, str]) -> dict[str, str]:
@@ -132,9 +161,43 @@ def devices(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: variables[name] for name in DEVICES if name in variables}
 
 
-def identity() -> dict[str, object]:
+def identity(condition: Condition) -> dict[str, object]:
     """What of a worker's inheritance its numbers depend on: a part of their key, as JSON."""
-    return {"passed": [*LIBRARIES, *DEVICES, *OTHERS, f"{LOCALE}*"], "libraries": libraries(os.environ)}
+    return {"passed": [*LIBRARIES, *DEVICES, *OTHERS, f"{LOCALE}*"], "counting": counting(condition, os.environ)}
+
+
+def _digest(folders: Iterable[str]) -> str:
+    """A hash of the Python files in some folders, names and contents; see ``HASHED_FILES``."""
+    whole, left = hashlib.sha256(), HASHED_FILES
+    for folder in folders:
+        for path in _python_files(folder):
+            whole.update(os.fsencode(f"{os.path.relpath(path, folder)} {_state_digest(path, left > 0)}\n"))
+            left -= 1
+        whole.update(b"\n")
+    return whole.hexdigest()[:16]
+
+
+def _python_files(folder: str) -> Iterator[str]:
+    """Of a folder and those in it, sorted; or the archive itself that stands in a folder's place."""
+    if os.path.isfile(folder):
+        yield folder
+    for place, within, names in os.walk(folder):
+        within[:] = sorted(name for name in within if name != "__pycache__" and not name.startswith("."))
+        yield from (os.path.join(place, name) for name in sorted(names) if name.endswith((".py", ".so", ".pth")))
+
+
+def _state_digest(path: str, contents: bool) -> str:
+    try:
+        state = os.stat(path)
+        return _contents(path, state.st_mtime_ns, state.st_size) if contents else f"{state.st_mtime_ns} {state.st_size}"
+    except OSError:
+        return "cannot be read"
+
+
+@functools.cache
+def _contents(path: str, mtime_ns: int, size: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _folders(path: str | None) -> list[str]:

@@ -46,6 +46,8 @@ def test_what_workers_answer_passes_and_without_a_key_or_with_one_more_it_does_n
     [
         ("warm_up", {"times": [], "steps": 0, "seconds": 1, "verdict": "steady"}, "times: List should have at least 1"),
         ("warm_up", {"times": [1.0, 0.0], "steps": 2, "seconds": 1, "verdict": "steady"}, "times.1: Input should be"),
+        ("warm_up", {"times": [1.0], "steps": 1, "seconds": 0.0, "verdict": "steady"}, "seconds: Input should be gr"),
+        ("warm_up", {"times": [1.0], "steps": 1, "seconds": math.inf, "verdict": "steady"}, "seconds: Input should be"),
         ("warm_up", {"times": [1.0], "steps": 2, "seconds": 1, "verdict": "fine"}, "verdict: Input should be 'steady'"),
         ("block", {**BLOCK, "steps": 2.5}, "steps: "),
         ("block", {**BLOCK, "steps": 2**63}, "steps: "),

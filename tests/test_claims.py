@@ -268,6 +268,48 @@ def test_a_ratio_whose_control_excludes_1_is_not_believed(tmp_path: Path, write:
     assert unknown.outcome.cases[0].control is None
 
 
+def test_a_ratio_whose_control_was_disturbed_is_not_believed(tmp_path: Path, write: Callable) -> None:
+    lost = {**interval("control", math.nan, math.nan), "control_why": DISTURBED}
+    named = {"subject": "mindspore graph tuned", "framework": "mindspore", "mode": "graph", "lane": "tuned"}
+    row = {**named, "verdict": "faster", **interval("ratio", 1.1, 1.2), **lost}
+    write("inference", "ratios", [{**row, "batch_size": 32}])
+    gru = {**row, "task": "gru on imdb", "device": "cuda", **interval("ratio", 0.95, 1.05)}
+    write("frameworks", "ratios", [gru])
+    write("instrument", "knobs", [{**row, "change": "without cudnn_benchmark"}])
+    write("batch_size", "ratios", [{**row, "batch_size": 64}])
+    sizes = [
+        {"subject": "mindspore graph tuned", "batch_size": size, "accelerator_percent": math.nan}
+        | {**interval("samples_per_second", size, size + 1), **interval("memory_mib", size, size + 1)}
+        for size in (16, 64)
+    ]
+    write("batch_size", "indicators", sizes)
+    within = {"task": "cnn on digits", "subject": "pytorch eager bf16 tuned", "baseline": "pytorch eager tuned"}
+    write("modes", "within", [{**within, **interval("within_ratio", 1.1, 1.2), "verdict": "faster"}])
+    write("modes", "ratios", [{**row, "task": "cnn on digits"}])
+    for number in ("C5", "C10", "C12", "C17", "C18"):
+        first = found(tmp_path, number).outcome.cases[0]
+        assert (first.bears, first.why, first.control) == (OPEN, NOISY, None), number
+        assert NOISY in in_words(found(tmp_path, number)) or found(tmp_path, number).outcome.missing, number
+
+
+def test_sizes_whose_control_was_disturbed_do_not_tell_where_operators_cross(tmp_path: Path, write: Callable) -> None:
+    named = {"subject": "mindspore graph tuned", "framework": "mindspore", "lane": "tuned", "passes": "forward"}
+    named |= {"million_multiply_adds": 1, "baseline": "pytorch eager tuned", **interval("control", 0.99, 1.01)}
+    slower, faster = interval("ratio", 0.1, 0.2), interval("ratio", 2, 3)
+
+    def order(**control: object) -> str:
+        rows = [
+            {**named, "workload": name, "parameters": count, **ratio, **control}
+            for name, ends in {"conv2d": (slower, slower, faster), "batchnorm2d": (slower, faster, faster)}.items()
+            for count, ratio in zip((1, 10, 100), ends, strict=True)
+        ]
+        write("operators", "ratios", rows)
+        return found(tmp_path, "C8").outcome.cases[-1].bears
+
+    assert order() != OPEN
+    assert order(**interval("control", math.nan, math.nan), control_why=DISTURBED) == OPEN
+
+
 def test_first_epoch_in_both_frameworks_and_all_settings(tmp_path: Path, write: Callable) -> None:
     rows = [{"task": "gcn on cora", "subject": "pytorch eager tuned", **interval("first_epoch", 1.5, 2)}]
     write("frameworks", "first_epochs", rows)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
+import psutil
 import pytest
 import yaml
 from synthetic_lab import SyntheticLab
@@ -15,11 +22,12 @@ from benchlib import experiments
 from benchlib.condition import Condition
 from benchlib.experiments import result as result_module
 from benchlib.experiments.result import NO_RATIO
-from benchlib.measure import comparison as comparison_module
+from benchlib.measure import disturbance, rounds, training
+from benchlib.measure.amortisation import amortisation
 from benchlib.measure.comparison import DISTURBED, NO_DIFFERENCE, SLOWER, Comparison
-from benchlib.measure.disturbance import FAR_OFF, NO_CPU, OTHERS, Pace, mark_outliers
+from benchlib.measure.disturbance import FAR_OFF, NO_CPU, OTHERS, STOPPED, Pace, Watch, mark_outliers
 from benchlib.measure.planner import BUDGET, PILOT, PRECISION, Paired, plan
-from benchlib.results import Block
+from benchlib.results import Block, counted
 
 ROOT = Path(__file__).parents[1]
 TORCH = Condition(workload="cnn", hyperparameters={"image_size": 16})
@@ -79,6 +87,21 @@ def test_a_block_with_next_to_no_cpu_time_is_disturbed_on_the_cpu_only() -> None
     assert marked(made, Pace(0.03, 1.9), device="cuda") == [""] * 4, "the device computes"
 
 
+def test_a_block_that_was_stopped_for_a_part_of_it_is_disturbed_on_the_cpu_only() -> None:
+    def stopped() -> list[Block]:
+        """Of 30 ms a step, with as long a pause: the CPU time of 30 ms in 60."""
+        return [*blocks(30, 31, 29), *blocks(60, cores=0.95)]
+
+    assert marked(stopped(), Pace(0.03, 1.9)) == ["", "", "", STOPPED]
+    assert marked(stopped(), Pace(0.03, 1.9), device="cuda") == [""] * 4, "the device computes"
+    assert marked([*blocks(30, 31, 29), *blocks(60)], Pace(0.03, 1.9)) == [""] * 4, "slower cores are noise"
+    assert marked([*blocks(30, 31, 29), *blocks(40, cores=1.0)], Pace(0.03, 1.9)) == [""] * 4, "not that much longer"
+    assert marked([*blocks(60, cores=0.95), *blocks(30, 31, 29)]) == [""] * 4, "the first of a run compiles"
+    made = blocks(60, cores=0.95)
+    assert marked(made, Pace(0.03, 1.9)) == [STOPPED]
+    assert marked(made + blocks(61, 60, 62, cores=0.95), Pace(0.03, 1.9)) == [""] * 4, "a mark is taken back"
+
+
 def test_what_others_disturbed_is_not_what_is_usual() -> None:
     noisy = blocks(300, 310, 320, disturbed=True, disturbed_by=OTHERS)
     assert marked([*noisy, *blocks(31)], Pace(0.03, 1.9)) == [OTHERS, OTHERS, OTHERS, ""]
@@ -90,13 +113,18 @@ def test_the_first_block_of_a_training_run_may_compile_but_not_be_stopped() -> N
     assert marked(blocks(30, 31, 900, 30)) == ["", "", FAR_OFF, ""]
 
 
+LONGER = 160
+"""How many times as long as the others a block takes that is disturbed: four seconds of a stop beside 25 ms."""
+
+
 def compared(folder: Path, flags: dict[str, list[bool]], spread: float = 0.001) -> Comparison:
-    """Two conditions, each process of which has its blocks disturbed as ``flags`` of its role say."""
+    """Two conditions, each process of which has its blocks disturbed, and so longer, as ``flags`` of its role say."""
     lab = SyntheticLab(folder, spread=spread)
     comparison = lab.compare([TORCH, MINDSPORE], **ASKED)
     for m in comparison.measurements:
         for block, flag in zip(m.blocks, flags.get(m.role, [False] * 5), strict=True):
             block.disturbed = flag
+            block.wall_s *= LONGER if flag else 1
     return comparison
 
 
@@ -123,9 +151,74 @@ def test_more_than_half_of_the_rounds_disturbed_on_either_side_is_no_verdict(tmp
 
 
 def test_half_of_the_rounds_is_a_verdict_yet_and_different_rounds_add_up(tmp_path: Path) -> None:
-    assert compared(tmp_path, {"condition": PARTLY}).ratios()["verdict"].tolist() == [NO_DIFFERENCE, SLOWER]
+    partly = compared(tmp_path, {"condition": PARTLY})
+    assert partly.ratios()["verdict"].tolist() == [NO_DIFFERENCE, SLOWER]
+    assert partly.ratio(MINDSPORE).estimate == pytest.approx(1 / 3, rel=0.01), "of the rounds that were not"
     apart = compared(tmp_path, {"baseline": PARTLY, "condition": PARTLY[::-1]})
     assert apart.ratios()["verdict"].tolist() == [NO_DIFFERENCE, DISTURBED]
+
+
+def test_rounds_disturbed_in_every_take_are_in_no_mean(tmp_path: Path) -> None:
+    quiet = compared(tmp_path, {})
+    comparison = compared(tmp_path, {"condition": [False, False, True, False, False]})
+    for role in ("baseline", "control"):  # one process of them has no round left
+        one = next(m for m in comparison.measurements if m.role == role)
+        for block in one.blocks:
+            block.disturbed, block.wall_s = True, LONGER * block.wall_s
+    assert comparison.ratio(MINDSPORE).estimate == pytest.approx(quiet.ratio(MINDSPORE).estimate, rel=0.01)
+    assert comparison.ratio(MINDSPORE).processes == 4
+    rows, before = comparison.throughput(), quiet.throughput()
+    for name in ("samples_per_second", "step_ms"):
+        assert rows[name].to_list() == pytest.approx(before[name].to_list(), rel=0.01)
+    pays, paid = (amortisation(one, TORCH, MINDSPORE).step for one in (comparison, quiet))
+    assert [each.estimate for each in pays] == pytest.approx([each.estimate for each in paid], rel=0.01)
+    assert comparison.plan.half_width < 0.03, "of what counts"
+    assert comparison.plan.spent_s == pytest.approx(quiet.plan.spent_s), "but all of it took its time"
+
+
+def test_a_plan_of_nothing_but_disturbed_rounds_goes_on(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, dict.fromkeys(("baseline", "control", "condition"), [True] * 5))
+    assert comparison.plan.ended == BUDGET, "60 s are spent"
+    longer = dataclasses.replace(comparison, budget_s=600.0).plan
+    assert (longer.ended, longer.more_processes) == (None, 1), "it may become quieter"
+    assert longer.spent_s == pytest.approx(100.0)
+
+
+def test_what_was_disturbed_is_not_called_slowing_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = SyntheticLab(tmp_path, spread=0.001)
+    comparison = lab.compare([TORCH, MINDSPORE], **ASKED)
+    for m in comparison.measurements:
+        m.blocks += [block.model_copy(update={"round": 5 + block.round}) for block in m.blocks]
+        if m.role == "condition":
+            for block in m.blocks[-2:]:
+                block.disturbed, block.wall_s = True, LONGER * block.wall_s
+        if m.role == "control":  # without a round that the others have
+            m.blocks[8].disturbed = True
+    assert not comparison.slows_down(MINDSPORE), "its last rounds were disturbed"
+    assert comparison.ratios()["verdict"].tolist() == [NO_DIFFERENCE, SLOWER]
+    monkeypatch.setattr(Comparison, "slows_down", lambda *_: True)
+    mostly = compared(tmp_path, {"condition": MOSTLY})
+    assert mostly.ratios().set_index("role").loc["condition", "verdict"] == DISTURBED
+    assert result_module.between(mostly, TORCH, MINDSPORE)[1] == DISTURBED
+
+
+def test_the_last_undisturbed_take_counts_though_a_later_one_is_marked() -> None:
+    first, second, third = blocks(30, 31, 32)
+    takes = [take.model_copy(update={"round": 0}) for take in (first, second, third)]
+    for flags, counts in {(0, 0, 0): 2, (1, 0, 1): 1, (0, 1, 1): 0, (1, 1, 1): 2}.items():
+        for take, flag in zip(takes, flags, strict=True):
+            take.disturbed = bool(flag)
+        assert counted(takes) == [takes[counts]]
+
+
+def test_a_block_is_not_taken_again_once_a_take_of_it_is_undisturbed(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = iter(blocks(91, 300, 31))
+    entry = SimpleNamespace(measurement=SimpleNamespace(blocks=[]), job=SimpleNamespace(condition=TORCH))
+    entry.warm_up = Pace(0.03, 1.9)
+    monkeypatch.setattr(rounds, "_block", lambda *_: next(taken))
+    rounds._blocks(entry, 0, 0, [])
+    assert [block.wall_s for block in entry.measurement.blocks] == pytest.approx([0.455, 1.5])
+    assert [block.disturbed for block in entry.measurement.blocks] == [False, True], "it was the warm-up that was odd"
 
 
 def test_of_the_takes_of_a_block_the_last_counts(tmp_path: Path) -> None:
@@ -140,6 +233,10 @@ def test_a_disturbed_control_is_no_interval_and_is_told(tmp_path: Path) -> None:
     assert comparison.ratios()["verdict"].tolist() == [DISTURBED, SLOWER]
     assert not comparison.control.excludes(1)
     assert result_module.ratios([comparison])[["control", "control_low"]].isna().all().all()
+    (row,) = result_module.ratios([comparison]).to_dict("records")
+    assert row["control_why"] == DISTURBED
+    assert "(no A/A: more than half of its rounds were disturbed" in result_module.ratio_text(pd.Series(row))
+    assert result_module.ratios([compared(tmp_path, {})])["control_why"].isna().all()
     assert "A/A: no ratio: more than half" in " ".join(result_module.disturbed_controls([comparison]))
     assert result_module.unfinished([comparison]) == [], "its width is not what it lacks"
 
@@ -161,19 +258,17 @@ SAID = re.compile(
 
 
 @pytest.mark.parametrize("notebook", MEASURED)
-def test_no_experiment_gives_a_verdict_where_all_was_disturbed(
-    tmp_path: Path, notebook: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(comparison_module.Comparison, "slows_down", lambda *_: False)  # so that it is not the reason
+def test_no_experiment_gives_a_verdict_where_all_was_disturbed(tmp_path: Path, notebook: str) -> None:
     path = ROOT / "parameters" / "quick" / f"{notebook}.yaml"
     module = experiments.module(notebook)
     parameters = module.Parameters(**yaml.safe_load(path.read_text(encoding="utf-8")))
     result = module.measure(parameters, SyntheticLab(tmp_path, disturbed=lambda condition: True))
     result.summary()
     times = {"ratio", "control", "within_ratio", "epoch_ratio", "threshold_ratio", "first_epoch", "efficiency_percent"}
+    times |= {"seconds_to_threshold", "epoch_s"}
     times |= {"same_threads_ratio", "samples_per_second", "steps_per_second", "communication_percent"}
     for name, (_, frame) in result.tables().items():
-        for column in times & set(frame):
+        for column in times & set(frame) if name != "runs" else ():  # which has each as it was
             assert frame[column].isna().all(), (name, column)
         if {"ratio", "within_ratio"} & set(frame) and "verdict" in frame:
             assert set(frame["verdict"]) <= {DISTURBED, "baseline"}, name
@@ -186,7 +281,7 @@ def test_no_experiment_gives_a_verdict_where_all_was_disturbed(
 def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> None:
     lab = SyntheticLab(tmp_path)
     runs = lab.train([TORCH, MINDSPORE], seeds=[0, 1, 2], epochs=3)
-    whole = runs.first_epoch(TORCH)
+    whole, slowest = runs.first_epoch(TORCH), runs.runs()["epoch_s"][:3].max()
     for block in runs.measurements[0].blocks[:1]:
         block.disturbed, block.wall_s = True, 30.0
     runs.measurements[0].epochs[0].wall_s = 30.0
@@ -196,15 +291,56 @@ def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> No
     assert len(result_module.undisturbed(frame)) == 5
     assert runs.first_epoch(TORCH).processes == 2
     assert runs.first_epoch(TORCH).estimate == pytest.approx(whole.estimate, rel=0.1), "not ten times as long"
+    shown = training._in_short(str(TORCH), frame[:3])
+    assert shown["epoch_s"] <= slowest, "in short, too"
+    assert shown["disturbed"] == 1
     (told,) = result_module.disturbed_runs([runs])
     assert told.startswith(f"{TORCH}: 1 of 3 training runs were disturbed")
+
+
+def test_the_first_epoch_with_compilation_is_without_first_steps_that_were_disturbed(tmp_path: Path) -> None:
+    runs = SyntheticLab(tmp_path).train([TORCH], seeds=[0, 1, 2], epochs=3)
+    whole = runs.first_epoch(TORCH)
+    runs.measurements[0].first_step_s, runs.measurements[0].first_step_disturbed_by = 60.0, NO_CPU
+    assert runs.first_epoch(TORCH).processes == 2
+    assert runs.first_epoch(TORCH).estimate == pytest.approx(whole.estimate, rel=0.1), "not ten times as long"
+    assert runs.runs()["first_step_s"].isna().tolist() == [True, False, False]
+    assert not runs.first_epoch_disturbed(TORCH)
+    runs.measurements[1].first_step_disturbed_by = OTHERS
+    assert math.isnan(runs.first_epoch(TORCH).estimate)
+    assert runs.first_epoch_disturbed(TORCH)
+    assert runs.first_epoch(TORCH, with_compilation=False).processes == 3
+
+
+BUSY = "import os\nwhile sum(os.times()[:2]) < 0.4: pass\n"
+COMPILES = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BUSY!r}])\nprint(1, flush=True)\ninput()"
+
+
+def test_what_a_worker_has_started_is_its_own_work_while_it_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", COMPILES], **pipes) as process:
+        worker = SimpleNamespace(process=process, cpu=psutil.Process(process.pid), condition=TORCH)
+
+        def machine_without_others() -> Any:
+            own = os.times()
+            busy = disturbance.with_children_s(worker) + own.user + own.system
+            return type(every)(busy, *[0.0] * (len(every) - 1))
+
+        every = psutil.cpu_times()
+        monkeypatch.setattr(disturbance.psutil, "cpu_times", machine_without_others)
+        compiling, stepping = Watch(worker, [], compiles=True), Watch(worker, [])
+        assert process.stdout.readline() == "1\n"
+        assert (compiling.end().disturbed_by, stepping.end().disturbed_by) == ("", OTHERS)
+        assert compiling.own_s > 0.3
+        process.communicate("\n")
 
 
 def test_a_seed_that_was_disturbed_is_left_out_of_the_frameworks_ratio(tmp_path: Path) -> None:
     path = ROOT / "parameters" / "quick" / "frameworks.yaml"
     module = experiments.module("frameworks")
     parameters = module.Parameters(**yaml.safe_load(path.read_text(encoding="utf-8")))
-    result = module.measure(parameters, SyntheticLab(tmp_path))
+    lab = SyntheticLab(tmp_path, metric=lambda condition, seed, epoch: 0.1 * min(epoch, 9))
+    result = module.measure(parameters, lab)
     learned = result.tables()["learned"][1]
     assert learned["why"].isna().all()
     one = next(m for m in result.cases[0].runs.measurements if m.condition.framework == "mindspore")
@@ -214,3 +350,37 @@ def test_a_seed_that_was_disturbed_is_left_out_of_the_frameworks_ratio(tmp_path:
     row, before = (frame.iloc[1] for frame in (result.tables()["learned"][1], learned))
     assert row["epoch_ratio"] == pytest.approx(before["epoch_ratio"], rel=0.1)
     assert pd.isna(row["why"]), "there are other seeds"
+    for name in ("epoch_s", "seconds_to_threshold"):
+        assert row[name] == pytest.approx(before[name], rel=0.1), name
+    assert [row["times_left_out"], before["times_left_out"]] == ["1 of 2 (disturbed)", None]
+    (said,) = [line for line in result.findings() if ", to " in line][:1]
+    assert said.count("times left out: 1 of 2 (disturbed)") == 1
+    caption, figure = result.figures["survival"]
+    assert "Left out: 1 of" in caption
+    drawn = [x for axes in figure.axes for line in axes.lines for x in line.get_xdata()]
+    assert max(drawn) < min(epoch.wall_s for epoch in one.epochs)
+
+
+def test_a_seed_that_was_disturbed_is_in_no_time_by_learning_rate(tmp_path: Path) -> None:
+    path = ROOT / "parameters" / "quick" / "learning_rate.yaml"
+    module = experiments.module("learning_rate")
+    parameters = module.Parameters(**yaml.safe_load(path.read_text(encoding="utf-8")) | {"threshold": 0.3})
+    result = module.measure(parameters, SyntheticLab(tmp_path))
+    before = result.tables()["thresholds"][1]
+    assert before["times_left_out"].isna().all()
+    best = before["seconds_to_threshold"].first_valid_index()
+    rate = before["learning_rate"][best]
+    one = next(m for m in result.runs.measurements if m.condition.learning_rate == rate)
+    for block, epoch in zip(one.blocks, one.epochs, strict=True):
+        block.disturbed, block.wall_s = True, 100 * block.wall_s
+        epoch.wall_s = block.wall_s
+    row = result.tables()["thresholds"][1].iloc[best]
+    for name in ("epoch_s", "seconds_to_threshold"):
+        assert row[name] == pytest.approx(before[name][best], rel=0.2), name
+    assert row["times_left_out"].startswith("1 of ")
+    said = " ".join(result.findings())
+    assert f", times left out: {row['times_left_out']})" in said
+    caption, figure = result.figures["rates"]
+    assert "Times left out: 1 of" in caption
+    drawn = [y for axes in figure.axes[2:] for line in axes.lines for y in line.get_ydata()]
+    assert max(drawn) < one.epochs[0].wall_s

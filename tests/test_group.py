@@ -115,8 +115,11 @@ class TestToy:
         worker = WorkerProcess(job.condition, INITIAL_SEED, patience_s=60)
         try:
             launcher = psutil.Process(worker.process.pid)
-            while not (started := [one for one in launcher.children() if str(group.RANK) in one.cmdline()]):
+            started = []
+            while not started:  # between fork and exec a child has its launcher's command, which names the script, too
                 time.sleep(0.005)
+                commands = [(one, one.cmdline()) for one in launcher.children()]
+                started = [one for one, line in commands if str(group.RANK) in line and line != launcher.cmdline()]
             started[0].suspend()  # so that it has not connected
             killed = threading.Timer(2, started[0].kill)
             killed.start()

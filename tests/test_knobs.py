@@ -66,6 +66,7 @@ def test_a_users_shell_cannot_change_a_lane():
         "KERAS_BACKEND": "jax",
         "NPROC": "1",
         "ASCEND_LAUNCH_BLOCKING": "1",
+        "CPLUS_INCLUDE_PATH": "/home/user/include",
         "A_KNOB_OF_TOMORROW": "fast",
         "A_TOKEN": "secret",
     }
@@ -103,6 +104,8 @@ def test_what_the_user_has_workers_import_is_a_knob(monkeypatch):
     assert variables.WORKER_PATH not in knobs.of(TORCH)
     monkeypatch.setenv(variables.WORKER_PATH, "/mine")
     assert knobs.of(TORCH)[variables.WORKER_PATH] == "/mine", "so it is in the record, the ledger and the key"
+    monkeypatch.setenv(variables.WORKER_PATH, "mine:/too")
+    assert knobs.of(TORCH)[variables.WORKER_PATH] == f"{Path('mine').absolute()}:/too", "wherever it is asked from"
 
 
 def test_the_gate_sets_what_is_exact_on_a_gpu_and_lets_two_processes_share_the_cores():

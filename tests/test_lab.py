@@ -30,7 +30,7 @@ from benchlib.data import orders
 from benchlib.equivalence import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import contract, disturbance, entries, epochs, gate, machine, processes, record, rounds
+from benchlib.measure import contract, disturbance, entries, epochs, gate, machine, memory, processes, record, rounds
 from benchlib.measure.comparison import (
     DISTURBED,
     MODELS_DIFFER,
@@ -40,6 +40,7 @@ from benchlib.measure.comparison import (
     SLOWER,
     SLOWS_DOWN,
 )
+from benchlib.measure.disturbance import NO_CPU
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.planner import BUDGET, PILOT, PRECISION
 from benchlib.measure.steady import SLOWING
@@ -207,6 +208,34 @@ def test_a_worker_that_writes_what_cannot_be_used_has_failed(lab, monkeypatch, h
 
 def ours(*arguments, **details):
     raise AttributeError("a fault of our own")
+
+
+def test_a_worker_that_is_stopped_in_its_first_step_is_said_to_be(lab, monkeypatch, neighbours_unseen):
+    asks, stopped = processes.WorkerProcess.ask, []
+
+    def ask(worker, do, *arguments, **details):
+        if do == "first_step" and not stopped:
+            stopped.append(worker)
+            threading.Timer(0.1, os.kill, (worker.process.pid, signal.SIGSTOP)).start()
+            threading.Timer(1.8, os.kill, (worker.process.pid, signal.SIGCONT)).start()
+        return asks(worker, do, *arguments, **details)
+
+    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(processes.WorkerProcess, "ask", ask)
+    measured = lab.compare([toy(burn_ms=200.0)], repetitions=1, rounds=1, block_s=0.01).measurements
+    assert sorted((m.first_step_disturbed_by, m.first_step_s > 1.5) for m in measured) == [("", False), (NO_CPU, True)]
+
+
+@pytest.mark.parametrize(
+    "where", [(processes.knobs, "of"), (processes.variables, "left_out"), (processes.knobs, "for_session")]
+)
+def test_a_worker_that_could_not_be_started_leaves_nothing(tmp_path, monkeypatch, where):
+    monkeypatch.setattr(scratch.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(*where, ours)
+    with pytest.raises(AttributeError, match="a fault of our own"):
+        processes.WorkerProcess(toy(), seed=0)
+    assert not list(tmp_path.iterdir())
+    assert not workers_alive()
 
 
 PARENTS = {  # what the parent does with a worker, and the module that does it
@@ -592,6 +621,28 @@ def test_after_kill_9_no_worker_is_left_and_it_goes_on_where_it_stopped(lab):
     after = {path.name: path.stat().st_mtime_ns for path in lab.store.folder.glob("*.parquet")}
     assert len(after) == 4
     assert kept.items() <= after.items(), "what was measured before the kill is as it was"
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"seeds": [0, 2**63]}, r"seeds\.1: 9223372036854775808: the most is 4,294,967,295"),
+        ({"seeds": [-1]}, r"seeds\.0: -1: "),
+        ({"epochs": 0}, "epochs: 0: "),
+        ({"most_epochs": 10**30}, "most_epochs: .*: the most is 100,000"),
+    ],
+)
+def test_training_has_the_limits_of_parameter_files(lab, asked, told):
+    with pytest.raises(BenchlibError, match=f"Training: {told}"):
+        lab.train([toy()], **{"seeds": [0], "epochs": 1, **asked})
+    assert not lab.folder.exists()
+
+
+def test_a_comparison_whose_processes_do_not_fit_beside_each_other_is_refused(lab, monkeypatch):
+    monkeypatch.setattr(memory, "_of_host", lambda: 1.5 * memory.weights_bytes(toy()) + memory.batch_bytes(toy()))
+    with pytest.raises(BenchlibError, match="memory: 3 processes at once, of toy"):
+        lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
+    assert not lab.folder.exists()
 
 
 def test_what_cannot_be_measured_is_refused_before_anything_starts(lab):

@@ -2,8 +2,10 @@
 
 import importlib.util
 import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -12,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from benchlib import frameworks, workloads
+from benchlib import environments, frameworks, variables, workloads
 from benchlib.condition import DEVICES, Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import machine
@@ -82,7 +84,7 @@ def test_a_framework_that_is_not_there_is_told_with_what_to_install(monkeypatch)
 @pytest.fixture(autouse=True)
 def nothing_known():
     """Interpreters are asked again by each test, and after it."""
-    every = (machine.interpreter, machine.versions, machine.packages)
+    every = (machine.interpreter, machine.versions, machine.packages, environments.probe)
     for cached in every:
         cached.cache_clear()
     yield
@@ -232,6 +234,7 @@ def flow(kernelspec, tmp_path, monkeypatch):
             "tensorflow-intel==2.21.0; platform_system == 'Windows'",
             "nvidia_cudnn.cu12<10,>=9; extra == 'and-cuda'",
             "keras[fast-math]>=3",
+            'linter; extra == "testing"',
         ],
     )
     _distribution(
@@ -262,6 +265,84 @@ def test_versions_are_those_of_the_distribution_whatever_it_is_called(flow):
     assert list(found)[:2] == ["python", "tensorflow-cpu"]
     assert {row["version"] for row in machine.survey() if row["framework"] == "flow"} == {"2.21.0"}
     assert machine.available("flow", "cpu") is None
+
+
+def test_a_file_that_stands_before_what_was_installed_has_no_version_but_a_hash(flow, tmp_path, monkeypatch):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "keras.py").write_text("A = 1")
+    monkeypatch.setenv(variables.WORKER_PATH, str(own))
+    python = _script(tmp_path / "python", f'PYTHONPATH={own}:{flow} exec {sys.executable} -S "$@"')
+    assert machine.interpreter("flow") == str(python)
+    first = machine.versions("flow")
+    assert first["tensorflow-cpu"] == "2.21.0"
+    assert re.fullmatch("file [0-9a-f]{16}", first["keras"])
+    assert machine.packages("flow")["keras"] == first["keras"]
+    (own / "keras.py").write_text("A = 2")
+    for cached in (machine.versions, environments.probe):
+        cached.cache_clear()
+    assert machine.versions("flow")["keras"] not in (first["keras"], "3.15.1")
+
+
+def test_metadata_that_lie_before_what_was_installed_are_not_its_own(flow, tmp_path):
+    own = tmp_path / "own"
+    _distribution(own, "keras", "99", [])
+    _script(tmp_path / "python", f'PYTHONPATH={own}:{flow} exec {sys.executable} -S "$@"')
+    assert machine.versions("flow")["keras"] == "3.15.1"
+
+
+def test_a_module_that_was_installed_to_be_edited_has_its_version(flow, tmp_path):
+    source = tmp_path / "my source"
+    shutil.move(flow / "keras", source / "keras")
+    (flow / "keras-3.15.1.dist-info" / "RECORD").write_text("__editable__.keras.pth,,\n")
+    url = {"url": source.as_uri(), "dir_info": {"editable": True}}
+    (flow / "keras-3.15.1.dist-info" / "direct_url.json").write_text(json.dumps(url))
+    _script(tmp_path / "python", f'PYTHONPATH={flow}:"{source}" exec {sys.executable} -S "$@"')
+    assert machine.versions("flow")["keras"] == "3.15.1"
+
+
+def test_the_compiler_of_kernels_counts_where_a_worker_uses_it(tmp_path, monkeypatch):
+    compiled = Condition(workload="linear", mode="graph")
+    _script(tmp_path / "g++", "echo 'g++ 99.1'; echo Copyright")
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert machine.compiler(compiled) == {"c++": "g++ 99.1"}
+    job = prepare_job(compiled, 0, tmp_path)
+    before = key(**job.depends_on("rounds"))
+    _script(tmp_path / "g++", "echo 'g++ 99.2 of another day'")
+    assert key(**job.depends_on("rounds")) != before
+    monkeypatch.setenv("CXX", str(_script(tmp_path / "clang++", "echo clang")))
+    assert machine.compiler(compiled) == {"c++": "clang"}
+    others = ({"mode": "eager"}, {"framework": "mindspore"}, {"device": "cuda"})
+    assert [machine.compiler(compiled.but(**one)) for one in others] == [{}, {}, {}]
+
+
+def test_versions_are_compared_as_versions(monkeypatch):
+    known = {"torch": "2.13.0+cpu", "numpy": "file 0123", "flow": "2.6.0a0+ec.nv25.1"}
+    monkeypatch.setattr(machine, "versions", lambda framework: known)
+    for same in ({"torch": "2.13.0"}, {"numpy": "1.0"}, {"onednn": "3"}, {"flow": "2.6.0-a0+ec.nv25.01"}):
+        machine.require_versions("pytorch", same)
+    for other in ("2.13.1+cpu", "2.13.0+cu126", "2.13"):
+        with pytest.raises(BenchlibError, match="restart the notebook's kernel"):
+            machine.require_versions("pytorch", {"torch": other})
+
+
+def test_one_that_is_killed_while_it_asks_leaves_nothing_behind_for_long(tmp_path):
+    (tmp_path / "temporary").mkdir()
+    waiting = _script(tmp_path / "python", f"touch {tmp_path}/asked; exec sleep 60")
+    ask = f"from benchlib import environments; environments.probe({str(waiting)!r}, ('numpy',))"
+    with subprocess.Popen(
+        [sys.executable, "-c", ask], env={**os.environ, "TMPDIR": str(tmp_path / "temporary")}, start_new_session=True
+    ) as asking:
+        while not (tmp_path / "asked").exists():
+            time.sleep(0.05)
+        assert list((tmp_path / "temporary").iterdir())
+        os.killpg(asking.pid, signal.SIGKILL)
+    remove = "from benchlib import scratch; scratch.remove_stale()"
+    subprocess.run(
+        [sys.executable, "-c", remove], env={**os.environ, "TMPDIR": str(tmp_path / "temporary")}, check=True
+    )
+    assert not list((tmp_path / "temporary").iterdir())
 
 
 def test_all_that_a_framework_needs_counts(flow):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import time
 import tracemalloc
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +18,7 @@ from benchlib.errors import BenchlibError
 from benchlib.measure import machine, memory
 
 GIB = 2.0**30
+OF_HOST = memory._of_host
 
 
 @pytest.fixture(autouse=True)
@@ -122,3 +125,39 @@ def test_the_taps_of_a_convolution_are_those_counted_one_by_one_whatever_its_siz
         counted = sum(0 <= start + tap < size for start in starts for tap in range(kernel))
         assert workloads.taps(size, kernel, padding, stride) == counted
     assert workloads.taps(10**9, 3, 1) == 3 * 10**9 - 2
+
+
+@pytest.mark.parametrize(
+    ("groups", "limits", "least"),
+    [
+        ("0::/\n", {"memory.max": "2147483648\n"}, [2 * GIB]),
+        ("0::/\n", {"memory.max": "max\n"}, []),
+        ("0::/a/b\n", {"a/b/memory.max": "max\n", "a/memory.max": "1073741824\n", "memory.max": "max\n"}, [GIB]),
+        (
+            "5:cpu,cpuacct:/c\n4:memory:/of/the/host\n0::/\n",
+            {"memory/memory.limit_in_bytes": "1073741824\n", "c/memory.max": "1\n"},
+            [GIB],
+        ),
+        ("0::/elsewhere\n", {}, []),
+    ],
+)
+def test_limits_of_control_groups_are_read(tmp_path: Path, groups: str, limits: dict, least: list) -> None:
+    own, mount = tmp_path / "cgroup", tmp_path / "mount"
+    own.write_text(groups)
+    for name, text in limits.items():
+        (mount / name).parent.mkdir(parents=True, exist_ok=True)
+        (mount / name).write_text(text)
+    assert list(memory._of_control_groups(own, mount)) == least
+    assert list(memory._of_control_groups(tmp_path / "none", mount)) == []
+
+
+def test_the_least_limit_is_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    total, groups, address_space = 16 * GIB, [], memory.resource.RLIM_INFINITY
+    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: SimpleNamespace(total=total))
+    monkeypatch.setattr(memory, "_of_control_groups", lambda: groups)
+    monkeypatch.setattr(memory.resource, "getrlimit", lambda _: (address_space, address_space))
+    assert OF_HOST.__wrapped__() == 16 * GIB
+    groups = [int(9 * GIB)]
+    assert OF_HOST.__wrapped__() == 9 * GIB
+    address_space = int(4 * GIB)
+    assert OF_HOST.__wrapped__() == 4 * GIB

@@ -19,7 +19,10 @@ from benchlib.experiments import modes, scaling
 from benchlib.lab import Lab
 from benchlib.measure import gate, machine
 from benchlib.measure.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS, amortisation
+from benchlib.measure.comparison import DISTURBED
+from benchlib.measure.disturbance import NO_CPU
 from benchlib.measure.statistics import ratio_of_means
+from benchlib.variables import Surroundings
 
 ROOT = Path(__file__).parents[1]
 EAGER, GRAPH = Condition(workload="cnn"), Condition(workload="cnn", mode="graph")
@@ -63,6 +66,40 @@ def test_steps_until_compilation_is_paid_for(tmp_path):
     assert found.seconds.estimate == pytest.approx(4.1 + 1000 * 0.006, rel=0.05)
     assert [one.estimate for one in found.first] == [0.1, 4.1]
     assert [round(1000 * one.estimate) for one in found.step] == [10, 6]
+
+
+def disturb_first_steps(measurements, number):
+    """Those of so many processes in graph mode, which were stopped for a minute."""
+    for m in [m for m in measurements if m.condition.mode == "graph"][:number]:
+        m.first_step_s, m.first_step_disturbed_by = 60.0, NO_CPU
+
+
+def test_first_steps_that_were_disturbed_are_not_what_compilation_costs(tmp_path):
+    comparison = compared(tmp_path, step=in_graph(10, 6), first=compiling(4.1))
+    disturb_first_steps(comparison.measurements, 2)
+    found = amortisation(comparison, EAGER, GRAPH)
+    assert (found.verdict, found.steps.processes) == (PAYS, 3)
+    assert found.steps.estimate == pytest.approx(1 + 4.0 / 0.004, rel=0.05)
+    disturb_first_steps(comparison.measurements, 3)
+    found = amortisation(comparison, EAGER, GRAPH)
+    assert found.verdict == DISTURBED
+    assert [math.isnan(one.estimate) for one in (found.steps, found.seconds, *found.first)] == [True] * 4
+    assert [round(1000 * one.estimate) for one in found.step] == [10, 6]
+
+
+def test_modes_says_that_first_steps_were_disturbed(tmp_path):
+    lab = SyntheticLab(tmp_path, step=in_graph(10, 6), first=compiling(4.1), cannot=no_bf16)
+    result = modes.measure(modes.Parameters(**quick("modes")), lab)
+    disturb_first_steps(
+        [m for m in result.cases[0].comparison.measurements if m.condition.subject.startswith("pytorch graph")], 3
+    )
+    rows = result.tables()["amortisation"][1].set_index("subject")
+    assert rows["verdict"].tolist() == [DISTURBED, PAYS]
+    assert rows.loc["pytorch tuned", ["first_graph_s", "pays_after_steps", "pays_after_s"]].isna().all()
+    (said,) = (one for one in result.findings() if "pytorch eager tuned to graph" in one)
+    assert "the first step of more than half of the processes was disturbed, so it is not said" in said
+    drawn, *_ = result.draw()["amortisation"][1].axes
+    assert [text.get_text() for text in drawn.texts] == ["disturbed"]
 
 
 @pytest.mark.parametrize(
@@ -262,9 +299,10 @@ def test_what_failed_in_the_gate_is_tried_again_by_the_next_run_and_not_for_ever
     tried = []
 
     def dies(conditions, inputs, patience_s):
-        tried.append(len(conditions))
+        every = list(conditions)
+        tried.append(len(every))
         said = "worker died in 'check' (signal SIGKILL). The end of what it said:\n(nothing)"
-        yield from ((one, said, said) for one in conditions)
+        yield from ((one, said, said, Surroundings()) for one in every)
 
     monkeypatch.setattr(gate, "run", dies)
     parameters = modes.Parameters(**quick("modes"))
@@ -276,7 +314,7 @@ def test_what_failed_in_the_gate_is_tried_again_by_the_next_run_and_not_for_ever
 def test_mixed_precision_of_a_pytorch_that_failed_in_fp32_is_not_called_impossible(tmp_path, monkeypatch):
     def refuses(conditions, inputs, patience_s):
         said = "worker failed in 'build': TypeError: no. The end of what it said:\n(nothing)"
-        yield from ((one, said, said) for one in conditions)
+        yield from ((one, said, said, Surroundings()) for one in conditions)
 
     monkeypatch.setattr(gate, "run", refuses)
     result = modes.measure(modes.Parameters(**quick("modes")), Lab(outputs=tmp_path))

@@ -5,11 +5,13 @@ import errno
 import fcntl
 import functools
 import io
+import json
 import os
 import re
 import resource
 import shutil
 import signal
+import site
 import subprocess
 import sys
 import tempfile
@@ -21,7 +23,7 @@ import psutil
 import pytest
 import yaml
 
-from benchlib import execution, experiments, progress, suite
+from benchlib import execution, experiments, progress, suite, variables
 from benchlib.__main__ import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
@@ -314,6 +316,28 @@ class TestUnchanged:
         assert self.run() == ["first", "second", "report"]
         assert "again: these have changed: machine\n" in self.said
 
+    def test_other_variables_or_packages_of_what_is_measured(self, tmp_path, monkeypatch):
+        def with_conditions(name, file):
+            return *checked(name, file)[:2], [Condition(workload="cnn")] if name == "first" else []
+
+        monkeypatch.delenv(variables.WORKER_PATH, raising=False)
+        monkeypatch.setattr(suite, "checked", with_conditions)
+        monkeypatch.setattr(suite.lab.Lab, "certify", lambda self, conditions: None)
+        assert self.run() == ["first", "report"], "other conditions, other inputs"
+        assert self.run() == []
+        monkeypatch.setenv(variables.WORKER_PATH, str(tmp_path))
+        assert self.run() == ["first", "report"]
+        assert "first: started again: these have changed: variables\n" in self.said
+        (tmp_path / "sitecustomize.py").write_text("A = 1")
+        assert self.run() == ["first", "report"]
+        of_framework = machine.packages
+        more = {"scikit-learn": "9.9"}
+        needed = lambda name, workload=None: {**of_framework(name), **(more if workload == "cnn" else {})}  # noqa: E731
+        monkeypatch.setattr(machine, "packages", needed)
+        assert self.run() == ["first", "report"]
+        assert "first: started again: these have changed: packages\n" in self.said
+        assert self.run() == []
+
     def test_failed_measurements_are_tried_again_if_there_is_an_attempt_left(self):
         self.failures, self.again = 2, 1
         write_parameters("first", count=2)
@@ -601,6 +625,40 @@ def test_modules_of_the_user_stand_in_for_none_in_a_kernel(tmp_path, monkeypatch
     code, said = run_and_read()
     assert code == 0, said
     assert printed_in(executed("first")) == f"{machine.PACKAGE / '__init__.py'} False\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({"PYTHONUSERBASE": "{base}"}, True), ({"PYTHONUSERBASE": "{base}", "PYTHONNOUSERSITE": "1"}, False)],
+    ids=["elsewhere", "unwanted"],
+)
+def test_a_kernel_finds_the_users_packages_where_its_parent_does(tmp_path, given, expected):
+    version = "python{}.{}".format(*sys.version_info)
+    for base in (tmp_path / "base", tmp_path / "home" / ".local"):
+        (base / "lib" / version / "site-packages").mkdir(parents=True)
+        (base / "lib" / version / "site-packages" / "of_the_user.py").write_text(f"WHERE = {base.name!r}")
+    # The interpreter of a virtual environment has no packages of the user's; the one below it lacks ours.
+    asked = (
+        "import json, site, sys\n"
+        f"sys.path += [{str(ROOT)!r}, *{site.getsitepackages()!r}]\n"
+        "from benchlib.execution import KERNEL\nprint(json.dumps(KERNEL))"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    environment |= {"HOME": str(tmp_path / "home")}
+    environment |= {name: value.format(base=tmp_path / "base") for name, value in given.items()}
+    python = sys._base_executable
+    options = {"env": environment, "cwd": tmp_path, "capture_output": True, "text": True, "check": True}
+    command = json.loads(subprocess.run([python, "-c", asked], **options).stdout)
+    assert command[0] == python
+    kernel = command[1 : command.index("-f")]
+    probe = tmp_path / "kernel.py"
+    source = (machine.PACKAGE / "kernel.py").read_text()
+    asked = "from importlib.util import find_spec; print(getattr(find_spec('of_the_user'), 'origin', None))"
+    probe.write_text(f"{source[: source.index('    _import_benchlib()')]}    {asked}\n")
+    kernel[kernel.index(str(machine.PACKAGE / "kernel.py"))] = str(probe)
+    said = subprocess.run([python, *kernel], **options).stdout.strip()
+    assert (said != "None") is expected
+    assert not expected or said.startswith(str(tmp_path / "base"))
 
 
 DRIVER = """

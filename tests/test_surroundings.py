@@ -5,16 +5,19 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import psutil
 import pytest
 
 import benchlib.frameworks
 import benchlib.workloads
-from benchlib import knobs, variables
+from benchlib import environments, knobs, variables
 from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import entries, gate, machine, processes, record
 from benchlib.measure.entries import Entry
@@ -59,7 +62,7 @@ def opened(condition):
 @pytest.mark.parametrize("group", [{}, {"world_size": 2, "threads": 1}], ids=["alone", "in a group"])
 def test_a_worker_of_an_installed_benchlib_gets_none_of_the_packages_beside_it(site_packages, group):
     answer, environment, _ = opened(Condition(**TOY, **group))
-    assert answer["versions"] == {"toy": "1.0"}
+    assert answer["versions"] == {"toy": "1.0", "numpy": np.__version__}
     assert str(site_packages) not in environment["PYTHONPATH"].split(":")
 
 
@@ -78,7 +81,7 @@ def test_a_module_on_the_users_pythonpath_stands_in_for_nothing(tmp_path, monkey
     (tmp_path / "json.py").write_text(BROKEN)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     answer, _, worker = opened(Condition(**TOY))
-    assert answer["versions"] == {"toy": "1.0"}
+    assert answer["versions"] == {"toy": "1.0", "numpy": np.__version__}
     assert "PYTHONPATH" in worker.surroundings.left_out
 
 
@@ -86,7 +89,10 @@ def test_the_versions_are_those_that_a_worker_imports(tmp_path, monkeypatch):
     (tmp_path / "torch-99.dist-info").mkdir()
     (tmp_path / "torch-99.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 99\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert machine.versions.__wrapped__("pytorch")["torch"] not in ("99", None)
+    environments.probe.cache_clear()
+    found = machine.versions.__wrapped__("pytorch")["torch"]
+    environments.probe.cache_clear()
+    assert found not in ("99", None)
 
 
 def test_packages_that_the_user_installed_for_himself_are_found_though_home_is_another(tmp_path, monkeypatch):
@@ -126,7 +132,9 @@ def test_a_worker_is_started_with_what_its_measurement_records(tmp_path, monkeyp
     assert {"MALLOC_TRIM_THRESHOLD_", "OMP_NUM_THREADS", "HOME", variables.WORKER_PATH} <= measurement.knobs.keys()
     for name, value in measurement.knobs.items():
         assert environment[name] == value.replace(knobs.SCRATCH, scratch)
-    assert measurement.inherited == {"LD_LIBRARY_PATH": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
+    own = variables.identity(condition)["counting"][variables.WORKER_FILES]
+    inherited = {"LD_LIBRARY_PATH": str(tmp_path), "CUDA_VISIBLE_DEVICES": "", variables.WORKER_FILES: own}
+    assert measurement.inherited == inherited
     assert "XLA_FLAGS" in measurement.left_out
     assert not {"XLA_FLAGS", "A_TOKEN"} & environment.keys()
     assert "secret" not in measurement.model_dump_json()
@@ -170,6 +178,46 @@ def test_what_numbers_depend_on_is_in_their_key_and_nothing_else(tmp_path, monke
     monkeypatch.delenv("LD_LIBRARY_PATH")
     monkeypatch.setenv(variables.WORKER_PATH, str(tmp_path))
     assert job.depends_on("rounds")["knobs"] != before["knobs"]
+
+
+def test_what_workers_import_from_the_users_folders_is_in_the_key(tmp_path, monkeypatch):
+    own = tmp_path / "own"
+    (own / "part").mkdir(parents=True)
+    monkeypatch.setenv(variables.WORKER_PATH, str(own))
+    monkeypatch.setattr(variables, "HASHED_FILES", 1)
+    seen = [variables.identity(Condition(**TOY))]
+    for file, text in {"one.py": "A = 1", "part/other.py": "A = 1", "notes": "", "README": "A"}.items():
+        (own / file).write_text(text)
+        seen.append(variables.identity(Condition(**TOY)))
+    (own / "one.py").write_text("A = 2")
+    seen.append(variables.identity(Condition(**TOY)))
+    (own / "part/other.py").write_text("A = 22")
+    seen.append(variables.identity(Condition(**TOY)))
+    changed = [one != other for one, other in pairwise(seen)]
+    assert changed == [True, True, False, False, True, True], "Python's files count, also those over the limit"
+
+
+def test_networks_are_in_the_key_of_a_group_and_selectors_in_that_of_an_xpu(monkeypatch):
+    for name in (*variables.NETWORK, *variables.XPUS):
+        monkeypatch.delenv(name, raising=False)
+    alone, group = Condition(**TOY), Condition(**TOY, world_size=2, threads=1)
+    xpu = Condition(workload="cnn", device="xpu")
+    before = [variables.identity(one) for one in (alone, group, xpu)]
+    for name, changed in (("GLOO_SOCKET_IFNAME", [False, True, False]), ("ZE_AFFINITY_MASK", [False, False, True])):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, "1")
+            now = [variables.identity(one) for one in (alone, group, xpu)]
+        assert [one != other for one, other in zip(now, before, strict=True)] == changed
+        assert variables.counting(group, {name: "1"}).get(name) == ("1" if changed[1] else None)
+
+
+@pytest.mark.parametrize("group", [{}, {"world_size": 2, "threads": 1}], ids=["alone", "in a group"])
+def test_a_worker_that_imports_another_version_than_its_key_says_is_refused(group, monkeypatch):
+    here = machine.versions("toy")
+    monkeypatch.setattr(machine, "versions", lambda framework: {**here, "numpy": "1.0"})
+    says = f"imported numpy {np.__version__}, but numpy 1.0 was there .* restart"
+    with pytest.raises(BenchlibError, match=says):
+        opened(Condition(**TOY, **group))
 
 
 def test_a_measurement_of_an_older_benchlib_can_be_read():

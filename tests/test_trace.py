@@ -93,6 +93,17 @@ def test_a_measurement_says_what_no_longer_matches(results: Path, monkeypatch: p
     assert "OMP_NUM_THREADS" not in said or "here not set" in said
     monkeypatch.setenv("LD_LIBRARY_PATH", "/other/libraries")
     assert "other libraries: LD_LIBRARY_PATH not set, here /other/libraries" in trace.sources([key], results)[0].verdict
+    monkeypatch.setenv(variables.WORKER_PATH, str(results))
+    assert f"{variables.WORKER_FILES} not set, here " in trace.sources([key], results)[0].verdict
+
+
+def test_a_measurement_says_that_the_compiler_is_another(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = trace.numbers(results / "tables" / "operators_ratios.csv")[0].keys[0]
+    m = Store(results / "measurements").load(key)[0]
+    monkeypatch.setattr(machine, "versions", lambda framework: {"torch": "2.13"})
+    monkeypatch.setattr(machine, "compiler", lambda condition: {"c++": "g++ 2"})
+    measured = m.model_copy(update={"versions": {"torch": "2.13", "c++": "g++ 1"}, "packages": {}})
+    assert trace._other_versions(measured) == ["other versions: c++ g++ 1, here g++ 2"]
 
 
 def test_every_package_that_it_could_compute_with_has_to_be_what_is_here(

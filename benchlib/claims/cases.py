@@ -44,12 +44,11 @@ def bearing_within(ratio: Interval, factor: float) -> tuple[str, str]:
 
 
 def ratio_case(of: str, ratio: Interval, row: pd.Series, published: float | None = None, files: str = "") -> Case:
-    """A ratio that bears by its interval; open, with the reason, if it has none or its A/A control excludes 1."""
-    control = control_of(row)
+    """A ratio that bears by its interval; open, with the reason, if it has none or :func:`control_doubt` has one."""
     bears, why = bearing(ratio), "" if math.isfinite(ratio.low) else NO_INTERVAL
-    if is_restless(control):
-        bears, why = OPEN, RESTLESS
-    return Case(of, bears, ratio_text(ratio), files or files_of(row), ratio, published, control, why)
+    if doubt := control_doubt(row):
+        bears, why = OPEN, doubt
+    return Case(of, bears, ratio_text(ratio), files or files_of(row), ratio, published, control_of(row), why)
 
 
 def ratio_text(ratio: Interval) -> str:
@@ -81,9 +80,12 @@ def control_of(row: pd.Series) -> Interval | None:
     return interval_of(row, "control")
 
 
-def is_restless(control: Interval | None) -> bool:
-    """Does the baseline differ from itself?"""
-    return control is not None and control.excludes(1)
+def control_doubt(row: pd.Series) -> str:
+    """Why a row's ratio is not believed: its A/A control was disturbed, or excludes 1; empty where it is."""
+    if row.get("control_why") == DISTURBED:
+        return NOISY
+    control = control_of(row)
+    return RESTLESS if control is not None and control.excludes(1) else ""
 
 
 def interval_of(row: pd.Series, name: str) -> Interval:
@@ -129,7 +131,7 @@ def _crossing(rows: pd.DataFrame) -> tuple[float, float]:
     """
     until, start = -math.inf, math.inf
     for count, sizes in rows.groupby("parameters"):
-        believed = not any(is_restless(control_of(row)) for _, row in sizes.iterrows())
+        believed = not any(control_doubt(row) for _, row in sizes.iterrows())
         if believed and (sizes["ratio_high"] < 1).all():
             until = max(until, count)
         if believed and (sizes["ratio_low"] > 1).all():

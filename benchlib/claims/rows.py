@@ -137,8 +137,10 @@ def within_frameworks(results: Results) -> pd.DataFrame:
         return frame
     controls = results.table("modes", "ratios", "control_low")
     if len(controls):
-        controls = controls.dropna(subset="control_low").drop_duplicates("task")
-        frame = frame.merge(controls[["task", "control", "control_low", "control_high"]], on="task", how="left")
+        names = ["control", "control_low", "control_high", "control_why"]
+        controls = controls.reindex(columns=["task", *names])  # an older benchlib's table has no control_why
+        controls = controls.dropna(subset=["control_low", "control_why"], how="all").drop_duplicates("task")
+        frame = frame.merge(controls, on="task", how="left")
     return frame
 
 

@@ -15,12 +15,12 @@ import pandas as pd
 from benchlib import published, tables
 from benchlib.claims.cases import (
     bearing_within,
+    control_doubt,
     control_of,
     files_of,
     interval_of,
     inverse,
     is_disturbed,
-    is_restless,
     order_case,
     over,
     ratio_case,
@@ -43,7 +43,7 @@ from benchlib.claims.rows import (
     within_frameworks,
 )
 from benchlib.claims.settings import OTHER_EPOCHS, Setting, setting_of, setting_of_task
-from benchlib.claims.verdicts import NOISY, ONE_SEED, OPEN, RESTLESS, Case, Outcome
+from benchlib.claims.verdicts import NOISY, ONE_SEED, OPEN, Case, Outcome
 from benchlib.measure.comparison import DISTURBED, MOST
 from benchlib.measure.statistics import geometric_interval
 from benchlib.published import Claim
@@ -299,10 +299,10 @@ def grows_with_batch(results: Results, claim: Claim) -> Outcome:
     """Samples per second, peak memory (the accelerator's, where there is one) and the accelerator's utilisation, at the
     largest batch size over the smallest, same framework; the two intervals, which are independent, are combined on the
     scale of logarithms. Above 1 supports the claim, below 1 contradicts it; speed, only if neither size's A/A excludes
-    1."""
+    1 or was disturbed."""
     frame = results.table("batch_size", "indicators", "memory_mib_low")
     compared = results.table("batch_size", "ratios", "control_low")
-    restless = {row["batch_size"] for _, row in compared.iterrows() if is_restless(control_of(row))}
+    doubts = {row["batch_size"]: control_doubt(row) for _, row in compared.iterrows()}
     outcome, setting = Outcome([]), setting_of(claim, *results.studied("batch_size"))
     went = results.table("batch_size", "processes", "disturbed")
     noisy = went[went["disturbed"] > MOST] if len(went) else went
@@ -332,8 +332,9 @@ def grows_with_batch(results: Results, claim: Claim) -> Outcome:
                 outcome.missing.append(f"{who}, {words} at batch {large['batch_size']} and {small['batch_size']}")
                 continue
             case = ratio_case(f"{start}, {words}", ratio, large, files=files_of(small, large))
-            if name == "samples_per_second" and restless & {small["batch_size"], large["batch_size"]}:
-                case = replace(case, bears=OPEN, why=RESTLESS)
+            doubt = next(filter(None, (doubts.get(row["batch_size"]) for row in (small, large))), "")
+            if name == "samples_per_second" and doubt:
+                case = replace(case, bears=OPEN, why=doubt)
             outcome.cases.append(setting.of(case))
     return outcome
 
@@ -427,8 +428,8 @@ def gru_alike_on_gpu(results: Results, claim: Claim) -> Outcome:
         of_gru = (frame["device"] == "cuda") & frame["task"].str.startswith("gru ") & across_frameworks(frame)
         rows, outcome.missing[:] = without_disturbed(frame[of_gru], "ratio", task_and_subject)
         for _, row in rows.iterrows():
-            ratio, control = interval_of(row, "ratio"), control_of(row)
-            bears, why = (OPEN, RESTLESS) if is_restless(control) else bearing_within(ratio, ALIKE)
+            ratio, control, doubt = interval_of(row, "ratio"), control_of(row), control_doubt(row)
+            bears, why = (OPEN, doubt) if doubt else bearing_within(ratio, ALIKE)
             of = f"{row['task']}, {row['subject']} over {row['baseline']}"
             case = Case(of, bears, ratio_text(ratio), files_of(row), control=control, why=why)
             outcome.cases.append(setting_of_task(claim, row["task"]).of(case))

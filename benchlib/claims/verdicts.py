@@ -21,7 +21,7 @@ WITHIN_OR_BEYOND = "a difference is shown, but not whether it is beyond the marg
 """Why a case leaves its claim open, where that is not simply that its interval includes 1."""
 
 NOISY = "disturbed: to be measured again, on a quiet machine"
-"""Why there is no case, though it was measured."""
+"""Why there is no case, though it was measured; or, of an A/A control, why a case leaves its claim open."""
 
 
 @dataclass(frozen=True)

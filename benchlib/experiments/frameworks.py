@@ -32,7 +32,7 @@ from benchlib.experiments.result import (
 from benchlib.lab import Lab
 from benchlib.measure.comparison import DISTURBED, NO_DIFFERENCE, Comparison
 from benchlib.measure.statistics import Interval, geometric_interval, mean_interval
-from benchlib.measure.training import TrainingRuns, median_to_threshold, undisturbed
+from benchlib.measure.training import TrainingRuns, left_out, median_to_threshold, undisturbed
 from benchlib.metrics import RANGES
 from benchlib.validation import Strict
 
@@ -156,9 +156,9 @@ class Frameworks(Result):
             ),
             "learned": (
                 "Training: medians over seeds, with runs that did not reach the threshold as the longest; times leave "
-                "out evaluation, and the first step, which includes the compilation. Times as soon at the threshold "
-                "(where every run reached it) and throughput of whole epochs: relative to the first framework within "
-                "seeds, with 95 % intervals over seeds.",
+                "out evaluation, the first step, which includes the compilation, and runs that were disturbed. Times "
+                "as soon at the threshold (where every run reached it) and throughput of whole epochs: relative to the "
+                "first framework within seeds, with 95 % intervals over seeds.",
                 learned.drop(columns=[name for name in learned if name.startswith("first_")]),
             ),
             "first_epochs": (
@@ -208,7 +208,7 @@ class Frameworks(Result):
             axes.set(xlabel="training time (s)", ylabel="runs not there yet (%)", ylim=(-4, 104))
             axes.set_title(textwrap.fill(f"{case.name}: {_threshold(case.task)}", TITLE))
             for subject, rows in frame.groupby("subject", sort=False):
-                _survival(axes, rows[rows["epochs"] > 0], looks[subject], subject)
+                _survival(axes, undisturbed(rows[rows["epochs"] > 0]), looks[subject], subject)
         for axes in panels[len(shown) :]:
             axes.remove()
         caption = (
@@ -216,7 +216,8 @@ class Frameworks(Result):
             "1958); a run that ended before it counts as long as it was watched (a cross). The first step, which "
             "includes the compilation, is left out."
         )
-        return caption, figures.finish(figure, looks)
+        lost = left_out(pd.concat([frame for _, frame in shown]))
+        return f"{caption} Left out: {lost}." if lost else caption, figures.finish(figure, looks)
 
     def _draw_curves(self) -> tuple[str, Figure]:
         every = [showing.with_subject(case.runs.curves()) for case in self.cases]
@@ -275,13 +276,13 @@ class Frameworks(Result):
                     "threshold": _threshold(task),
                     "reached": f"{int(reached.sum())} of {len(of_subject)}" if task.threshold is not None else None,
                     "epochs_to_threshold": median_to_threshold(of_subject, "epochs_to_threshold"),
-                    "seconds_to_threshold": median_to_threshold(of_subject, "seconds_to_threshold"),
+                    "seconds_to_threshold": median_to_threshold(timed, "seconds_to_threshold"),
                     "threshold_ratio": sooner.estimate,
                     "threshold_ratio_low": sooner.low,
                     "threshold_ratio_high": sooner.high,
                     "best_metric": of_subject["best_metric"].median(),
                     "first_step_s": of_subject["first_step_s"].mean(),
-                    "epoch_s": of_subject["epoch_s"].mean(),
+                    "epoch_s": timed["epoch_s"].mean(),
                     "epoch_ratio": epochs.estimate,
                     "epoch_ratio_low": epochs.low,
                     "epoch_ratio_high": epochs.high,
@@ -293,6 +294,7 @@ class Frameworks(Result):
                     "first_epoch_alone_high": alone.high,
                     "peak_memory_mib": of_subject["peak_memory_mib"].mean(),
                     "failed": int(of_subject["failure"].notna().sum()),
+                    "times_left_out": left_out(of_subject) or None,
                     "why": DISTURBED if noisy and math.isnan(epochs.estimate) else None,
                     "first_why": DISTURBED if runs.first_epoch_disturbed(condition) else None,
                     "measurements": " ".join(runs.files(runs.conditions[0], condition)),
@@ -345,13 +347,16 @@ class Frameworks(Result):
     def _learned_texts(self, case: _Case) -> list[str]:
         told = []
         for _, row in self._learned(case).iterrows():
+            lost = f"; times left out: {row['times_left_out']}" if row["times_left_out"] else ""
             if row["failed"]:
                 ended = f"{row['failed']} runs failed, {row['reached']} reached it"
             elif np.isfinite(row["seconds_to_threshold"]):
                 ended = (
                     f"{row['epochs_to_threshold']:g} epochs, {tables.number(row['seconds_to_threshold'])} s (medians, "
-                    f"without compilation; {row['reached']} runs)"
+                    f"without compilation; {row['reached']} runs{lost})"
                 )
+            elif np.isfinite(row["epochs_to_threshold"]):
+                ended = f"{row['epochs_to_threshold']:g} epochs (median; {row['reached']} runs{lost})"
             else:
                 ended = (
                     f"reached by {row['reached']}, so there is no median; best {_value(case.task, row['best_metric'])}"

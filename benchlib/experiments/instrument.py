@@ -22,10 +22,11 @@ from benchlib.experiments.result import (
     ratios,
     span,
     throughputs,
+    why_no_control,
 )
 from benchlib.lab import Lab
 from benchlib.measure.ceiling import Ceiling
-from benchlib.measure.comparison import DISTURBED, Comparison
+from benchlib.measure.comparison import Comparison
 from benchlib.measure.contract import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
 from benchlib.measure.simulation import ASKED, NOISES, coverage
 
@@ -168,6 +169,7 @@ class Instrument(Result):
             "workload",
             "batch_size",
             *ends,
+            "control_why",
             "processes",
             "verdict",
             "half_width_percent",
@@ -239,7 +241,7 @@ class Instrument(Result):
                     "processes": interval.processes,
                     "half_width_percent": 100 * interval.half_width,
                     "ended": comparison.plan.ended,
-                    "why": DISTURBED if comparison.disturbed(baseline, baseline, "control") else None,
+                    "why": why_no_control(comparison),
                     "measurements": " ".join(comparison.files(baseline)),
                 }
             )

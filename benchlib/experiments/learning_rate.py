@@ -15,7 +15,7 @@ from benchlib.experiments import parameters as p
 from benchlib.experiments.metric import Metric
 from benchlib.experiments.result import Result, data_note, different_models
 from benchlib.lab import Lab
-from benchlib.measure.training import TrainingRuns, median_to_threshold, undisturbed
+from benchlib.measure.training import TrainingRuns, left_out, median_to_threshold, undisturbed
 
 
 class Subject(p.Subject):
@@ -143,6 +143,7 @@ class LearningRate(Result):
             log_y, from_zero = name == "seconds_watched", name != self.metric.column
             figures.run_panel(axes, frame, looks, x[0], name, x[1], label, censored, log_y, from_zero)
         caption = f"Training by learning rate: a point for each seed, lines through the medians. {self.metric.note}"
+        caption += f" Times left out: {lost}." if (lost := left_out(frame)) else ""
         extra = [figures.CENSORED] if frame["censored"].any() else []
         return caption, figures.finish(figure, looks, extra)
 
@@ -172,13 +173,17 @@ class LearningRate(Result):
         return caption, figures.finish(figure, looks, extra)
 
     def _runs_with_bounds(self) -> pd.DataFrame:
-        """The runs; one that did not reach the threshold is ``censored``, what it took so far is in ``*_watched``."""
+        """The runs; one that did not reach the threshold is ``censored``, what it took so far is in ``*_watched``. One
+        that was disturbed has no times.
+        """
         frame = self.metric.values(self.runs)
         frame = frame[frame["epochs"] > 0]  # a run that failed in its first epoch was not watched at all
+        quiet = frame.index.isin(undisturbed(frame).index)
         return frame.assign(
             censored=~frame["reached"],
             epochs_watched=frame["epochs_to_threshold"].where(frame["reached"], frame["epochs"]),
-            seconds_watched=frame["seconds_to_threshold"].where(frame["reached"], frame["seconds"]),
+            seconds_watched=frame["seconds_to_threshold"].where(frame["reached"], frame["seconds"]).where(quiet),
+            epoch_s=frame["epoch_s"].where(quiet),
         )
 
     def _thresholds(self) -> pd.DataFrame:
@@ -186,16 +191,17 @@ class LearningRate(Result):
         for (subject, rate), of_rate in showing.with_subject(self.runs.runs()).groupby(
             ["subject", "learning_rate"], sort=False
         ):
-            reached = int(of_rate["reached"].sum())
+            reached, timed = int(of_rate["reached"].sum()), undisturbed(of_rate)
             rows.append(
                 {
                     "subject": subject,
                     "learning_rate": rate,
                     "reached": f"{reached} of {len(of_rate)}",
                     "epochs_to_threshold": median_to_threshold(of_rate, "epochs_to_threshold"),
-                    "seconds_to_threshold": median_to_threshold(of_rate, "seconds_to_threshold"),
+                    "seconds_to_threshold": median_to_threshold(timed, "seconds_to_threshold"),
                     "epochs_longest": int(of_rate["epochs"].max()),
-                    "epoch_s": of_rate["epoch_s"].mean(),
+                    "epoch_s": timed["epoch_s"].mean(),
+                    "times_left_out": left_out(of_rate) or None,
                     "measurements": tables.together(of_rate["measurements"]),
                 }
             )
@@ -211,10 +217,14 @@ def _threshold_text(rows: pd.DataFrame) -> str:
     if failed == len(rows):
         return "every run failed"
     note = f", {failed} failed" if failed else ""
-    epochs, seconds = (median_to_threshold(rows, f"{unit}_to_threshold") for unit in ("epochs", "seconds"))
+    note += f", times left out: {lost}" if (lost := left_out(rows)) else ""
+    epochs = median_to_threshold(rows, "epochs_to_threshold")
+    seconds = median_to_threshold(undisturbed(rows), "seconds_to_threshold")
     reached = f"{int(rows['reached'].sum())} of {len(rows)} runs{note}"
     if np.isfinite(seconds):
         return f"{epochs:g} epochs, {tables.number(seconds)} s ({reached})"
+    if np.isfinite(epochs):
+        return f"{epochs:g} epochs ({reached})"
     return f"not reached in {int(rows['epochs'].max())} epochs ({reached} did)"
 
 

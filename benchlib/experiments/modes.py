@@ -241,7 +241,8 @@ class Modes(Result):
         if amortised:
             made["amortisation"] = (
                 "Graph mode against eager mode of the same framework. Means over processes, with 95 % intervals. "
-                "Steps: after so many both have taken equally long, the first step and its compilation included.",
+                "Steps: after so many both have taken equally long, the first step and its compilation included. "
+                "Without processes whose first step was disturbed.",
                 pd.DataFrame(amortised),
             )
         if losses:
@@ -335,6 +336,7 @@ class Modes(Result):
         """A row for each subject but the baseline; of one that was not measured, ``why``."""
         made = ratios([case.comparison]).set_index("label") if case.comparison is not None else pd.DataFrame()
         unknown = [f"{name}{end}" for name in ("ratio", "control") for end in ("", "_low", "_high")]
+        unknown.append("control_why")
         rows = []
         for condition in case.conditions:
             if condition == case.baseline:
@@ -585,6 +587,11 @@ def _times(interval: Interval, factor: float) -> Interval:
 
 def _amortised(found: Amortisation) -> str:
     """What a reader wants to know of graph mode's compilation."""
+    if found.verdict == DISTURBED:
+        return (
+            "the first step of more than half of the processes was disturbed, so it is not said when it pays (see that "
+            "the machine is quiet, delete the measurements and run again)."
+        )
     eager, graph = (tables.number(one.estimate) for one in found.first)
     first = f"its first step takes {graph} s, {eager} s in eager mode"
     steps = [round(value) if math.isfinite(value) else value for value in astuple(found.steps)[:3]]
@@ -601,6 +608,9 @@ def _amortised(found: Amortisation) -> str:
 
 def _draw_pair(axes: figures.Axes, found: Amortisation, looks: dict[str, figures.Look]) -> None:
     """Seconds against steps in both modes, and where they cross."""
+    if found.verdict == DISTURBED:
+        axes.text(0.5, 0.5, "disturbed", transform=axes.transAxes, ha="center", va="center")
+        return
     far = 10 * found.steps.estimate if found.verdict == PAYS else 1000.0
     steps = np.geomspace(1, max(far, 100.0), 60)
     for name, first, step in zip(("eager", "graph"), found.first, found.step, strict=True):

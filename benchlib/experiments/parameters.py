@@ -7,9 +7,10 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from benchlib import workloads
+from benchlib import limits, workloads
 from benchlib.condition import Condition, FrameworkName, LaneName, ModeName
 from benchlib.errors import BenchlibError, shown
+from benchlib.limits import at_most
 from benchlib.measure import memory, planner
 from benchlib.metrics import RANGES
 from benchlib.validation import Strict
@@ -63,40 +64,30 @@ Grid = Annotated[list[Item], BeforeValidator(not_empty), AfterValidator(_each_on
 """A list of values, at least one, each once."""
 
 
-def _at_most(greatest: float, why: str) -> AfterValidator:
-    def check(value: float) -> float:
-        if value > greatest:
-            raise ValueError(f"the most is {greatest:,}: {why}")
-        return value
-
-    return AfterValidator(check)
-
-
 def _resolvable(value: float) -> float:
     if value < planner.LEAST_PRECISION:
         raise ValueError(planner.TOO_PRECISE)
     return value
 
 
+Seed, Epochs = limits.Seed, limits.Epochs  # the limits of ``Lab.train``
 BatchSize = Annotated[int, Field(ge=1)]  # memory is its limit
 Rate = Annotated[
-    float, Field(gt=0, allow_inf_nan=False), _at_most(10**6, "the weights would be no numbers after the first step")
+    float, Field(gt=0, allow_inf_nan=False), at_most(10**6, "the weights would be no numbers after the first step")
 ]
-Seed = Annotated[int, Field(ge=0), _at_most(2**32 - 1, "numpy's generators take no greater seed")]
 Count = Annotated[int, Field(ge=1)]
-Samples = Annotated[int, Field(ge=1), _at_most(10**9, "no data set here has as many samples")]
-Epochs = Annotated[int, Field(ge=1), _at_most(100_000, "each is a row of every run's record")]
-Simulated = Annotated[int, Field(ge=1), _at_most(100_000, "they take hours already")]
+Samples = Annotated[int, Field(ge=1), at_most(10**9, "no data set here has as many samples")]
+Simulated = Annotated[int, Field(ge=1), at_most(100_000, "they take hours already")]
 # The half-width of the ratios' 95 % intervals, relative.
 Precision = Annotated[float, Field(gt=0, lt=1), AfterValidator(_resolvable)]
 Pilot = Annotated[
-    int, Field(ge=planner.LEAST_PILOT), _at_most(planner.MOST_PILOT, "a pilot is for a first look at the variance")
+    int, Field(ge=planner.LEAST_PILOT), at_most(planner.MOST_PILOT, "a pilot is for a first look at the variance")
 ]
-Budget = Annotated[float, Field(gt=0, allow_inf_nan=False), _at_most(planner.MOST_BUDGET_S, "that is a year")]
+Budget = Annotated[float, Field(gt=0, allow_inf_nan=False), at_most(planner.MOST_BUDGET_S, "that is a year")]
 BlockTime = Annotated[
     float,
     Field(gt=0, allow_inf_nan=False),
-    _at_most(planner.LONGEST_BLOCK_S, "a worker that is silent for long counts as hung"),
+    at_most(planner.LONGEST_BLOCK_S, "a worker that is silent for long counts as hung"),
 ]
 
 MOST_CONDITIONS = 2000

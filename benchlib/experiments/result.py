@@ -181,16 +181,24 @@ class Result(ABC):
 
 def ratios(comparisons: Iterable[Comparison]) -> pd.DataFrame:
     """A row for each condition but the baselines: ``ratio``, ``ratio_low``, ``ratio_high``, and of its comparison the
-    ``baseline`` and the A/A control: ``control``, ``control_low``, ``control_high``."""
+    ``baseline`` and the A/A control: ``control``, ``control_low``, ``control_high``, and where it has none because it
+    was disturbed, ``control_why``.
+    """
     frames = []
     for comparison in comparisons:
         control = comparison.control
         extra = {"control": control.estimate, "control_low": control.low, "control_high": control.high}
+        extra["control_why"] = why_no_control(comparison)
         extra |= {"half_width_percent": 100 * comparison.plan.half_width, "ended": comparison.plan.ended}
         frame = comparison.ratios()
         frames.append(frame[frame["role"] == "condition"].assign(baseline=comparison.baseline.subject, **extra))
     frame = pd.concat(frames, ignore_index=True).drop(columns="role")
     return showing.with_subject(frame.rename(columns={"low": "ratio_low", "high": "ratio_high"}))
+
+
+def why_no_control(comparison: Comparison) -> str | None:
+    """``DISTURBED`` where a comparison's A/A control has no ratio for that; else None."""
+    return DISTURBED if comparison.disturbed(comparison.baseline, comparison.baseline, "control") else None
 
 
 def between(comparison: Comparison, one: Condition, other: Condition) -> tuple[Interval, str]:
@@ -204,10 +212,10 @@ def between(comparison: Comparison, one: Condition, other: Condition) -> tuple[I
         verdict = NOT_MEASURED
     elif proofs != {SAME}:
         verdict = MODELS_DIFFER if DIFFERENT in proofs else MODELS_NOT_CHECKED
-    elif comparison.slows_down(one) or comparison.slows_down(other):
-        verdict = SLOWS_DOWN
     elif comparison.disturbed(one, other):
         verdict = DISTURBED
+    elif comparison.slows_down(one) or comparison.slows_down(other):
+        verdict = SLOWS_DOWN
     elif found.excludes(1):
         verdict = FASTER if found.estimate > 1 else SLOWER
     else:
@@ -374,15 +382,15 @@ def disturbed_controls(comparisons: Iterable[Comparison]) -> list[str]:
     return [
         f"{one.baseline}, A/A: {NO_RATIO[DISTURBED]}; what its comparison can resolve is not known."
         for one in comparisons
-        if one.disturbed(one.baseline, one.baseline, "control")
+        if why_no_control(one)
     ]
 
 
 def disturbed_runs(trained: Iterable[TrainingRuns]) -> list[str]:
-    """A sentence for each condition with runs whose times count in no ratio."""
+    """A sentence for each condition with runs whose times do not count."""
     return [
         f"{label}: {len(rows) - len(undisturbed(rows))} of {len(rows)} training runs were disturbed for more than half "
-        "of their time, so their times are in no ratio: see that the machine is quiet, delete the measurements and run "
+        "of their time, so their times count nowhere: see that the machine is quiet, delete the measurements and run "
         "again."
         for runs in trained
         for label, rows in runs.runs().groupby("label", sort=False)
@@ -395,6 +403,11 @@ def ratio_text(row: pd.Series) -> str:
     if row["verdict"] in NO_RATIO:
         return NO_RATIO[row["verdict"]]
     ratio = tables.ratio(row["ratio"], row["ratio_low"], row["ratio_high"])
+    if row.get("control_why") == DISTURBED:
+        return (
+            f"{ratio}, {row['verdict']} (no A/A: more than half of its rounds were disturbed, so what can be resolved "
+            "is not known)"
+        )
     control = tables.ratio(row["control"], row["control_low"], row["control_high"])
     warning = ""
     if math.isfinite(row["control_low"]) and not row["control_low"] <= 1 <= row["control_high"]:

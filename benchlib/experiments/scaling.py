@@ -26,6 +26,7 @@ from benchlib.experiments.result import (
     processes,
     ratio_text,
     throughputs,
+    why_no_control,
 )
 from benchlib.lab import Lab
 from benchlib.measure import machine
@@ -246,8 +247,8 @@ class Scaling(Result):
                 rows.append({**row, "processes": ratio.processes, "measurements": files})
         return pd.DataFrame(rows)
 
-    def _control(self) -> dict[str, float]:
-        return _columns("control", self.comparison.control)
+    def _control(self) -> dict[str, Any]:
+        return {**_columns("control", self.comparison.control), "control_why": why_no_control(self.comparison)}
 
     def _finding(self, row: pd.Series) -> str:
         """A row of a subject that can be run here, in words."""

@@ -2,7 +2,8 @@
 
 ``n`` steps take the first one's time, compilation included, and ``n - 1`` steady ones. Both modes have taken equally
 long after ``1 + (first of graph - first of eager) / (step of eager - step of graph)`` steps, with means over processes,
-and Fieller's interval over the pairs of processes that were measured together.
+and Fieller's interval over the pairs of processes that were measured together. A pair of which a first step was
+disturbed is left out; where that is more than half of them, there is no number.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchlib.condition import Condition
-from benchlib.measure.comparison import Comparison
+from benchlib.measure.comparison import DISTURBED, MOST, Comparison
 from benchlib.measure.statistics import Interval, mean_interval, ratio_of_means
-from benchlib.results import Measurement
+from benchlib.results import Block, Measurement, counted
 
 PAYS, AT_ONCE, NEVER, NOT_SHOWN, NOT_MEASURED = "pays", "pays at once", "never pays", "not shown to pay", "not measured"
 
@@ -24,23 +25,29 @@ PAYS, AT_ONCE, NEVER, NOT_SHOWN, NOT_MEASURED = "pays", "pays at once", "never p
 class Amortisation:
     """Of graph mode against eager mode of the same framework; times in seconds."""
 
-    verdict: str
+    verdict: str  # DISTURBED: most pairs' first steps were
     steps: Interval  # until both have taken equally long; nan unless it pays
     seconds: Interval  # that these steps take
-    first: tuple[Interval, Interval]  # time of the first step, eager and graph
+    first: tuple[Interval, Interval]  # time of the first step, eager and graph; nan if disturbed
     step: tuple[Interval, Interval]  # of a steady step
 
 
 def amortisation(comparison: Comparison, eager: Condition, graph: Condition) -> Amortisation:
     """Of two conditions of a comparison, which differ in the mode."""
     of_eager, of_graph = (_by_file(comparison, one) for one in (eager, graph))
-    files = sorted(of_eager.keys() & of_graph.keys())
+    both = sorted(of_eager.keys() & of_graph.keys())
+    every = [file for file in both if _quiet(of_eager[file]) and _quiet(of_graph[file])]
+    quiet = [file for file in every if not any(of[file].first_step_disturbed_by for of in (of_eager, of_graph))]
+    disturbed = len(every) - len(quiet) > MOST * len(every)
+    files = every if disturbed else quiet
     first, step = (
         [np.array([read(of[file]) for file in files]) for of in (of_eager, of_graph)] for read in (_first_s, _step_s)
     )
     cost, gain = first[1] - first[0], step[0] - step[1]
     intervals = {"first": _intervals(first), "step": _intervals(step)}
     none = Interval(math.nan, math.nan, math.nan, len(files))
+    if disturbed:
+        return Amortisation(DISTURBED, none, none, first=(none, none), step=intervals["step"])
     verdict = _verdict(mean_interval(cost.tolist()), mean_interval(gain.tolist()))
     if verdict != PAYS:
         return Amortisation(verdict, none, none, **intervals)
@@ -69,9 +76,13 @@ def _first_s(m: Measurement) -> float:
 
 
 def _step_s(m: Measurement) -> float:
-    """Mean seconds of a step, over the rounds, of each the last take."""
-    blocks = {block.round: block for block in m.blocks}.values()
+    """Mean seconds of a step, over the rounds that were not disturbed in every take."""
+    blocks = _quiet(m)
     return sum(block.wall_s for block in blocks) / sum(block.steps for block in blocks)
+
+
+def _quiet(m: Measurement) -> list[Block]:
+    return [block for block in counted(m.blocks) if not block.disturbed]
 
 
 def _intervals(values: list[np.ndarray]) -> tuple[Interval, Interval]:

@@ -51,7 +51,7 @@ class WarmUp(Answer):
 
     times: Annotated[list[StepSeconds], Field(min_length=1)]
     steps: Count
-    seconds: FiniteFloat
+    seconds: StepSeconds  # of all steps: at least as long as one
     verdict: Literal[STEADY, SLOWING, NOT_STEADY, TOO_FEW]
 
 

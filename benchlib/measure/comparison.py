@@ -21,7 +21,7 @@ from benchlib.measure import steady
 from benchlib.measure.planner import Paired, Plan, plan
 from benchlib.measure.statistics import Interval, geometric_interval, mean_interval, rounds_of, within_rounds
 from benchlib.measure.steady import SLOWING, STEADY
-from benchlib.results import ATTEMPTS, Block, Measurement, Sample, identity
+from benchlib.results import ATTEMPTS, Measurement, Sample, counted, identity
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -192,8 +192,9 @@ class Comparison:
             for m in together
             if m.ok and m.role != "baseline" and m.file in baselines
         }
-        rounds = max((len(values) for values in logs.values()), default=1)
-        return Paired(logs, total_s - rounds_s, rounds_s / rounds)
+        round_s = rounds_s / max((len(counted(m.blocks)) for m in together if m.ok), default=1)
+        useful = max(map(len, logs.values()), default=0)  # the disturbed rounds are a cost like the start
+        return Paired(logs, total_s - useful * round_s, round_s)
 
     def _one_a_repetition(self, condition: Condition, role: str) -> list[Measurement]:
         """The processes that went well, one of each repetition: rather one whose baseline did, too."""
@@ -208,10 +209,10 @@ class Comparison:
             verdict = NOT_MEASURED
         elif unproved:
             interval, verdict = Interval(math.nan, math.nan, math.nan, interval.processes), unproved
-        elif self.slows_down(condition) or self.slows_down(self.baseline):
-            interval, verdict = Interval(math.nan, math.nan, math.nan, interval.processes), SLOWS_DOWN
         elif self.disturbed(self.baseline, condition, role):
             verdict = DISTURBED
+        elif self.slows_down(condition) or self.slows_down(self.baseline):
+            interval, verdict = Interval(math.nan, math.nan, math.nan, interval.processes), SLOWS_DOWN
         elif interval.excludes(1):
             verdict = FASTER if interval.estimate > 1 else SLOWER
         else:
@@ -240,8 +241,9 @@ class Comparison:
         good = self._one_a_repetition(condition, role)
         slows_down = self.slows_down(condition)
         disturbed = _disturbed(good)
-        counted = [] if slows_down or disturbed > MOST else good  # what has no throughput is not averaged
-        seconds = geometric_interval([float(np.mean(np.log(list(_seconds_by_round(m).values())))) for m in counted])
+        timed = [] if slows_down or disturbed > MOST else good  # what has no throughput is not averaged
+        by_round = [list(_seconds_by_round(m).values()) for m in timed]
+        seconds = geometric_interval([float(np.mean(np.log(values))) for values in by_round if values])
         every = [m for m in self.measurements if m.role == role and m.condition == condition]
         step_ms = 1000 * condition.batch_size
         return {
@@ -336,48 +338,57 @@ _Pair = tuple[Measurement, Measurement]
 
 
 def _ratio(pairs: list[_Pair]) -> Interval:
+    if _mostly_disturbed(pairs):
+        return Interval(math.nan, math.nan, math.nan, sum(bool(_flags(*pair)) for pair in pairs))
     logs = [within_rounds(_seconds_by_round(one), _seconds_by_round(other)) for one, other in pairs]
-    found = geometric_interval([value for value in logs if math.isfinite(value)])
-    return Interval(math.nan, math.nan, math.nan, found.processes) if _mostly_disturbed(pairs) else found
+    return geometric_interval([value for value in logs if math.isfinite(value)])
 
 
 def _mostly_disturbed(pairs: list[_Pair]) -> bool:
     """Is more than half of the rounds that both have disturbed, for the one or for the other?"""
-    flags = []
-    for one, other in pairs:
-        ones, others = ({block.round: block.disturbed for block in _counted(m)} for m in (one, other))
-        flags += [ones[number] or others[number] for number in ones.keys() & others.keys()]
+    flags = [flag for pair in pairs for flag in _flags(*pair)]
     return sum(flags) > MOST * len(flags)
 
 
+def _flags(one: Measurement, other: Measurement) -> list[bool]:
+    """Of each round that both have: was it disturbed, for the one or for the other?"""
+    ones, others = ({block.round: block.disturbed for block in counted(m.blocks)} for m in (one, other))
+    return [ones[number] or others[number] for number in ones.keys() & others.keys()]
+
+
 def _seconds_by_round(m: Measurement) -> dict[int, float]:
-    """Seconds per sample of each block, by round."""
-    return {block.round: block.wall_s / block.samples for block in m.blocks}
+    """Seconds per sample of each block, by round, without rounds that were disturbed in every take: their time is not
+    the process's.
+    """
+    return {block.round: block.wall_s / block.samples for block in counted(m.blocks) if not block.disturbed}
 
 
 def _relative(m: Measurement, others: list[Measurement]) -> list[float]:
-    """The logarithms of a process's seconds per sample by round, less the mean of those of ``others``."""
-    mine, theirs = _seconds_by_round(m), [_seconds_by_round(one) for one in others]
-    logs = []
+    """The logarithms of a process's seconds per sample by round, less the mean of those of ``others``, each around its
+    own mean, so that a round which one of them lacks is no step.
+    """
+    mine, theirs = _logs_by_round(m), [_logs_by_round(one) for one in others]
+    middles = [sum(logs.values()) / len(logs) if logs else 0.0 for logs in theirs]
+    relative = []
     for number in sorted(mine):
-        there = [math.log(seconds[number]) for seconds in theirs if number in seconds]
-        logs.append(math.log(mine[number]) - (sum(there) / len(there) if there else 0.0))
-    return logs
+        there = [logs[number] - middle for logs, middle in zip(theirs, middles, strict=True) if number in logs]
+        relative.append(mine[number] - (sum(there) / len(there) if there else 0.0))
+    return relative
 
 
-def _counted(m: Measurement) -> list[Block]:
-    """The last take of each round: the others were disturbed."""
-    return list({block.round: block for block in m.blocks}.values())
+def _logs_by_round(m: Measurement) -> dict[int, float]:
+    return {number: math.log(seconds) for number, seconds in _seconds_by_round(m).items()}
 
 
 def _cores(m: Measurement, name: str) -> float:
     """CPU seconds (a field of a block) per second."""
-    return sum(getattr(block, name) for block in _counted(m)) / sum(block.wall_s for block in _counted(m))
+    blocks = counted(m.blocks)
+    return sum(getattr(block, name) for block in blocks) / sum(block.wall_s for block in blocks)
 
 
 def _disturbed(measurements: list[Measurement]) -> float:
     """The share of rounds whose block counts although it was disturbed: every take of it was."""
-    flags = [block.disturbed for m in measurements for block in _counted(m)]
+    flags = [block.disturbed for m in measurements for block in counted(m.blocks)]
     return sum(flags) / len(flags) if flags else math.nan
 
 

@@ -3,11 +3,13 @@ it like the other blocks of its process?
 
 CPU time is counted by the system in hundredths of a second a core, so a block of 0.15 s shows a disturbance of a third
 of a core, a block of 1 s one of a tenth. A worker that was stopped within a block (a container that is paused, a
-hypervisor that gives the machine to another) leaves no such trace: its block is far from the process's others.
+hypervisor that gives the machine to another) leaves no such trace: its block is far from the process's others, or on
+the CPU longer than they are with less CPU time a second.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import statistics
 import time
@@ -36,8 +38,14 @@ LEAST_CORES = 0.5
 process, had next to no CPU time. On an accelerator that says nothing: the device computes.
 """
 
+SLOWER = 1.5
+"""On the CPU a block whose step takes more than so many times as long as is usual in its process, on fewer cores than
+this part of what is usual, was stopped for a part of it: neighbours slow the cores down, but do not idle them.
+"""
+
 OTHERS, IDLE_WORKERS, ON_GPU = "other processes", "the other workers", "others on the GPU"
 FAR_OFF, NO_CPU = "far from the process's other blocks", "next to no CPU time"
+STOPPED = "stopped for a part of it"
 """What a block was disturbed by."""
 
 
@@ -62,10 +70,13 @@ class Pace:
 
 
 class Watch:
-    """Watches the machine from its construction to :meth:`end`, for a block of ``worker``."""
+    """Watches the machine from its construction to :meth:`end`, for a block of ``worker``; or for what it ``compiles``:
+    then what the processes that it has started do is its own work, too.
+    """
 
-    def __init__(self, worker: WorkerProcess, others: list[WorkerProcess]) -> None:
+    def __init__(self, worker: WorkerProcess, others: list[WorkerProcess], compiles: bool = False) -> None:
         self._worker, self._others = worker, others
+        self._own_s = with_children_s if compiles else cpu_s
         self._parent_s = time.process_time()
         self._started = time.perf_counter()
         self._before = self._read()
@@ -81,6 +92,7 @@ class Watch:
             worker.unasked_s += idle.get(worker.process.pid, 0.0)
             worker.watched_s += self.window_s
             worker.restless = worker.restless or _too_much(worker.unasked_s, worker.watched_s)
+        self.own_s = own_s
         idle_s = sum(idle.values())
         others_s = max(0.0, machine_s - ours_s - own_s - idle_s)
         gpu = _strangers_on_gpu([self._worker, *self._others]) if self._worker.condition.device == "cuda" else 0
@@ -98,7 +110,14 @@ class Watch:
         busy = sum(times[:8]) - times.idle - times.iowait  # guests are in user already
         own = os.times()
         idle = {other.process.pid: cpu_s(other) for other in self._others}
-        return busy, own.user + own.system, cpu_s(self._worker), idle
+        return busy, own.user + own.system, self._own_s(self._worker), idle
+
+    @property
+    def starved(self) -> bool:
+        """Had the worker, until the end, next to no CPU time? It is compared with :data:`LEAST_CORES`, for want of
+        others like it.
+        """
+        return LEAST_CORES * self.window_s - self.own_s > LEAST_S
 
 
 def mark_outliers(blocks: Sequence[Block], device: str, warm_up: Pace | None) -> None:
@@ -109,7 +128,7 @@ def mark_outliers(blocks: Sequence[Block], device: str, warm_up: Pace | None) ->
     the quicker one is the median, for what stops a process makes it slower. Without a warm-up the first block may have
     to compile yet, so it may take as long as it likes, if it works.
     """
-    alone = [block for block in blocks if block.disturbed_by in ("", FAR_OFF, NO_CPU)]
+    alone = [block for block in blocks if block.disturbed_by in ("", FAR_OFF, NO_CPU, STOPPED)]
     if not alone:
         return
     known = [_pace(block) for block in alone] + ([] if warm_up is None else [warm_up])
@@ -119,8 +138,10 @@ def mark_outliers(blocks: Sequence[Block], device: str, warm_up: Pace | None) ->
         pace, settled = _pace(block), warm_up is not None or block is not blocks[0]
         starved = device == "cpu" and pace.cores < min(LEAST_CORES, usual_cores / FAR)
         far = settled and not usual_s / FAR <= pace.step_s <= usual_s * FAR
-        block.disturbed_by = NO_CPU if starved else FAR_OFF if far else ""
-        block.disturbed = starved or far
+        slower = settled and pace.step_s > SLOWER * usual_s
+        stopped = device == "cpu" and slower and pace.cores < usual_cores / SLOWER
+        block.disturbed_by = NO_CPU if starved else FAR_OFF if far else STOPPED if stopped else ""
+        block.disturbed = bool(block.disturbed_by)
 
 
 def hold_still(workers: list[WorkerProcess]) -> None:
@@ -137,6 +158,20 @@ def cpu_s(worker: WorkerProcess) -> float:
     except psutil.Error:
         return 0.0
     return times.user + times.system
+
+
+def with_children_s(worker: WorkerProcess) -> float:
+    """CPU seconds of a worker and of all that it has started so far, whether that still runs or not; 0 for one that is
+    gone.
+    """
+    total = 0.0
+    with contextlib.suppress(psutil.Error):
+        root = psutil.Process(worker.process.pid)
+        for process in [root, *root.children(recursive=True)]:
+            with contextlib.suppress(psutil.Error):
+                times = process.cpu_times()
+                total += times.user + times.system + times.children_user + times.children_system
+    return total
 
 
 def _pace(block: Block) -> Pace:

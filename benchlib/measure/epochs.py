@@ -57,7 +57,7 @@ def measure_runs(
 def _train(entry: Entry, others: list[WorkerProcess], settings: Settings, progress: Callable[[str], None]) -> None:
     measurement, job = entry.measurement, entry.job
     measurement.started_utc = record.now()  # not when its process started, beside another
-    record.first_step(measurement, entry.worker)
+    record.first_step(measurement, entry.worker, others)
     entry.worker.ask("reset")
     for number in range(1, settings.most_epochs + 1):
         epoch = _epoch(entry, others, number)

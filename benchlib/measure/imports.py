@@ -45,17 +45,17 @@ _answered: dict[tuple, tuple[dict[str, Path], list[tuple[int, int]]]] = {}
 
 
 def _closure(modules: Iterable[str], without: Collection[str]) -> dict[str, Path]:
-    found: dict[str, Path | None] = {}
+    files: dict[str, Path | None] = {}
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
-        if name in found or name in without or (spec := _spec(name)) is None:
+        if name in files or name in without or (spec := _spec(name)) is None:
             continue
-        found[name] = Path(spec.origin) if spec.has_location else None  # None: a folder without __init__.py
+        files[name] = Path(spec.origin) if spec.has_location else None  # None: a folder without __init__.py
         waiting += [name.rpartition(".")[0]] if "." in name else []
         if spec.has_location:
             waiting += [one for one in imported(name, Path(spec.origin)) if one.partition(".")[0] == ROOT]
-    return {name: path for name, path in sorted(found.items()) if path is not None}
+    return {name: path for name, path in sorted(files.items()) if path is not None}
 
 
 def packages(files: Mapping[str, Path]) -> list[str]:

@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from ctypes.util import find_library
 from pathlib import Path
 from typing import Any
@@ -125,13 +125,14 @@ def interpreter(framework: str) -> str | None:
 @functools.cache
 def versions(framework: str) -> dict[str, str]:
     """Versions in the framework's interpreter: Python, the framework and what its file imports beside it (numpy ...),
-    by the names of their distributions; and glibc's.
+    by the names of their distributions; and glibc's. What no distribution has installed has no version, but a hash.
     """
     python = interpreter(framework)
     named: dict[str, str] = {}
     for name in _needs(framework):
         one = _module(python, name)
         named |= {distribution: one.packages[distribution] for distribution in one.distributions}
+        named |= {name: f"file {one.digest}"} if one.digest else {}
     return {"python": _environment(python).python, **named, "glibc": platform.libc_ver()[1]}
 
 
@@ -142,8 +143,51 @@ def packages(framework: str, workload: str | None = None) -> dict[str, str]:
     number cannot be told from outside.
     """
     python = interpreter(framework)
-    every = [_module(python, name).packages for name in _needs(framework, workload)]
-    return {name: version for one in every for name, version in sorted(one.items())}
+    every = {name: _module(python, name) for name in _needs(framework, workload)}
+    own = {name: f"file {one.digest}" for name, one in every.items() if one.digest}
+    return {name: version for one in every.values() for name, version in sorted(one.packages.items())} | own
+
+
+def require_versions(framework: str, imported: Mapping[str, str]) -> None:
+    """Raise a BenchlibError if a worker has imported another version than :func:`versions` says: interpreters are asked
+    once, and what was installed since then would be measured under the key of what was there before.
+    """
+    known = versions(framework)
+    for name, version in imported.items():
+        if name in known and not known[name].startswith("file ") and not _is_same(version, known[name]):
+            raise BenchlibError(
+                f"framework {framework!r}: a worker has imported {name} {version}, but {name} {known[name]} was there "
+                "when this process first looked: it was installed anew meanwhile; restart the notebook's kernel (or "
+                "this program)"
+            )
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Versions that differ in their spelling only, or in a build that just one of them names (``+cpu``)."""
+    (public, build), (others, others_build) = (
+        [re.findall(r"[a-z]+|[1-9]\d*|0(?!\d)", part) for part in text.lower().partition("+")[::2]]
+        for text in (one, other)
+    )
+    return public == others and (build == others_build or not build or not others_build)
+
+
+def compiler(condition: Condition) -> dict[str, str]:
+    """The C++ compiler, if a worker makes the condition's kernels with one that is found here (torch.compile on the
+    CPU does): ``c++`` and the first line of what it says of its version. A part of the key.
+    """
+    if (condition.framework, condition.mode, condition.device) != ("pytorch", "graph", "cpu"):
+        return {}
+    path = shutil.which(os.environ.get("CXX") or "g++")
+    return {"c++": _compiler_version(path, os.stat(path).st_mtime_ns)} if path else {}
+
+
+@functools.cache
+def _compiler_version(path: str, mtime_ns: int) -> str:
+    try:
+        said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    except OSError:
+        return "cannot be started"
+    return next(iter(said.splitlines()), "says no version")
 
 
 def available(framework: str, device: str) -> str | None:

@@ -93,7 +93,9 @@ def plan(
         more = pilot - len(done)
         return Plan(None, PILOT_ROUNDS, math.nan, spent, more, spent / len(done) * more if done else math.nan)
     if not _names(done):
-        return Plan(FAILED, PILOT_ROUNDS, math.nan, spent, 0, 0.0)
+        more_s = float(np.mean([_cost(paired, PILOT_ROUNDS) for paired in done])) if disturbed else 0.0
+        ended = FAILED if not disturbed else BUDGET if spent + more_s > budget_s else None
+        return Plan(ended, PILOT_ROUNDS, math.nan, spent, int(disturbed), more_s)
     half, lacking = zip(*(_lacking(values, precision) for values in _means(done).values()), strict=True)
     rounds = best_rounds(done[:pilot])
     more = max(*lacking, 1 if disturbed else 0)
@@ -144,10 +146,10 @@ def best_rounds(pilot: Sequence[Paired]) -> int:
     """Rounds of a process that give the narrowest interval for the time: the square root of (cost of a process over
     cost of a round) times (variance within over variance between processes), for the ratio whose processes vary most.
     """
-    names = _names(pilot)
-    if not names:  # so far all has failed
+    logs = [[paired.logs[name] for paired in pilot if paired.logs.get(name)] for name in _names(pilot)]
+    variances = [_variances(of_ratio) for of_ratio in logs if any(len(rounds) > 1 for rounds in of_ratio)]
+    if not variances:  # so far all has failed, or was disturbed
         return PILOT_ROUNDS
-    variances = [_variances([paired.logs[name] for paired in pilot if paired.logs.get(name)]) for name in names]
     within, between = max(variances, key=lambda pair: pair[1] + pair[0] / PILOT_ROUNDS)
     costs = np.mean([paired.start_s for paired in pilot]) / np.mean([paired.round_s for paired in pilot])
     if between <= 0 or within / between * costs > MOST_ROUNDS**2:

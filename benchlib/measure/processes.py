@@ -69,27 +69,33 @@ class WorkerProcess:
         self._group = condition.world_size > 1
         try:
             started = {**environment(condition, self.scratch), **extra}
+            self.surroundings = variables.Surroundings(
+                {**knobs.of(condition), **extra},
+                {**variables.counting(condition, started), **variables.devices(started)},
+                variables.left_out(started, os.environ),
+            )
             self._start_group(started) if self._group else self._start_one(started)
-        except OSError as error:
+        except BaseException as error:
             scratch.remove(self.scratch)
-            raise WorkerFailed(f"worker could not be started: {error}") from error
-        self.surroundings = variables.Surroundings(
-            {**knobs.of(condition), **extra},
-            {**variables.libraries(started), **variables.devices(started)},
-            variables.left_out(started, os.environ),
-        )
+            if isinstance(error, OSError):
+                raise WorkerFailed(f"worker could not be started: {error}") from error
+            raise
         self.held = False
         self.restless = False  # has been seen at work when it was another's turn
         self.unasked_s, self.watched_s = 0.0, 0.0  # CPU time of such work, of the time in which there should be none
         try:
             self._request_open(seed)
-        except WorkerFailed:
+        except BaseException:
             self.end()
             raise
 
     def opened(self) -> dict[str, Any]:
-        """Wait for the import; versions, settings, memory after import."""
-        return self.finish("open")
+        """Wait for the import; versions, settings, memory after import. A BenchlibError if the versions are not those
+        that keys are made of.
+        """
+        answer = self.finish("open")
+        machine.require_versions(self.condition.framework, answer["versions"])
+        return answer
 
     def ask(
         self,

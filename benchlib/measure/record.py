@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import psutil
 
 from benchlib.measure import machine
+from benchlib.measure.disturbance import NO_CPU, Watch, hold_still
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.results import Block, Measurement
@@ -62,7 +63,8 @@ def started(measurement: Measurement, worker: WorkerProcess) -> None:
 def opened(measurement: Measurement, worker: WorkerProcess) -> None:
     """Wait for the import of the framework; versions and memory after it."""
     answer = worker.opened()
-    measurement.versions = {**machine.versions(worker.condition.framework), **answer["versions"]}
+    here = {**machine.versions(worker.condition.framework), **machine.compiler(worker.condition)}
+    measurement.versions = {**here, **answer["versions"]}
     measurement.memory = {"after_import": answer["rss_mib"]}
 
 
@@ -95,12 +97,19 @@ def require_same(worker: WorkerProcess, what: str, used: str, given: str) -> Non
         raise worker.failed(f"used another {what} than it was given: its sha256 begins with {used}, not with {given}")
 
 
-def first_step(measurement: Measurement, worker: WorkerProcess) -> None:
-    """Time the first step, compilation included, and read back what settings are in force after it."""
+def first_step(measurement: Measurement, worker: WorkerProcess, others: list[WorkerProcess]) -> None:
+    """Time the first step, compilation included, while ``others`` should sleep, and read back what settings are in
+    force after it. It cannot be taken again, but it is said whether it was disturbed.
+    """
+    hold_still(others)
+    watch = Watch(worker, others, compiles=True)
     answer = worker.ask("first_step")
+    by = watch.end().disturbed_by
+    starved = worker.condition.device == "cpu" and watch.starved  # an accelerator may compute meanwhile
     if not (math.isfinite(answer["wall_s"]) and answer["wall_s"] > 0):
         raise worker.failed(f"reported impossible times: a first step of {answer['wall_s']!r} s")
     measurement.first_step_s = answer["wall_s"]
+    measurement.first_step_disturbed_by = by or (NO_CPU if starved else "")
     measurement.settings = answer["settings"]
 
 

@@ -60,11 +60,12 @@ def measure_repetition(
     try:
         entries.start(starting, patience_s)
         for entry in chance.sample(members, len(members)):
-            guarded(entry, lambda e: _prepare(e, settings))
+            others = _others(entry, members)
+            guarded(entry, lambda e, o=others: _prepare(e, settings, o))
         rounds_started = time.monotonic()
         for number in range(rounds):
             for position, entry in enumerate(chance.sample(members, len(members))):
-                others = [e.worker for e in members if e is not entry and e.worker is not None]
+                others = _others(entry, members)
                 guarded(entry, lambda e, p=position, o=others, n=number: _blocks(e, n, p, o))
         rounds_s = time.monotonic() - rounds_started
         for entry in members:
@@ -77,9 +78,14 @@ def measure_repetition(
     return measurements
 
 
-def _prepare(entry: _Entry, settings: Settings) -> None:
+def _others(entry: _Entry, members: list[_Entry]) -> list[WorkerProcess]:
+    """The workers that should sleep while it is this one's turn."""
+    return [other.worker for other in members if other is not entry and other.worker is not None]
+
+
+def _prepare(entry: _Entry, settings: Settings, others: list[WorkerProcess]) -> None:
     """First step and warm-up; and from the last steps' times the number of steps in a block."""
-    record.first_step(entry.measurement, entry.worker)
+    record.first_step(entry.measurement, entry.worker, others)
     before_s = cpu_s(entry.worker)
     warm = entry.worker.ask("warm_up", limit_s=WARM_UP_LIMIT_S)
     cores = (cpu_s(entry.worker) - before_s) / warm["seconds"]
@@ -92,13 +98,14 @@ def _prepare(entry: _Entry, settings: Settings) -> None:
 
 
 def _blocks(entry: _Entry, number: int, position: int, others: list[WorkerProcess]) -> None:
-    """A block of round ``number``, taken again while it is disturbed; the last take counts, all are kept."""
-    for _ in range(TAKES):
-        block = _block(entry, number, position, others)
-        entry.measurement.blocks.append(block)
+    """A block of round ``number``, taken again until a take is not disturbed; the last of those counts (see
+    ``results.counted``), all are kept.
+    """
+    takes: list[Block] = []
+    while len(takes) < TAKES and all(block.disturbed for block in takes):
+        takes.append(_block(entry, number, position, others))
+        entry.measurement.blocks.append(takes[-1])
         mark_outliers(entry.measurement.blocks, entry.job.condition.device, entry.warm_up)
-        if not block.disturbed:
-            break
 
 
 def _block(entry: _Entry, number: int, position: int, others: list[WorkerProcess]) -> Block:

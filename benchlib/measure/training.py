@@ -41,8 +41,9 @@ class TrainingRuns:
 
         ``metric`` is that after ``self.epochs`` epochs (nan if the run failed before), ``loss`` the mean over the last
         of them, ``best_metric`` the best of all epochs; ``epoch_s`` the mean seconds of an epoch; ``first_step_s``,
-        with compilation, is in none of the times. ``disturbed_time`` is the share of the time in blocks that were
-        disturbed: a run cannot be taken again, so see :func:`undisturbed` before its times are compared.
+        with compilation (nan if it was disturbed), is in none of the times. ``disturbed_time`` is the share of the time
+        in blocks that were disturbed: a run cannot be taken again, so see :func:`undisturbed` before its times are
+        compared.
         """
         return pd.DataFrame([self._run(m) for m in self.measurements])
 
@@ -65,22 +66,20 @@ class TrainingRuns:
     def first_epoch(self, condition: Condition, with_compilation: bool = True) -> Interval:
         """Time of the first epoch over the geometric mean of the others', with an interval over seeds. With compilation
         its first step takes the time of the process's first step, which was timed by itself and undone. Without runs
-        whose first epoch, or the others, were disturbed for more than half of their time.
+        whose first epoch, or the others, were disturbed for more than half of their time; with compilation, without
+        those whose first step was disturbed, and nan if that is more than half of the runs.
         """
         logs = []
-        for m in self._of(condition):
+        for m in self._first_epochs(condition, with_compilation):
             times = [epoch.wall_s for epoch in m.epochs]
-            if len(times) < 2 or _first_epoch_disturbed(m):
-                continue
             steps = sum(block.steps for block in m.blocks if block.epoch == m.epochs[0].epoch)
             first = m.first_step_s + times[0] * (1 - 1 / steps) if with_compilation else times[0]
             logs.append(math.log(first) - float(np.mean(np.log(times[1:]))))
         return geometric_interval(logs)
 
     def first_epoch_disturbed(self, condition: Condition) -> bool:
-        """Is there no such ratio because all runs that have two epochs were disturbed?"""
-        runs = [m for m in self._of(condition) if len(m.epochs) >= 2]
-        return bool(runs) and all(map(_first_epoch_disturbed, runs))
+        """Is there no such ratio, with compilation, because runs that have two epochs were disturbed?"""
+        return bool(self._with_two_epochs(condition)) and not self._first_epochs(condition, with_compilation=True)
 
     def failures(self) -> pd.DataFrame:
         """A row per run that failed; workers of the gate included."""
@@ -111,6 +110,17 @@ class TrainingRuns:
     def _of(self, condition: Condition) -> list[Measurement]:
         return [m for m in self.measurements if m.condition == condition]
 
+    def _with_two_epochs(self, condition: Condition) -> list[Measurement]:
+        return [m for m in self._of(condition) if len(m.epochs) >= 2]
+
+    def _first_epochs(self, condition: Condition, with_compilation: bool) -> list[Measurement]:
+        """The runs whose first epoch can be compared with the others."""
+        runs = self._with_two_epochs(condition)
+        if with_compilation:
+            quiet = [m for m in runs if not m.first_step_disturbed_by]
+            runs = [] if len(runs) - len(quiet) > MOST * len(runs) else quiet
+        return [m for m in runs if not _first_epoch_disturbed(m)]
+
     def _last_losses(self, condition: Condition) -> dict[int, float]:
         """By seed, of the runs that got so far."""
         last = self.epochs - 1
@@ -132,7 +142,7 @@ class TrainingRuns:
             "loss": m.epochs[self.epochs - 1].loss if len(m.epochs) >= self.epochs else np.nan,
             "best_metric": max((epoch.metric for epoch in m.epochs), default=np.nan),
             "epoch_s": float(np.mean([epoch.wall_s for epoch in m.epochs])) if m.epochs else np.nan,
-            "first_step_s": np.nan if m.first_step_s is None else m.first_step_s,
+            "first_step_s": np.nan if m.first_step_s is None or m.first_step_disturbed_by else m.first_step_s,
             "disturbed_time": _disturbed_time(m.blocks),
             "peak_memory_mib": m.memory.get("peak", np.nan),
             "models": certificate.verdict if certificate else "not checked",
@@ -148,6 +158,12 @@ def undisturbed(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[~(runs["disturbed_time"] > MOST)]
 
 
+def left_out(runs: pd.DataFrame) -> str:
+    """Of how many runs (rows of ``TrainingRuns.runs``) the times do not count, in words; empty where all do."""
+    lost = len(runs) - len(undisturbed(runs))
+    return f"{lost} of {len(runs)} (disturbed)" if lost else ""
+
+
 def median_to_threshold(runs: pd.DataFrame, column: str) -> float:
     """The median over runs (rows of ``TrainingRuns.runs``) of a column that says when they reached the threshold, where
     one that did not took longest; nan if the median is such a run.
@@ -157,16 +173,18 @@ def median_to_threshold(runs: pd.DataFrame, column: str) -> float:
 
 
 def _in_short(label: str, runs: pd.DataFrame) -> dict[str, Any]:
-    """The runs of one condition in a row."""
+    """The runs of one condition in a row; times are those of the undisturbed."""
+    timed = undisturbed(runs)
     return {
         "condition": label,
         "runs": len(runs),
         "final_metric": runs["metric"].mean(),
         "lowest": runs["metric"].min(),
         "highest": runs["metric"].max(),
-        "epoch_s": runs["epoch_s"].mean(),
+        "epoch_s": timed["epoch_s"].mean(),
         "reached": int(runs["reached"].sum()),
-        "seconds_to_threshold": median_to_threshold(runs, "seconds_to_threshold"),
+        "seconds_to_threshold": median_to_threshold(timed, "seconds_to_threshold"),
+        "disturbed": len(runs) - len(timed),
         "failed": int(runs["failure"].notna().sum()),
     }
 

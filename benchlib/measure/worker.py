@@ -93,7 +93,7 @@ class Worker:
         if world_size > 1 and self.session.join(communication) != (self.rank, world_size):
             raise RuntimeError(f"this is process {self.rank} of {world_size}, but {framework} does not say so")
         return {
-            "versions": session_class.versions(),
+            "versions": {**session_class.versions(), "numpy": np.__version__},
             "rss_mib": _status_mib("VmRSS"),
         }
 
