@@ -241,7 +241,7 @@ def memory_killed(run: Run) -> None:
     with suppress(psutil.Error):
         limit = worker.memory_info().rss + run.chance.randrange(1, 24) * 2**20
         if _limited(run, worker.pid, limit - worker.memory_info().rss):
-            run.deeds.append("by the system's own killer")
+            run.deeds.append("a limit set, beyond which the system kills it")
             return
         run.deeds.append("by a stand-in for the system's killer")
         while worker.memory_info().rss < limit:
