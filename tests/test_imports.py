@@ -77,8 +77,8 @@ def test_what_measures_counts_and_what_analyses_or_shows_does_not() -> None:
             "rounds",
             "sampler",
         },
-        "gate": {"check", "gate", "jobs", "processes", "record"},
-        "ceiling": {"ceiling", "jobs", "processes", "record"},
+        "gate": {"check", "disturbance", "gate", "jobs", "processes", "record"},
+        "ceiling": {"ceiling", "disturbance", "jobs", "processes", "record"},
     }
     measures["epochs"] = measures["rounds"] - {"rounds"} | {"epochs"}
     beside = {"rounds": set(), "epochs": {"metrics", "data.translations"}, "gate": {"equivalence"}, "ceiling": set()}

@@ -266,7 +266,7 @@ class Comparison:
             **_with_ends("accelerator_memory_mib", _traced(good, "accelerator_memory_mib")),
             "joules_per_sample": _mean_traced(good, "accelerator_power_w") * seconds.estimate,
             "device_peak_mib": _mean(good, lambda m: m.memory.get("device_peak", math.nan)),
-            "first_step_s": _mean(good, lambda m: m.first_step_s),
+            "first_step_s": _mean([m for m in good if not m.first_step_disturbed_by], lambda m: m.first_step_s),
             "warm_up_s": _mean(good, lambda m: m.warm_up_s),
             "steady": _mean(good, lambda m: float(m.steady == STEADY)),
             "slows_down": slows_down,
