@@ -324,7 +324,7 @@ class Report:
                 f"{', '.join(accelerators) or 'no accelerator'}"
             )
         versions = _distinct(
-            {name: m.versions[name] for name in m.versions if name not in {"python", "numpy", "glibc"}}
+            {name: m.versions[name] for name in m.versions if name not in {"python", "numpy", "glibc", "c++"}}
             for m in self._measured
         )
         told.append("; ".join(map(_versions_text, versions)))
