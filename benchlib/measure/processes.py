@@ -25,14 +25,6 @@ from benchlib.condition import Condition
 from benchlib.measure import answers, group, machine
 from benchlib.measure.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
 
-_PACKAGE = """\
-# benchlib's own files, and nothing of what lies beside them where it is installed.
-__file__ = {file!r}
-__path__[:] = [{folder!r}]
-with open(__file__, encoding="utf-8") as _file:
-    exec(compile(_file.read(), __file__, "exec"))
-"""
-
 PATIENCE_S = 900.0
 """Silence after which a worker counts as hung: longer than the slowest step or compilation seen (MindSpore's
 reference convolution, batch 1024).
@@ -272,13 +264,13 @@ class WorkerProcess:
 
 def environment(condition: Condition, place: Path) -> dict[str, str]:
     """The environment variables of a worker: what it inherits, the condition's knobs, and a PYTHONPATH with benchlib
-    alone (a package in ``place`` that stands for it), however it is installed for the parent: packages beside it are
-    of the parent's interpreter, and the worker's may be another.
+    alone (a link to it in ``place``), however it is installed for the parent: packages beside it are of the parent's
+    interpreter, and the worker's may be another.
     """
     folder = place / "path" / "benchlib"
-    folder.mkdir(parents=True)
-    text = _PACKAGE.format(file=str(machine.PACKAGE / "__init__.py"), folder=str(machine.PACKAGE))
-    (folder / "__init__.py").write_text(text, encoding="utf-8")
+    folder.parent.mkdir(parents=True)
+    # A link, so that files lie below a folder of the path: MindSpore's rewriting of networks tells modules by that.
+    folder.symlink_to(machine.PACKAGE, target_is_directory=True)
     inherited = knobs.environment(condition, place)
     path = [str(folder.parent), *filter(None, [inherited.get("PYTHONPATH")])]
     return {**inherited, "PYTHONPATH": os.pathsep.join(path)}
