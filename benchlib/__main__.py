@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import errno
 import os
 import signal
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 import benchlib
-from benchlib.errors import BenchlibError, unwritable
+from benchlib.errors import UNWRITABLE, BenchlibError, unwritable
 from benchlib.measure.interrupt import one_interrupt
 from benchlib.report.pdf import PAPERS
 
@@ -24,10 +23,6 @@ EXIT_CODES = """exit codes:
   2    wrong input: nothing was started
   130  stopped by Ctrl-C; what was measured is kept
   141  whoever read the output stopped reading; the rest may not have been done"""
-
-
-UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
-"""What the system says of a file that cannot be written, for which nobody needs a traceback."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

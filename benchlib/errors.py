@@ -7,6 +7,7 @@ needs only the standard library, because workers import it too.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -44,6 +45,10 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(given[:SHOWN].lower(), known, n=1, cutoff=0.5)
     hint = f" did you mean {near[0]!r}?" if near else ""
     return f"unknown {what} {shown(name)}:{hint} (there are: {', '.join(known)})"
+
+
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
+"""What the system says of a file that cannot be written, for which nobody needs a traceback."""
 
 
 def unwritable(error: OSError, place: Path | str) -> str:

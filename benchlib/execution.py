@@ -6,7 +6,6 @@ that :func:`execute` returned; until then its output is to be taken for a part.
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import signal
@@ -27,7 +26,7 @@ from traitlets import default
 from traitlets.config import Config
 
 from benchlib import scratch
-from benchlib.errors import unwritable
+from benchlib.errors import UNWRITABLE, unwritable
 from benchlib.measure import machine
 
 
@@ -63,8 +62,6 @@ MEMORY = (
     "give it more memory (a limit of a container, of a batch job or of ulimit counts, too), or choose smaller "
     "parameters, and run again: what was measured is kept"
 )
-
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 class NotebookFailed(Exception):
@@ -152,7 +149,7 @@ def _of_cell(error: PapermillExecutionError) -> str:
 def _of_kernel(error: Exception, output: Path) -> str:
     """Why a notebook failed that no cell failed of."""
     code = ThisInterpreter.exit_code
-    if isinstance(error, OSError) and error.errno in NO_ROOM:
+    if isinstance(error, OSError) and error.errno in UNWRITABLE:
         place = f"{output} (or a temporary file in {tempfile.gettempdir()})"
         return f"{unwritable(error, place)}; what was measured is kept"
     if isinstance(error, (DeadKernelError, RuntimeError)) and code is not None:

@@ -283,10 +283,10 @@ class Lab:
         run.
         """
         missing = (one for one in conditions if self._known_certificate(one) is None)  # once it is this one's turn
-        made = gate.run(missing, self.inputs, self.patience_s)
-        with turn(progress.tell) as waited_s, closing(made):
+        computed = gate.run(missing, self.inputs, self.patience_s)
+        with turn(progress.tell) as waited_s, closing(computed):
             progress.stood_still(waited_s)
-            for condition, found, expected, surroundings in made:
+            for condition, found, expected, surroundings in computed:
                 exact = {name: value for name, value in surroundings.knobs.items() if name == gate.EXACT}
                 certificate = equivalence.certify(
                     condition,
@@ -298,8 +298,8 @@ class Lab:
                 )
                 before = self._certificate(condition)
                 attempts = 1 + (before.attempts if before else 0)
-                told = {"attempts": attempts, "run": self._run, **asdict(surroundings)}
-                certificate = certificate.model_copy(update=told)
+                origin = {"attempts": attempts, "run": self._run, **asdict(surroundings)}
+                certificate = certificate.model_copy(update=origin)
                 _write(self.certificate_path(condition), certificate.model_dump_json(indent=2))
                 yield certificate
 

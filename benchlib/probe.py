@@ -32,9 +32,9 @@ def listings():
 def providers(name, place, listed):
     """The distributions that have installed a top-level module at ``place``, or are called as it is."""
     start = re.compile(rf"^{re.escape(name)}[/.]", re.MULTILINE)
-    found = [one for one, names, record in listed if name in names or start.search(record)]
+    listing = [one for one, names, record in listed if name in names or start.search(record)]
     own = _distribution(name)
-    candidates = [*found, *([own] if own else [])]
+    candidates = [*listing, *([own] if own else [])]
     return list({one.metadata["Name"]: one for one in candidates if has_installed(one, place)}.values())
 
 

@@ -262,12 +262,12 @@ def _other_versions(m: Measurement) -> list[str]:
     packages = machine.packages(framework, m.condition.workload) if m.packages else {}
     there = {**m.packages, **m.versions}
     here = {**packages, **machine.versions(framework), **machine.compiler(m.condition)}
-    told = [
+    differences = [
         f"{name} {there.get(name, 'not there')}, here {here.get(name, 'not there')}"
         for name in dict.fromkeys([*(name for name in here if name in there), *m.packages, *packages])
         if there.get(name) != here.get(name)
     ]
-    return [f"other versions: {', '.join(told)}"] if told else []
+    return [f"other versions: {', '.join(differences)}"] if differences else []
 
 
 def _other_knobs(m: Measurement) -> list[str]:
@@ -287,12 +287,12 @@ def _other_knobs(m: Measurement) -> list[str]:
 
 def _other_libraries(m: Measurement) -> list[str]:
     there, here = m.inherited, variables.counting(m.condition, os.environ)
-    told = [
+    differences = [
         f"{name} {there.get(name, 'not set')}, here {here.get(name, 'not set')}"
         for name in variables.counting_names(m.condition)
         if there.get(name) != here.get(name)
     ]
-    return [f"other libraries: {', '.join(told)}"] if told and m.knobs else []
+    return [f"other libraries: {', '.join(differences)}"] if differences and m.knobs else []
 
 
 _INPUTS = {

@@ -7,13 +7,25 @@ from pathlib import Path
 import cifar10_from_shared
 import pytest
 
+from benchlib import frameworks, variables, workloads
 from benchlib.data import cifar10
+
+DOUBLES = Path(__file__).parent / "doubles"
 
 
 @pytest.fixture(autouse=True)
 def no_data_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests find no data but what they put there."""
     monkeypatch.delenv(cifar10.VARIABLE, raising=False)
+
+
+@pytest.fixture
+def toy_framework(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests' own frameworks and workloads are there, in workers, too."""
+    monkeypatch.setenv(variables.WORKER_PATH, str(DOUBLES))
+    for package in (frameworks, workloads):
+        own = str(DOUBLES / package.__name__.rpartition(".")[2])
+        monkeypatch.setattr(package, "__path__", [*package.__path__, own])
 
 
 @pytest.fixture

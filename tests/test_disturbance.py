@@ -25,7 +25,7 @@ from benchlib.experiments.result import NO_RATIO
 from benchlib.measure import disturbance, rounds, training
 from benchlib.measure.amortisation import amortisation
 from benchlib.measure.comparison import DISTURBED, NO_DIFFERENCE, SLOWER, Comparison
-from benchlib.measure.disturbance import FAR_OFF, NO_CPU, OTHERS, STOPPED, Pace, Watch, mark_outliers
+from benchlib.measure.disturbance import FAR_OFF, IDLE_WORKERS, NO_CPU, OTHERS, STOPPED, Pace, Watch, mark_outliers
 from benchlib.measure.planner import BUDGET, PILOT, PRECISION, Paired, plan
 from benchlib.results import Block, counted
 
@@ -333,6 +333,23 @@ def test_what_a_worker_has_started_is_its_own_work_while_it_compiles(monkeypatch
         assert (compiling.end().disturbed_by, stepping.end().disturbed_by) == ("", OTHERS)
         assert compiling.own_s > 0.3
         process.communicate("\n")
+
+
+@pytest.mark.parametrize(("compiles", "restless"), [(True, False), (False, True)])
+def test_who_is_not_at_rest_yet_beside_a_first_step_is_not_restless_for_ever(
+    monkeypatch: pytest.MonkeyPatch, compiles: bool, restless: bool
+) -> None:
+    """It would be stopped beside every block."""
+    seconds = iter([0.0, 5.0])
+    monkeypatch.setattr(disturbance, "cpu_s", lambda worker: 0.0 if worker is mine else next(seconds))
+    mine, other = (
+        SimpleNamespace(process=SimpleNamespace(pid=os.getpid() + n), condition=TORCH, unasked_s=0.0, watched_s=0.0)
+        for n in range(2)
+    )
+    other.restless = False
+    seen = Watch(mine, [other], compiles).end()
+    assert IDLE_WORKERS in seen.disturbed_by
+    assert other.restless is restless
 
 
 def test_a_seed_that_was_disturbed_is_left_out_of_the_frameworks_ratio(tmp_path: Path) -> None:

@@ -21,10 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 from fixed_lab import FixedLab
 
-import benchlib.frameworks
-import benchlib.workloads
 from benchlib import lab as lab_module
-from benchlib import progress, results, scratch, variables
+from benchlib import progress, results, scratch
 from benchlib.condition import Condition
 from benchlib.data import orders
 from benchlib.equivalence import Certificate
@@ -50,11 +48,7 @@ DOUBLES = Path(__file__).parent / "doubles"
 QUICK = {"repetitions": 2, "rounds": 3, "block_s": 0.02}
 
 
-@pytest.fixture(autouse=True)
-def toy_framework(monkeypatch):
-    monkeypatch.setenv(variables.WORKER_PATH, str(DOUBLES))
-    monkeypatch.setattr(benchlib.frameworks, "__path__", [*benchlib.frameworks.__path__, str(DOUBLES / "frameworks")])
-    monkeypatch.setattr(benchlib.workloads, "__path__", [*benchlib.workloads.__path__, str(DOUBLES / "workloads")])
+pytestmark = pytest.mark.usefixtures("toy_framework")
 
 
 @pytest.fixture

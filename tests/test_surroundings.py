@@ -14,8 +14,6 @@ import numpy as np
 import psutil
 import pytest
 
-import benchlib.frameworks
-import benchlib.workloads
 from benchlib import environments, knobs, variables
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
@@ -32,11 +30,7 @@ BROKEN = "raise ImportError('this numpy is of another Python')"
 TOY = {"workload": "toy", "framework": "toy"}
 
 
-@pytest.fixture(autouse=True)
-def toy_framework(monkeypatch):
-    monkeypatch.setenv(variables.WORKER_PATH, str(DOUBLES))
-    monkeypatch.setattr(benchlib.frameworks, "__path__", [*benchlib.frameworks.__path__, str(DOUBLES / "frameworks")])
-    monkeypatch.setattr(benchlib.workloads, "__path__", [*benchlib.workloads.__path__, str(DOUBLES / "workloads")])
+pytestmark = pytest.mark.usefixtures("toy_framework")
 
 
 @pytest.fixture

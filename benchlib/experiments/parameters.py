@@ -124,15 +124,15 @@ def condition(keys: Mapping[str, str], **choices: Any) -> Condition:
     Raises ValueError (for a validator) naming the first parameter whose value does not fit those before it.
     """
     try:
-        made = Condition(**choices)
+        whole = Condition(**choices)
     except BenchlibError:
         raise ValueError(_first_wrong(keys, choices)) from None
     try:
-        memory.require(made)
+        memory.require(whole)
     except BenchlibError as error:
         name = "batch_size" if _fits_without("batch_size", choices) else "hyperparameters"
         raise ValueError(f"{keys.get(name, name)}: {shown(choices.get(name))}: {error}") from None
-    return made
+    return whole
 
 
 def _first_wrong(keys: Mapping[str, str], choices: Mapping[str, Any]) -> str:

@@ -239,8 +239,8 @@ class Report:
             "notebook instrument, whose workload and batch size it is true of."
         )
         left_out = sorted({name for summary in self.summaries.values() for name in summary.get("left_out", [])})
-        told = f"Set in the shell, and left out of the workers' environments: {', '.join(left_out)}."
-        return _html([tables.html(ledger, caption).data, *([tables.bullets([told]).data] if left_out else [])])
+        note = f"Set in the shell, and left out of the workers' environments: {', '.join(left_out)}."
+        return _html([tables.html(ledger, caption).data, *([tables.bullets([note]).data] if left_out else [])])
 
     def show_failures(self) -> HTML:
         """Every measurement that failed."""

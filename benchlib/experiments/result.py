@@ -93,9 +93,9 @@ class Result(ABC):
     def warnings(self) -> list[str]:
         """What makes some of the numbers less sure than they look: processes that were not steady, or not alone."""
         compared = [measured for measured in self.measured if isinstance(measured, Comparison)]
-        told = [*unfinished(compared), *disturbances(throughputs(compared))] if compared else []
+        of_comparisons = [*unfinished(compared), *disturbances(throughputs(compared))] if compared else []
         runs = [measured for measured in self.measured if isinstance(measured, TrainingRuns)]
-        return [*told, *disturbed_controls(compared), *disturbed_runs(runs)]
+        return [*of_comparisons, *disturbed_controls(compared), *disturbed_runs(runs)]
 
     def failures(self) -> pd.DataFrame:
         """What failed, a row a process."""

@@ -124,8 +124,8 @@ def wrong(do: str, answer: dict[str, Any]) -> str | None:
     try:
         expected.model_validate(answer)
     except ValidationError as error:
-        told = [(".".join(map(str, one["loc"])), one["msg"], one["input"]) for one in error.errors()]
-        return "; ".join(f"{key}: {message} ({str(value)[:80]!r})" for key, message, value in told[:3])
+        wrongs = [(".".join(map(str, one["loc"])), one["msg"], one["input"]) for one in error.errors()]
+        return "; ".join(f"{key}: {message} ({str(value)[:80]!r})" for key, message, value in wrongs[:3])
     return None
 
 

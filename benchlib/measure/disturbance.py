@@ -71,24 +71,25 @@ class Pace:
 
 class Watch:
     """Watches the machine from its construction to :meth:`end`, for a block of ``worker``; or for what it ``compiles``:
-    then what the processes that it has started do is its own work, too.
+    then what the processes that it has started do is its own work, too, and others that still work are not called
+    restless for it: they may not have come to rest from what they did before.
     """
 
     def __init__(self, worker: WorkerProcess, others: list[WorkerProcess], compiles: bool = False) -> None:
         self._worker, self._others = worker, others
-        self._own_s = with_children_s if compiles else cpu_s
+        self._compiles, self._own_s = compiles, with_children_s if compiles else cpu_s
         self._parent_s = time.process_time()
         self._started = time.perf_counter()
         self._before = self._read()
 
     def end(self) -> Seen:
-        """What has gone on since; a worker that worked although it was not asked is marked as restless."""
+        """What has gone on since; a worker that worked beside blocks, not asked to, is marked as restless."""
         self.window_s = time.perf_counter() - self._started
         machine_s, ours_s, own_s, idle = (
             now - before if not isinstance(now, dict) else {pid: now[pid] - before.get(pid, now[pid]) for pid in now}
             for now, before in zip(self._read(), self._before, strict=True)
         )
-        for worker in self._others:  # over all blocks beside which it should have slept: one block is short
+        for worker in [] if self._compiles else self._others:  # over all blocks: one is short
             worker.unasked_s += idle.get(worker.process.pid, 0.0)
             worker.watched_s += self.window_s
             worker.restless = worker.restless or _too_much(worker.unasked_s, worker.watched_s)

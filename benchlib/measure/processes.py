@@ -248,8 +248,8 @@ class WorkerProcess:
         how = f" (signal {signal.Signals(-code).name})" if code is not None and code < 0 and "died" in what else ""
         printed = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
         tail = (printed + said)[-TAIL_CHARACTERS:].strip()
-        told = f"worker {what}{how}. The end of what it said:\n{tail or '(nothing)'}"
-        return WorkerFailed(told.encode(errors="replace").decode())  # JSON can say halves of characters, no file can
+        text = f"worker {what}{how}. The end of what it said:\n{tail or '(nothing)'}"
+        return WorkerFailed(text.encode(errors="replace").decode())  # JSON can say halves of characters, no file can
 
     def _kill(self) -> None:
         if self.process.poll() is None:
