@@ -3,6 +3,7 @@
 PROFILE ?= quick
 APPENDIX ?= results
 PAPER ?= a4
+MINUTES ?=
 BIN := .venv/bin
 PYTHON := $(shell command -v python3.11 || command -v python3)
 INSTALLED := .venv/.installed
@@ -13,8 +14,8 @@ INSTALLED := .venv/.installed
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
 
-report: $(INSTALLED) ## Measure what is missing, write outputs/PROFILE/report.html and .pdf (PROFILE=quick, or PROFILE=full)
-	$(BIN)/python -m benchlib run --profile $(PROFILE)
+report: $(INSTALLED) ## Measure, write outputs/PROFILE/report.html and .pdf (PROFILE=quick or full; MINUTES=10: ten more)
+	$(BIN)/python -m benchlib run --profile $(PROFILE) $(if $(MINUTES),--minutes "$(MINUTES)")
 
 appendix: $(INSTALLED) ## Bundle report, notebooks and measurements for an archive (APPENDIX=results or code, PAPER=a4 or letter)
 	$(BIN)/python -m benchlib appendix --profile $(PROFILE) --appendix $(APPENDIX) --paper $(PAPER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import signal
 import sys
@@ -23,6 +24,9 @@ EXIT_CODES = """exit codes:
   2    wrong input: nothing was started
   130  stopped by Ctrl-C; what was measured is kept
   141  whoever read the output stopped reading; the rest may not have been done"""
+
+
+MOST_MINUTES = 366 * 24 * 60
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -76,12 +80,20 @@ def _parser() -> argparse.ArgumentParser:
         "run",
         _run,
         "measure what is missing, execute the notebooks, write the report",
-        "Executes each notebook that has a file in parameters/PROFILE/. What was measured before is taken from disk; a "
-        "notebook whose inputs have not changed is not executed again. A notebook that fails does not stop the others.",
+        "Measures what the notebooks that have a file in parameters/PROFILE/ ask for, and executes them. What was "
+        "measured before is taken from disk; a notebook whose inputs have not changed is not executed again. A "
+        "notebook that fails does not stop the others.",
         "examples:\n  benchlib run                      the profile quick: minutes, needs no download\n"
+        "  benchlib run --minutes 10         ten more minutes make the same report sharper\n"
         "  benchlib run --profile full       the works' own data and grids: days on a few CPU cores",
     )
     _add_profile(run)
+    run.add_argument(
+        "--minutes",
+        type=_minutes,
+        help="for measuring, from now on; 0: measure nothing, make the report of what is there (default: as many as "
+        "parameters/PROFILE/report.yaml says, less those that its results have had)",
+    )
     report = _command(
         commands,
         "report",
@@ -185,13 +197,23 @@ def _add_profile(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--outputs", type=Path, help="folder of the results (default: outputs/PROFILE)")
 
 
+def _minutes(text: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = math.nan
+    if not 0 <= minutes <= MOST_MINUTES:
+        raise argparse.ArgumentTypeError(f"{text!r}: give a number of minutes, such as 30, or 0 to measure nothing")
+    return minutes
+
+
 # Imports that take long stand in the commands: the others do without, and an interrupt while they are made is one.
 
 
 def _run(given: argparse.Namespace) -> int:
     from benchlib import suite
 
-    return suite.run(given.profile, given.outputs)
+    return suite.run(given.profile, given.outputs, given.minutes)
 
 
 def _report(given: argparse.Namespace) -> int:

@@ -35,6 +35,7 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 
 from benchlib import showing, tables
+from benchlib.measure.comparison import same_within
 
 COLUMN, PAGE = 3.5, showing.PAGE
 """Widths of a figure in inches: one column, and the page."""
@@ -42,6 +43,8 @@ COLUMN, PAGE = 3.5, showing.PAGE
 FONT_SIZE = 8  # points, the least that journals take
 
 GREY = "0.45"
+PALE = "#e3eef7"
+"""Of the band within the margin of 1, in which a ratio is the same."""
 
 REACH = 5
 """An interval that ends further than this factor from all points runs out of its panel: the others can then be read."""
@@ -168,13 +171,17 @@ def ratio_panel(
     ylabel: str,
     by: str = "subject",
     ticks: Iterable[float] | None = None,
+    *,
+    margin: float,
 ) -> None:
-    """Throughput ratios against ``x``, with the line at 1 and, in grey, the interval of each comparison's A/A control.
+    """Throughput ratios against ``x``, with the line at 1, in a pale band what is within the ``margin`` of it, and in
+    grey the interval of each comparison's A/A control.
 
     A row without a ratio is a cross at the bottom. Ticks of ``x`` are its values if None, round numbers if empty.
     """
     axes.set(xlabel=xlabel, ylabel=ylabel, yscale="log")
     axes.axhline(1, color="0.2", linewidth=0.8, zorder=1.5)
+    axes.axhspan(1 - margin, 1 + margin, color=PALE, linewidth=0, zorder=0)
     controls = frame.drop_duplicates([x, "control_low", "control_high"])  # equal work is not the same comparison
     ends = controls["control_low"], controls["control_high"]
     axes.vlines(controls[x], *ends, color=GREY, alpha=0.35, linewidth=7, zorder=1)
@@ -189,28 +196,37 @@ def ratio_panel(
     value_axis(axes, frame[x], ticks)
     points = [1, *frame["ratio"].dropna()]
     ends = [*points, *pd.concat([frame[f"{name}_{end}"] for name in ("ratio", "control") for end in ("low", "high")])]
+    ends += [1 - margin, 1 + margin]  # or it would be no band where all ratios are within it
     low, high = np.nanmin(ends), np.nanmax(ends)
     low, high = max(low, min(points) / REACH), min(high, max(points) * REACH)
-    margin = max((high / low) ** 0.08, 1.03)
-    axes.set_ylim(low / margin, high * margin)
+    room = max((high / low) ** 0.08, 1.03)
+    axes.set_ylim(low / room, high * room)
     plain_log_axis(axes.yaxis)
 
 
 @styled
 def bar_panel(
-    axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], x: str, xlabel: str, labels: Sequence[str]
+    axes: Axes,
+    frame: pd.DataFrame,
+    series: Mapping[str, Look],
+    x: str,
+    xlabel: str,
+    labels: Sequence[str],
+    margin: float = 0.0,
 ) -> None:
     """A bar for each row from the top down, with its interval and its number; ``labels`` name the rows. A row without
-    a number shows its ``note``, if it has one. A ratio has the interval of its comparison's A/A control behind it. A
-    stroke stands at a row's ``target``, if it has one.
+    a number shows its ``note``, if it has one. A ratio has the interval of its comparison's A/A control behind it, and
+    behind that a pale band of what is within the ``margin`` of 1. A stroke stands at a row's ``target``, if it has one.
     """
     _rows(axes, labels, xlabel)
     if x == "ratio":
         axes.axvline(1, color="0.2", linewidth=0.8)
+        axes.axvspan(1 - margin, 1 + margin, color=PALE, linewidth=0, zorder=-1)
         for place, (low, high) in enumerate(zip(frame["control_low"], frame["control_high"], strict=True)):
             axes.fill_betweenx([place - 0.5, place + 0.5], low, high, color=GREY, alpha=0.35, linewidth=0, zorder=0)
     limit = 1.5 * (frame[x].max() if frame[x].notna().any() else 1)
-    limit = max(limit, 1.2) if x == "ratio" else limit  # the line at 1, and the A/A control around it, are to be seen
+    if x == "ratio":  # the line at 1, with the margin and the A/A control around it, is to be seen
+        limit = max(limit, 1.2, 1.1 * (1 + margin))
     if f"{x}_high" in frame:
         limit = min(max(limit, 1.5 * frame[f"{x}_high"].max()), 2 * limit)
     if "target" in frame:
@@ -544,9 +560,19 @@ DIVERGED = ("loss no longer finite", Line2D([], [], color="0.2", marker="x", lin
 """Legend entries beside the series'."""
 
 
-def ratio_legend(frame: pd.DataFrame) -> list[tuple[str, Line2D | Patch]]:
+def margin_legend(margin: float) -> tuple[str, Line2D | Patch]:
+    """The legend entry of the band within the margin of 1."""
+    return same_within(margin), Patch(color=PALE, linewidth=0)
+
+
+def margin_text(margin: float) -> str:
+    """What a caption says of the band within the margin of 1."""
+    return f"An interval that lies within the pale band is {same_within(margin)}."
+
+
+def ratio_legend(frame: pd.DataFrame, margin: float) -> list[tuple[str, Line2D | Patch]]:
     """The legend entries that a figure of ratios needs."""
-    return [CONTROL, *([NO_RATIO] if frame["ratio"].isna().any() else [])]
+    return [CONTROL, margin_legend(margin), *([NO_RATIO] if frame["ratio"].isna().any() else [])]
 
 
 @styled

@@ -8,12 +8,16 @@
 from __future__ import annotations
 
 import itertools
+import json
+import math
 import os
 import random
+import time
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, closing, suppress
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 
 import pandas as pd
@@ -27,14 +31,16 @@ from benchlib.measure import ceiling, contract, gate, machine, memory, planner, 
 from benchlib.measure import epochs as epochs_procedure
 from benchlib.measure import rounds as rounds_procedure
 from benchlib.measure.ceiling import Ceiling
-from benchlib.measure.comparison import Comparison
+from benchlib.measure.comparison import MARGIN, Comparison
 from benchlib.measure.contract import SyncCheck
 from benchlib.measure.jobs import INITIAL_SEED, Job, key, prepare_job
+from benchlib.measure.moderation import Spread
+from benchlib.measure.peers import Peers, host_of, kind
 from benchlib.measure.processes import PATIENCE_S
 from benchlib.measure.training import TrainingRuns
 from benchlib.measure.turn import turn
 from benchlib.metrics import RANGES
-from benchlib.progress import Progress, say
+from benchlib.progress import Progress, duration, say
 from benchlib.results import ATTEMPTS, Measurement, Store, frame
 from benchlib.workloads import load
 
@@ -42,6 +48,38 @@ RUNS_TOGETHER = 2
 """Training runs whose processes start side by side: two cores import a framework twice in about the time of once, and
 more processes would hold more memory for longer. On an accelerator, whose memory a framework may take as a whole, one.
 """
+
+MEASURES_VARIABLE = "BENCHLIB_MEASURES"
+"""Says how much a lab measures where its caller does not: see :class:`Measures`."""
+
+
+class Measures(Enum):
+    """How much a lab measures of what it is asked for and is not there."""
+
+    BUDGET = "budget"  # each comparison up to its precision, or its own budget
+    PILOT = "pilot"  # of each comparison its pilot: see :meth:`Lab.sharpen`
+    NOTHING = "nothing"
+
+
+class NotMeasured(BenchlibError):
+    """A lab that measures nothing was asked for what is not there."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: not measured so far, and nothing is to be measured now; run again with more time")
+
+
+@contextmanager
+def measuring(how: Measures) -> Iterator[None]:
+    """Have labs of kernels that are started meanwhile measure so much."""
+    before = os.environ.get(MEASURES_VARIABLE)
+    os.environ[MEASURES_VARIABLE] = how.value
+    try:
+        yield
+    finally:
+        os.environ.pop(MEASURES_VARIABLE)
+        if before is not None:
+            os.environ[MEASURES_VARIABLE] = before
+
 
 RUN_VARIABLE = "BENCHLIB_RUN"
 """Names the run of the suite that a lab belongs to; a lab without one is a run of its own."""
@@ -57,12 +95,19 @@ class Lab:
     """
 
     def __init__(
-        self, profile: str = "quick", outputs: Path | str | None = None, patience_s: float = PATIENCE_S
+        self,
+        profile: str = "quick",
+        outputs: Path | str | None = None,
+        patience_s: float = PATIENCE_S,
+        measures: Measures | None = None,
     ) -> None:
         self.folder = Path(outputs).resolve() if outputs is not None else _root() / "outputs" / profile
         self.inputs = self.folder / "inputs"
         self.store = Store(self.folder / "measurements")
         self.patience_s = patience_s
+        self.measures = measures or Measures(os.environ.get(MEASURES_VARIABLE, Measures.BUDGET.value))
+        self.peers = Peers(self.store)
+        self.comparisons: dict[str, _Asked] = {}
         self._run = os.environ.get(RUN_VARIABLE) or uuid.uuid4().hex
         scratch.remove_stale()
 
@@ -74,49 +119,167 @@ class Lab:
         budget_s: float = 600.0,
         block_s: float = 0.25,
         pilot: int = planner.PILOT,
+        margin: float = MARGIN,
     ) -> Comparison:
         """Measure ``conditions`` together; the first is the baseline, which is also measured against itself.
 
         Repetitions, each with a fresh process per condition and blocks of about ``block_s`` seconds, go on until the
         95 % interval of every ratio is no wider than ``precision`` (relative half-width), or the next would take more
-        than ``budget_s`` seconds in all, but ``pilot`` of them at least: see ``benchlib.measure.planner``.
+        than ``budget_s`` seconds in all, but ``pilot`` of them at least: see ``benchlib.measure.planner``. A ratio
+        whose interval lies within ``margin`` of 1 is "the same within" that.
         """
-        _require_distinct(conditions)
+        asked = {"precision": precision, "budget_s": budget_s, "block_s": block_s, "pilot": pilot, "margin": margin}
+        return self.compare_each([conditions], **asked)[0]
+
+    def compare_each(
+        self,
+        groups: Sequence[list[Condition]],
+        *,
+        precision: float = 0.03,
+        budget_s: float = 600.0,
+        block_s: float = 0.25,
+        pilot: int = planner.PILOT,
+        margin: float = MARGIN,
+    ) -> list[Comparison]:
+        """As :meth:`compare`, of several comparisons: those whose processes can host each other's conditions are
+        measured in the same ones, one after the other, which saves their starts.
+        """
+        for conditions in groups:
+            _require_distinct(conditions)
+            planner.require(precision, budget_s, block_s, pilot, margin, processes=1 + len(conditions))
+            memory.require_together(conditions)
+        every = [condition for conditions in groups for condition in conditions]
+        require(every)
+        certificates = self.certify(every)
+        budget_s = math.inf if self.measures is not Measures.BUDGET else budget_s
+        asked = [
+            self._asked(Comparison(conditions, [], certificates, precision, budget_s, pilot, margin), block_s)
+            for conditions in groups
+        ]
+        self.comparisons |= {one.group: one for one in asked}
+        if self.measures is not Measures.NOTHING:
+            for together in _hosted_together(asked):
+                self._measure(together)
+        elif not any(one.comparison.measurements for one in asked):
+            raise NotMeasured(f"{asked[0].comparison.title}{' and others' * (len(asked) > 1)}")
+        return [one.comparison for one in asked]
+
+    def sharpen(self, until: float, tell: Callable[[str], None] = say) -> None:
+        """Give the comparisons that have been asked for more processes, each time where they narrow the widest interval
+        most for what they cost, until all have the precision asked for or the time (of ``time.monotonic``) is up. What
+        a repetition should take is looked at before it starts.
+        """
+        hosts = _hosted_together(self.comparisons.values())
+        while True:
+            choices = [_best(together) for together in hosts]
+            best = max(choices, key=lambda choice: choice.gain_per_s, default=_NO_CHOICE)
+            if not best.asked or time.monotonic() + best.cost_s > until:
+                return
+            with turn(tell):
+                for one, done in self._repeated(best.asked):
+                    tell(f"{one.comparison.title}: {_told(done)}")
+            tell(self._standing(until))
+
+    def _standing(self, until: float) -> str:
+        """The widest interval now, which ratio has it, and what the time left should bring."""
+        standing = [one.comparison for one in self.comparisons.values() if one.comparison.widest[0] > 0]
+        if not standing:
+            return "no ratio has an interval yet"
+        left_s = max(0.0, until - time.monotonic())
+        width, whose = max(comparison.widest for comparison in standing)
+        then = _projected(standing, left_s)
+        return (
+            f"widest half-width {100 * width:.2g} % ({whose}); the {duration(left_s)} left should make that "
+            f"{100 * then:.2g} %"
+        )
+
+    def _asked(self, comparison: Comparison, block_s: float) -> _Asked:
+        """What is on disk of a comparison, and what is missing."""
         settings = rounds_procedure.Settings(block_s=block_s)
-        planner.require(precision, budget_s, block_s, pilot, processes=1 + len(conditions))
-        require(conditions)
-        memory.require_together(conditions)
-        certificates = self.certify(conditions)
-        jobs = [prepare_job(condition, INITIAL_SEED, self.inputs) for condition in [conditions[0], *conditions]]
-        roles = ["baseline", "control", *["condition"] * (len(conditions) - 1)]
+        baseline, *others = comparison.conditions
+        jobs = [prepare_job(condition, INITIAL_SEED, self.inputs) for condition in [baseline, baseline, *others]]
         group = key(
             kind="comparison",
             settings=settings.model_dump(),
             members=[job.depends_on("rounds") for job in jobs],
         )
-        measured: list[Measurement] = []
-        comparison = Comparison(conditions, measured, certificates, precision, budget_s, pilot)
-        members = list(zip(roles, jobs, strict=True))
-        title = f"comparing {len(conditions)} at {conditions[0].workload} batch {conditions[0].batch_size}"
-        with ExitStack() as stack:
-            progress = None  # nothing is said where nothing is measured
-            for repetition in itertools.count():
-                planned = comparison.plan
-                if planned.ended:
-                    break
-                stored, attempt = self._stored(group, repetition, members)
-                measured += stored
-                if attempt:
-                    progress = progress or stack.enter_context(Progress(planned.more_processes, title))
-                    with turn(progress.tell) as waited_s:
-                        progress.stood_still(waited_s)
-                        done = self.store.usable(attempt.file)
-                        done = done or self._kept(self._compared(attempt, settings, planned.rounds))
-                    measured += done
-                    left = 0 if comparison.plan.ended else comparison.plan.more_processes
-                    progress.total = progress.done + 1 + left
-                    progress.step(_told(done))
-        return comparison
+        host = host_of(machine.describe())
+
+        def peers(one: Condition, other: Condition, control: bool) -> Sequence[Spread]:
+            return self.peers.of(group, kind(one, other, control, host))
+
+        roles = ["baseline", "control", *["condition"] * len(others)]
+        asked = _Asked(replace(comparison, peers=peers), group, list(zip(roles, jobs, strict=True)), settings)
+        for repetition in itertools.count():
+            stored, attempt = self._stored(group, repetition, asked.members)
+            asked.comparison.measurements.extend(stored)
+            if attempt is None:
+                continue
+            if not attempt.number:
+                asked.repetitions = repetition
+                break
+            asked.again.append(attempt)
+        self.peers.refresh()
+        return asked
+
+    def _measure(self, together: list[_Asked]) -> None:
+        """Bring comparisons to the precision asked for, or to the end of their budgets; or to their pilots only."""
+
+        def ended(one: _Asked) -> bool:
+            enough = self.measures is Measures.PILOT and one.repetitions >= one.comparison.pilot
+            return not one.again and (enough or one.comparison.plan.ended is not None)
+
+        due = [one for one in together if not ended(one)]
+        if not due:
+            return
+        with Progress(sum(map(_left, due)), _title(due)) as progress:
+            while due:
+                with turn(progress.tell) as waited_s:
+                    progress.stood_still(waited_s)
+                    for _, done in self._repeated(due):
+                        left = sum(_left(one) for one in due if not ended(one))
+                        progress.total = progress.done + 1 + left
+                        progress.step(_told(done))
+                due = [one for one in due if not ended(one)]
+
+    def _repeated(self, due: list[_Asked]) -> Iterator[tuple[_Asked, list[Measurement]]]:
+        """Measure a repetition of each comparison in the same processes; what has failed before, in processes of its
+        own. Each is kept as soon as it is done; what another lab has measured meanwhile is read.
+        """
+        failed = [one for one in due if one.again]
+        for one in failed:
+            yield from self._batch([(one, one.again.pop(0))])
+        fresh = [(one, _Attempt(one.group, one.repetitions, 0, one.members)) for one in due if one not in failed]
+        if fresh:
+            # Whose turn it is to come first in the processes; the others in an order that is drawn for these files, so
+            # that it is the same if it is done again.
+            random.Random(min(attempt.file for _, attempt in fresh)).shuffle(fresh)
+            first = min(fresh, key=lambda pair: pair[0].came_first)
+            yield from self._batch([first, *(pair for pair in fresh if pair is not first)])
+
+    def _batch(self, batch: list[tuple[_Asked, _Attempt]]) -> Iterator[tuple[_Asked, list[Measurement]]]:
+        parts: dict[str, tuple[_Asked, _Attempt, rounds_procedure.Part]] = {}
+        for one, attempt in batch:
+            stored = self.store.usable(attempt.file)
+            if stored:
+                one.add(stored, attempt)
+                yield one, stored
+                continue
+            empty = [
+                record.begin("comparison", "rounds", attempt, role, job, attempt.repetition)
+                for role, job in attempt.members
+            ]
+            rounds = one.comparison.plan.rounds
+            part = rounds_procedure.Part(empty, [job for _, job in attempt.members], one.settings, rounds)
+            parts[attempt.file] = one, attempt, part
+        if parts:
+            measured = rounds_procedure.measure_repetition([part for *_, part in parts.values()], self.patience_s)
+            with closing(measured):
+                for part in measured:
+                    one, attempt, _ = parts[part.measurements[0].file]
+                    one.add(self._kept(part.measurements), attempt)
+                    self.peers.refresh()
+                    yield one, part.measurements
 
     def train(
         self,
@@ -151,6 +314,8 @@ class Lab:
                 measured[group] = stored[-1]  # the last attempt counts
             if attempt:
                 missing.append(attempt)
+        if missing and self.measures is Measures.NOTHING:
+            raise NotMeasured(f"{len(missing)} of {len(jobs)} training runs of {conditions[0].workload}")
         random.Random(0).shuffle(missing)  # so that the machine's drift does not favour whoever comes first
         if missing:
             with Progress(len(missing) * settings.most_epochs, f"training {conditions[0].workload}") as progress:
@@ -171,6 +336,8 @@ class Lab:
         path = self.folder / "ceilings" / f"{name}.json"
         if found := _known_ceiling(path):
             return found
+        if self.measures is Measures.NOTHING:
+            raise NotMeasured(f"the machine's limits on {device}")
         with turn(say):
             if found := _known_ceiling(path):  # by another process, while this one waited
                 return found
@@ -180,13 +347,23 @@ class Lab:
         return found
 
     def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
-        """Does the timer see work of known duration? A check for each framework, mode and device of ``conditions``."""
+        """Does the timer see work of known duration? A check for each framework, mode and device of ``conditions``,
+        made once for all that it depends on.
+        """
         alike = {(one.framework, one.mode, one.device, one.lane): one for one in conditions if _trains(one)}
         require(alike.values())
         found = []
         for condition in alike.values():
-            with turn(say):
-                found.append(contract.check(condition, self.inputs, self.patience_s))
+            job = prepare_job(condition, INITIAL_SEED, self.inputs)
+            path = self.folder / "timers" / f"{key(timer=job.depends_on('contract'))}.json"
+            if not (check := _known_check(path, condition)):
+                if self.measures is Measures.NOTHING:
+                    raise NotMeasured(f"the timer of {condition}")
+                with turn(say):
+                    check = contract.check(condition, self.inputs, self.patience_s)
+                if not check.failure:
+                    _write(path, json.dumps(check.document(), indent=2))
+            found.append(check)
         return found
 
     def certify(self, conditions: Iterable[Condition]) -> dict[str, Certificate]:
@@ -198,6 +375,8 @@ class Lab:
         wanted = dict.fromkeys([*gated.values(), *exact.values()])  # no set: the same order in every run
         known = {condition.key: self._known_certificate(condition) for condition in wanted}
         missing = [condition for condition in wanted if known[condition.key] is None]
+        if missing and self.measures is Measures.NOTHING:
+            raise NotMeasured(f"whether {missing[0]} is the same model as the reference")
         if missing:
             told = "checking that the models are the same"
             with Progress(len(missing), told) as progress, closing(self._certify(missing, progress)) as made:
@@ -214,14 +393,6 @@ class Lab:
         takes to do it again.
         """
         return frame(self.store.all(files))
-
-    def _compared(self, attempt: _Attempt, settings: rounds_procedure.Settings, rounds: int) -> list[Measurement]:
-        empty = [
-            record.begin("comparison", "rounds", attempt, role, job, attempt.repetition)
-            for role, job in attempt.members
-        ]
-        jobs = [job for _, job in attempt.members]
-        return rounds_procedure.measure_repetition(empty, jobs, settings, rounds, self.patience_s)
 
     def _trained(
         self, attempts: list[_Attempt], settings: epochs_procedure.Settings, progress: Progress
@@ -314,6 +485,93 @@ class Lab:
         return self.folder / "certificates" / f"{name}.json"
 
 
+@dataclass(eq=False)
+class _Asked:
+    """A comparison that has been asked for: what is there of it, and what may come."""
+
+    comparison: Comparison
+    group: str
+    members: list[tuple[str, Job]]
+    settings: rounds_procedure.Settings
+    repetitions: int = 0  # that are there, whatever came of them
+    again: list[_Attempt] = field(default_factory=list)  # of what has failed once
+
+    def add(self, measurements: list[Measurement], attempt: _Attempt) -> None:
+        self.comparison.measurements.extend(measurements)
+        self.repetitions = max(self.repetitions, attempt.repetition + 1)
+
+    @property
+    def came_first(self) -> int:
+        """In so many repetitions its conditions were the first of their processes."""
+        return len({m.file for m in self.comparison.measurements if m.hosted_after == 0})
+
+    @property
+    def host(self) -> list[str]:
+        return [rounds_procedure.host(job.condition) for _, job in self.members]
+
+
+def _hosted_together(asked: Iterable[_Asked]) -> list[list[_Asked]]:
+    """Comparisons whose processes can host each other's conditions, in order."""
+    together: dict[tuple[str, ...], list[_Asked]] = {}
+    for one in asked:
+        together.setdefault(tuple(one.host), []).append(one)
+    return list(together.values())
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Comparisons that could be repeated in the same processes: by how much in all it would narrow their widest
+    intervals, and the seconds that it should take.
+    """
+
+    asked: list[_Asked]
+    gain: float
+    cost_s: float
+
+    @property
+    def gain_per_s(self) -> float:
+        return self.gain / self.cost_s if self.asked else -math.inf
+
+
+_NO_CHOICE = _Choice([], 0.0, 0.0)
+
+
+def _best(together: list[_Asked]) -> _Choice:
+    """Of comparisons that can be repeated in the same processes those for which it is worth most."""
+    due = [one for one in together if one.comparison.measurements and not one.comparison.settled]
+    worth = [planner.Worth(one.comparison.gain, *one.comparison.costs) for one in due]
+    best = planner.best_together(worth)
+    return _Choice([due[place] for place in best.members], best.gain, best.cost_s)
+
+
+def _projected(comparisons: list[Comparison], left_s: float) -> float:
+    """The widest half-width (relative) after so many seconds, if intervals narrow with the root of the processes, and
+    no comparison shares its processes with others.
+    """
+    widths = [one.widest[0] for one in comparisons]
+    processes = [len({m.repetition for m in one.measurements}) for one in comparisons]
+    costs = [sum(one.costs) for one in comparisons]
+    while True:
+        gains = [
+            width * (1 - math.sqrt(n / (n + 1))) / cost if cost <= left_s and width > one.precision else 0.0
+            for one, width, n, cost in zip(comparisons, widths, processes, costs, strict=True)
+        ]
+        best = max(range(len(gains)), key=gains.__getitem__)
+        if not gains[best]:
+            return max(widths)
+        widths[best] *= math.sqrt(processes[best] / (processes[best] + 1))
+        processes[best] += 1
+        left_s -= costs[best]
+
+
+def _title(due: list[_Asked]) -> str:
+    return f"comparing {'; '.join(dict.fromkeys(one.comparison.title for one in due))}"
+
+
+def _left(one: _Asked) -> int:
+    return len(one.again) + max(1, one.comparison.plan.more_processes)
+
+
 @dataclass(frozen=True)
 class _Attempt:
     """Processes that are measured together: by role and job."""
@@ -380,6 +638,13 @@ def _known_ceiling(path: Path) -> Ceiling | None:
     try:
         return Ceiling.model_validate_json(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):  # not measured yet, or cut
+        return None
+
+
+def _known_check(path: Path, condition: Condition) -> SyncCheck | None:
+    try:
+        return SyncCheck.of(condition, json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):  # not made yet, or cut
         return None
 
 

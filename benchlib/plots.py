@@ -51,7 +51,8 @@ def comparison(compared: Comparison) -> Figure:
     looks = figures.looks(names)
     figure, (left, right) = figures.panels(1, 2, height=0.5 + 0.24 * len(names))
     rows = pd.concat([pd.DataFrame([{"verdict": ""}]), ratios], ignore_index=True)  # the baseline's has no ratio
-    _ratio_rows(left, names, *(list(rows[column]) for column in ("ratio", "low", "high", "verdict")))
+    columns = (list(rows[column]) for column in ("ratio", "low", "high", "verdict"))
+    _ratio_rows(left, names, *columns, compared.margin)
     if math.isfinite(control["low"]):
         left.axvspan(control["low"], control["high"], color=figures.GREY, alpha=0.35, linewidth=0, zorder=1)
     ends = {"low": "samples_per_second_low", "high": "samples_per_second_high"}
@@ -59,10 +60,11 @@ def comparison(compared: Comparison) -> Figure:
     bars = frame.rename(columns=ends).assign(subject=names, note=notes)
     unit = load(compared.baseline.workload).unit
     figures.bar_panel(right, bars, looks, "samples_per_second", f"{unit} per second", [""] * len(names))
-    extra = figures.ratio_legend(ratios)
+    extra = figures.ratio_legend(ratios, compared.margin)
     caption = (
         f"Throughput relative to {names[0]}, the first row, and throughput, with 95 % intervals over processes. Right "
-        "of the line is faster. Differences within the grey band cannot be told from noise."
+        "of the line is faster. Differences within the grey band cannot be told from noise. "
+        f"{figures.margin_text(compared.margin)}"
     )
     return _shown(figures.finish(figure, {}, extra), caption)
 
@@ -185,15 +187,17 @@ def _ratio_rows(
     lows: Sequence[float],
     highs: Sequence[float],
     verdicts: Sequence[str],
+    margin: float,
 ) -> None:
-    """A ratio with its interval for each row from the top down, on a logarithmic axis; the first row is the baseline,
-    at 1, and a row without a ratio a cross there, with its verdict.
+    """A ratio with its interval for each row from the top down, on a logarithmic axis, and a band within the ``margin``
+    of 1; the first row is the baseline, at 1, and a row without a ratio a cross there, with its verdict.
     """
     axes.set(xscale="log", xlabel="throughput ratio", ylim=(len(names) - 0.4, -0.6))
     axes.set_yticks(range(len(names)), names)
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0)
     axes.axvline(1, color="0.2", linewidth=0.8, zorder=1.5)
+    axes.axvspan(1 - margin, 1 + margin, color=figures.PALE, linewidth=0, zorder=0)
     for place, (look, ratio, low, high, verdict) in enumerate(
         zip(figures.looks(names).values(), ratios, lows, highs, verdicts, strict=True)
     ):
@@ -204,11 +208,11 @@ def _ratio_rows(
         axes.plot([low, high], [place, place], color=look.color, linestyle=look.line, zorder=3)
         axes.plot(ratio, place, look.marker, color=look.color, zorder=4)
     points = [1.0, *(ratio for ratio in ratios if math.isfinite(ratio))]
-    ends = [value for value in (*points, *lows, *highs) if math.isfinite(value)]
+    ends = [value for value in (*points, *lows, *highs, 1 - margin, 1 + margin) if math.isfinite(value)]
     least = max(min(ends), min(points) / figures.REACH)
     most = min(max(ends), max(points) * figures.REACH)
-    margin = max((most / least) ** 0.08, 1.03)
-    axes.set_xlim(least / margin, most * margin)
+    room = max((most / least) ** 0.08, 1.03)
+    axes.set_xlim(least / room, most * room)
     figures.plain_log_axis(axes.xaxis)
 
 

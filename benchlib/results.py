@@ -31,8 +31,10 @@ from benchlib.progress import say
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMAT = 5
-"""Of the files; a reader refuses a newer one by name."""
+FORMAT = 6
+"""Of the files; a reader refuses a newer one by name. Before 6 a process was measured for 6 rounds, however long its
+start had taken: the variances of those are of another kind.
+"""
 
 
 ATTEMPTS = 2
@@ -119,9 +121,12 @@ class Measurement(Record):
     code: str = ""  # hash of the code that made the number
     commit: str = ""
     built: dict[str, Any] = Field(default_factory=dict)  # parameters, hashes of weights and data
+    hosted_after: int = 0  # so many conditions that its process had measured before
+    opening_s: float | None = None  # until it and those measured together with it had started and imported
+    shared_by: int = 1  # comparisons: each counts its share of the opening
     first_step_s: float | None = None  # with compilation
     first_step_disturbed_by: str = ""  # in words; from format 5 on
-    repetition_s: float | None = None  # of all that were measured together: from their start to their last answer
+    repetition_s: float | None = None  # of all that were measured together, its share of the opening included
     rounds_s: float | None = None  # of that, the rounds
     warm_up_steps: int | None = None
     warm_up_s: float | None = None
@@ -295,6 +300,23 @@ class Store:
             found.append(Measurement.model_construct(**document, blocks=blocks, trace=[], epochs=[]))
         return found
 
+    def rounds(self, file: str) -> list[Measurement]:
+        """As :meth:`outline`, with the rounds of comparisons; nothing of training runs and of older formats."""
+        columns = ["format", "kind", "measurement", *(f"blocks.list.element.{name}" for name in _OF_ROUNDS)]
+        found = []
+        try:
+            rows = pq.ParquetFile(self.path(file)).read(columns=columns, use_threads=False).to_pylist()
+        except (OSError, ValueError, pa.ArrowException):  # damaged, or gone: whoever asks for it is told
+            return []
+        for row in rows:
+            if row["format"] != FORMAT or row["kind"] != "comparison":
+                return []
+            document = json.loads(row["measurement"])
+            document["condition"] = _condition(json.dumps(document["condition"]))
+            blocks = [SimpleNamespace(**block) for block in row["blocks"]]
+            found.append(Measurement.model_construct(**document, blocks=blocks, trace=[], epochs=[]))
+        return found
+
     def documents(self, file: str) -> list[dict[str, Any]]:
         """Of each measurement of a file all but its blocks, epochs and trace, as plain types, unchecked: the quickest
         look. For files whose bytes are known to be what was written.
@@ -318,6 +340,13 @@ def counted(blocks: Iterable[Block]) -> list[Block]:
         if key not in takes or takes[key].disturbed or not block.disturbed:
             takes[key] = block
     return list(takes.values())
+
+
+def seconds_by_round(m: Measurement) -> dict[int, float]:
+    """Seconds per sample of each block, by round, without rounds that were disturbed in every take: their time is not
+    the process's.
+    """
+    return {block.round: block.wall_s / block.samples for block in counted(m.blocks) if not block.disturbed}
 
 
 def _in_short(m: Measurement) -> dict[str, Any]:
@@ -391,6 +420,8 @@ _ROWS = b"benchlib rows"
 def _of_rows(rows: list[dict[str, Any]]) -> bytes:
     return hashlib.sha256(" ".join(row["sha256"] for row in rows).encode()).hexdigest().encode()
 
+
+_OF_ROUNDS = ("round", "position", "epoch", "wall_s", "samples", "disturbed")
 
 _SUMMED = ("steps", "wall_s", "cpu_s", "idle_cpu_s", "others_cpu_s", "disturbed")
 """Of the blocks, by :func:`frame`."""

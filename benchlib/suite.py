@@ -1,9 +1,9 @@
 """The suite: notebooks x parameters -> outputs.
 
-Executes the notebooks of ``notebooks/`` with the files of ``parameters/<profile>/``, one after another, the report
-last. All parameters are checked before the first notebook starts, and the models of all that will be executed are shown
-to be the same. A notebook that fails does not stop the others. One
-whose inputs are what they were is left as it is.
+Measures all that the notebooks of ``notebooks/`` ask for with the files of ``parameters/<profile>/``, within one time
+for all, and then executes them, one after another, the report last. All parameters are checked before anything starts,
+and the models of all that will be measured are shown to be the same. A notebook that fails does not stop the others.
+One whose inputs are what they were is left as it is.
 
 Beside each executed notebook lies its record, ``<name>.json``, which says whether it succeeded: a saved notebook does
 not tell. Until it has succeeded, a notebook is ``.partial-<name>.ipynb``.
@@ -29,10 +29,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchlib import experiments, frameworks, lab, progress, variables
+from benchlib import clock, experiments, frameworks, lab, progress, variables
 from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, unknown, unwritable
+from benchlib.experiments.parameters import Parameters
 from benchlib.measure import machine
 from benchlib.report.pdf import NoBrowser, print_pdf
 
@@ -49,10 +50,13 @@ class Planned:
 
     name: str
     notebook: Path
-    parameters: dict[str, Any]
+    parameters: dict[str, Any]  # as plain types
     data: dict[str, str]  # the data sets that it reads, and the identity of their images
     conditions: list[Condition]  # that it will measure
 
+
+MEASUREMENTS = "measurements"
+"""The folder of the results that they lie in, and their name among the inputs of a notebook."""
 
 RUN, STALE, FAILED, MISSING = "run", "stale", "failed", "missing"
 
@@ -70,14 +74,24 @@ class State:
     executed: Path | None = None  # the executed notebook, if it is there
 
 
-def run(profile: str, outputs: Path | None = None) -> int:
+def run(profile: str, outputs: Path | None = None, minutes: float | None = None) -> int:
     """Bring the results of ``profile`` up to date; 0 if no notebook and no measurement failed and the report was
     printed, else 1. Where there is nothing to print with, the report is an HTML page alone.
 
     The working directory is the project's folder. ``outputs`` is the folder of the results, ``outputs/<profile>`` if
-    None. Wrong parameters, and another run at work in that folder, are a BenchlibError before any notebook starts.
+    None. ``minutes`` are for measuring, from now on, whatever was measured before; None: as many as the profile's
+    report says, less those that its results have had; 0: nothing is measured, and the report is made of what is there.
+    Wrong parameters, less time than the pilots need, and another run at work in that folder, are a BenchlibError before
+    any notebook starts.
     """
-    return _execute_all(plan(profile), outputs or Path("outputs", profile))
+    planned, folder = plan(profile), outputs or Path("outputs", profile)
+    environment = _environment()
+    own = next((item.parameters["minutes"] for item in planned if item.name == REPORT and item.parameters), None)
+    if minutes != 0 and (given := own if minutes is None else minutes) is not None:
+        clock.require(
+            given, _checked_again(item for item in planned if not _measured_before(item, folder, environment))
+        )
+    return _execute_all(planned, folder, environment, own, minutes)
 
 
 def report(profile: str, outputs: Path | None = None) -> int:
@@ -89,7 +103,7 @@ def report(profile: str, outputs: Path | None = None) -> int:
         raise BenchlibError(f"{folder}: there are no results; make report PROFILE={profile} measures them")
     files = _parameter_files(profile)
     gathering = [name for name in experiments.NOTEBOOKS if name in GATHERING]
-    code = _execute_all([_planned(name, files.get(name)) for name in gathering], folder)
+    code = _execute_all([_planned(name, files.get(name)) for name in gathering], folder, _environment(), None, 0)
     records = {name: read_record(folder, name) for name in experiments.NOTEBOOKS if name in {*files, *GATHERING}}
     missing = [name for name, record in records.items() if not record or record["status"] != "succeeded"]
     wrong = [f"{file} {what}" for file, what in all_wrong(folder, experiments.NOTEBOOKS).items()]
@@ -100,16 +114,18 @@ def report(profile: str, outputs: Path | None = None) -> int:
     return 1 if code or missing or wrong or failed else 0
 
 
-def _execute_all(planned: list[Planned], folder: Path) -> int:
-    """Bring notebooks up to date, then the pages of the report; 0 if no notebook and no measurement failed, else 1. A
-    folder that cannot be written to is a BenchlibError.
+def _execute_all(
+    planned: list[Planned], folder: Path, environment: dict[str, Any], own: float | None, more: float | None
+) -> int:
+    """Bring measurements and notebooks up to date, then the pages of the report; 0 if no notebook and no measurement
+    failed, else 1. A folder that cannot be written to is a BenchlibError. ``own`` and ``more`` are minutes: see
+    :class:`benchlib.clock.Clock`.
     """
     with _writable(folder):
         (folder / "notebooks").mkdir(parents=True, exist_ok=True)
     with alone(folder), _followed(folder / "progress.log"):
-        environment = _environment()
-        _certify(planned, folder, environment)
-        records = [_bring_up_to_date(item, folder, environment) for item in planned]
+        by_itself = _measure(planned, folder, environment, own, more)
+        records = [_bring_up_to_date(item, folder, environment, item.name in by_itself) for item in planned]
         failed = [record for record in records if record["status"] == "failed"]
         for record in failed:
             _say(_told(record))
@@ -297,16 +313,54 @@ def _writable(folder: Path) -> Iterator[None]:
         raise BenchlibError(unwritable(error, folder)) from None
 
 
-def _certify(planned: list[Planned], folder: Path, environment: dict[str, Any]) -> None:
+def _measure(
+    planned: list[Planned], folder: Path, environment: dict[str, Any], own: float | None, more: float | None
+) -> list[str]:
+    """Measure what the notebooks will ask for, all on one clock; the names of those that have to measure by themselves,
+    where they can say what is wrong.
+    """
+    asking = [item for item in planned if item.conditions]
+    of = digest([[item.name, _lasting(item, folder, environment)] for item in asking])
+    time = clock.Clock(folder, of, own, more, len(planned))
+    due = [item for item in asking if _is_due(item, folder, environment)]
+    if not time.measures or not (due or (time.shared and time.left_s > 0)):
+        return []
+    _certify(due, folder)
+    return clock.measure(_checked_again(asking), folder, time)
+
+
+def _checked_again(planned: Iterable[Planned]) -> dict[str, Parameters]:
+    """The parameters of notebooks that measure something, as their experiments take them."""
+    asking = [item for item in planned if item.conditions]
+    return {item.name: experiments.module(item.name).Parameters(**item.parameters) for item in asking}
+
+
+def _is_due(item: Planned, folder: Path, environment: dict[str, Any]) -> bool:
+    """Has a notebook to be executed?"""
+    inputs, target = _inputs(item, folder, environment), _executed_path(folder, item.name)
+    return _why(read_record(folder, item.name), inputs, folder, target) is not None
+
+
+def _measured_before(item: Planned, folder: Path, environment: dict[str, Any]) -> bool:
+    """Has a notebook succeeded with what it would be made of now, but for measurements?"""
+    record = read_record(folder, item.name)
+    return (
+        bool(record)
+        and record["status"] == "succeeded"
+        and all(record["inputs"].get(name) == now for name, now in _lasting(item, folder, environment).items())
+    )
+
+
+def _lasting(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, str]:
+    """The inputs that do not change by measuring."""
+    return {name: now for name, now in _inputs(item, folder, environment).items() if name != MEASUREMENTS}
+
+
+def _certify(due: list[Planned], folder: Path) -> None:
     """Have the models of all notebooks that will be executed checked together: notebook by notebook, every process of
     the gate would have to import its framework again.
     """
-    conditions = []
-    for item in planned:
-        if item.conditions:
-            target = _executed_path(folder, item.name)
-            if _why(read_record(folder, item.name), _inputs(item, folder, environment), folder, target):
-                conditions += item.conditions
+    conditions = [condition for item in due for condition in item.conditions]
     try:
         lab.Lab(outputs=folder).certify(conditions)
     except Exception as error:  # whatever it is: what is wrong with one notebook's conditions must not stop the others
@@ -314,8 +368,10 @@ def _certify(planned: list[Planned], folder: Path, environment: dict[str, Any]) 
         _say(f"the models could not be checked all at once, so each notebook checks its own: {told}")
 
 
-def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, Any]:
-    """Execute a notebook unless its result is there already; its record."""
+def _bring_up_to_date(
+    item: Planned, folder: Path, environment: dict[str, Any], by_itself: bool = False
+) -> dict[str, Any]:
+    """Execute a notebook unless its result is there already; its record. ``by_itself`` it measures what it asks for."""
     target = _executed_path(folder, item.name)
     inputs = _inputs(item, folder, environment)
     record = read_record(folder, item.name)
@@ -336,7 +392,8 @@ def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) 
     try:
         target.unlink(missing_ok=True)  # made of other inputs: nobody shall take it for the result of these
         _write(record_path(folder, item.name), record)
-        record |= _execute(item, folder, target)
+        with lab.measuring(lab.Measures.BUDGET if by_itself else lab.Measures.NOTHING):
+            record |= _execute(item, folder, target)
     except OSError as error:
         record |= {"status": "failed", "error": {"cell": "writing its files", "text": unwritable(error, folder)}}
     record["seconds"] = round(time.monotonic() - started, 1)
@@ -415,6 +472,8 @@ def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[st
         "variables": digest(_distinct(variables.identity(one) for one in item.conditions)),
         "data": digest(item.data),
     }
+    if "block_s" in item.parameters:  # it compares, and what others have shown widens or narrows its intervals
+        inputs[MEASUREMENTS] = digest(sorted(path.name for path in (folder / MEASUREMENTS).glob("*.parquet")))
     if item.name in GATHERING:
         before = experiments.NOTEBOOKS[: experiments.NOTEBOOKS.index(item.name)]
         paths = [record_path(folder, name) for name in before]

@@ -19,7 +19,7 @@ import pandas as pd
 
 from benchlib.condition import Condition
 from benchlib.equivalence import Certificate, Check
-from benchlib.measure.comparison import Comparison
+from benchlib.measure.comparison import MARGIN, Comparison
 from benchlib.measure.planner import PILOT
 from benchlib.results import Block, Measurement, Store
 
@@ -93,7 +93,7 @@ def _made_up(blocks: int) -> Comparison:
     ]
     check = Check(name="outputs", difference=0.0, worst=0.0, at="outputs", tolerance=1e-5, ok=True)
     same = {one.key: Certificate(condition=one, reference=base, checks=[check]) for one in conditions}
-    return Comparison(conditions, measurements, same, 0.03, 600.0, PILOT)
+    return Comparison(conditions, measurements, same, 0.03, 600.0, PILOT, MARGIN)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from benchlib import knobs
 from benchlib.condition import Condition
 from benchlib.equivalence import Certificate, Check
 from benchlib.measure.ceiling import Ceiling
-from benchlib.measure.comparison import Comparison
+from benchlib.measure.comparison import MARGIN, Comparison
 from benchlib.measure.contract import SyncCheck
 from benchlib.measure.planner import PILOT
 from benchlib.measure.steady import STEADY
@@ -63,7 +63,14 @@ class SyntheticLab:
         self.asked: list[tuple] = []
 
     def compare(
-        self, conditions: list[Condition], *, precision: float, budget_s: float, block_s: float, pilot: int = PILOT
+        self,
+        conditions: list[Condition],
+        *,
+        precision: float,
+        budget_s: float,
+        block_s: float,
+        pilot: int = PILOT,
+        margin: float = MARGIN,
     ) -> Comparison:
         """As the lab's, but for the plan: 5 repetitions of 5 rounds."""
         self.asked.append(("compare", conditions, precision, budget_s, block_s))
@@ -73,7 +80,11 @@ class SyntheticLab:
             together = [self._process(c, role, repetition, 5, file) for role, c in self._roles(conditions)]
             self.store.save(together)
             made += together
-        return Comparison(conditions, made, self._certificates(conditions), precision, budget_s, pilot)
+        return Comparison(conditions, made, self._certificates(conditions), precision, budget_s, pilot, margin)
+
+    def compare_each(self, groups: list[list[Condition]], **asked: float) -> list[Comparison]:
+        """As the lab's, but for hosting: one after the other."""
+        return [self.compare(conditions, **asked) for conditions in groups]
 
     def ceiling(self, device: str) -> Ceiling:
         """As the lab's: a step of ``cnn`` at batch 32 on images of 16x16 reaches some percent of this."""

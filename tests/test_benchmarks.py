@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
+import itertools
+import json
+import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+
+from benchlib import variables, workloads
+from benchlib.condition import Condition
+from benchlib.measure import disturbance, gate, moderation
+from benchlib.measure.planner import PRECISION
+from benchlib.measure.statistics import Interval
+from benchlib.results import Block, Measurement, Store
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "benchmarks"
@@ -39,3 +55,251 @@ def test_every_command_is_known_to_a_reader(name: str) -> None:
     others = [path.read_text(encoding="utf-8") for path in FOLDER.glob("*.py") if path.stem != name]
     started = any(f"import {name}\n" in text or f'"{name}.py"' in text for text in others)
     assert f"benchmarks/{name}.py" in told or started
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch):
+    """The module of a command, by name."""
+    monkeypatch.syspath_prepend(FOLDER)
+    return importlib.import_module
+
+
+def measured(role: str, repetition: int, step_s: float, condition: Condition, **more: object) -> Measurement:
+    blocks = [
+        Block(round=number, position=0, steps=1, samples=1, started_s=0.0, wall_s=step_s * drift, cpu_s=step_s)
+        for number, drift in enumerate((1.0, 1.01, 1.0, 0.99))
+    ]
+    given = {"kind": "comparison", "group": "group", "file": f"file-{repetition}", "seed": 0, "started_utc": "now"}
+    times = {"repetition_s": 10.0, "rounds_s": 8.0}
+    return Measurement(
+        **{**given, **times, **more}, role=role, repetition=repetition, condition=condition, blocks=blocks
+    )
+
+
+# --- hosting
+
+
+@pytest.fixture
+def study(command, toy_framework, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Of three conditions that share a host, before anything is measured; called again on the same folder."""
+    monkeypatch.setattr(disturbance, "_too_much", lambda *_: False)
+    hosting = command("hosting")
+    conditions = [
+        Condition(workload="toy", framework="toy", hyperparameters={"burn_ms": burn}) for burn in (1.0, 2.0, 3.0)
+    ]
+    return lambda: hosting.Study(tmp_path, conditions, ["toy"])
+
+
+def pairs(subject, ratios: list[float]) -> None:
+    """Give a subject pairs of processes in which the hosted one has so many times the throughput of the other."""
+    for repetition, ratio in enumerate(ratios):
+        for role, step_s in (("baseline", 1.0), ("control", 1.0 / ratio)):
+            subject.measurements.append(measured(role, repetition, step_s, subject.condition, group=subject.group))
+
+
+def test_hosted_and_alone_are_measured_in_the_same_rounds_and_kept(command, study) -> None:
+    hosting, first = command("hosting"), study()
+    before, compared = first.next()
+    assert before not in compared
+    assert len(compared) == 2
+    first.repeat(before, compared)
+    for one in compared:
+        alone, hosted = one.measurements
+        assert [alone.failure, hosted.failure] == [None, None]
+        assert (alone.role, hosted.role) == ("baseline", "control"), "the ratio is hosted over alone"
+        assert alone.hosted_after == 0
+        assert hosted.hosted_after >= 1
+        assert {block.round for block in alone.blocks} == {block.round for block in hosted.blocks}
+    again = study()
+    assert {one.condition: one.repetitions for one in again.subjects} == {
+        one.condition: int(one in compared) for one in first.subjects
+    }
+    assert set(again.table()["verdict"]) == {hosting.NOT_SHOWN}, "one pair shows nothing"
+    assert before.condition in {one.condition for one in again.next()[1]}, "it is its turn"
+
+
+def test_hosting_that_slows_down_is_not_called_the_same(command, study) -> None:
+    hosting = command("hosting")
+    same, slower, few = study().subjects
+    pairs(same, [1.001, 0.999, 1.002, 0.998, 1.0])
+    pairs(slower, [0.951, 0.949, 0.952, 0.948, 0.95])
+    pairs(few, [1.0])
+    assert same.verdict == "same within 2%" == hosting.SAME
+    assert slower.ratio.estimate == pytest.approx(0.95, abs=0.001)
+    assert slower.verdict == few.verdict == hosting.NOT_SHOWN
+    row = hosting.row(slower)
+    assert row["hosted / alone"] == "0.9500"
+    assert row["processes"] == 5
+
+
+def test_the_next_repetition_of_hosting_is_of_the_pilots_then_of_the_widest(study) -> None:
+    now = study()
+    one, two, three = now.subjects
+    pairs(one, [1.0, 1.1, 0.9, 1.0, 1.05])
+    pairs(two, [1.0, 1.3, 0.8, 1.0, 1.05])
+    assert three in now.next()[1]
+    pairs(three, [1.0, 1.0, 1.0, 1.001, 1.0])
+    assert two in now.next()[1]
+    assert three not in now.next()[1], "it is shown to be the same"
+    for subject in (one, two):
+        subject.measurements.clear()
+        pairs(subject, [1.0, 1.001, 1.0, 0.999, 1.0])
+    assert now.next() is None
+
+
+def test_a_workload_that_is_declared_to_stay_alone_is_not_measured(
+    command, study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosting = command("hosting")
+    module = importlib.import_module("benchlib.workloads.toy.workload")
+    monkeypatch.setattr(module, "WORKLOAD", replace(module.WORKLOAD, hosted=False))
+    now = study()
+    assert now.next() is None
+    assert set(now.table()["verdict"]) == {hosting.ALONE}
+
+
+def test_hosting_is_asked_of_every_workload_in_both_frameworks_and_none_is_left_by_itself(command) -> None:
+    hosting = command("hosting")
+    conditions = hosting.every_condition()
+    assert len(conditions) == 24
+    shipped = {name for name in workloads.names() if name not in {"copy", "toy"}}
+    assert {(one.workload, one.framework) for one in conditions} == set(
+        itertools.product(shipped, ("pytorch", "mindspore"))
+    )
+    hosts = [hosting.rounds.host(one) for one in conditions if workloads.load(one.workload).hosted]
+    assert all(hosts.count(host) > 1 for host in hosts)
+
+
+# --- real
+
+
+@pytest.fixture
+def real(command, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.setenv(variables.WORKER_PATH, "")
+    monkeypatch.setattr(workloads, "__path__", [*workloads.__path__])
+    module = command("real")
+    module.plant()
+    return module
+
+
+def test_real_comparisons_differ_within_a_folder_and_share_a_certificate(real: ModuleType) -> None:
+    asked = list(real.hosted(100))
+    assert sum(len(batch_sizes) for *_, batch_sizes in asked) == 100
+    assert sum(len(batch_sizes) for *_, batch_sizes in real.hosted(7)) == 7
+    by_folder: dict[Path, list[Condition]] = {}
+    for folder, number, batch_sizes in asked:
+        by_folder.setdefault(folder, []).extend(
+            condition for batch_size in batch_sizes for condition in real.in_tuned_lane(number, batch_size)
+        )
+    assert len(by_folder) == 5
+    for conditions in by_folder.values():
+        assert len(set(conditions)) == len(conditions) == 60
+        assert len({gate.gated(condition) for condition in conditions}) == 3, "one for each planted share"
+
+
+def test_of_real_comparisons_those_with_an_interval_are_counted(real: ModuleType) -> None:
+    intervals = [
+        Interval(1.0, 0.95, 1.05, 3),
+        Interval(0.97, 0.95, 0.99, 4),
+        Interval(1.0, 0.9, 1.1, 3),
+        Interval(math.nan, math.nan, math.nan, 3),
+    ]
+    comparisons = [SimpleNamespace(plan=SimpleNamespace(ended=PRECISION, spent_s=20.0))] * 4
+    row = real.row("A/A", comparisons, intervals, 1.0)
+    assert (row["comparisons"], row["without interval"]) == (3, 1)
+    assert (row["intervals that hold it"], row["that exclude 1"]) == (2, 1)
+    assert (row["half-width, median %"], row["ninth decile %"]) == ("5.0", "9.0")
+    assert real.row("slower", comparisons, intervals, 0.97)["intervals that hold it"] == 3
+
+
+# --- quick
+
+
+@pytest.fixture
+def outputs(tmp_path: Path) -> Path:
+    """A finished folder: two ratios and one control, three files of measurements, one of them of an older format."""
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "notebooks").mkdir()
+    ratios = {"ratio": [2.0, 1.0, None], "ratio_low": [1.8, 0.7, None], "ratio_high": [2.2, 1.3, None]}
+    control = {"control": 1.0, "control_low": 0.95, "control_high": 1.05}
+    pd.DataFrame({**ratios, **control}).to_csv(tmp_path / "tables" / "one_ratios.csv", index=False)
+    pd.DataFrame({"ratio": [1.0], "ratio_low": [0.95], "ratio_high": [1.05]}).to_csv(
+        tmp_path / "tables" / "instrument_resolution.csv", index=False
+    )
+    store, condition = Store(tmp_path / "measurements"), Condition(workload="cnn")
+    store.save([measured(role, 0, 1.0, condition) for role in ("baseline", "control", "condition")])
+    hosted = {"repetition_s": 5.0, "rounds_s": 3.0, "hosted_after": 1}
+    store.save([measured(role, 1, 1.0, condition, **hosted) for role in ("baseline", "control")])
+    document = {"kind": "comparison", "file": "older", "role": "baseline", "repetition_s": 5.0, "rounds_s": 1.0}
+    older = [json.dumps(document), json.dumps({**document, "role": "control"})]
+    pq.write_table(pa.table({"format": [4, 4], "measurement": older}), tmp_path / "measurements" / "older.parquet")
+    training = json.dumps({"kind": "training", "file": "training"})
+    pq.write_table(pa.table({"format": [4], "measurement": [training]}), tmp_path / "measurements" / "training.parquet")
+    for name, seconds in (("one", 60.0), ("report", 30.0)):
+        (tmp_path / "notebooks" / f"{name}.json").write_text(json.dumps({"seconds": seconds}))
+    return tmp_path
+
+
+def test_a_finished_report_is_summed_up_whatever_its_format(command, outputs: Path) -> None:
+    rows = command("quick").rows(outputs)
+    assert rows["ratios"] == "2", "of A/A and of what has no interval there is none"
+    assert (rows["half-width of ratios %: median"], rows["worst"]) == ("20.0", "30.0")
+    assert (rows["A/A controls"], rows["half-width of A/A %: median"]) == ("1", "5.0")
+    assert rows["of that rounds %"] == "60", "12 of 20 s: those measured together have the same times"
+    assert (rows["processes in comparisons"], rows["conditions measured in them"]) == ("5", "7")
+    assert (rows["minutes"], rows["minutes of comparisons"]) == ("1.5", "0.3")
+    (outputs / "clock.json").write_text(json.dumps({"of": "inputs", "seconds": 600.0}))
+    assert command("quick").rows(outputs)["minutes"] == "11.5"
+
+
+def test_a_folder_that_is_no_report_is_refused(command, tmp_path: Path) -> None:
+    with pytest.raises(command("quick").BenchlibError, match="no tables of a run"):
+        command("quick").rows(tmp_path)
+
+
+# --- seconds, versus
+
+
+FAKE_CONDITION = """
+class Condition(dict):
+    def __init__(self, **given): super().__init__(given)
+"""
+FAKE_LAB = """
+from types import SimpleNamespace as S
+class Lab:
+    def __init__(self, outputs): self.asked = (outputs / "asked.txt").open("a")
+    def certify(self, conditions): print("certify", len(conditions), file=self.asked, flush=True)
+    def compare(self, conditions, precision, budget_s, block_s, pilot):
+        print("compare", conditions[0]["workload"], precision, file=self.asked, flush=True)
+        together = S(file="a", repetition_s=10.0, rounds_s=5.0)
+        interval = S(estimate=1.0, half_width=0.04, processes=3)
+        return S(measurements=[together, together], control=interval, ratio=lambda one: interval, plan=S(ended="so"))
+"""
+
+
+def test_seconds_asks_the_benchlib_of_each_checkout_for_what_every_one_can(command, tmp_path: Path) -> None:
+    seconds = command("seconds")
+    package = tmp_path / "older" / "benchlib"
+    package.mkdir(parents=True)
+    for name, text in (("__init__", ""), ("condition", FAKE_CONDITION), ("lab", FAKE_LAB)):
+        (package / f"{name}.py").write_text(text)
+    outputs = tmp_path / "outputs"
+    outputs.mkdir()
+    assert seconds.asked(package.parent, "lend", outputs) == {}
+    row = seconds.asked(package.parent, "gcn, MindSpore / PyTorch", outputs)
+    assert row.pop("seconds") < 1
+    assert row == {"estimate": 1.0, "half-width %": 4.0, "processes": 3, "rounds %": 50, "says": "so"}
+    asked = (outputs / "asked.txt").read_text().splitlines()
+    assert asked[0] == "certify 3"
+    assert asked[-2:] == ["certify 2", "compare gcn 0.05"]
+    with pytest.raises(SystemExit, match="no checkout of benchlib"):
+        seconds.asked(tmp_path, "lend", outputs)
+
+
+def test_the_neighbours_are_enough_to_lend_and_none_is_what_is_then_asked_for(command) -> None:
+    neighbours, seconds, versus = (command(name) for name in ("neighbours", "seconds", "versus"))
+    subject = seconds.PYTORCH
+    lending = {Condition(**task, **subject) for task in neighbours.TASKS}
+    assert len(lending) >= moderation.LEAST_PEERS
+    asked = {Condition(**task, **subject) for task, _ in seconds.RATIOS.values()} | {versus.CONDITION.but(lane="tuned")}
+    assert not lending & asked

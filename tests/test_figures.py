@@ -30,7 +30,7 @@ PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
 FOUR = [PYTORCH, MINDSPORE, {**PYTORCH, "mode": "graph"}, {**MINDSPORE, "mode": "eager", "lane": "default"}]
 COMMON = {"workload": "cnn", "data": "digits", "hyperparameters": {"image_size": 8}}
-BLOCKS = {"precision": 0.03, "budget_s": 60, "block_s": 0.1, "pilot": 5}
+BLOCKS = {"precision": 0.03, "budget_s": 60, "block_s": 0.1, "pilot": 5, "margin": 0.05}
 RATES = [0.001, 0.005, 0.01, 0.03, 0.05, 0.07]
 SIZES = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
 
@@ -175,6 +175,31 @@ def test_the_line_at_1_is_in_sight_however_small_the_ratios() -> None:
     figures.bar_panel(axes, pd.DataFrame([row]), figures.looks(["slow"]), "ratio", "ratio", ["a"])
     assert axes.get_xlim()[1] > 1.1
     assert 1 in axes.get_xticks()
+
+
+def bands(axes: Axes, across: str) -> list[tuple[float, float]]:
+    """The ends of the bands of what is the same, on this axis ("x" or "y")."""
+    pale = [patch.get_bbox() for patch in axes.patches if to_rgb(patch.get_facecolor()) == to_rgb(figures.PALE)]
+    return [tuple(getattr(box, f"interval{across}").round(6)) for box in pale]
+
+
+@pytest.mark.parametrize("ratio", [0.02, 1.001, 4.0])
+def test_the_band_of_what_is_the_same_is_in_sight_of_every_ratio(ratio: float) -> None:
+    ends = {"ratio": ratio, "ratio_low": 0.999 * ratio, "ratio_high": 1.001 * ratio}
+    frame = pd.DataFrame([{"subject": "a", "batch": 1, **ends, "control_low": 0.99, "control_high": 1.01}])
+    _, (left, right) = figures.panels(1, 2, height=1.5)
+    figures.ratio_panel(left, frame, figures.looks(["a"]), "batch", "batch", "ratio", margin=0.1)
+    figures.bar_panel(right, frame, figures.looks(["a"]), "ratio", "ratio", ["a"], 0.1)
+    assert (bands(left, "y"), bands(right, "x")) == ([(0.9, 1.1)], [(0.9, 1.1)])
+    for low, high in (left.get_ylim(), right.get_xlim()):
+        assert low < 0.9 < 1.1 < high
+
+
+@pytest.mark.parametrize("case", ["batch sizes, few", "operators, few", "operators, all"])
+def test_figures_of_ratios_name_the_band_of_what_is_the_same(case: str) -> None:
+    caption, figure = CASES[case]()["ratios"]
+    assert "within the pale band is the same within 5 %" in caption
+    assert "the same within 5 %" in {text.get_text() for legend in figure.legends for text in legend.get_texts()}
 
 
 def test_a_bars_number_stands_clear_of_its_target() -> None:

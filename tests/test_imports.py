@@ -81,7 +81,12 @@ def test_what_measures_counts_and_what_analyses_or_shows_does_not() -> None:
         "ceiling": {"ceiling", "disturbance", "jobs", "processes", "record"},
     }
     measures["epochs"] = measures["rounds"] - {"rounds"} | {"epochs"}
-    beside = {"rounds": set(), "epochs": {"metrics", "data.translations"}, "gate": {"equivalence"}, "ceiling": set()}
+    beside = {
+        "rounds": {"measure.length"},
+        "epochs": {"metrics", "data.translations"},
+        "gate": {"equivalence"},
+        "ceiling": set(),
+    }
     of_worker = {
         *("", ".data", ".data.batches", ".data.files", ".errors", ".frameworks", ".frameworks.pytorch", ".measure"),
         *(".measure.channel", ".measure.steady", ".measure.worker", ".workloads", ".workloads.cnn"),

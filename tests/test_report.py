@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -148,11 +149,21 @@ def test_only_what_has_an_a_a_counts_as_one_and_each_once(tmp_path: Path) -> Non
     report = gathered(tmp_path, **tables)
     assert {name: len(frame) for name, frame in report._controls().items()} == {"modes": 2, "instrument": 2}
     assert "2 of 3 intervals include 1" in report._sure_text()
+    assert "2 of 3 intervals include 1, 2 of 3 are the same within 5 %, with" in report._sure_text()
     assert ">1 of 2<" in report.show_resolution().data
     assert (
         "nothing is known of the resolution"
         in gathered(tmp_path, scaling_scaling=ratios.iloc[1:2]).show_resolution().data
     )
+
+
+def test_each_a_a_is_judged_by_the_margin_of_its_notebook(tmp_path: Path) -> None:
+    controls = pd.DataFrame([(1.0, 0.98, 1.02), (1.0, 0.9, 1.1)], columns=CONTROLS)
+    report = gathered(tmp_path, modes_ratios=controls, devices_ratios=controls)
+    report.summaries["modes"]["margin"], report.summaries["devices"]["margin"] = 0.01, 0.2
+    assert "2 of 4 are the same within their notebooks' margins" in report._sure_text()
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", report.show_resolution().data)
+    assert [cell for cell in cells if " of " in cell] == ["2 of 2", "0 of 2", "2 of 2", "2 of 2"]
 
 
 @pytest.mark.parametrize(

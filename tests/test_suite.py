@@ -848,3 +848,92 @@ def test_outputs_that_jupyterlab_saves_into_a_notebook_do_not_make_its_result_st
     notebook.cells[1].source += "\nprint('other')"
     nbformat.write(notebook, path)
     assert "first: started again: these have changed: notebook" in run_and_read()[1]
+
+
+class TestTime:
+    """What is measured is measured before the notebooks, on one clock."""
+
+    @pytest.fixture(autouse=True)
+    def project(self, tmp_path, monkeypatch):
+        make_project(tmp_path / "project", monkeypatch, ("one", "two"))
+        for name in ("one", "two"):
+            write_notebook(name, "import os\nprint(os.environ['BENCHLIB_MEASURES'])", SUMMARY.format(failures=0))
+        write_parameters("report", count=1, minutes=3)
+        monkeypatch.setattr(suite, "checked", self._checked)
+        monkeypatch.setattr(suite, "_checked_again", lambda items: {one.name: None for one in items if one.conditions})
+        monkeypatch.setattr(suite, "_certify", lambda due, folder: None)
+        self.measured = []
+        monkeypatch.setattr(suite.clock, "measure", self._measure)
+        self.wrong, self.spends = [], 0.0
+
+    def _checked(self, name, file):
+        parameters, data, _ = checked(name, file)
+        return parameters | {"block_s": 0.1}, data, [] if name == "report" else [Condition(workload="cnn")]
+
+    def _measure(self, notebooks, folder, time_):
+        self.measured.append((list(notebooks), round(time_.left_s / 60)))
+        (folder / "measurements").mkdir(exist_ok=True)
+        (folder / "measurements" / f"{len(self.measured)}.parquet").write_text("")
+        time_._started -= self.spends
+        time_.keep()
+        return self.wrong
+
+    def test_all_is_measured_before_the_notebooks_which_then_measure_nothing(self):
+        code, _ = run_and_read()
+        assert code == 0
+        assert self.measured == [(["one", "two"], 3)]
+        assert printed_in(executed("one")) == "nothing\n"
+
+    def test_the_time_of_the_profile_is_that_of_all_runs(self):
+        self.spends = 120
+        run_and_read()
+        self.spends = 60
+        _, said = run_and_read()
+        assert self.measured[1:] == [(["one", "two"], 1)], "what is left of it"
+        assert "one: started again: these have changed: measurements" in said
+        _, said = run_and_read()
+        assert len(self.measured) == 2, "it is spent, and nothing has changed"
+        assert "one: unchanged, not executed again" in said
+
+    def test_more_minutes_measure_more_whatever_was_spent(self):
+        self.spends = 300
+        run_and_read()
+        run_and_read(("run", "--minutes", "10"))
+        assert self.measured[1:] == [(["one", "two"], 10)]
+
+    def test_no_minutes_make_the_report_of_what_is_there(self):
+        code, _ = run_and_read(("run", "--minutes", "0"))
+        assert code == 0
+        assert self.measured == []
+        assert printed_in(executed("two")) == "nothing\n"
+
+    def test_what_could_not_be_measured_measures_by_itself(self):
+        self.wrong = ["two"]
+        run_and_read()
+        assert printed_in(executed("one")) == "nothing\n"
+        assert printed_in(executed("two")) == "budget\n"
+
+    @pytest.mark.parametrize("minutes", ["-1", "ten", "nan", "inf", "1e9"])
+    def test_minutes_that_are_none_are_refused(self, minutes, capsys):
+        with pytest.raises(SystemExit) as ended:
+            main(("run", f"--minutes={minutes}"))
+        assert ended.value.code == 2
+        assert "give a number of minutes, such as 30, or 0 to measure nothing" in capsys.readouterr().err
+        assert not Path("outputs").exists()
+
+    def test_too_few_minutes_are_refused_before_anything_starts(self, monkeypatch):
+        def refuse(minutes, missing):
+            raise BenchlibError(f"{minutes:g} for {', '.join(missing)}")
+
+        monkeypatch.setattr(suite.clock, "require", refuse)
+        code, said = run_and_read(("run", "--minutes", "0.5"))
+        assert (code, said) == (2, "error: 0.5 for one, two\n")
+        assert not Path("outputs").exists()
+        assert run_and_read(("run", "--minutes", "0"))[0] == 0, "nothing is measured: no time is too short"
+
+    def test_no_time_is_too_short_for_what_had_its_pilots(self, monkeypatch):
+        run_and_read()
+        asked = []
+        monkeypatch.setattr(suite.clock, "require", lambda minutes, missing: asked.append((minutes, missing)))
+        run_and_read(("run", "--minutes", "1"))
+        assert asked == [(1.0, {})]

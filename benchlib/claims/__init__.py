@@ -5,8 +5,9 @@ of the rule, with the rule's arguments, is what the notebook ``claims`` shows as
 the claim is about: numbers of this machine that, by their 95 % intervals, support the claim, contradict it, or leave it
 open. Then, for every claim alike (``verdicts.judge``):
 
-- *not reproduced* if a case contradicts it;
-- *no difference shown* if none does, and a case leaves it open;
+- *not reproduced* if a case contradicts it: by a ratio on the other side of 1, or one that is the same within the
+  margin of the notebook that it is from (``verdict_on``);
+- *no difference shown* if none does, and a case leaves it open: it shows neither a difference nor that there is none;
 - *reproduced* if every case that the claim names was measured, and all support it;
 - *not measured here* otherwise, with what was measured of it, and what the rest would take.
 

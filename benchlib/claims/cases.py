@@ -19,15 +19,18 @@ from benchlib.claims.verdicts import (
     WITHIN_OR_BEYOND,
     Case,
 )
-from benchlib.measure.comparison import DISTURBED
+from benchlib.measure.comparison import DISTURBED, FASTER, NO_DIFFERENCE, SLOWER, same_within, verdict_on
 from benchlib.measure.statistics import Interval
 
 
-def bearing(ratio: Interval) -> str:
-    """How a ratio in the claimed direction bears on the claim: by which side of 1 its interval is on."""
-    if not ratio.excludes(1):
-        return OPEN
-    return SUPPORTS if ratio.estimate > 1 else CONTRADICTS
+def bearing(ratio: Interval, margin: float) -> tuple[str, str]:
+    """How a ratio in the claimed direction bears on the claim, by the verdict on its interval: one that is the same
+    within the margin contradicts it, too, and is then the reason why.
+    """
+    verdict = verdict_on(ratio, margin)
+    if verdict == same_within(margin):
+        return CONTRADICTS, verdict
+    return {FASTER: SUPPORTS, SLOWER: CONTRADICTS, NO_DIFFERENCE: OPEN}[verdict], ""
 
 
 def bearing_within(ratio: Interval, factor: float) -> tuple[str, str]:
@@ -43,12 +46,25 @@ def bearing_within(ratio: Interval, factor: float) -> tuple[str, str]:
     return OPEN, WITHIN_OR_BEYOND if ratio.excludes(1) else TOO_WIDE
 
 
-def ratio_case(of: str, ratio: Interval, row: pd.Series, published: float | None = None, files: str = "") -> Case:
-    """A ratio that bears by its interval; open, with the reason, if it has none or :func:`control_doubt` has one."""
-    bears, why = bearing(ratio), "" if math.isfinite(ratio.low) else NO_INTERVAL
-    if doubt := control_doubt(row):
-        bears, why = OPEN, doubt
-    return Case(of, bears, ratio_text(ratio), files or files_of(row), ratio, published, control_of(row), why)
+def ratio_case(
+    of: str,
+    ratio: Interval,
+    row: pd.Series,
+    margin: float,
+    published: float | None = None,
+    files: str = "",
+    doubt: str = "",
+) -> Case:
+    """A ratio that bears by its interval; open, with the reason, if it has none, or if there is a ``doubt``, or
+    :func:`control_doubt` has one.
+    """
+    bears, why = bearing(ratio, margin)
+    measured = ", ".join(filter(None, [ratio_text(ratio), why]))
+    why = why if math.isfinite(ratio.low) else NO_INTERVAL
+    if doubt := doubt or control_doubt(row):
+        bears, why, measured = OPEN, doubt, ratio_text(ratio)
+    files, control = files or files_of(row), control_of(row)
+    return Case(of, bears, measured, files, ratio, published, control, why, margin=margin)
 
 
 def ratio_text(ratio: Interval) -> str:
@@ -109,10 +125,10 @@ def over(one: Interval, other: Interval) -> Interval:
     return Interval(estimate, low, high, min(one.processes, other.processes))
 
 
-def order_case(of: str, rows: dict[str, pd.DataFrame]) -> Case:
+def order_case(of: str, rows: dict[str, pd.DataFrame], margin: float) -> Case:
     """Which of two operators, the later by the claim first, MindSpore is faster in from fewer parameters on."""
     (late, (late_until, late_from)), (early, (early_until, early_from)) = (
-        (name, _crossing(found)) for name, found in rows.items()
+        (name, _crossing(found, margin)) for name, found in rows.items()
     )
     bears, why = OPEN, "the sizes do not tell which crosses first"
     if late_until >= early_from:
@@ -125,16 +141,17 @@ def order_case(of: str, rows: dict[str, pd.DataFrame]) -> Case:
     )
 
 
-def _crossing(rows: pd.DataFrame) -> tuple[float, float]:
-    """The most parameters at which PyTorch is faster, and the fewest at which MindSpore is; as wide as can be where
-    that is not shown, or they cross more than once.
+def _crossing(rows: pd.DataFrame, margin: float) -> tuple[float, float]:
+    """The most parameters at which PyTorch is faster, and the fewest at which MindSpore is, by their verdicts; as wide
+    as can be where that is not shown, or they cross more than once.
     """
     until, start = -math.inf, math.inf
     for count, sizes in rows.groupby("parameters"):
         believed = not any(control_doubt(row) for _, row in sizes.iterrows())
-        if believed and (sizes["ratio_high"] < 1).all():
+        verdicts = {verdict_on(interval_of(row, "ratio"), margin) for _, row in sizes.iterrows()}
+        if believed and verdicts == {SLOWER}:
             until = max(until, count)
-        if believed and (sizes["ratio_low"] > 1).all():
+        if believed and verdicts == {FASTER}:
             start = min(start, count)
     return (until, start) if until < start else (-math.inf, math.inf)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from benchlib import suite, tables, tasks, workloads
+from benchlib.measure.comparison import MARGIN
 from benchlib.results import Store
 
 
@@ -24,6 +25,10 @@ class Results:
     def parameters(self, notebook: str) -> dict[str, Any]:
         """With which a notebook ran."""
         return self._record(notebook).get("parameters", {})
+
+    def margin(self, notebook: str) -> float:
+        """Within which of 1 a ratio of a notebook's tables is the same: as the verdicts in them have it."""
+        return self.parameters(notebook).get("margin", MARGIN)
 
     def task(self, notebook: str, name: str) -> dict[str, Any]:
         """The parameters of a notebook's task, by the name that its tables give it."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -58,7 +57,7 @@ ALIKE = 1.25
 def time_to_threshold(results: Results, claim: Claim, faster: str, names: list[str]) -> Outcome:
     """The training time to the threshold, without compilation, in the one framework over that in the other (the one
     that is ``faster``), within seeds, where every run reached it; MindSpore in graph mode against PyTorch. Above 1
-    supports the claim, below 1 contradicts it."""
+    supports the claim, below 1 or within the margin of 1 contradicts it."""
     learned = rows_against_pytorch(results.table("frameworks", "learned", "threshold_ratio", "baseline"))
     outcome = Outcome([])
     for name in names:
@@ -67,7 +66,13 @@ def time_to_threshold(results: Results, claim: Claim, faster: str, names: list[s
         for _, row in rows.iterrows():
             ratio = interval_of(row, "threshold_ratio")
             sooner = ratio if faster == "mindspore" else inverse(ratio)
-            case = ratio_case(f"{row['task']}, {row['subject']}", sooner, row, claim.published.get(name))
+            case = ratio_case(
+                f"{row['task']}, {row['subject']}",
+                sooner,
+                row,
+                results.margin("frameworks"),
+                claim.published.get(name),
+            )
             threshold = results.task("frameworks", row["task"]).get("threshold")
             outcome.cases.append(setting_of_task(claim, row["task"], threshold=threshold).of(case))
         outcome.missing.extend(disturbed)
@@ -78,7 +83,7 @@ def time_to_threshold(results: Results, claim: Claim, faster: str, names: list[s
 
 def first_epoch_slower(results: Results, claim: Claim) -> Outcome:
     """The time of the first epoch, compilation included, over the geometric mean of the others, of every workload in
-    every framework and mode. Above 1 supports the claim, below 1 contradicts it."""
+    every framework and mode. Above 1 supports the claim, below 1 or within the margin of 1 contradicts it."""
     every = results.table("frameworks", "first_epochs", "first_epoch")
     frame = every.dropna(subset="first_epoch") if len(every) else every
     outcome = Outcome([], missing_frameworks(frame, "training runs of the notebook frameworks"))
@@ -90,23 +95,25 @@ def first_epoch_slower(results: Results, claim: Claim) -> Outcome:
             continue
         epochs = results.task("frameworks", row["task"]).get("epochs")
         setting = setting_of_task(claim, row["task"], f"{epochs} epochs" if epochs else "")
-        outcome.cases.append(setting.of(ratio_case(who, interval_of(row, "first_epoch"), row)))
+        outcome.cases.append(
+            setting.of(ratio_case(who, interval_of(row, "first_epoch"), row, results.margin("frameworks")))
+        )
     return outcome
 
 
 def mixed_precision_faster(results: Results, claim: Claim) -> Outcome:
     """Throughput of training in each mixed precision over that in fp32, same framework, mode and lane; on accelerators
-    only, where there is one. Above 1 supports the claim, below 1 contradicts it."""
+    only, where there is one. Above 1 supports the claim, below 1 or within the margin of 1 contradicts it."""
     frame = within_frameworks(results)
     mixed = frame
     if len(frame):
         pairs = zip(frame["subject"].map(Subject.of), frame["baseline"].map(Subject.of), strict=True)
         mixed = frame[[one.is_mixed and other == one._replace(precision="fp32") for one, other in pairs]]
-    missing = missing_frameworks(mixed, "mixed precision in the notebook modes")
+    missing, margin = missing_frameworks(mixed, "mixed precision in the notebook modes"), results.margin("modes")
     mixed, disturbed = without_disturbed(mixed, "within_ratio", task_and_subject)
     cases = [
         setting_of_task(claim, row["task"]).of(
-            ratio_case(f"{row['task']}, {row['subject']}", interval_of(row, "within_ratio"), row)
+            ratio_case(f"{row['task']}, {row['subject']}", interval_of(row, "within_ratio"), row, margin)
         )
         for _, row in mixed.iterrows()
     ]
@@ -116,10 +123,10 @@ def mixed_precision_faster(results: Results, claim: Claim) -> Outcome:
 def mindspore_eager_slower(results: Results, claim: Claim) -> Outcome:
     """Throughput of training in MindSpore in graph mode over that in eager mode, and in PyTorch in eager mode over
     MindSpore in eager mode, in fp32; on accelerators only, where there is one. Above 1 supports the claim, below 1
-    contradicts it."""
+    or within the margin of 1 contradicts it."""
     within = within_frameworks(results)
     ratios = accelerated_rows(training_rows(results.table("modes", "ratios", "baseline")))
-    cases, missing = [], []
+    cases, missing, margin = [], [], results.margin("modes")
     for _, row in within.iterrows():
         one, other = Subject.of(row["subject"]), Subject.of(row["baseline"])
         if one[:3] == ("mindspore", "graph", "fp32") and other == one._replace(mode="eager"):
@@ -127,7 +134,7 @@ def mindspore_eager_slower(results: Results, claim: Claim) -> Outcome:
             if is_disturbed(row):
                 missing.append(f"{who} ({NOISY})")
                 continue
-            case = ratio_case(who, interval_of(row, "within_ratio"), row)
+            case = ratio_case(who, interval_of(row, "within_ratio"), row, margin)
             cases.append(setting_of_task(claim, row["task"]).of(case))
     if not cases and not missing:
         missing.append("MindSpore in both modes in the notebook modes (PROFILE=full has them)")
@@ -139,7 +146,7 @@ def mindspore_eager_slower(results: Results, claim: Claim) -> Outcome:
         if eager and is_disturbed(row):
             missing.append(f"{who} ({NOISY})")
         elif eager and pd.notna(row["ratio"]):
-            case = ratio_case(who, inverse(interval_of(row, "ratio")), row)
+            case = ratio_case(who, inverse(interval_of(row, "ratio")), row, margin)
             cases.append(setting_of_task(claim, row["task"]).of(case))
     if len(cases) + len(missing) == count:
         missing.append("MindSpore in eager mode beside PyTorch in the notebook modes (PROFILE=full has it)")
@@ -148,8 +155,8 @@ def mindspore_eager_slower(results: Results, claim: Claim) -> Outcome:
 
 def scales_better(results: Results, claim: Claim, framework: str, than: str) -> Outcome:
     """The efficiency of the one framework over that of the other, for each number of processes and way of scaling; the
-    two intervals, which are independent, are combined on the scale of logarithms. Above 1 supports the claim, below 1
-    contradicts it."""
+    two intervals, which are independent, are combined on the scale of logarithms. Above 1 supports the claim, below
+    1 or within the margin of 1 contradicts it."""
     frame = results.table("scaling", "scaling")
     outcome, setting = Outcome([]), setting_of(claim, *results.studied("scaling"))
     if len(frame):
@@ -163,7 +170,8 @@ def scales_better(results: Results, claim: Claim, framework: str, than: str) -> 
             if {framework, than} <= set(pairs.index):
                 one, other = pairs.loc[framework], pairs.loc[than]
                 ratio = over(interval_of(one, "efficiency_percent"), interval_of(other, "efficiency_percent"))
-                case = ratio_case(f"{kind} scaling, {count} processes", ratio, one, files=files_of(one, other))
+                of, margin = f"{kind} scaling, {count} processes", results.margin("scaling")
+                case = ratio_case(of, ratio, one, margin, files=files_of(one, other))
                 outcome.cases.append(setting.of(case))
     if not outcome.cases and not outcome.missing:
         outcome.missing.append(
@@ -180,15 +188,16 @@ def _scaled_text(row: pd.Series) -> str:
 
 def crosses_with_size(results: Results, claim: Claim, late: str, early: str) -> Outcome:
     """For each operator and kind of pass, by the number of parameters, MindSpore against PyTorch, both in the lane
-    tuned: PyTorch over MindSpore at the fewest, MindSpore over PyTorch at the most. Above 1 supports the claim, below 1
-    contradicts it. And of the two operators that cross ``late`` and ``early``: that PyTorch is still faster in the
-    one at a number of parameters at which MindSpore is in the other supports the claim, the reverse contradicts it."""
+    tuned: PyTorch over MindSpore at the fewest, MindSpore over PyTorch at the most. Above 1 supports the claim,
+    below 1 or within the margin of 1 contradicts it. And of the two operators that cross ``late`` and ``early``:
+    that PyTorch is still faster in the one at a number of parameters at which MindSpore is in the other supports the
+    claim, the reverse contradicts it."""
     frame = rows_against_pytorch(results.table("operators", "ratios", "parameters", "baseline"))
     if len(frame):
         of_mindspore = (frame["framework"] == "mindspore") & frame["baseline"].str.endswith(" tuned")
         frame = frame[of_mindspore & (frame["lane"] == "tuned")]
     frame, disturbed = without_disturbed(frame, "ratio", _operator_text)
-    outcome = Outcome([], disturbed)
+    outcome, margin = Outcome([], disturbed), results.margin("operators")
     if not len(frame):
         return Outcome([], disturbed or ["MindSpore beside PyTorch in the lane tuned in the notebook operators"])
     crossings: dict[tuple[str, str], dict[str, pd.DataFrame]] = {}
@@ -201,12 +210,12 @@ def crosses_with_size(results: Results, claim: Claim, late: str, early: str) -> 
         start = f"{operator}, {passes}, {who}"
         counts = [f"{row['parameters']:,} parameters" for row in (few, many)]
         small, large = inverse(interval_of(few, "ratio")), interval_of(many, "ratio")
-        outcome.cases.append(ratio_case(f"{start}, PyTorch over it at {counts[0]}", small, few))
-        outcome.cases.append(ratio_case(f"{start}, it over PyTorch at {counts[1]}", large, many))
+        outcome.cases.append(ratio_case(f"{start}, PyTorch over it at {counts[0]}", small, few, margin))
+        outcome.cases.append(ratio_case(f"{start}, it over PyTorch at {counts[1]}", large, many, margin))
         crossings.setdefault((passes, who), {})[operator] = rows
     both = {key: found for key, found in crossings.items() if {late, early} <= set(found)}
     for (passes, who), found in both.items():
-        outcome.cases.append(order_case(f"{passes}, {who}", {name: found[name] for name in (late, early)}))
+        outcome.cases.append(order_case(f"{passes}, {who}", {name: found[name] for name in (late, early)}, margin))
     if not both:
         outcome.missing.append(
             f"{late} and {early}, each with two numbers of parameters, for which of them crosses first"
@@ -220,15 +229,15 @@ def _operator_text(row: pd.Series) -> str:
 
 def trains_faster(results: Results, claim: Claim, names: list[str]) -> Outcome:
     """Throughput of whole epochs of training, MindSpore in graph mode over PyTorch, within seeds. Above 1 supports the
-    claim, below 1 contradicts it."""
+    claim, below 1 or within the margin of 1 contradicts it."""
     learned = rows_against_pytorch(results.table("frameworks", "learned", "epoch_ratio", "baseline"))
     outcome = Outcome([])
     for name in names:
         of_task = mindspore_graph_rows(rows_of_task(learned, name))
         rows, disturbed = without_disturbed(of_task, "epoch_ratio", task_and_subject)
         for _, row in rows.iterrows():
-            ratio = interval_of(row, "epoch_ratio")
-            case = ratio_case(f"{row['task']}, {row['subject']}", ratio, row, claim.published.get(name))
+            of, margin = f"{row['task']}, {row['subject']}", results.margin("frameworks")
+            case = ratio_case(of, interval_of(row, "epoch_ratio"), row, margin, claim.published.get(name))
             task = results.task("frameworks", row["task"])
             trained = f"batch {task['batch_size']}, {task['epochs']} epochs" if task else ""
             outcome.cases.append(setting_of_task(claim, row["task"], trained).of(case))
@@ -240,7 +249,7 @@ def trains_faster(results: Results, claim: Claim, names: list[str]) -> Outcome:
 
 def answers_faster(results: Results, claim: Claim) -> Outcome:
     """Images per second, MindSpore in graph mode over PyTorch, at every batch size that was measured. Above 1 supports
-    the claim, below 1 contradicts it."""
+    the claim, below 1 or within the margin of 1 contradicts it."""
     frame = rows_against_pytorch(results.table("inference", "ratios", "baseline"))
     if len(frame):
         frame = frame[(frame["framework"] == "mindspore") & (frame["mode"] == "graph")]
@@ -258,6 +267,7 @@ def answers_faster(results: Results, claim: Claim) -> Outcome:
                 who(row),
                 interval_of(row, "ratio"),
                 row,
+                results.margin("inference"),
                 claim.published.get("resnet50_inference"),
             )
         )
@@ -269,7 +279,7 @@ def answers_faster(results: Results, claim: Claim) -> Outcome:
 
 def gpu_faster(results: Results, claim: Claim) -> Outcome:
     """Throughput on a CUDA GPU over that on the CPU with all threads, same framework. Above 1 supports the claim, below
-    1 contradicts it."""
+    1 or within the margin of 1 contradicts it."""
     frame = results.table("devices", "ratios", "baseline")
     if len(frame):
         frame = frame[(frame["device"] == "cuda") & ~across_frameworks(frame)]
@@ -286,6 +296,7 @@ def gpu_faster(results: Results, claim: Claim) -> Outcome:
                 who(row),
                 interval_of(row, "ratio"),
                 row,
+                results.margin("devices"),
                 claim.published.get(row["framework"]),
             )
         )
@@ -297,9 +308,9 @@ def gpu_faster(results: Results, claim: Claim) -> Outcome:
 
 def grows_with_batch(results: Results, claim: Claim) -> Outcome:
     """Samples per second, peak memory (the accelerator's, where there is one) and the accelerator's utilisation, at the
-    largest batch size over the smallest, same framework; the two intervals, which are independent, are combined on the
-    scale of logarithms. Above 1 supports the claim, below 1 contradicts it; speed, only if neither size's A/A excludes
-    1 or was disturbed."""
+    largest batch size over the smallest, same framework; the two intervals, which are independent, are combined on
+    the scale of logarithms. Above 1 supports the claim, below 1 or within the margin of 1 contradicts it; speed,
+    only if neither size's A/A excludes 1 or was disturbed."""
     frame = results.table("batch_size", "indicators", "memory_mib_low")
     compared = results.table("batch_size", "ratios", "control_low")
     doubts = {row["batch_size"]: control_doubt(row) for _, row in compared.iterrows()}
@@ -331,10 +342,10 @@ def grows_with_batch(results: Results, claim: Claim) -> Outcome:
             if not math.isfinite(ratio.estimate):
                 outcome.missing.append(f"{who}, {words} at batch {large['batch_size']} and {small['batch_size']}")
                 continue
-            case = ratio_case(f"{start}, {words}", ratio, large, files=files_of(small, large))
-            doubt = next(filter(None, (doubts.get(row["batch_size"]) for row in (small, large))), "")
-            if name == "samples_per_second" and doubt:
-                case = replace(case, bears=OPEN, why=doubt)
+            speed = name == "samples_per_second"
+            doubt = next(filter(None, (doubts.get(row["batch_size"]) for row in (small, large) if speed)), "")
+            files, margin = files_of(small, large), results.margin("batch_size")
+            case = ratio_case(f"{start}, {words}", ratio, large, margin, files=files, doubt=doubt)
             outcome.cases.append(setting.of(case))
     return outcome
 
@@ -443,13 +454,14 @@ def gru_alike_on_gpu(results: Results, claim: Claim) -> Outcome:
 
 def autotuning_faster(results: Results, claim: Claim) -> Outcome:
     """Throughput with cuDNN's search for convolution algorithms over that without it, on a CUDA GPU. Above 1 supports
-    the claim, below 1 contradicts it."""
+    the claim, below 1 or within the margin of 1 contradicts it."""
     frame = results.table("instrument", "knobs", "change")
     rows = frame[frame["change"] == "without cudnn_benchmark"] if len(frame) else frame
     rows, disturbed = without_disturbed(rows, "ratio", lambda row: f"{row['subject']}, {row['change']}")
     setting = setting_of(claim, *results.studied("instrument"))
     cases = [
-        setting.of(ratio_case(row["subject"], inverse(interval_of(row, "ratio")), row)) for _, row in rows.iterrows()
+        setting.of(ratio_case(row["subject"], inverse(interval_of(row, "ratio")), row, results.margin("instrument")))
+        for _, row in rows.iterrows()
     ]
     knob = "single_knobs in parameters/PROFILE/instrument.yaml, on a CUDA GPU (device)"
     return Outcome(cases, [*disturbed, *([] if cases or disturbed else [knob])])

@@ -35,7 +35,8 @@ class Case:
     ratio: Interval | None = None  # where the claim is about a ratio: in the claimed direction, above 1 supports it
     published: float | None = None  # what was published for it
     control: Interval | None = None  # the A/A of its comparison, where it has one
-    why: str = ""  # it leaves the claim open
+    why: str = ""  # it leaves the claim open; or contradicts it, where it is not on the other side of 1
+    margin: float | None = None  # where the claim has a direction: within so much of 1 there is no difference
     setting: str = ""  # what it was measured with, and what the work used where that differs
     stands_in: tuple[str, ...] = ()  # how it differs from the work's
 
@@ -79,6 +80,9 @@ def in_words(one: Judged) -> str:
         said.append("in direction")
     if verdict == REPRODUCED and one.claim.untested:
         said.append(f"but not tested: {one.claim.untested}")
+    if verdict == NOT_REPRODUCED:
+        why = [case.why for case in cases if case.bears == CONTRADICTS]
+        said[0] += f" ({'; '.join(dict.fromkeys(why))})" if all(why) else ""
     if verdict == NO_DIFFERENCE:
         if one.outcome.margin is not None:
             said = [f"No difference beyond a factor of {one.outcome.margin:g} shown, nor excluded"]
@@ -90,8 +94,8 @@ def in_words(one: Judged) -> str:
 
 
 def undecided(one: Judged) -> bool:
-    """Does *no difference shown* say too much? Some cases show one, or nothing was shown, or the claim is that there is
-    none.
+    """Does *no difference shown* say too much? Neither a difference nor that there is none is shown in all cases: some
+    show one, or nothing was shown, or the claim is that there is none.
     """
     cases = one.outcome.cases
     return one.verdict == NO_DIFFERENCE and (

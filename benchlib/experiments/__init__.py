@@ -66,6 +66,16 @@ def require_time(notebook: str, parameters: Parameters) -> None:
                     raise BenchlibError(f"subjects, or their sizes: {error}") from None
 
 
+def least_s(notebook: str, parameters: Compared) -> float:
+    """Seconds that the pilots of a notebook's comparisons take, at the very least: their first conditions' processes
+    may host all others.
+    """
+    groups = module(notebook).comparisons(parameters)
+    most = max((1 + len(group) for group in groups if group), default=0)
+    blocks = sum(1 + len(group) for group in groups if group)
+    return planner.least_s(parameters.pilot, parameters.block_s, processes=most, conditions=blocks)
+
+
 def measure(notebook: str, variables: Mapping[str, Any], lab: Lab) -> Result:
     """What a notebook does: measure what its parameters ask for. ``variables`` are those of its parameters cell."""
     parameters = module(notebook).Parameters.of(variables)

@@ -66,7 +66,7 @@ def condition(
 
 def compare(parameters: Parameters, lab: Lab) -> list[Comparison]:
     """Measure, or take from disk what was measured before."""
-    return [lab.compare(group, **parameters.settings) for group in comparisons(parameters)]
+    return lab.compare_each(comparisons(parameters), **parameters.settings)
 
 
 class ByBatch(Result):
@@ -141,9 +141,12 @@ class ByBatch(Result):
         del looks[baseline]
         figure, (axes,) = figures.panels(1, 1, height=2.6, width=figures.COLUMN)
         label = f"throughput relative to\n{baseline}"
-        figures.ratio_panel(axes, frame, looks, "batch_size", "batch size", label)
-        caption = f"Throughput relative to {baseline} at the same batch size, with 95 % intervals; above 1 is faster."
-        return caption, figures.finish(figure, looks, figures.ratio_legend(frame))
+        figures.ratio_panel(axes, frame, looks, "batch_size", "batch size", label, margin=self.margin)
+        caption = (
+            f"Throughput relative to {baseline} at the same batch size, with 95 % intervals; above 1 is faster. "
+            f"{figures.margin_text(self.margin)}"
+        )
+        return caption, figures.finish(figure, looks, figures.ratio_legend(frame, self.margin))
 
 
 def _unit(frame: pd.DataFrame) -> str:

@@ -95,7 +95,8 @@ class Claims(Result):
         count = Counter(one.verdict for one in self.judged)
         counted = ", ".join(f"{count[verdict]} {verdict}" for verdict in VERDICTS if count[verdict])
         open_ones = [one.claim.id for one in self.judged if undecided(one)]
-        besides = f" Of {', '.join(open_ones)} '{NO_DIFFERENCE}' says too much: not decided." if open_ones else ""
+        neither = f"'{NO_DIFFERENCE}' says too much: not decided, as neither a difference nor sameness is in all cases."
+        besides = f" Of {', '.join(open_ones)} {neither}" if open_ones else ""
         found = [f"Of {len(self.judged)} published claims: {counted}.{besides}"]
         return found + [self._sentence(one) for one in self.judged if one.outcome.cases]
 
@@ -112,11 +113,13 @@ class Claims(Result):
             ),
             "cases": (
                 "The numbers behind the verdicts, with 95 % intervals: ratios are in the direction of the claim, so "
-                "that above 1 is on its side. A ratio whose A/A excludes 1 is not believed.",
+                "that above 1 is on its side, and below 1 or the same within the margin is against it. A ratio whose "
+                "A/A excludes 1 is not believed.",
                 pd.DataFrame([row for one in self.judged for row in _case_rows(one)], columns=_CASE_COLUMNS),
             ),
             "rules": (
-                "The rule of each verdict, with what it is asked of.",
+                "The rule of each verdict, with what it is asked of. The margin of 1 is the parameter of the notebook "
+                "that has the ratio, as in the verdicts of its own tables.",
                 pd.DataFrame([{"claim": one.claim.id, "rule": one.rule} for one in self.judged]),
             ),
             **_published_tables(),
@@ -231,10 +234,13 @@ def _draw_page(rows: list[_Row], part: str) -> tuple[str, Figure]:
     shown = [case for row in rows for case in row.cases]
     axes.set(xscale="log", xlabel="ratio in the direction of the claim", xlim=_limits(shown), ylim=(total, 0))
     axes.axvline(1, color="0.2", linewidth=0.8)
+    margins = {row.cases[0].margin for row in rows}
     ticks, top = [], 0.0
     for before, row in zip([None, *rows], rows, strict=False):
         middle = top + row.height / 2
         ticks.append(middle)
+        within = (1 - row.cases[0].margin, 1 + row.cases[0].margin)
+        axes.fill_betweenx([top, top + row.height], *within, color=figures.PALE, linewidth=0, zorder=-1)
         if before and before.claim != row.claim:
             axes.axhline(top, color="0.8", linewidth=0.6, zorder=0)
         for number, case in enumerate(row.cases):
@@ -256,6 +262,8 @@ def _draw_page(rows: list[_Row], part: str) -> tuple[str, Figure]:
     if any(case.control is not None for case in shown):
         extra.append(figures.CONTROL)
         told += " Where the A/A control excludes 1, the ratio is not believed and leaves its claim open."
+    extra += [figures.margin_legend(margin) for margin in sorted(margins)]
+    told += " An interval that lies within the pale band shows no difference to speak of, which contradicts the claim."
     caption = (
         "What was measured here for each claim about a ratio, with 95 % intervals: right of the line is on the claim's "
         f"side. Cases that differ in one thing share a row, with their number, in the order of their table.{told}{part}"
@@ -421,7 +429,13 @@ def _counted(cases: list[Case]) -> str:
     counted = Counter(case.bears for case in cases)
     many = {SUPPORTS: "support it", CONTRADICTS: "contradict it", OPEN: "leave it open"}
     one = {SUPPORTS: "supports it", CONTRADICTS: "contradicts it", OPEN: "leaves it open"}
-    return ", ".join(f"{counted[how]} {(one if counted[how] == 1 else many)[how]}" for how in many if counted[how])
+    same = Counter(case.why for case in cases if case.bears == CONTRADICTS and case.why)
+    beside = {CONTRADICTS: f" ({', '.join(f'{count} {why}' for why, count in same.items())})" if same else ""}
+    return ", ".join(
+        f"{counted[how]} {(one if counted[how] == 1 else many)[how]}{beside.get(how, '')}"
+        for how in many
+        if counted[how]
+    )
 
 
 _CASE_COLUMNS = [

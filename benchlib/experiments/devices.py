@@ -65,7 +65,7 @@ def comparisons(parameters: Parameters) -> list[list[Condition]]:
 def measure(parameters: Parameters, lab: Lab) -> Devices:
     """Measure, or take from disk what was measured before."""
     notes = [] if parameters.devices else _missing()
-    return Devices(lab.folder, [lab.compare(group, **parameters.settings) for group in comparisons(parameters)], notes)
+    return Devices(lab.folder, lab.compare_each(comparisons(parameters), **parameters.settings), notes)
 
 
 class Devices(Result):

@@ -30,7 +30,7 @@ from benchlib.experiments.result import (
     throughputs,
 )
 from benchlib.lab import Lab
-from benchlib.measure.comparison import DISTURBED, NO_DIFFERENCE, Comparison
+from benchlib.measure.comparison import DISTURBED, NO_DIFFERENCE, Comparison, verdict_on
 from benchlib.measure.statistics import Interval, geometric_interval, mean_interval
 from benchlib.measure.training import TrainingRuns, left_out, median_to_threshold, undisturbed
 from benchlib.metrics import RANGES
@@ -91,9 +91,9 @@ def comparisons(parameters: Parameters) -> list[list[Condition]]:
 def measure(parameters: Parameters, lab: Lab) -> Frameworks:
     """Compare and train, or take from disk what was measured before."""
     names = tasks.names([task.model_dump() for task in parameters.tasks])
-    cases = []
-    for name, task, group in zip(names, parameters.tasks, comparisons(parameters), strict=True):
-        compared = lab.compare(group, **parameters.settings)
+    groups, cases = comparisons(parameters), []
+    compared_each = lab.compare_each(groups, **parameters.settings)
+    for name, task, group, compared in zip(names, parameters.tasks, groups, compared_each, strict=True):
         more = {"epochs": task.epochs, "threshold": task.threshold, "most_epochs": task.most_epochs}
         cases.append(_Case(name, task, compared, lab.train(group, seeds=parameters.seeds, **more)))
     return Frameworks(lab, cases)
@@ -193,9 +193,13 @@ class Frameworks(Result):
         figure, (axes,) = figures.panels(1, 1, height=0.45 + 0.24 * len(frame))
         baseline = frame["baseline"].iloc[0]
         noted = frame.assign(note=frame["verdict"])
-        figures.bar_panel(axes, noted, looks, "ratio", f"throughput relative to {baseline}", list(frame["task"]))
-        caption = f"Throughput of each workload relative to {baseline}, with 95 % intervals; above 1 is faster."
-        return caption, figures.finish(figure, looks, [figures.CONTROL])
+        xlabel = f"throughput relative to {baseline}"
+        figures.bar_panel(axes, noted, looks, "ratio", xlabel, list(frame["task"]), self.margin)
+        caption = (
+            f"Throughput of each workload relative to {baseline}, with 95 % intervals; above 1 is faster. "
+            f"{figures.margin_text(self.margin)}"
+        )
+        return caption, figures.finish(figure, looks, [figures.CONTROL, figures.margin_legend(self.margin)])
 
     def _draw_survival(self) -> tuple[str, Figure]:
         """How many runs have not learned yet, by training time."""
@@ -368,10 +372,16 @@ class Frameworks(Result):
         first, *others = self._learned(case).to_dict("records")
         return [
             f"{case.name}, throughput of whole epochs of training: {row['subject']} relative to {first['subject']} "
-            f"{'no ratio: the training was disturbed' if row['why'] else _ratio_of(row, 'epoch_ratio')}."
+            f"{'no ratio: the training was disturbed' if row['why'] else self._epoch_ratio_text(row)}."
             for row in others
             if math.isfinite(row["epoch_ratio"]) or row["why"]
         ]
+
+    def _epoch_ratio_text(self, row: dict[str, Any]) -> str:
+        """With its verdict, if there is an interval: one seed shows nothing of others."""
+        ratio = Interval(*(row[f"epoch_ratio{end}"] for end in ("", "_low", "_high")), 0)
+        verdict = f", {verdict_on(ratio, self.margin)}" if math.isfinite(ratio.low) else ""
+        return f"{_ratio_of(row, 'epoch_ratio')}{verdict}"
 
     def _first_texts(self, case: _Case) -> list[str]:
         return [

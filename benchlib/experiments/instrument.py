@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Self
 
 import pandas as pd
@@ -26,9 +27,9 @@ from benchlib.experiments.result import (
 )
 from benchlib.lab import Lab
 from benchlib.measure.ceiling import Ceiling
-from benchlib.measure.comparison import Comparison
+from benchlib.measure.comparison import Comparison, is_within, same_within
 from benchlib.measure.contract import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
-from benchlib.measure.simulation import ASKED, NOISES, coverage
+from benchlib.measure.simulation import ASKED, TOGETHER, coverages
 
 
 class Alone(p.Subject):
@@ -92,14 +93,12 @@ def comparisons(parameters: Parameters) -> list[list[Condition]]:
 
 def measure(parameters: Parameters, lab: Lab) -> Instrument:
     """Measure, or take from disk what was measured before."""
-    compared = [lab.compare(group, **parameters.settings) for group in comparisons(parameters)]
+    compared = lab.compare_each(comparisons(parameters), **parameters.settings)
     timers = lab.check_timers(
         _condition(parameters, f"timers.{number}", subject, parameters.batch_size)
         for number, subject in enumerate(parameters.timers)
     )
-    planned = (parameters.simulated, parameters.budget_s, parameters.pilot)
-    simulated = pd.DataFrame([coverage(noise, *planned) for noise in NOISES])
-    return Instrument(lab, compared, timers, lab.ceiling(parameters.device), simulated, parameters.simulated)
+    return Instrument(parameters, lab, compared, timers, lab.ceiling(parameters.device))
 
 
 class Instrument(Result):
@@ -111,21 +110,25 @@ class Instrument(Result):
 
     def __init__(
         self,
+        parameters: Parameters,
         lab: Lab,
         comparisons: list[Comparison],
         timers: list[SyncCheck],
         ceiling: Ceiling,
-        simulated: pd.DataFrame,
-        count: int,
     ) -> None:
         super().__init__(lab.folder, comparisons, [ceiling_text(ceiling)], failures_beside(ceiling, timers))
-        self.timers, self.simulated, self.count = timers, simulated, count
+        self.parameters, self.timers, self.count = parameters, timers, parameters.simulated
+
+    @cached_property
+    def simulated(self) -> pd.DataFrame:
+        """How often intervals hold the truth, where it is known; it takes seconds, and nobody may ask."""
+        return coverages(self.count, self.parameters.budget_s, self.parameters.pilot)
 
     def findings(self) -> list[str]:
         """What can be resolved, what each knob does, what measuring costs, whether the timers see all the work, and how
         often intervals hold the truth.
         """
-        found = [_resolution_sentence(self._resolution())]
+        found = [_resolution_sentence(self._resolution(), self.margin)]
         found += [
             f"{row['subject']}, {row['change']}: throughput ratio {ratio_text(row)}."
             for _, row in self._knobs().iterrows()
@@ -133,11 +136,15 @@ class Instrument(Result):
         found.append(_overhead_sentence(throughputs(self.measured)))
         found += [_timer_sentence(check) for check in self.timers]
         held, pooled = self.simulated["holds %"], self.simulated["pooled rounds hold %"]
+        moderated, narrower = self.simulated["moderated hold %"], self.simulated["their half-widths over Student's"]
         found.append(
-            f"Of {self.count} simulated comparisons of each of {len(held)} kinds of noise, planned to {100 * ASKED:g} "
-            f"% with the budget and the pilot of this notebook, the 95 % intervals hold the truth in {held.min():.1f} "
-            f"to {held.max():.1f} %; those of rounds pooled over the processes would have held it in "
-            f"{pooled.min():.1f} to {pooled.max():.1f} %."
+            f"Of {self.count} simulated comparisons of each of {held.count()} kinds of noise, planned by themselves to "
+            f"{100 * ASKED:g} % with the budget and the pilot of this notebook, Student's 95 % intervals hold the "
+            f"truth in {held.min():.1f} to {held.max():.1f} %; those of rounds pooled over the processes would have "
+            f"held it in {pooled.min():.1f} to {pooled.max():.1f} %. Of comparisons of which {TOGETHER} lie in a "
+            f"folder and lend each other their variances, the moderated intervals over the pilot's processes hold it "
+            f"in {moderated.min():.1f} to {moderated.max():.1f} %, by kind of noise; they are {narrower.min():.2f} to "
+            f"{narrower.max():.2f} times as wide as Student's."
         )
         return found
 
@@ -161,8 +168,13 @@ class Instrument(Result):
             f"{LEAST_SHARE_FEW:.0%} of that of a few. Each duration is the shortest of a few takes; where "
             "steps vary much, so does the share, up as well as down."
         )
-        simulated = "How often 95 % intervals hold the truth, by kind of noise (simulated)."
-        ends = [f"{name}{end}" for name in ("ratio", "control") for end in ("", "_low", "_high")]
+        simulated = (
+            "How often 95 % intervals hold the truth, by kind of noise (simulated): Student's, of comparisons by "
+            f"themselves that the planner ends; moderated ones, of comparisons of which {TOGETHER} lie in a folder, "
+            "over the pilot's processes."
+        )
+        names = ("ratio", "control", "student_ratio")
+        ends = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
         shown = [
             "subject",
             "change",
@@ -170,6 +182,7 @@ class Instrument(Result):
             "batch_size",
             *ends,
             "control_why",
+            "borrowed",
             "processes",
             "verdict",
             "half_width_percent",
@@ -221,9 +234,13 @@ class Instrument(Result):
         looks = figures.looks(frame["subject"])
         figure, (axes,) = figures.panels(1, 1, height=0.45 + 0.24 * len(frame))
         noted = frame.assign(note=frame["verdict"])
-        figures.bar_panel(axes, noted, looks, "ratio", "throughput relative to the tuned lane", list(frame["change"]))
-        caption = "What the knobs do: throughput relative to the tuned lane with all its knobs, with 95 % intervals."
-        return caption, figures.finish(figure, looks, [figures.CONTROL])
+        xlabel = "throughput relative to the tuned lane"
+        figures.bar_panel(axes, noted, looks, "ratio", xlabel, list(frame["change"]), self.margin)
+        caption = (
+            "What the knobs do: throughput relative to the tuned lane with all its knobs, with 95 % intervals. "
+            f"{figures.margin_text(self.margin)}"
+        )
+        return caption, figures.finish(figure, looks, [figures.CONTROL, figures.margin_legend(self.margin)])
 
     def _resolution(self) -> pd.DataFrame:
         """A row for each comparison's A/A."""
@@ -240,7 +257,7 @@ class Instrument(Result):
                     "ratio_high": interval.high,
                     "processes": interval.processes,
                     "half_width_percent": 100 * interval.half_width,
-                    "ended": comparison.plan.ended,
+                    "ended": comparison.ended,
                     "why": why_no_control(comparison),
                     "measurements": " ".join(comparison.files(baseline)),
                 }
@@ -270,15 +287,16 @@ def _condition(parameters: Parameters, key: str, subject: p.Subject, batch_size:
     )
 
 
-def _resolution_sentence(frame: pd.DataFrame) -> str:
+def _resolution_sentence(frame: pd.DataFrame, margin: float) -> str:
     known = frame.dropna(subset="ratio_low")
     if not len(known):
         return "No A/A could be measured: nothing is known of the resolution."
-    including = ((known["ratio_low"] <= 1) & (known["ratio_high"] >= 1)).sum()
+    low, high = known["ratio_low"], known["ratio_high"]
+    including, within = ((low <= 1) & (high >= 1)).sum(), is_within(low, high, margin).sum()
     return (
-        f"Identical processes against each other (A/A): {including} of {len(known)} intervals include 1, with a "
-        f"half-width of {span(list(known['half_width_percent']), 2)} %. In the time that was allowed, smaller "
-        "differences could not be shown in this notebook."
+        f"Identical processes against each other (A/A): {including} of {len(known)} intervals include 1, {within} are "
+        f"{same_within(margin)}, with a half-width of {span(list(known['half_width_percent']), 2)} %. In the time that "
+        "was allowed, smaller differences could not be shown in this notebook."
     )
 
 

@@ -281,16 +281,16 @@ class Modes(Result):
             notes = rows["verdict"].where(rows["ratio"].isna())
             labels = rows["subject"] if number % columns == 0 else [""] * len(rows)
             xlabel = f"throughput relative to {baselines[number]}"
-            figures.bar_panel(axes, rows.assign(note=notes), by_subject, "ratio", xlabel, list(labels))
+            figures.bar_panel(axes, rows.assign(note=notes), by_subject, "ratio", xlabel, list(labels), self.margin)
             axes.set_title(case.name)
         for axes in panels[len(shown) :]:
             axes.remove()
         baseline = baselines[0] if len(set(baselines)) == 1 else "the baseline that its axis names"
         caption = (
             f"Throughput relative to {baseline}, with 95 % intervals; above 1 is faster. The grey band is the A/A "
-            "control, the baseline against itself."
+            f"control, the baseline against itself. {figures.margin_text(self.margin)}"
         )
-        return caption, figures.finish(figure, kinds, [figures.CONTROL])
+        return caption, figures.finish(figure, kinds, [figures.CONTROL, figures.margin_legend(self.margin)])
 
     def _draw_amortisation(self) -> tuple[str, Figure]:
         pairs = [(case, *pair) for case in self.cases for pair in case.proved()]
@@ -335,8 +335,9 @@ class Modes(Result):
     def _ratios(self, case: _Case) -> pd.DataFrame:
         """A row for each subject but the baseline; of one that was not measured, ``why``."""
         made = ratios([case.comparison]).set_index("label") if case.comparison is not None else pd.DataFrame()
-        unknown = [f"{name}{end}" for name in ("ratio", "control") for end in ("", "_low", "_high")]
-        unknown.append("control_why")
+        names = ("ratio", "control", "student_ratio")
+        unknown = [f"{name}{end}" for name in names for end in ("", "_low", "_high")]
+        unknown += ["borrowed", "control_why"]
         rows = []
         for condition in case.conditions:
             if condition == case.baseline:

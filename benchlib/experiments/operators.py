@@ -109,7 +109,7 @@ def comparisons(parameters: Parameters) -> list[list[Condition]]:
 
 def measure(parameters: Parameters, lab: Lab) -> Operators:
     """Measure, or take from disk what was measured before."""
-    return Operators(parameters, lab, [lab.compare(group, **parameters.settings) for group in comparisons(parameters)])
+    return Operators(parameters, lab, lab.compare_each(comparisons(parameters), **parameters.settings))
 
 
 class Operators(Result):
@@ -126,7 +126,9 @@ class Operators(Result):
         self.passes = parameters.passes
 
     def findings(self) -> list[str]:
-        """For each operator, pass and subject: how often it is faster and slower, and its ratio at the ends."""
+        """For each operator, pass and subject: how often it is faster, slower, the same within the margin or neither,
+        and its ratio at the ends.
+        """
         groups = self._ratios().groupby(["workload", "passes", "subject"], sort=False)
         return [_sentence(*names, rows.sort_values("million_multiply_adds")) for names, rows in groups]
 
@@ -158,14 +160,16 @@ class Operators(Result):
             rows = frame[(frame["workload"] == name) & (frame["passes"] == passes)]
             label = f"throughput relative to\n{baseline}" if passes == self.passes[0] else ""
             work = "million multiply-adds" if name == self.operators[-1].workload else ""
-            figures.ratio_panel(axes, rows, looks, "million_multiply_adds", work, label, "series", ticks=())
+            figures.ratio_panel(
+                axes, rows, looks, "million_multiply_adds", work, label, "series", ticks=(), margin=self.margin
+            )
             axes.set_title(f"{workloads.load(name).title}, {passes}")
         caption = (
             f"Throughput of single operators relative to {baseline}, with 95 % intervals, against the work of a "
             "forward pass; above 1 is faster. From a base size one thing is varied at a time (a linear layer's "
-            "features count as its channels)."
+            f"features count as its channels). {figures.margin_text(self.margin)}"
         )
-        ratios = caption, figures.finish(figure, looks, figures.ratio_legend(frame))
+        ratios = caption, figures.finish(figure, looks, figures.ratio_legend(frame, self.margin))
         return {"ratios": ratios, "peak": self._draw_peak()}
 
     def _draw_peak(self) -> tuple[str, Figure]:

@@ -90,6 +90,9 @@ BlockTime = Annotated[
     at_most(planner.LONGEST_BLOCK_S, "a worker that is silent for long counts as hung"),
 ]
 
+Minutes = Annotated[float, Field(gt=0, allow_inf_nan=False), at_most(planner.MOST_BUDGET_S / 60, "that is a year")]
+Margin = Annotated[float, Field(gt=0, lt=1)]  # relative
+
 MOST_CONDITIONS = 2000
 
 
@@ -111,6 +114,7 @@ class Compared(Parameters):
     budget_s: Budget  # of each comparison
     pilot: Pilot  # processes of each condition, at least
     block_s: BlockTime
+    margin: Margin  # a ratio whose interval lies within so much of 1 is "the same within" it
 
     @property
     def settings(self) -> dict[str, float]:

@@ -21,6 +21,7 @@ from benchlib.errors import BenchlibError
 from benchlib.experiments import parameters as p
 from benchlib.lab import Lab
 from benchlib.measure import gate
+from benchlib.measure.comparison import MARGIN, is_within, same_within
 from benchlib.results import Measurement
 from benchlib.results import frame as frame_of
 
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 
 
 class Parameters(p.Parameters):
-    """The report has none."""
+    """What the notebooks of a profile have together."""
+
+    minutes: p.Minutes | None  # of measuring; None: each comparison has its own budget
 
 
 def conditions(parameters: Parameters) -> list[Condition]:
@@ -192,13 +195,16 @@ class Report:
         return _html(parts)
 
     def show_resolution(self) -> HTML:
-        """What the A/A controls of each notebook show: how often their interval includes 1, and how wide it is."""
+        """What the A/A controls of each notebook show: how often their interval includes 1, how often it lies within
+        the margin of 1, and how wide it is.
+        """
         rows = [{"notebook": notebook, **_resolution(frame)} for notebook, frame in self._controls().items()]
         if not rows:
             return tables.bullets(["No A/A was measured: nothing is known of the resolution."])
         caption = (
             "The baseline against itself (A/A). About 19 of 20 intervals should include 1; a difference smaller than "
-            "the half width cannot be seen."
+            "the half width cannot be seen. Within the margin (what its notebook calls the same) an interval shows "
+            "that the two differ by no more."
         )
         return tables.html(pd.DataFrame(rows), caption)
 
@@ -269,8 +275,8 @@ class Report:
         return tables.html(frame, caption)
 
     def _controls(self) -> dict[str, pd.DataFrame]:
-        """By notebook, each A/A that it has an interval of: ``control``, ``control_low`` and ``control_high``. They
-        stand beside ratios, and in a table of their own.
+        """By notebook, each A/A that it has an interval of: ``control``, ``control_low`` and ``control_high``, with the
+        notebook's ``margin``. They stand beside ratios, and in a table of their own.
         """
         names, found = ["control", "control_low", "control_high"], {}
         for notebook, summary in self.summaries.items():
@@ -283,7 +289,8 @@ class Report:
                     if {*names} <= {*frame}:
                         frames.append(frame[names].dropna())
             if any(map(len, frames)):
-                found[notebook] = pd.concat(frames, ignore_index=True).drop_duplicates()
+                controls = pd.concat(frames, ignore_index=True).drop_duplicates()
+                found[notebook] = controls.assign(margin=summary.get("margin", MARGIN))
         return found
 
     @property
@@ -346,10 +353,13 @@ class Report:
     def _sure_text(self) -> str:
         controls, told = list(self._controls().values()), []
         if controls:
-            found = _resolution(pd.concat(controls).drop_duplicates())
+            every = pd.concat(controls).drop_duplicates()
+            found, margins = _resolution(every), set(every["margin"])
+            same = same_within(*margins) if len(margins) == 1 else "the same within their notebooks' margins"
             told.append(
                 f"Identical processes against each other (A/A): {found['A/A interval includes 1']} intervals include "
-                f"1, with half-widths of {found['half_width_median']:.0f} % in the median and "
+                f"1, {found['within the margin of 1']} are {same}, with half-widths of "
+                f"{found['half_width_median']:.0f} % in the median and "
                 f"{found['half_width_largest']:.0f} % at most; a comparison cannot show less than its own."
             )
         told_of = dict.fromkeys(one for summary in self.summaries.values() for one in summary["certificates"])
@@ -526,10 +536,12 @@ def _without_controls(finding: str) -> str:
 
 def _resolution(controls: pd.DataFrame) -> dict[str, Any]:
     half = 50 * (controls["control_high"] - controls["control_low"]) / controls["control"]
-    including = ((controls["control_low"] <= 1) & (controls["control_high"] >= 1)).sum()
+    low, high = controls["control_low"], controls["control_high"]
+    including, within = ((low <= 1) & (high >= 1)).sum(), is_within(low, high, controls["margin"]).sum()
     return {
         "comparisons": len(controls),
         "A/A interval includes 1": f"{including} of {len(controls)}",
+        "within the margin of 1": f"{within} of {len(controls)}",
         "half_width_median": half.median(),
         "half_width_largest": half.max(),
     }

@@ -21,15 +21,14 @@ from benchlib.equivalence import DIFFERENT, NOT_CHECKED, SAME
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.comparison import (
     DISTURBED,
-    FASTER,
+    MARGIN,
     MODELS_DIFFER,
     MODELS_NOT_CHECKED,
     MOST,
-    NO_DIFFERENCE,
     NOT_MEASURED,
-    SLOWER,
     SLOWS_DOWN,
     Comparison,
+    verdict_on,
 )
 from benchlib.measure.comparison import failures as failures_of
 from benchlib.measure.contract import SyncCheck
@@ -84,6 +83,11 @@ class Result(ABC):
     @abstractmethod
     def draw(self) -> dict[str, tuple[str, Figure]]:
         """By name: what the figure shows, and the figure."""
+
+    @property
+    def margin(self) -> float:
+        """Of the notebook's ratios: one whose interval lies within so much of 1 is "the same within" it."""
+        return next((one.margin for one in self.measured if isinstance(one, Comparison)), MARGIN)
 
     @cached_property
     def figures(self) -> dict[str, tuple[str, Figure]]:
@@ -163,6 +167,7 @@ class Result(ABC):
         in_report = [f"{self.notebook}_{name}" for name in self.in_report]
         return {
             "title": self.title,
+            "margin": self.margin,
             "findings": [*self.findings(), *self.warnings()],
             "notes": self.notes,
             **paths,
@@ -180,7 +185,8 @@ class Result(ABC):
 
 
 def ratios(comparisons: Iterable[Comparison]) -> pd.DataFrame:
-    """A row for each condition but the baselines: ``ratio``, ``ratio_low``, ``ratio_high``, and of its comparison the
+    """A row for each condition but the baselines: ``ratio``, ``ratio_low``, ``ratio_high``; ``student_ratio`` and ends,
+    the same with Student's interval, for which nothing is ``borrowed`` of other comparisons; and of its comparison the
     ``baseline`` and the A/A control: ``control``, ``control_low``, ``control_high``, and where it has none because it
     was disturbed, ``control_why``.
     """
@@ -189,11 +195,13 @@ def ratios(comparisons: Iterable[Comparison]) -> pd.DataFrame:
         control = comparison.control
         extra = {"control": control.estimate, "control_low": control.low, "control_high": control.high}
         extra["control_why"] = why_no_control(comparison)
-        extra |= {"half_width_percent": 100 * comparison.plan.half_width, "ended": comparison.plan.ended}
+        extra |= {"half_width_percent": 100 * comparison.plan.half_width, "ended": comparison.ended}
         frame = comparison.ratios()
         frames.append(frame[frame["role"] == "condition"].assign(baseline=comparison.baseline.subject, **extra))
     frame = pd.concat(frames, ignore_index=True).drop(columns="role")
-    return showing.with_subject(frame.rename(columns={"low": "ratio_low", "high": "ratio_high"}))
+    ends = {"low": "ratio_low", "high": "ratio_high"}
+    student = {f"student_{end}": f"student_ratio_{end}" for end in ends}
+    return showing.with_subject(frame.assign(student_ratio=frame["ratio"]).rename(columns={**ends, **student}))
 
 
 def why_no_control(comparison: Comparison) -> str | None:
@@ -216,10 +224,8 @@ def between(comparison: Comparison, one: Condition, other: Condition) -> tuple[I
         verdict = DISTURBED
     elif comparison.slows_down(one) or comparison.slows_down(other):
         verdict = SLOWS_DOWN
-    elif found.excludes(1):
-        verdict = FASTER if found.estimate > 1 else SLOWER
     else:
-        verdict = NO_DIFFERENCE
+        verdict = verdict_on(found, comparison.margin)
     if verdict in NO_RATIO:
         found = Interval(math.nan, math.nan, math.nan, found.processes)
     return found, verdict
@@ -279,6 +285,7 @@ def processes(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 OF_PROCESSES = (
+    "first_in_process",
     "cores_used",
     "memory_import_mib",
     "memory_steady_mib",
@@ -297,7 +304,8 @@ OF_PROCESSES = (
     "parent_cores",
 )
 PROCESSES = (
-    "How it went in the processes: means over them. First step: with compilation. Steady: the share that was by the "
+    "How it went in the processes: means over them. First step (with compilation) and memory: of those in which the "
+    "condition was the first that they measured. Steady: the share that was by the "
     "warm-up's rule when its blocks began. Cores of others: what the other workers of the comparison, who should "
     "sleep, used meanwhile, beside the process where it was worst. Cores of the parent: what the notebook's own "
     "process used, which asks, waits and samples. Disturbed: the share of blocks that count although in every take of "
@@ -314,9 +322,11 @@ def unfinished(comparisons: list[Comparison]) -> list[str]:
         return []
     plans = [one.plan for one in ended]
     over = sum(plan.spent_s > one.budget_s for plan, one in zip(plans, ended, strict=True))
+    shared = math.isinf(ended[0].budget_s)
+    within = "the time that they share" if shared else f"their budget of {progress.duration(ended[0].budget_s)}"
     return [
         f"{len(ended)} of {len(comparisons)} comparisons did not reach the {100 * ended[0].precision:g} % that was "
-        f"asked for in their budget of {progress.duration(ended[0].budget_s)}: half-widths of "
+        f"asked for in {within}: half-widths of "
         f"{span([100 * plan.half_width for plan in plans], 2)} %; it would have taken about "
         f"{_ends([f'{more:,}' for more in sorted(plan.more_processes for plan in plans)])} more processes of each "
         "condition, "
@@ -416,7 +426,7 @@ def ratio_text(row: pd.Series) -> str:
 
 
 def counts_text(rows: pd.DataFrame) -> str:
-    """How often rows of :func:`ratios` are faster, slower, undecided, or without a ratio."""
+    """How often rows of :func:`ratios` have which verdict: faster, slower, the same, undecided, or none."""
     return ", ".join(f"{verdict} at {count}" for verdict, count in rows["verdict"].value_counts().items())
 
 

@@ -30,7 +30,7 @@ from benchlib.experiments.result import (
 )
 from benchlib.lab import Lab
 from benchlib.measure import machine
-from benchlib.measure.comparison import Comparison
+from benchlib.measure.comparison import Comparison, verdict_on
 from benchlib.measure.statistics import Interval
 
 STRONG, WEAK, ONE = "strong", "weak", "one process"
@@ -174,14 +174,15 @@ class Scaling(Result):
             if subject != self._possible[0].name:
                 shown = shown.assign(control_low=math.nan, control_high=math.nan)  # it is the first's
             labels = [_way(row) for _, row in rows.iterrows()]
-            figures.bar_panel(axes, shown, looks, "ratio", "throughput relative to one process", labels)
+            figures.bar_panel(axes, shown, looks, "ratio", "throughput relative to one process", labels, self.margin)
             axes.set_title(subject)
         caption = (
             "Throughput relative to one process of the same subject with the same threads, with 95 % intervals. The "
             "dark stroke is as many times as there are processes; the grey band is the A/A control, which is of one "
-            "process of the first subject."
+            f"process of the first subject. {figures.margin_text(self.margin)}"
         )
-        return {"scaling": (caption, figures.finish(figure, looks, [figures.CONTROL]))}
+        bands = [figures.CONTROL, figures.margin_legend(self.margin)]
+        return {"scaling": (caption, figures.finish(figure, looks, bands))}
 
     @property
     def _possible(self) -> list[_Subject]:
@@ -267,8 +268,9 @@ class Scaling(Result):
             return f"{start}."
         parts = [start, f"efficiency {_text(row, 'efficiency_percent')} %"]
         if math.isfinite(row.get("same_threads_ratio", math.nan)):
-            same = tables.ratio(*(row[f"same_threads_ratio{end}"] for end in ("", "_low", "_high")))
-            parts.append(f"relative to one process{_with_threads(row['world_size'] * threads)}: {same}")
+            same = Interval(*(row[f"same_threads_ratio{end}"] for end in ("", "_low", "_high")), 0)
+            text = f"{tables.ratio(same.estimate, same.low, same.high)}, {verdict_on(same, self.margin)}"
+            parts.append(f"relative to one process{_with_threads(row['world_size'] * threads)}: {text}")
         if row["scaling"] == STRONG:
             share = _text(row, "communication_percent")
             unknown = (

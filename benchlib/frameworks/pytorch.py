@@ -71,6 +71,8 @@ class Session:
 
     def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
         """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for PyTorch."""
+        if self._graph:
+            torch.compiler.reset()  # what was compiled for a model before: its guards would be tried at every step
         self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
         self._trains = workload.kind == "training"
         self._module, self._values, self._targets = module, values, workload.targets

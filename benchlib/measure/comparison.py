@@ -6,9 +6,9 @@ Everything here is derived from measurements on disk; nothing is measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -18,17 +18,25 @@ from benchlib.condition import Condition
 from benchlib.equivalence import DIFFERENT, NOT_CHECKED, Certificate
 from benchlib.knobs import Ledger
 from benchlib.measure import steady
-from benchlib.measure.planner import Paired, Plan, plan
-from benchlib.measure.statistics import Interval, geometric_interval, mean_interval, rounds_of, within_rounds
+from benchlib.measure.moderation import Spread, moderated_interval, usable
+from benchlib.measure.planner import Paired, Plan, gain, half_width, plan, settled, spreads
+from benchlib.measure.statistics import Interval, geometric_interval, mean_interval, rounds_of
 from benchlib.measure.steady import SLOWING, STEADY
-from benchlib.results import ATTEMPTS, Measurement, Sample, counted, identity
+from benchlib.results import ATTEMPTS, Measurement, Sample, counted, identity, seconds_by_round
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
+SAME_WITHIN = "the same within"
+"""How the verdict on an interval begins that lies within the margin of 1; how much that is follows."""
 SLOWS_DOWN, DISTURBED = "slows down", "disturbed"
 MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED = "models differ", "models not checked", "not measured"
+
+SHARED = "shared time spent"
+"""Why a comparison ended that has no budget of its own: the clock of the whole report went on with others."""
+
+MARGIN = 0.05
 
 MOST = 0.5
 """Of the rounds that a ratio is made of: if more are disturbed, there is no ratio."""
@@ -44,18 +52,58 @@ class Comparison:
     measurements: list[Measurement]
     certificates: dict[str, Certificate]  # by condition key
     precision: float  # relative half-width of the ratios' intervals that was asked for
-    budget_s: float  # that was allowed for it
+    budget_s: float  # that was allowed for it; infinite, where a clock for several comparisons says when to end
     pilot: int  # processes of each condition at least
+    margin: float  # a ratio whose interval lies within so much of 1 is "the same within" it
+    peers: Callable[[Condition, Condition, bool], Sequence[Spread]] = lambda *_: ()
+    """The variances that others have shown of a ratio of these two (the lower first), or of a control: see
+    ``benchlib.measure.peers``.
+    """
 
     @property
     def plan(self) -> Plan:
         """Where the comparison stands: what is next, or why it ended and what more the precision would have taken."""
-        repetitions: dict[int, list[Measurement]] = {}
-        for m in self.measurements:
-            repetitions.setdefault(m.repetition, []).append(m)
-        planned = [self._planned(together) for together in repetitions.values()]
         disturbed = any(self.disturbed(*pair) for pair in self._ratios())
-        return plan(planned, self.precision, self.budget_s, self.pilot, disturbed)
+        return plan(self._done(), self.precision, self.budget_s, self.pilot, self._peers(), disturbed)
+
+    @property
+    def ended(self) -> str | None:
+        """Why no more of it was measured; None: it is to go on."""
+        return self.plan.ended or (SHARED if math.isinf(self.budget_s) else None)
+
+    @property
+    def settled(self) -> bool:
+        """Has every ratio the precision asked for, or is there none to be had?"""
+        disturbed = any(self.disturbed(*pair) for pair in self._ratios())
+        return not disturbed and settled(self._done(), self.precision, self._peers())
+
+    @property
+    def gain(self) -> float:
+        """By how much another repetition should narrow the widest interval (relative half-widths)."""
+        return gain(self._done(), self._peers())
+
+    @property
+    def widest(self) -> tuple[float, str]:
+        """The relative half-width of the widest interval, and whose it is; nan while there is none."""
+        peers = self._peers()
+        widths = {name: half_width(own, peers[name]) for name, own in spreads(self._done()).items()}
+        name = max(widths, key=lambda one: widths[one], default=None)
+        of = {_name(role, one): "A/A" if role == "control" else one.subject for _, one, role in self._ratios()}
+        return (widths[name], f"{of[name]}, {self.title}") if name else (math.nan, self.title)
+
+    @property
+    def costs(self) -> tuple[float, float]:
+        """Of a repetition, in seconds: until its processes have opened, which several comparisons can share; and all
+        that comes after.
+        """
+        firsts = list({m.file: m for m in self.measurements if m.opening_s is not None}.values())
+        opening_s = float(np.median([m.opening_s for m in firsts]))
+        return opening_s, float(np.median([m.repetition_s - m.opening_s / m.shared_by for m in firsts]))
+
+    @property
+    def title(self) -> str:
+        """What is compared, in a few words."""
+        return f"{len(self.conditions)} at {self.baseline.workload} batch {self.baseline.batch_size}"
 
     @property
     def baseline(self) -> Condition:
@@ -69,16 +117,17 @@ class Comparison:
         return self.ratio(self.baseline, "control")
 
     def ratio(self, condition: Condition, role: str = "condition") -> Interval:
-        """Throughput of ``condition`` over that of the baseline, with its 95 % interval over processes; nan where it is
-        :meth:`disturbed`. Says nothing of equivalence.
+        """Throughput of ``condition`` over that of the baseline, with its 95 % interval over processes, whose variance
+        is moderated by the peers'; nan where it is :meth:`disturbed`. Says nothing of equivalence.
         """
-        return _ratio(self._pairs(self.baseline, condition, role))
+        peers = self.peers(self.baseline, condition, role == "control")
+        return _ratio(self._pairs(self.baseline, condition, role), peers)
 
     def between(self, one: Condition, other: Condition) -> Interval:
         """Throughput of ``other`` over that of ``one``, with its 95 % interval over processes; nan where it is
         :meth:`disturbed`. Says nothing of equivalence.
         """
-        return _ratio(self._pairs(one, other))
+        return _ratio(self._pairs(one, other), self.peers(one, other, False))
 
     def disturbed(self, one: Condition, other: Condition, role: str | None = None) -> bool:
         """Is there no ratio of ``other`` to ``one``, because in more than half (``MOST``) of the rounds that it would
@@ -88,10 +137,11 @@ class Comparison:
 
     def ratios(self) -> pd.DataFrame:
         """A row per condition but the baseline, and the control's: ratio to the baseline, low, high, processes,
-        verdict.
+        verdict (see :func:`verdict_on`); the ends of Student's interval, for which nothing is borrowed; and from how
+        many other comparisons the variance is ``borrowed`` (0: it is Student's).
 
         A condition whose model is not the baseline's gets no ratio, nor does one that keeps slowing down (or whose
-        baseline does), or is :meth:`disturbed`. An interval that includes 1 is "no difference shown".
+        baseline does), or is :meth:`disturbed`.
         """
         return pd.DataFrame([self._ratio_row(condition, role) for _, condition, role in self._ratios()])
 
@@ -111,7 +161,7 @@ class Comparison:
         alone = [steady.growth(_relative(m, [])) for m, _ in mine]
         beside = [steady.growth(_relative(m, there)) for (m, _), there in zip(mine, others, strict=True)]
         return all(
-            geometric_interval([value for value in values if value is not None]).low > steady.GROWTH
+            geometric_interval([value for value in values if value is not None], steady.SURELY).low > steady.GROWTH
             for values in (alone, beside)
         )
 
@@ -164,7 +214,7 @@ class Comparison:
     def _ending(self) -> str:
         plan = self.plan
         width = f", widest half-width {tables.number(100 * plan.half_width, 2)} %" if plan.half_width > 0 else ""
-        return f"{plan.ended or 'not ended yet'}{width}"
+        return f"{self.ended or 'not ended yet'}{width}"
 
     def _ratios(self) -> list[tuple[Condition, Condition, str]]:
         """What is compared with the baseline: the baseline, the other, and in which role."""
@@ -182,13 +232,27 @@ class Comparison:
     def _of(self, condition: Condition, role: str) -> list[Measurement]:
         return [m for m in self.measurements if m.ok and m.role == role and m.condition == condition]
 
+    def _done(self) -> list[Paired]:
+        repetitions: dict[int, list[Measurement]] = {}
+        for m in self.measurements:
+            repetitions.setdefault(m.repetition, []).append(m)
+        return [self._planned(together) for together in repetitions.values()]
+
+    def _peers(self) -> dict[str, Sequence[Spread]]:
+        """By the names of the planner's ratios."""
+        others = [(one, "condition") for one in self.conditions[1:]]
+        return {
+            _name(role, one): self.peers(self.baseline, one, role == "control")
+            for one, role in [(self.baseline, "control"), *others]
+        }
+
     def _planned(self, together: list[Measurement]) -> Paired:
         """What the planner has to know of a repetition, all its attempts together."""
         files = {m.file: m for m in together}.values()
         rounds_s, total_s = sum(m.rounds_s for m in files), sum(m.repetition_s for m in files)
-        baselines = {m.file: _seconds_by_round(m) for m in together if m.ok and m.role == "baseline"}
+        baselines = {m.file: seconds_by_round(m) for m in together if m.ok and m.role == "baseline"}
         logs = {
-            f"{m.role} {m.condition.key}": rounds_of(baselines[m.file], _seconds_by_round(m))
+            _name(m.role, m.condition): rounds_of(baselines[m.file], seconds_by_round(m))
             for m in together
             if m.ok and m.role != "baseline" and m.file in baselines
         }
@@ -213,15 +277,18 @@ class Comparison:
             verdict = DISTURBED
         elif self.slows_down(condition) or self.slows_down(self.baseline):
             interval, verdict = Interval(math.nan, math.nan, math.nan, interval.processes), SLOWS_DOWN
-        elif interval.excludes(1):
-            verdict = FASTER if interval.estimate > 1 else SLOWER
         else:
-            verdict = NO_DIFFERENCE
+            verdict = verdict_on(interval, self.margin)
+        peers = self.peers(self.baseline, condition, role == "control")
+        student = _ratio(self._pairs(self.baseline, condition, role), ()) if interval.estimate > 0 else interval
         numbers = {
             "ratio": interval.estimate,
             "low": interval.low,
             "high": interval.high,
+            "student_low": student.low,
+            "student_high": student.high,
             "processes": interval.processes,
+            "borrowed": len(usable(peers)),
         }
         made = {"verdict": verdict, "measurements": " ".join(self.files(condition))}
         return {**identity(condition), "role": role, **numbers, **made}
@@ -239,10 +306,11 @@ class Comparison:
     def _throughput_row(self, condition: Condition) -> dict[str, Any]:
         role = self._role(condition)
         good = self._one_a_repetition(condition, role)
+        first = [m for m in good if m.hosted_after == 0]
         slows_down = self.slows_down(condition)
         disturbed = _disturbed(good)
         timed = [] if slows_down or disturbed > MOST else good  # what has no throughput is not averaged
-        by_round = [list(_seconds_by_round(m).values()) for m in timed]
+        by_round = [list(seconds_by_round(m).values()) for m in timed]
         seconds = geometric_interval([float(np.mean(np.log(values))) for values in by_round if values])
         every = [m for m in self.measurements if m.role == role and m.condition == condition]
         step_ms = 1000 * condition.batch_size
@@ -256,17 +324,17 @@ class Comparison:
             "step_ms_high": step_ms * seconds.high,
             "cores_used": _mean(good, lambda m: _cores(m, "cpu_s")),
             **_with_ends("cpu_percent", [100 * _cores(m, "cpu_s") / m.machine["cores"] for m in good]),
-            **_with_ends("memory_mib", [m.memory["peak"] for m in good]),
-            "memory_steady_mib": _mean(good, lambda m: m.memory["steady"]),
-            "memory_private_mib": _mean(good, lambda m: m.memory["private"]),
+            **_with_ends("memory_mib", [m.memory["peak"] for m in first]),
+            "memory_steady_mib": _mean(first, lambda m: m.memory["steady"]),
+            "memory_private_mib": _mean(first, lambda m: m.memory["private"]),
             "memory_import_mib": _mean(good, lambda m: m.memory["after_import"]),
-            "memory_children_mib": _mean(good, lambda m: m.memory["children"]),
+            "memory_children_mib": _mean(first, lambda m: m.memory["children"]),
             **{name: _mean_traced(good, name) for name in Sample.model_fields if name.startswith("accelerator")},
             **_with_ends("accelerator_percent", _traced(good, "accelerator_percent"), greatest=100),
             **_with_ends("accelerator_memory_mib", _traced(good, "accelerator_memory_mib")),
             "joules_per_sample": _mean_traced(good, "accelerator_power_w") * seconds.estimate,
-            "device_peak_mib": _mean(good, lambda m: m.memory.get("device_peak", math.nan)),
-            "first_step_s": _mean([m for m in good if not m.first_step_disturbed_by], lambda m: m.first_step_s),
+            "device_peak_mib": _mean(first, lambda m: m.memory.get("device_peak", math.nan)),
+            "first_step_s": _mean([m for m in first if not m.first_step_disturbed_by], lambda m: m.first_step_s),
             "warm_up_s": _mean(good, lambda m: m.warm_up_s),
             "steady": _mean(good, lambda m: float(m.steady == STEADY)),
             "slows_down": slows_down,
@@ -274,9 +342,40 @@ class Comparison:
             "idle_cores": max((_cores(m, "idle_cpu_s") for m in good), default=math.nan),
             "parent_cores": _mean(good, lambda m: _cores(m, "parent_cpu_s")),
             "processes": len(good),
+            "first_in_process": len(first),
             "failed": len(_failed(every)),
             "measurements": " ".join(self.files(condition)),
         }
+
+
+Ends = TypeVar("Ends", float, pd.Series)
+"""Of intervals: a number, or a column of them."""
+
+
+def is_within(low: Ends, high: Ends, margin: float | Ends) -> bool | pd.Series:
+    """Does an interval lie within ``margin`` of 1? One that has no ends does not."""
+    return (low >= 1 - margin) & (high <= 1 + margin)
+
+
+def same_within(margin: float) -> str:
+    """The verdict on an interval that lies within ``margin`` of 1."""
+    return f"{SAME_WITHIN} {100 * margin:g} %"
+
+
+def verdict_on(interval: Interval, margin: float) -> str:
+    """What an interval of a ratio shows. An interval may exclude 1 and lie within ``margin`` of it: the difference is
+    then shown to be of no importance to whoever has chosen the margin, which is what is said.
+    """
+    if is_within(interval.low, interval.high, margin):
+        return same_within(margin)
+    if interval.excludes(1):
+        return FASTER if interval.estimate > 1 else SLOWER
+    return NO_DIFFERENCE
+
+
+def _name(role: str, condition: Condition) -> str:
+    """Of a ratio, for the planner."""
+    return f"{role} {condition.key}"
 
 
 def failures(measurements: Iterable[Measurement], certificates: Iterable[Certificate]) -> pd.DataFrame:
@@ -337,11 +436,11 @@ _Pair = tuple[Measurement, Measurement]
 """Two processes that were measured together; the throughput of the second is relative to that of the first."""
 
 
-def _ratio(pairs: list[_Pair]) -> Interval:
+def _ratio(pairs: list[_Pair], peers: Sequence[Spread]) -> Interval:
     if _mostly_disturbed(pairs):
         return Interval(math.nan, math.nan, math.nan, sum(bool(_flags(*pair)) for pair in pairs))
-    logs = [within_rounds(_seconds_by_round(one), _seconds_by_round(other)) for one, other in pairs]
-    return geometric_interval([value for value in logs if math.isfinite(value)])
+    logs = [rounds_of(seconds_by_round(one), seconds_by_round(other)) for one, other in pairs]
+    return moderated_interval([rounds for rounds in logs if rounds], peers)
 
 
 def _mostly_disturbed(pairs: list[_Pair]) -> bool:
@@ -354,13 +453,6 @@ def _flags(one: Measurement, other: Measurement) -> list[bool]:
     """Of each round that both have: was it disturbed, for the one or for the other?"""
     ones, others = ({block.round: block.disturbed for block in counted(m.blocks)} for m in (one, other))
     return [ones[number] or others[number] for number in ones.keys() & others.keys()]
-
-
-def _seconds_by_round(m: Measurement) -> dict[int, float]:
-    """Seconds per sample of each block, by round, without rounds that were disturbed in every take: their time is not
-    the process's.
-    """
-    return {block.round: block.wall_s / block.samples for block in counted(m.blocks) if not block.disturbed}
 
 
 def _relative(m: Measurement, others: list[Measurement]) -> list[float]:
@@ -377,7 +469,7 @@ def _relative(m: Measurement, others: list[Measurement]) -> list[float]:
 
 
 def _logs_by_round(m: Measurement) -> dict[int, float]:
-    return {number: math.log(seconds) for number, seconds in _seconds_by_round(m).items()}
+    return {number: math.log(seconds) for number, seconds in seconds_by_round(m).items()}
 
 
 def _cores(m: Measurement, name: str) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchlib.condition import Condition
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
@@ -44,9 +45,21 @@ class SyncCheck:
         """Of the known duration of many steps, what the timer saw; 0 of work that took no time."""
         return self.timed_s / self.known_s if self.known_s else 0.0
 
+    @classmethod
+    def of(cls, condition: Condition, document: dict[str, Any]) -> SyncCheck:
+        """What :meth:`document` kept of a condition's check."""
+        return cls(condition, *(float(document[name]) for name in _KEPT))
+
+    def document(self) -> dict[str, float]:
+        """The numbers of a check that has not failed, as plain types."""
+        return {name: getattr(self, name) for name in _KEPT}
+
     @property
     def ok(self) -> bool:
         return not self.failure and self.share >= LEAST_SHARE and self.share_of_few >= LEAST_SHARE_FEW
+
+
+_KEPT = ("known_s", "timed_s", "share_of_few")
 
 
 def check(condition: Condition, inputs: Path, patience_s: float) -> SyncCheck:

@@ -25,12 +25,17 @@ class Entry:
 
 
 def start(entries: Iterable[Entry], patience_s: float) -> None:
-    """Start a fresh process for each, and have it build its job; what fails in that is recorded."""
+    """Start a fresh process for each, and wait until it has imported its framework; what fails in that is recorded."""
     entries = list(entries)
     for entry in entries:
         guarded(entry, lambda e: _start(e, patience_s))
     for entry in entries:
         guarded(entry, lambda e: record.opened(e.measurement, e.worker))
+
+
+def build(entries: Iterable[Entry]) -> None:
+    """Have each process build its job; what fails in that is recorded."""
+    entries = list(entries)
     for entry in entries:  # all at once: PyTorch's first optimizer imports for a second
         guarded(entry, lambda e: record.build(e.worker, e.job))
     for entry in entries:

@@ -45,6 +45,7 @@ def measure_runs(
     members = [Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
     try:
         entries.start(members, patience_s)
+        entries.build(members)
         for number, entry in enumerate(members):
             others = [other.worker for other in members[number + 1 :] if other.worker is not None]
             guarded(entry, lambda e, o=others: _train(e, o, settings, progress))

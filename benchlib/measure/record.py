@@ -16,6 +16,9 @@ from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.results import Block, Measurement
 
+AFTER_IMPORT = "after_import"
+"""Of a process's memory: see :func:`memory`."""
+
 
 class Together(Protocol):
     """Who is measured together: the comparison or training run that they belong to, and their file."""
@@ -65,7 +68,7 @@ def opened(measurement: Measurement, worker: WorkerProcess) -> None:
     answer = worker.opened()
     here = {**machine.versions(worker.condition.framework), **machine.compiler(worker.condition)}
     measurement.versions = {**here, **answer["versions"]}
-    measurement.memory = {"after_import": answer["rss_mib"]}
+    measurement.memory = {AFTER_IMPORT: answer["rss_mib"]}
 
 
 def build(worker: WorkerProcess, job: Job) -> None:

@@ -8,12 +8,29 @@ disturbed block. The planner and the statistics are those of the product; only t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy import stats
+import pandas as pd
+from scipy import signal, stats
 
-from benchlib.measure.planner import PILOT, PRECISION, Paired, plan
+from benchlib.measure.length import rounds_for
+from benchlib.measure.moderation import moderated_interval
+from benchlib.measure.planner import (
+    LEAST_PILOT,
+    PILOT,
+    PRECISION,
+    Paired,
+    Peers,
+    Worth,
+    best_rounds,
+    best_together,
+    gain,
+    plan,
+    settled,
+    spreads,
+)
 from benchlib.measure.statistics import geometric_interval, rounds_of
 
 TRUTH = 1.04
@@ -71,7 +88,7 @@ def _comparison(noise: Noise, rng: np.random.Generator, budget_s: float, pilot: 
     done: list[Paired] = []
     blocks: dict[str, list[np.ndarray]] = {name: [] for name in SPEEDS}
     while not (step := plan(done, ASKED, budget_s, pilot)).ended:
-        paired, seconds = repetition(noise, rng, step.rounds)
+        paired, seconds = repetition(noise, rng, step.rounds or rounds_for(START_S, ROUND_S))
         done.append(paired)
         for name, values in seconds.items():
             blocks[name].append(values)
@@ -108,8 +125,165 @@ def repetition(noise: Noise, rng: np.random.Generator, rounds: int) -> tuple[Pai
 
 def _blocks(noise: Noise, rng: np.random.Generator, rounds: int) -> np.ndarray:
     fresh = rng.normal(0, noise.within, rounds)
-    blocks = np.empty(rounds)
-    blocks[0] = fresh[0]
-    for i in range(1, rounds):
-        blocks[i] = noise.memory * blocks[i - 1] + math.sqrt(1 - noise.memory**2) * fresh[i]
-    return blocks + 0.4 * (rng.random(rounds) < noise.bursts)
+    fresh[1:] *= math.sqrt(1 - noise.memory**2)
+    return signal.lfilter([1.0], [1.0, -noise.memory], fresh) + 0.4 * (rng.random(rounds) < noise.bursts)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A kind of noise, and how the comparisons of an outputs folder differ: in each the standard deviations, but for
+    the machine's drift, are so many times larger.
+    """
+
+    name: str
+    noise: Noise
+    factors: Callable[[np.random.Generator, int], np.ndarray]
+    of_blocks: bool = True  # of the blocks in a process, too; else of the process means only
+
+    def scaled(self, factor: float) -> Noise:
+        within = self.noise.within * (factor if self.of_blocks else 1.0)
+        return replace(self.noise, between=factor * self.noise.between, within=within)
+
+    @property
+    def some_restless(self) -> bool:
+        return self.factors is _restless
+
+
+def _alike(rng: np.random.Generator, comparisons: int) -> np.ndarray:
+    return np.ones(comparisons)
+
+
+def _restless(rng: np.random.Generator, comparisons: int) -> np.ndarray:
+    return np.where(rng.random(comparisons) < 0.1, 5.0, 1.0)
+
+
+def _spread(rng: np.random.Generator, comparisons: int) -> np.ndarray:
+    return 20 ** rng.uniform(-0.5, 0.5, comparisons)
+
+
+FOLDERS = (
+    *(Folder(noise.name, noise, _alike) for noise in NOISES),
+    Folder("one in ten restless", NOISES[0], _restless),
+    Folder("one in ten restless, processes only", NOISES[0], _restless, of_blocks=False),
+    Folder("sds that differ 20 times", NOISES[0], _spread),
+)
+
+TOGETHER, HOSTED = 20, 4  # comparisons in a folder, and of these in the same processes
+OPENING_S = 5.0  # of START_S: what those that are hosted together share
+CLOCK_MINUTES = 22.0  # of a folder: most comparisons end with 3 to 8 processes
+
+
+def moderated_coverage(
+    folder: Folder, comparisons: int, minutes: float = CLOCK_MINUTES, pilot: int = LEAST_PILOT
+) -> pd.DataFrame:
+    """Simulated comparisons, a row each: does the moderated interval hold the truth, and how wide is it?
+    ``TOGETHER`` of them lie in a folder, are brought to their pilots, and share a clock as in ``Lab.sharpen``.
+    """
+    rng = np.random.default_rng(0)
+    folders = (_folder(folder, rng, 60 * minutes, pilot) for _ in range(math.ceil(comparisons / TOGETHER)))
+    return pd.DataFrame([one for done in folders for one in done])
+
+
+def moderated_row(folder: Folder, frame: pd.DataFrame) -> dict[str, object]:
+    """What :func:`moderated_coverage` gave, in a row: how often intervals hold the truth, in percent, of all, of the
+    restless, and by the processes that they had when the clock stopped (and how many had so many).
+    """
+    restless = frame[(frame["factor"] > 1) & folder.some_restless]
+    by_processes = {
+        f"{low} to {high}" if low < high else f"{low}": frame["processes"].between(low, high)
+        for low, high in ((LEAST_PILOT, LEAST_PILOT), (4, 5), (6, 8))
+    }
+    return {
+        "noise": folder.name,
+        "holds %": 100 * frame["holds"].mean(),
+        "A/A holds 1 %": 100 * frame["control"].mean(),
+        "restless hold %": 100 * restless["holds"].mean(),
+        **{f"with {name} %": 100 * frame.loc[those, "holds"].mean() for name, those in by_processes.items()},
+        **{f"of {name}": int(those.sum()) for name, those in by_processes.items()},
+        "Student's holds %": 100 * frame["student"].mean(),
+        "half-width over Student's": (frame["half_width"] / frame["student_half_width"]).median(),
+        "processes (median)": frame["processes"].median(),
+        "precision reached %": 100 * frame["reached"].mean(),
+    }
+
+
+def coverages(comparisons: int, budget_s: float, pilot: int) -> pd.DataFrame:
+    """By kind of noise :func:`coverage`, of the kinds in which comparisons are alike, and how often the moderated
+    intervals of so many comparisons or a few more hold the truth over the pilot's processes alone.
+    """
+    alone = pd.DataFrame([coverage(noise, comparisons, budget_s, pilot) for noise in NOISES])
+    rows = [moderated_row(folder, moderated_coverage(folder, comparisons, 0.0, pilot)) for folder in FOLDERS]
+    names = {
+        "noise": "noise",
+        "holds %": "moderated hold %",
+        "A/A holds 1 %": "moderated A/A hold 1 %",
+        "half-width over Student's": "their half-widths over Student's",
+    }
+    return alone.merge(pd.DataFrame(rows)[list(names)].rename(columns=names), on="noise", how="right")
+
+
+@dataclass
+class _Member:
+    """A simulated comparison of a folder, and what the others lend it."""
+
+    noise: Noise
+    factor: float
+    done: list[Paired] = field(default_factory=list)
+    peers: Peers = field(default_factory=dict)
+
+    def repeat(self, rng: np.random.Generator, rounds: int) -> float:
+        """Another repetition; the seconds that it takes, but for the opening of its processes."""
+        self.done.append(repetition(self.noise, rng, rounds)[0])
+        return START_S - OPENING_S + rounds * ROUND_S
+
+    @property
+    def worth(self) -> Worth:
+        rounds = np.median([len(paired.logs["condition"]) for paired in self.done])
+        return Worth(gain(self.done, self.peers), OPENING_S, START_S - OPENING_S + float(rounds) * ROUND_S)
+
+    @property
+    def outcome(self) -> dict[str, float]:
+        intervals = {
+            name: moderated_interval([paired.logs[name] for paired in self.done], lenders)
+            for name, lenders in self.peers.items()
+        }
+        student = geometric_interval([paired.means["condition"] for paired in self.done])
+        return {
+            "factor": self.factor,
+            "holds": not intervals["condition"].excludes(TRUTH),
+            "control": not intervals["control"].excludes(1),
+            "student": not student.excludes(TRUTH),
+            "half_width": intervals["condition"].half_width,
+            "student_half_width": student.half_width,
+            "processes": len(self.done),
+            "reached": settled(self.done, ASKED, self.peers),
+        }
+
+
+def _folder(folder: Folder, rng: np.random.Generator, clock_s: float, pilot: int) -> list[dict[str, float]]:
+    members = [_Member(folder.scaled(factor), factor) for factor in folder.factors(rng, TOGETHER)]
+    hosts = [members[first : first + HOSTED] for first in range(0, TOGETHER, HOSTED)]
+    spent_s = 0.0
+    for host in hosts * pilot:
+        spent_s += OPENING_S + sum(one.repeat(rng, rounds_for(START_S, ROUND_S)) for one in host)
+    _lend(members)
+    while spent_s < clock_s and (repeated := _best(hosts, clock_s - spent_s)):
+        spent_s += OPENING_S + sum(one.repeat(rng, best_rounds(one.done)) for one in repeated)
+        _lend(members)
+    return [one.outcome for one in members]
+
+
+def _best(hosts: list[list[_Member]], left_s: float) -> list[_Member]:
+    """Whom to repeat next in the same processes; nobody, if all have the precision, or it would take too long."""
+    due = [[one for one in host if not settled(one.done, ASKED, one.peers)] for host in hosts]
+    choices = [best_together([one.worth for one in host]) for host in due]
+    members, best = max(zip(due, choices, strict=True), key=lambda pair: pair[1].gain_per_s)
+    return [members[place] for place in best.members] if best.cost_s <= left_s else []
+
+
+def _lend(members: list[_Member]) -> None:
+    """What the others of a folder have shown, to each."""
+    seen = [spreads(one.done) for one in members]
+    for number, one in enumerate(members):
+        others = [*seen[:number], *seen[number + 1 :]]
+        one.peers = {name: [other[name] for other in others] for name in seen[number]}

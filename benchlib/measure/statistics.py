@@ -44,7 +44,7 @@ class Interval:
         return f"{self.estimate:.3g} [{self.low:.3g}, {self.high:.3g}]"
 
 
-def geometric_interval(logs: Sequence[float]) -> Interval:
+def geometric_interval(logs: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
     """exp of the mean of ``logs`` (one value a process), with Student's interval on the logarithm's scale."""
     values = np.asarray(logs, dtype=float)
     n = len(values)
@@ -53,7 +53,7 @@ def geometric_interval(logs: Sequence[float]) -> Interval:
     mean = float(values.mean())
     if n == 1:
         return Interval(math.exp(mean), math.nan, math.nan, 1)
-    half = half_width(float(values.std(ddof=1)), n)
+    half = half_width(float(values.std(ddof=1)), n, confidence)
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n)
 
 
@@ -89,9 +89,9 @@ def ratio_of_means(above: Sequence[float], below: Sequence[float]) -> Interval:
     return Interval(estimate, float((b - root) / a), float((b + root) / a), n)
 
 
-def half_width(sd: float, n: int) -> float:
+def half_width(sd: float, n: int, confidence: float = CONFIDENCE) -> float:
     """Of Student's interval for the mean of ``n`` values with standard deviation ``sd``."""
-    return float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * sd / math.sqrt(n)
+    return float(special.stdtrit(n - 1, (1 + confidence) / 2)) * sd / math.sqrt(n)
 
 
 def within_rounds(baseline: dict[int, float], other: dict[int, float]) -> float:

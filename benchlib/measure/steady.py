@@ -22,9 +22,12 @@ WINDOW = 4
 TOLERANCE = 0.05
 RISE_S = 1.0
 GROWTH = 1.05
-"""A condition slows down if its blocks surely, by the 95 % interval over its processes, grow by more than this factor
+"""A condition slows down if its blocks surely, by the interval over its processes, grow by more than this factor
 from the first third to the last: heat, a leak, a queue that grows. It has no throughput to average.
 """
+
+SURELY = 0.99
+"""The confidence of that interval: a report asks it of dozens of conditions, some of which are now slow, now fast."""
 
 STEADY = "steady"
 SLOWING = "slowing down"

@@ -1,0 +1,156 @@
+"""One clock for a whole report: what it allows, what it has cost, and what it says when that is too little."""
+
+import json
+import math
+import time
+from pathlib import Path
+
+import pytest
+from synthetic_lab import SyntheticLab
+
+from benchlib import clock, experiments, lab
+from benchlib.errors import BenchlibError
+from benchlib.experiments import parameter_file
+from benchlib.measure import planner
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """A clock that stands still until it is moved."""
+    hands = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: hands[0])
+    return hands
+
+
+def test_the_minutes_of_a_profile_are_those_of_all_runs_together(tmp_path, now):
+    first = clock.Clock(tmp_path, "these inputs", 10, None, 0)
+    assert first.shared
+    assert first.measures
+    assert first.left_s == 600
+    now[0] += 240
+    assert first.left_s == 360
+    first.keep()
+    assert clock.Clock(tmp_path, "these inputs", 10, None, 0).left_s == 360
+    assert clock.Clock(tmp_path, "other inputs", 10, None, 0).left_s == 600, "they have had none of it"
+
+
+def test_more_minutes_count_from_now_on(tmp_path, now):
+    first = clock.Clock(tmp_path, "these", 10, None, 0)
+    now[0] += 900
+    assert first.left_s == -300
+    first.keep()
+    more = clock.Clock(tmp_path, "these", 10, 5, 0)
+    assert more.left_s == 300
+    now[0] += 60
+    more.keep()
+    assert json.loads((tmp_path / "clock.json").read_text())["seconds"] == 960
+    nothing = clock.Clock(tmp_path, "these", 10, 0, 0)
+    assert not nothing.measures
+    unlimited = clock.Clock(tmp_path, "these", None, None, 0)
+    assert not unlimited.shared
+    assert unlimited.measures
+    assert unlimited.left_s == math.inf
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"of": "these"}', '{"of": "these", "seconds": "x"}', "null"])
+def test_a_damaged_count_starts_again(tmp_path, content):
+    (tmp_path / "clock.json").write_text(content)
+    assert clock.Clock(tmp_path, "these", 10, None, 0).left_s == pytest.approx(600, abs=5)
+
+
+def test_a_count_that_cannot_be_kept_is_said_and_stops_nothing(tmp_path, capsys):
+    clock.Clock(tmp_path / "nowhere", "these", 10, None, 0).keep()
+    assert "could not be written" in capsys.readouterr().err
+
+
+def quick(name):
+    return experiments.load(name, f"parameters/quick/{name}.yaml")
+
+
+def test_less_time_than_the_pilots_need_is_refused_with_the_least_that_would_do():
+    missing = {name: quick(name) for name in ("batch_size", "operators", "learning_rate")}
+    with pytest.raises(BenchlibError, match=r"minutes 0\.1: .* at the very least: give \d or more, or 0 to make"):
+        clock.require(0.1, missing)
+    clock.require(0.1, {})
+    clock.require(0.1, {"learning_rate": missing["learning_rate"]})  # it compares nothing
+    least = sum(experiments.least_s(name, missing[name]) for name in ("batch_size", "operators"))
+    assert 10 < least < 120
+    clock.require(least / 60 + 0.01, missing)
+
+
+def test_the_least_time_counts_processes_that_host_once():
+    parameters = quick("batch_size")
+    groups = experiments.module("batch_size").comparisons(parameters)
+    each = [1 + len(group) for group in groups]
+    blocks_s = parameters.pilot * planner.LEAST_ROUNDS * parameters.block_s * sum(each)
+    starts_s = parameters.pilot * planner.LEAST_START_S * max(each)
+    assert experiments.least_s("batch_size", parameters) == pytest.approx(blocks_s + starts_s)
+
+
+class Labs:
+    """In place of labs: what they are asked for."""
+
+    def __init__(self, monkeypatch):
+        self.made = []
+        monkeypatch.setattr(clock, "Lab", self._lab)
+
+    def _lab(self, outputs, measures):
+        made = SyntheticLab(outputs)
+        made.measures, made.until = measures, None
+        made.sharpen = lambda until: setattr(made, "until", until)
+        self.made.append(made)
+        return made
+
+
+def test_pilots_of_all_come_before_what_is_left_is_shared(tmp_path, now, monkeypatch):
+    labs = Labs(monkeypatch)
+    notebooks = {name: quick(name) for name in ("batch_size", "inference")}
+    time_ = clock.Clock(tmp_path, "these", 10, None, 4)
+    assert clock.measure(notebooks, tmp_path, time_) == []
+    (made,) = labs.made
+    assert made.measures is lab.Measures.PILOT
+    assert {asked[0] for asked in made.asked} == {"compare", "train"}
+    assert made.until == 1000 + 600 - clock.NOTEBOOK_S * 4, "some is kept to execute the notebooks"
+    assert clock.Clock(tmp_path, "these", 10, None, 4).left_s == 0, "what no repetition fits into is no reason to start"
+
+
+def test_without_a_clock_each_comparison_has_its_own_budget(tmp_path, monkeypatch):
+    labs = Labs(monkeypatch)
+    unlimited = clock.Clock(tmp_path, "these", None, None, 0)
+    assert clock.measure({"inference": quick("inference")}, tmp_path, unlimited) == []
+    assert labs.made[0].measures is lab.Measures.BUDGET
+    assert labs.made[0].until is None
+
+
+def test_a_notebook_that_cannot_be_measured_stops_no_other(tmp_path, monkeypatch, capsys):
+    labs = Labs(monkeypatch)
+    module = experiments.module("batch_size")
+
+    def broken(parameters, of):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(module, "measure", broken)
+    notebooks = {name: quick(name) for name in ("batch_size", "inference")}
+    assert clock.measure(notebooks, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0)) == ["batch_size"]
+    assert labs.made[0].asked, "the other was measured"
+    assert "batch_size: not measured, and tried again by itself: RuntimeError: a bug" in capsys.readouterr().err
+
+
+def test_pilots_that_take_longer_than_there_was_are_said(tmp_path, now, monkeypatch, capsys):
+    Labs(monkeypatch)
+    module = experiments.module("inference")
+    measure = module.measure
+
+    def slow(parameters, of):
+        now[0] += 700
+        return measure(parameters, of)
+
+    monkeypatch.setattr(module, "measure", slow)
+    clock.measure({"inference": quick("inference")}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
+    assert "took 2 min more than there was" in capsys.readouterr().err
+
+
+def test_every_profile_says_its_minutes():
+    for profile in ("quick", "full"):
+        values = parameter_file.read(Path("parameters", profile, "report.yaml"))
+        assert values["minutes"] > 0

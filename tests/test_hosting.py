@@ -1,0 +1,315 @@
+"""Processes that measure the conditions of several comparisons, with a framework in numpy: starts are saved, nothing
+else changes; and time that is shared goes where it does most.
+"""
+
+import math
+import time
+import zlib
+from dataclasses import replace
+
+import pytest
+
+from benchlib import workloads
+from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
+from benchlib.lab import Lab, Measures, NotMeasured
+from benchlib.measure import disturbance, entries, length, rounds
+from benchlib.measure.planner import PRECISION
+
+ASKED = {"precision": 0.9, "budget_s": 60.0, "block_s": 0.01, "pilot": 3}
+COARSE = {**ASKED, "precision": 0.001}
+
+pytestmark = pytest.mark.usefixtures("toy_framework")
+
+
+@pytest.fixture(autouse=True)
+def neighbours_unseen(monkeypatch):
+    """What else goes on on this machine is no business of these tests."""
+    monkeypatch.setattr(disturbance, "_too_much", lambda *_: False)
+
+
+@pytest.fixture(autouse=True)
+def even(monkeypatch):
+    """Blocks take what they should, but for some percent that differ from process to process: the machine that the
+    tests run on may be busy.
+    """
+    block = rounds._block
+
+    def timed(entry, number, position, others):
+        measured = block(entry, number, position, others)
+        share = zlib.crc32(f"{entry.measurement.file} {entry.measurement.role}".encode()) % 100 + number % 2
+        step_s = entry.job.condition.hyperparameters["burn_ms"] / 1000 * (1 + share / 5000)
+        return measured.model_copy(update={"wall_s": measured.steps * step_s, "disturbed": False})
+
+    monkeypatch.setattr(rounds, "_block", timed)
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    """Short warm-ups, and few rounds."""
+    monkeypatch.setattr(rounds, "WARM_UP_LIMIT_S", 0.05)
+    monkeypatch.setattr(rounds, "MOST_ROUNDS", rounds.LEAST_ROUNDS)
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The conditions whose processes were started."""
+    conditions = []
+    start = entries.WorkerProcess
+
+    def counted(condition, *arguments):
+        conditions.append(condition)
+        return start(condition, *arguments)
+
+    monkeypatch.setattr(entries, "WorkerProcess", counted)
+    return conditions
+
+
+def toy(**hyperparameters):
+    return Condition(workload="toy", framework="toy", hyperparameters=hyperparameters)
+
+
+def lab_of(folder, measures=Measures.BUDGET):
+    return Lab(outputs=folder / "outputs", patience_s=10, measures=measures)
+
+
+def groups():
+    return [[toy(burn_ms=1.0), toy(burn_ms=2.0)], [toy(burn_ms=3.0), toy(burn_ms=1.5)]]
+
+
+def test_comparisons_share_their_processes(tmp_path, started):
+    lab = lab_of(tmp_path)
+    lab.certify([one for group in groups() for one in group])
+    started.clear()
+    compared = lab.compare_each(groups(), **ASKED)
+    assert len(started) == 3 * 3, "three repetitions of baseline, control and condition, for both comparisons"
+    for comparison, truth in zip(compared, (1 / 2, 2), strict=True):
+        assert {len(comparison._of(one, "condition")) for one in comparison.conditions[1:]} == {3}
+        assert comparison.plan.ended == PRECISION
+        estimate = comparison.ratio(comparison.conditions[1]).estimate
+        assert 0.75 * truth < estimate < 1.33 * truth
+    every = [m for comparison in compared for m in comparison.measurements]
+    assert {m.shared_by for m in every} == {2}
+    assert len({m.file for m in every}) == 6, "each comparison has its own file of a repetition"
+
+
+def test_what_a_process_has_once_is_taken_from_those_that_a_condition_came_first_in(tmp_path):
+    compared = lab_of(tmp_path).compare_each(groups(), **ASKED)
+    firsts = [{m.repetition for m in one.measurements if m.hosted_after == 0} for one in compared]
+    assert firsts[0] | firsts[1] == {0, 1, 2}
+    assert not firsts[0] & firsts[1]
+    assert all(firsts), "each comes first when it is its turn"
+    for comparison, first in zip(compared, firsts, strict=True):
+        rows = comparison.throughput()
+        assert set(rows["first_in_process"]) == {len(first)}
+        assert set(rows["processes"]) == {3}
+        for _, row in rows.iterrows():
+            mine = [m for m in comparison.measurements if m.role != "control" and str(m.condition) == row["label"]]
+            peaks = [m.memory["peak"] for m in mine if m.hosted_after == 0]
+            assert row["memory_mib"] == pytest.approx(sum(peaks) / len(peaks))
+
+
+def test_a_process_that_dies_costs_what_it_had_not_finished(tmp_path):
+    dies = [toy(burn_ms=1.0), toy(misbehave="die in a block")]
+    good = [toy(burn_ms=2.0), toy(burn_ms=2.5)]
+    lab = lab_of(tmp_path)
+    kept, lost = lab.compare_each([good, dies], **ASKED)
+    after = {m.file for m in lost.measurements if m.hosted_after == 0}
+    for m in kept.measurements:
+        if m.hosted_after == 0 or m.role != "condition":
+            assert m.ok, "it was measured before, or in another process"
+        else:
+            assert "its process had failed with" in m.failure
+    assert after, "in some the one that dies came first"
+    assert all(m.ok for m in lost.measurements if m.condition == dies[0])
+    (again,) = lab_of(tmp_path).compare_each([good], **ASKED)
+    assert len(again.failures()) == 0, "what was lost with another was measured again, by itself"
+
+
+def test_what_was_finished_is_kept_when_the_rest_is_stopped(tmp_path, monkeypatch, started):
+    measure, calls = rounds._measure, []
+
+    def stopped(*arguments):
+        calls.append(None)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        measure(*arguments)
+
+    monkeypatch.setattr(rounds, "_measure", stopped)
+    lab = lab_of(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        lab.compare_each(groups(), **ASKED)
+    kept = {path.name: path.stat().st_mtime_ns for path in lab.store.folder.iterdir()}
+    assert len(kept) == 1
+    monkeypatch.setattr(rounds, "_measure", measure)
+    compared = lab_of(tmp_path).compare_each(groups(), **ASKED)
+    now = {path.name: path.stat().st_mtime_ns for path in lab.store.folder.iterdir()}
+    assert kept.items() <= now.items()
+    assert len(now) == 6, "three repetitions of two comparisons: none was measured twice"
+    assert [one.plan.ended for one in compared] == [PRECISION] * 2
+
+
+def test_a_workload_that_has_to_stay_alone_does(tmp_path, monkeypatch, started):
+    lab = lab_of(tmp_path)
+    lab.certify([one for group in groups() for one in group])
+    load = workloads.load
+    monkeypatch.setattr(rounds.workloads, "load", lambda name: replace(load(name), hosted=False))
+    started.clear()
+    compared = lab.compare_each(groups(), **ASKED)
+    assert len(started) == 2 * 3 * 3
+    assert {m.hosted_after for one in compared for m in one.measurements} == {0}
+
+
+@pytest.mark.parametrize(
+    ("change", "together"),
+    [
+        ({"batch_size": 64}, True),
+        ({"hyperparameters": {"image_size": 8}}, True),
+        ({"workload": "resnet50", "hyperparameters": {}}, True),
+        ({"workload": "conv2d", "data": "random", "learning_rate": None, "hyperparameters": {}}, True),
+        ({"mode": "graph"}, False),
+        ({"precision": "bf16"}, False),
+        ({"threads": 1}, False),
+        ({"lane": "default"}, False),
+        ({"without": ["hugetlb"]}, False),
+        ({"framework": "mindspore"}, False),
+        ({"world_size": 2, "threads": 1}, False),
+    ],
+)
+def test_conditions_share_a_process_only_if_all_that_it_has_once_is_the_same(change, together):
+    plain = Condition(workload="cnn", lane="tuned", batch_size=32)
+    names = {name: value for name, value in plain.model_dump().items() if name not in {"hyperparameters"}}
+    knob = next(iter(rounds.knobs.of(plain)))
+    if "without" in change:
+        change = {"without": [knob]}
+    other = Condition(**{**names, **change})
+    assert (rounds.host(plain) == rounds.host(other)) is together
+
+
+def test_a_process_is_measured_about_as_long_as_it_took_to_start(tmp_path, monkeypatch):
+    monkeypatch.setattr(rounds, "MOST_ROUNDS", length.MOST_ROUNDS)
+    comparison = lab_of(tmp_path).compare([toy(burn_ms=1.0), toy(burn_ms=2.0)], **{**ASKED, "block_s": 0.02})
+    for m in comparison.measurements:
+        start_s = m.repetition_s - m.rounds_s
+        assert 0.4 * start_s < m.rounds_s < 2 * start_s or len({b.round for b in m.blocks}) == rounds.LEAST_ROUNDS
+
+
+def test_rounds_that_are_late_end_sooner(tmp_path, monkeypatch):
+    block = rounds._block
+    monkeypatch.setattr(rounds, "MOST_ROUNDS", 40)
+
+    def slow(*arguments):
+        time.sleep(0.25)
+        return block(*arguments)
+
+    monkeypatch.setattr(rounds, "_block", slow)
+    comparison = lab_of(tmp_path).compare([toy(burn_ms=1.0)], **ASKED)
+    numbers = {len({b.round for b in m.blocks}) for m in comparison.measurements}
+    assert max(numbers) < 40
+    assert min(numbers) >= rounds.LEAST_ROUNDS
+
+
+def test_a_lab_that_measures_pilots_stops_there_and_another_goes_on(tmp_path):
+    pilots = lab_of(tmp_path, Measures.PILOT)
+    compared = pilots.compare_each(groups(), **COARSE)
+    assert [len({m.repetition for m in one.measurements}) for one in compared] == [3, 3]
+    assert all(one.plan.ended is None for one in compared), "there is no budget of its own"
+    said = []
+    pilots.sharpen(time.monotonic() + 8, said.append)
+    counts = [len({m.repetition for m in one.measurements}) for one in compared]
+    assert min(counts) >= 3
+    assert max(counts) > 3
+    assert any("widest half-width" in line and "left should make that" in line for line in said)
+    read = lab_of(tmp_path, Measures.NOTHING).compare_each(groups(), **COARSE)
+    assert [len({m.repetition for m in one.measurements}) for one in read] == counts
+
+
+def test_time_is_not_spent_beyond_its_end_or_where_nothing_is_wanted(tmp_path, started):
+    lab = lab_of(tmp_path, Measures.PILOT)
+    lab.compare_each(groups(), **ASKED)
+    started.clear()
+    lab.sharpen(time.monotonic() + 60)
+    assert not started, "all have the precision asked for"
+    lab = lab_of(tmp_path, Measures.PILOT)
+    lab.compare_each(groups(), **COARSE)
+    started.clear()
+    lab.sharpen(time.monotonic() + 0.2)
+    assert not started, "a repetition takes longer than that"
+    lab_of(tmp_path, Measures.PILOT).sharpen(time.monotonic() + 60)  # of nothing
+
+
+def test_time_goes_where_it_narrows_most(tmp_path, monkeypatch):
+    noisy = [toy(burn_ms=1.0), toy(burn_ms=2.0)]
+    quiet = [toy(burn_ms=3.0), toy(burn_ms=1.5)]
+    block = rounds._block
+
+    def noise(entry, number, position, others):
+        measured = block(entry, number, position, others)
+        factor = 1.0
+        if entry.job.condition in noisy:
+            factor += 0.5 * (entry.measurement.repetition % 2 and entry.measurement.role == "baseline")
+        return measured.model_copy(update={"wall_s": measured.wall_s * factor})
+
+    monkeypatch.setattr(rounds, "_block", noise)
+    monkeypatch.setattr(rounds, "host", lambda condition: condition.key)  # each by itself
+    lab = lab_of(tmp_path, Measures.PILOT)
+    of_noisy, of_quiet = lab.compare_each([noisy, quiet], **COARSE)
+    lab.sharpen(time.monotonic() + 10, lambda line: None)
+    counts = [len({m.repetition for m in one.measurements}) for one in (of_noisy, of_quiet)]
+    assert counts[0] > counts[1], counts
+
+
+def test_a_lab_that_measures_nothing_says_what_is_not_there(tmp_path, started):
+    lab = lab_of(tmp_path, Measures.NOTHING)
+    with pytest.raises(NotMeasured, match=r"toy.*nothing is to be measured now"):
+        lab.compare_each(groups(), **ASKED)
+    with pytest.raises(NotMeasured, match="the machine's limits on cpu"):
+        lab.ceiling("cpu")
+    with pytest.raises(NotMeasured, match="the timer of"):
+        lab.check_timers([toy()])
+    lab_of(tmp_path).certify([toy()])
+    started.clear()
+    with pytest.raises(NotMeasured, match=r"2 of 2 training runs of toy"):
+        lab.train([toy()], seeds=[0, 1], epochs=1)
+    with pytest.raises(NotMeasured, match=r"1 at toy batch 32"):
+        lab.compare([toy()], **ASKED)
+    assert not started
+    lab_of(tmp_path).train([toy()], seeds=[0], epochs=1)
+    started.clear()
+    assert len(lab.train([toy()], seeds=[0], epochs=1).runs()) == 1
+    assert not started
+
+
+def test_timers_are_checked_once(tmp_path, monkeypatch):
+    checks = lab_of(tmp_path).check_timers([toy(burn_ms=1.0)])
+    again = lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=1.0)])
+    assert checks == again
+    assert checks[0].ok
+    (path,) = (tmp_path / "outputs" / "timers").iterdir()
+    path.write_text("{")
+    with pytest.raises(NotMeasured):
+        lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=1.0)])
+
+
+def test_ratios_borrow_from_the_other_comparisons_of_their_folder(tmp_path):
+    five = [[toy(burn_ms=1.0 + number / 10), toy(burn_ms=2.0)] for number in range(5)]
+    compared = lab_of(tmp_path).compare_each(five, **ASKED)
+    alone = lab_of(tmp_path / "alone").compare(five[0], **ASKED)
+    assert set(alone.ratios()["borrowed"]) == {0}
+    for comparison in compared:
+        rows = comparison.ratios().set_index("role")
+        assert set(rows["borrowed"]) == {4}, "all others, not itself"
+        for _, row in rows.iterrows():
+            assert row["student_low"] < row["ratio"] < row["student_high"]
+            assert math.log(row["high"]) + math.log(row["low"]) == pytest.approx(2 * math.log(row["ratio"]))
+    one, *_ = compared
+    read = lab_of(tmp_path, Measures.NOTHING).compare_each(list(reversed(five)), **ASKED)[-1]
+    assert read.ratios().equals(one.ratios()) or read.ratios()["low"].tolist() == pytest.approx(
+        one.ratios()["low"].tolist()
+    ), "in whichever order they are asked for"
+
+
+def test_a_margin_that_is_none_is_refused(tmp_path):
+    for margin in (0, 1, -0.1, math.nan):
+        with pytest.raises(BenchlibError, match="margin"):
+            lab_of(tmp_path).compare([toy()], **ASKED, margin=margin)
