@@ -12,6 +12,7 @@ import signal
 import site
 import sys
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,12 +23,12 @@ from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
+from papermill.iorw import papermill_io
 from traitlets import default
 from traitlets.config import Config
 
-from benchlib import scratch
+from benchlib import pool, scratch
 from benchlib.errors import UNWRITABLE, unwritable
-from benchlib.measure import machine
 
 
 def _users_packages() -> str:
@@ -45,7 +46,7 @@ KERNEL = [
     "-E",
     *([] if _users_packages() == "usual" else ["-s"]),
     "-P",
-    str(machine.PACKAGE / "kernel.py"),
+    pool.KERNEL_FILE,
     _users_packages(),
     "-f",
     "{connection_file}",
@@ -80,7 +81,9 @@ class ThisInterpreter(AsyncKernelManager):
     What is said between this process and the kernel is encrypted: others may use the machine too.
     """
 
-    exit_code: ClassVar[int | None] = None  # of the kernel that was the last; None: it was ended
+    last: ClassVar[threading.local] = (
+        threading.local()
+    )  # its exit_code: of this thread's last kernel; None: it was ended
 
     @property
     def kernel_spec(self) -> KernelSpec:
@@ -90,7 +93,7 @@ class ThisInterpreter(AsyncKernelManager):
 
     async def cleanup_resources(self, restart: bool = False) -> None:
         process = self.provisioner.process if self.provisioner else None
-        ThisInterpreter.exit_code = process.poll() if process else None
+        ThisInterpreter.last.exit_code = process.poll() if process else None
         await super().cleanup_resources(restart)
 
     @default("transport_encryption")
@@ -108,8 +111,10 @@ def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[st
         output.unlink(missing_ok=True)
         executed = _executed(notebook, parameters, output)
     except PapermillExecutionError as error:
+        pool.require_going()
         raise NotebookFailed(_cell(error.exec_count, error.source), _of_cell(error)) from error
     except Exception as error:  # a dead kernel, one that does not start ...: the other notebooks go on
+        pool.require_going()
         raise NotebookFailed(_last_cell(output), _of_kernel(error, output)) from error
     if executed.metadata.papermill.exception:
         raise NotebookFailed(_last_cell(output), "the notebook ended itself before its last cell (sys.exit?)")
@@ -136,6 +141,8 @@ def _executed(notebook: Path, parameters: dict[str, Any], output: Path) -> nbfor
             )
     finally:
         scratch.remove_stale()
+        # Of several notebooks at once, papermill would keep the directory of one for all that come later.
+        papermill_io.get_handler("local").cwd(None)
 
 
 def _of_cell(error: PapermillExecutionError) -> str:
@@ -148,7 +155,7 @@ def _of_cell(error: PapermillExecutionError) -> str:
 
 def _of_kernel(error: Exception, output: Path) -> str:
     """Why a notebook failed that no cell failed of."""
-    code = ThisInterpreter.exit_code
+    code = getattr(ThisInterpreter.last, "exit_code", None)
     if isinstance(error, OSError) and error.errno in UNWRITABLE:
         place = f"{output} (or a temporary file in {tempfile.gettempdir()})"
         return f"{unwritable(error, place)}; what was measured is kept"

@@ -57,7 +57,7 @@ class Measures(Enum):
     """How much a lab measures of what it is asked for and is not there."""
 
     BUDGET = "budget"  # each comparison up to its precision, or its own budget
-    PILOT = "pilot"  # of each comparison its pilot: see :meth:`Lab.sharpen`
+    LATER = "later"  # of comparisons nothing yet: see :meth:`Lab.pilots` and :meth:`Lab.sharpen`
     NOTHING = "nothing"
 
 
@@ -157,12 +157,21 @@ class Lab:
             for conditions in groups
         ]
         self.comparisons |= {one.group: one for one in asked}
-        if self.measures is not Measures.NOTHING:
+        if self.measures is Measures.BUDGET:
             for together in _hosted_together(asked):
                 self._measure(together)
-        elif not any(one.comparison.measurements for one in asked):
+        elif self.measures is Measures.NOTHING and not any(one.comparison.measurements for one in asked):
             raise NotMeasured(f"{asked[0].comparison.title}{' and others' * (len(asked) > 1)}")
         return [one.comparison for one in asked]
+
+    def pilots(self) -> None:
+        """Bring the comparisons that have been asked for to their pilots, whatever notebook asked, as many in the same
+        processes as can be, but no more than each can come first once.
+        """
+        for together in _hosted_together(self.comparisons.values()):
+            parts = math.ceil(len(together) / min(one.comparison.pilot for one in together))
+            for part in range(parts):
+                self._measure(together[part * len(together) // parts : (part + 1) * len(together) // parts])
 
     def sharpen(self, until: float, tell: Callable[[str], None] = say) -> None:
         """Give the comparisons that have been asked for more processes, each time where they narrow the widest interval
@@ -226,7 +235,7 @@ class Lab:
         """Bring comparisons to the precision asked for, or to the end of their budgets; or to their pilots only."""
 
         def ended(one: _Asked) -> bool:
-            enough = self.measures is Measures.PILOT and one.repetitions >= one.comparison.pilot
+            enough = self.measures is Measures.LATER and one.repetitions >= one.comparison.pilot
             return not one.again and (enough or one.comparison.plan.ended is not None)
 
         due = [one for one in together if not ended(one)]

@@ -29,7 +29,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchlib import clock, experiments, frameworks, lab, progress, variables
+from benchlib import clock, experiments, frameworks, lab, pool, progress, variables
 from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, unknown, unwritable
@@ -125,7 +125,7 @@ def _execute_all(
         (folder / "notebooks").mkdir(parents=True, exist_ok=True)
     with alone(folder), _followed(folder / "progress.log"):
         by_itself = _measure(planned, folder, environment, own, more)
-        records = [_bring_up_to_date(item, folder, environment, item.name in by_itself) for item in planned]
+        records = _bring_all_up_to_date(planned, folder, environment, by_itself)
         failed = [record for record in records if record["status"] == "failed"]
         for record in failed:
             _say(_told(record))
@@ -368,10 +368,31 @@ def _certify(due: list[Planned], folder: Path) -> None:
         _say(f"the models could not be checked all at once, so each notebook checks its own: {told}")
 
 
-def _bring_up_to_date(
-    item: Planned, folder: Path, environment: dict[str, Any], by_itself: bool = False
-) -> dict[str, Any]:
-    """Execute a notebook unless its result is there already; its record. ``by_itself`` it measures what it asks for."""
+def _bring_all_up_to_date(
+    planned: list[Planned], folder: Path, environment: dict[str, Any], by_itself: Iterable[str]
+) -> list[dict[str, Any]]:
+    """The records of all notebooks, in order. Those that measure nothing are executed some at once; then, one after
+    another, those that measure ``by_itself`` what they ask for, and those that gather what the others gave.
+    """
+    gathering = [item for item in planned if item.name in GATHERING]
+    measuring = [item for item in planned if item.name in by_itself]
+    others = [item for item in planned if item not in gathering and item not in measuring]
+
+    def bring(item: Planned) -> dict[str, Any]:
+        return _bring_up_to_date(item, folder, environment)
+
+    with lab.measuring(lab.Measures.NOTHING):
+        records = pool.each(bring, others)
+    with lab.measuring(lab.Measures.BUDGET):
+        records += map(bring, measuring)
+    with lab.measuring(lab.Measures.NOTHING):
+        records += map(bring, gathering)
+    by_name = {record["notebook"]: record for record in records}
+    return [by_name[item.name] for item in planned]
+
+
+def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, Any]:
+    """Execute a notebook unless its result is there already; its record."""
     target = _executed_path(folder, item.name)
     inputs = _inputs(item, folder, environment)
     record = read_record(folder, item.name)
@@ -392,8 +413,7 @@ def _bring_up_to_date(
     try:
         target.unlink(missing_ok=True)  # made of other inputs: nobody shall take it for the result of these
         _write(record_path(folder, item.name), record)
-        with lab.measuring(lab.Measures.BUDGET if by_itself else lab.Measures.NOTHING):
-            record |= _execute(item, folder, target)
+        record |= _execute(item, folder, target)
     except OSError as error:
         record |= {"status": "failed", "error": {"cell": "writing its files", "text": unwritable(error, folder)}}
     record["seconds"] = round(time.monotonic() - started, 1)

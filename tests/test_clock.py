@@ -91,12 +91,13 @@ class Labs:
     """In place of labs: what they are asked for."""
 
     def __init__(self, monkeypatch):
-        self.made = []
+        self.made, self.done = [], []
         monkeypatch.setattr(clock, "Lab", self._lab)
 
     def _lab(self, outputs, measures):
         made = SyntheticLab(outputs)
         made.measures, made.until = measures, None
+        made.pilots = lambda: self.done.append("pilots")
         made.sharpen = lambda until: setattr(made, "until", until)
         self.made.append(made)
         return made
@@ -108,8 +109,9 @@ def test_pilots_of_all_come_before_what_is_left_is_shared(tmp_path, now, monkeyp
     time_ = clock.Clock(tmp_path, "these", 10, None, 4)
     assert clock.measure(notebooks, tmp_path, time_) == []
     (made,) = labs.made
-    assert made.measures is lab.Measures.PILOT
+    assert made.measures is lab.Measures.LATER
     assert {asked[0] for asked in made.asked} == {"compare", "train"}
+    assert labs.done == ["pilots"]
     assert made.until == 1000 + 600 - clock.NOTEBOOK_S * 4, "some is kept to execute the notebooks"
     assert clock.Clock(tmp_path, "these", 10, None, 4).left_s == 0, "what no repetition fits into is no reason to start"
 

@@ -209,9 +209,26 @@ def test_rounds_that_are_late_end_sooner(tmp_path, monkeypatch):
     assert min(numbers) >= rounds.LEAST_ROUNDS
 
 
+def test_pilots_of_several_notebooks_share_processes_and_each_comes_first_once(tmp_path, started):
+    lab = lab_of(tmp_path, Measures.LATER)
+    compared = [lab.compare([toy(burn_ms=1.0 + 0.5 * number)], **COARSE) for number in range(4)]
+    lab.pilots()
+    assert [len({m.repetition for m in one.measurements}) for one in compared] == [3] * 4
+    assert {m.shared_by for one in compared for m in one.measurements} == {2}, "four do not all come first in three"
+    for one in compared:
+        assert 0 in {m.hosted_after for m in one.measurements}
+    started.clear()
+    again = lab_of(tmp_path, Measures.LATER)
+    [again.compare([toy(burn_ms=1.0 + 0.5 * number)], **COARSE) for number in range(4)]
+    again.pilots()
+    assert not started
+
+
 def test_a_lab_that_measures_pilots_stops_there_and_another_goes_on(tmp_path):
-    pilots = lab_of(tmp_path, Measures.PILOT)
+    pilots = lab_of(tmp_path, Measures.LATER)
     compared = pilots.compare_each(groups(), **COARSE)
+    assert not any(one.measurements for one in compared)
+    pilots.pilots()
     assert [len({m.repetition for m in one.measurements}) for one in compared] == [3, 3]
     assert all(one.plan.ended is None for one in compared), "there is no budget of its own"
     said = []
@@ -225,17 +242,19 @@ def test_a_lab_that_measures_pilots_stops_there_and_another_goes_on(tmp_path):
 
 
 def test_time_is_not_spent_beyond_its_end_or_where_nothing_is_wanted(tmp_path, started):
-    lab = lab_of(tmp_path, Measures.PILOT)
+    lab = lab_of(tmp_path, Measures.LATER)
     lab.compare_each(groups(), **ASKED)
+    lab.pilots()
     started.clear()
     lab.sharpen(time.monotonic() + 60)
     assert not started, "all have the precision asked for"
-    lab = lab_of(tmp_path, Measures.PILOT)
+    lab = lab_of(tmp_path, Measures.LATER)
     lab.compare_each(groups(), **COARSE)
+    lab.pilots()
     started.clear()
     lab.sharpen(time.monotonic() + 0.2)
     assert not started, "a repetition takes longer than that"
-    lab_of(tmp_path, Measures.PILOT).sharpen(time.monotonic() + 60)  # of nothing
+    lab_of(tmp_path, Measures.LATER).sharpen(time.monotonic() + 60)  # of nothing
 
 
 def test_time_goes_where_it_narrows_most(tmp_path, monkeypatch):
@@ -252,8 +271,9 @@ def test_time_goes_where_it_narrows_most(tmp_path, monkeypatch):
 
     monkeypatch.setattr(rounds, "_block", noise)
     monkeypatch.setattr(rounds, "host", lambda condition: condition.key)  # each by itself
-    lab = lab_of(tmp_path, Measures.PILOT)
+    lab = lab_of(tmp_path, Measures.LATER)
     of_noisy, of_quiet = lab.compare_each([noisy, quiet], **COARSE)
+    lab.pilots()
     lab.sharpen(time.monotonic() + 10, lambda line: None)
     counts = [len({m.repetition for m in one.measurements}) for one in (of_noisy, of_quiet)]
     assert counts[0] > counts[1], counts
