@@ -3,11 +3,12 @@
     .venv/bin/python benchmarks/hosting.py [--minutes 60] [--workloads cnn gcn]
 
 Every workload in the small size of parameters/quick/equivalence.yaml, in PyTorch (eager) and MindSpore (graph; eager
-where that compiles for long), tuned. In a repetition one process measures a condition of another workload, drawn at
-random from those that it can host, and then up to three conditions in random order, each of them in rounds together
-with a fresh process that measures nothing else. The ratio is throughput hosted over alone, within rounds, its 95 %
-interval over such pairs of processes, with the variance moderated by those of the framework's other workloads. It
-should lie within 0.98 to 1.02: where it does not, ``hosted=False`` in the workload's file keeps its processes alone.
+where that compiles for long), tuned. A fresh process measures a condition, which is then as alone as in a process of
+its own; then one of another workload, drawn at random from those that it can host; and then the first one again, built
+anew. The ratio is throughput hosted over alone within the process, whose own speed (processes differ by some 5 %)
+thereby cancels; its 95 % interval is over processes, with the variance moderated by those of the framework's other
+workloads. It should lie within 0.98 to 1.02: where it does not, ``hosted=False`` in the workload's file keeps its
+processes alone.
 
 The next repetition goes to the widest interval. What has been measured is kept in outputs/benchmarks/hosting, so the
 study can be stopped and goes on; for it to mean something the machine must be quiet. ``--minutes`` ends it after the
@@ -50,7 +51,8 @@ FOLDER = ROOT / "outputs" / "benchmarks" / "hosting"
 MARGIN = 0.02
 PILOT = 5  # repetitions of each, before the widest comes first and any can be done
 MOST = 60  # repetitions of each: what has no interval by then gets none
-TOGETHER = 3  # conditions that are compared in a repetition
+TOGETHER = 3  # processes that start side by side, to be measured one after the other
+ROUNDS = 20  # of a block each
 SETTINGS = rounds.Settings(block_s=0.1)
 
 SAME, NOT_SHOWN, ALONE = f"same within {MARGIN:.0%}", "not shown", "stays alone"
@@ -72,7 +74,7 @@ EAGER = ("resnet50", "googlenet", "resnet50_inference", "gru", "seq2seq", "bert"
 
 @dataclass(eq=False)
 class Subject:
-    """A condition, and the pairs of processes that have measured it: one alone, one that had hosted others."""
+    """A condition, and what processes have measured of it, twice each: alone, and after another."""
 
     condition: Condition
     job: Job
@@ -94,7 +96,7 @@ class Subject:
 
     @property
     def comparison(self) -> Comparison:
-        """The process that is alone as the baseline, the one that has hosted others as its control."""
+        """Alone as the baseline, hosted as its control."""
         asked = {"precision": MARGIN, "budget_s": math.inf, "pilot": PILOT, "margin": MARGIN}
         return Comparison([self.condition], self.measurements, {}, **asked, peers=lambda *_: self.peers())
 
@@ -141,36 +143,34 @@ class Study:
         self.subjects = [self._subject(condition) for condition in conditions]
         self._peers.refresh()
 
-    def next(self) -> tuple[Subject, list[Subject]] | None:
-        """What is hosted before, and what is then compared, in order; None: there is no more to do."""
+    def next(self) -> list[Subject]:
+        """What is measured next, in order; nothing: there is no more to do."""
         due = [one for one in self.subjects if self._is_due(one)]
-        if not due:
-            return None
-        neediest = max(due, key=lambda one: one.urgency)
-        chance = random.Random(neediest.together(neediest.repetitions).file)
-        before = chance.choice(self._beside(neediest))
-        beside = [one for one in due if one.host == neediest.host and one is not before]
-        compared = sorted(beside, key=lambda one: one.urgency, reverse=True)[:TOGETHER]
-        return before, chance.sample(compared, len(compared))
+        return sorted(due, key=lambda one: one.urgency, reverse=True)[:TOGETHER]
 
-    def repeat(self, before: Subject, compared: list[Subject]) -> None:
-        """Measure each of ``compared`` in a process that has hosted ``before`` and those that precede it, and in one of
-        its own; keep each pair as soon as it is done.
+    def repeat(self, compared: list[Subject]) -> None:
+        """Measure each of ``compared`` in a process of its own: first, and again after another; keep both as soon as
+        they are done.
         """
-        pairs, of_group = [self._pair(one) for one in compared], {one.group: one for one in compared}
-        together = Together(before.group, 0, key(before=before.group, pairs=[pair[0].file for pair in pairs]))
-        first = record.begin("comparison", "rounds", together, "condition", before.job, together.repetition)
-        parts = [rounds.Part([first], [before.job], SETTINGS, LEAST_ROUNDS, places=[0])]
-        for place, (one, pair) in enumerate(zip(compared, pairs, strict=True), start=1):
-            jobs = [one.job, one.job]
-            parts.append(rounds.Part(pair, jobs, SETTINGS, one.comparison.plan.rounds, places=[place, 0]))
-        with closing(rounds.measure_repetition(parts, PATIENCE_S)) as measured:
-            for part in itertools.islice(measured, 1, None):
-                self._store.save(part.measurements)
-                of_group[part.measurements[0].group].measurements += part.measurements
-                self._peers.refresh()
-                for failed in [m for m in part.measurements if not m.ok]:
-                    say(f"{failed.condition}: {failed.failure}")
+        parts, of_group = [], {one.group: one for one in compared}
+        for place, one in enumerate(compared):
+            alone, hosted = self._pair(one)
+            between = random.Random(alone.file).choice(self._beside(one))
+            together = Together(between.group, one.repetitions, key(between=between.group, of=alone.file))
+            other = record.begin("comparison", "rounds", together, "condition", between.job, together.repetition)
+            measured = ((alone, one.job, ROUNDS), (other, between.job, LEAST_ROUNDS), (hosted, one.job, ROUNDS))
+            parts += [rounds.Part([m], [job], SETTINGS, number, places=[place]) for m, job, number in measured]
+        done: dict[str, list[Measurement]] = {}
+        with closing(rounds.measure_repetition(parts, PATIENCE_S)) as repetition:
+            for (measurement,) in (part.measurements for part in repetition):
+                pair = done.setdefault(measurement.file, [])
+                pair.append(measurement)
+                if len(pair) == 2:
+                    self._store.save(pair)
+                    of_group[measurement.group].measurements += pair
+                    self._peers.refresh()
+                if not measurement.ok:
+                    say(f"{measurement.condition}: {measurement.failure}")
 
     def table(self) -> pd.DataFrame:
         """A row for each subject."""
@@ -179,7 +179,7 @@ class Study:
 
     def _subject(self, condition: Condition) -> Subject:
         job = prepare_job(condition, INITIAL_SEED, self._inputs)
-        group = key(hosting=job.depends_on("rounds"), settings=SETTINGS.model_dump())
+        group = key(hosted_and_alone=job.depends_on("rounds"), settings=SETTINGS.model_dump())
         of = kind(condition, condition, True, self._machine)
         subject = Subject(condition, job, group, lambda: self._peers.of(group, of))
         for repetition in itertools.count():
@@ -215,10 +215,9 @@ def main() -> None:
     require(conditions)
     end = time.monotonic() + 60 * arguments.minutes
     study = Study(FOLDER, conditions, arguments.workloads)
-    while time.monotonic() < end and (chosen := study.next()):
-        before, compared = chosen
+    while time.monotonic() < end and (compared := study.next()):
         with turn(say):
-            study.repeat(before, compared)
+            study.repeat(compared)
         for one in compared:
             say(f"{name(one.condition)}: {one.ratio} after {one.repetitions}, {one.verdict}")
     print(study.table().to_string(index=False))

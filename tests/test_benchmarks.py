@@ -97,25 +97,24 @@ def pairs(subject, ratios: list[float]) -> None:
             subject.measurements.append(measured(role, repetition, step_s, subject.condition, group=subject.group))
 
 
-def test_hosted_and_alone_are_measured_in_the_same_rounds_and_kept(command, study) -> None:
+def test_alone_and_hosted_are_measured_in_one_process_and_kept(command, study) -> None:
     hosting, first = command("hosting"), study()
-    before, compared = first.next()
-    assert before not in compared
-    assert len(compared) == 2
-    first.repeat(before, compared)
+    compared = first.next()[:2]
+    first.repeat(compared)
     for one in compared:
         alone, hosted = one.measurements
         assert [alone.failure, hosted.failure] == [None, None]
         assert (alone.role, hosted.role) == ("baseline", "control"), "the ratio is hosted over alone"
         assert alone.hosted_after == 0
-        assert hosted.hosted_after >= 1
-        assert {block.round for block in alone.blocks} == {block.round for block in hosted.blocks}
+        assert hosted.hosted_after == 2, "another came between"
+        assert len({block.round for block in alone.blocks}) == hosting.ROUNDS
     again = study()
     assert {one.condition: one.repetitions for one in again.subjects} == {
         one.condition: int(one in compared) for one in first.subjects
     }
     assert set(again.table()["verdict"]) == {hosting.NOT_SHOWN}, "one pair shows nothing"
-    assert before.condition in {one.condition for one in again.next()[1]}, "it is its turn"
+    (third,) = [one for one in first.subjects if one not in compared]
+    assert again.next()[0].condition == third.condition, "it is its turn"
 
 
 def test_hosting_that_slows_down_is_not_called_the_same(command, study) -> None:
@@ -137,14 +136,13 @@ def test_the_next_repetition_of_hosting_is_of_the_pilots_then_of_the_widest(stud
     one, two, three = now.subjects
     pairs(one, [1.0, 1.1, 0.9, 1.0, 1.05])
     pairs(two, [1.0, 1.3, 0.8, 1.0, 1.05])
-    assert three in now.next()[1]
+    assert now.next()[0] is three
     pairs(three, [1.0, 1.0, 1.0, 1.001, 1.0])
-    assert two in now.next()[1]
-    assert three not in now.next()[1], "it is shown to be the same"
+    assert now.next() == [two, one], "the third is shown to be the same"
     for subject in (one, two):
         subject.measurements.clear()
         pairs(subject, [1.0, 1.001, 1.0, 0.999, 1.0])
-    assert now.next() is None
+    assert now.next() == []
 
 
 def test_a_workload_that_is_declared_to_stay_alone_is_not_measured(
@@ -154,7 +152,7 @@ def test_a_workload_that_is_declared_to_stay_alone_is_not_measured(
     module = importlib.import_module("benchlib.workloads.toy.workload")
     monkeypatch.setattr(module, "WORKLOAD", replace(module.WORKLOAD, hosted=False))
     now = study()
-    assert now.next() is None
+    assert now.next() == []
     assert set(now.table()["verdict"]) == {hosting.ALONE}
 
 
