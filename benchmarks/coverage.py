@@ -41,12 +41,13 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=1200.0, help="seconds of each by itself")
     parser.add_argument("--pilot", type=int, default=PILOT, help="processes of each condition at least, by itself")
     parser.add_argument("--minutes", type=float, default=CLOCK_MINUTES, help="of the clock that a folder shares")
+    parser.add_argument("--seed", type=int, default=1, help="of the folders' (the intervals were made with 0)")
     asked = parser.parse_args()
     number = asked.comparisons
     with ProcessPoolExecutor(2) as pool:
         alone = [pool.submit(coverage, noise, number, asked.budget, asked.pilot) for noise in NOISES]
-        clock = [pool.submit(_with_a_clock, folder, number, asked.minutes) for folder in FOLDERS]
-        fixed = [pool.submit(_with_so_many, folder, number) for folder in FOLDERS]
+        clock = [pool.submit(_with_a_clock, folder, number, asked.minutes, asked.seed) for folder in FOLDERS]
+        fixed = [pool.submit(_with_so_many, folder, number, asked.seed) for folder in FOLDERS]
         print(f"{number} simulated comparisons of each kind, {asked.pilot} processes at least, {asked.budget:g} s")
         _show([row.result() for row in alone])
         print(f"\n{number} of each kind in folders, a clock of {asked.minutes:g} minutes for each folder")
@@ -55,13 +56,13 @@ def main() -> None:
         _show([row.result() for row in fixed])
 
 
-def _with_a_clock(folder: Folder, comparisons: int, minutes: float) -> dict[str, object]:
-    return moderated_row(folder, moderated_coverage(folder, comparisons, minutes))
+def _with_a_clock(folder: Folder, comparisons: int, minutes: float, seed: int) -> dict[str, object]:
+    return moderated_row(folder, moderated_coverage(folder, comparisons, minutes, seed=seed))
 
 
-def _with_so_many(folder: Folder, comparisons: int) -> dict[str, object]:
+def _with_so_many(folder: Folder, comparisons: int, seed: int) -> dict[str, object]:
     rows = {
-        number: moderated_row(folder, moderated_coverage(folder, comparisons, minutes=0, pilot=number))
+        number: moderated_row(folder, moderated_coverage(folder, comparisons, minutes=0, pilot=number, seed=seed))
         for number in PROCESSES
     }
     return {

@@ -174,12 +174,12 @@ CLOCK_MINUTES = 22.0  # of a folder: most comparisons end with 3 to 8 processes
 
 
 def moderated_coverage(
-    folder: Folder, comparisons: int, minutes: float = CLOCK_MINUTES, pilot: int = LEAST_PILOT
+    folder: Folder, comparisons: int, minutes: float = CLOCK_MINUTES, pilot: int = LEAST_PILOT, seed: int = 0
 ) -> pd.DataFrame:
     """Simulated comparisons, a row each: does the moderated interval hold the truth, and how wide is it?
     ``TOGETHER`` of them lie in a folder, are brought to their pilots, and share a clock as in ``Lab.sharpen``.
     """
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     folders = (_folder(folder, rng, 60 * minutes, pilot) for _ in range(math.ceil(comparisons / TOGETHER)))
     return pd.DataFrame([one for done in folders for one in done])
 
