@@ -140,7 +140,7 @@ def test_data_and_weights_have_to_be_those_that_the_worker_read(results: Path, t
 def test_a_row_of_a_latex_table_has_its_tables_name_and_reads_as_on_paper(results: Path) -> None:
     says = [number.says for number in trace.numbers(results / "tables" / "operators.tex")]
     shown = (
-        r"operators ratios: workload conv2d, size batch 8, .*, throughput ratio 0\.\d+ \[[\d., ]+\], processes 5, .*"
+        r"operators ratios: workload conv2d, size batch 64, .*, throughput ratio 0\.\d+ \[[\d., ]+\], processes 5, .*"
     )
     assert any(re.fullmatch(shown, line) for line in says), says[:3]
     assert not any(mark in line for line in says for mark in "&{}\\")
@@ -200,7 +200,7 @@ def test_a_copy_of_other_results_says_which_numbers_differ(results: Path, tmp_pa
     copy.write_text("\n".join([*lines[:at], lines[at].replace(key, key[::-1]), *lines[at + 1 :]]))
     (said,) = trace.differences(copy, trace.numbers(copy), results)
     assert "is made from other measurements in" in said
-    copy.write_text("\n".join([*lines[:at], re.sub("batch 8|Eight", "Nine", lines[at]), *lines[at + 1 :]]))
+    copy.write_text("\n".join([*lines[:at], re.sub("batch 64|SixFour", "Nine", lines[at]), *lines[at + 1 :]]))
     (said,) = trace.differences(copy, trace.numbers(copy), results)
     assert "is in no table of" in said
 
