@@ -91,44 +91,47 @@ def study(command, toy_framework, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def pairs(subject, ratios: list[float]) -> None:
-    """Give a subject pairs of processes in which the hosted one has so many times the throughput of the other."""
+    """Give a subject pairs of processes, of any speed, in which it is so many times as fast hosted as alone."""
     for repetition, ratio in enumerate(ratios):
-        for role, step_s in (("baseline", 1.0), ("control", 1.0 / ratio)):
-            subject.measurements.append(measured(role, repetition, step_s, subject.condition, group=subject.group))
+        speeds = {"baseline": 1.0, "control": ratio, "condition": 0.8 + 0.1 * repetition}
+        for role, speed in speeds.items():
+            given = {"group": subject.group, "hosted_after": 2 * (role == "control")}
+            subject.measurements.append(measured(role, repetition, 1.0 / speed, subject.condition, **given))
 
 
-def test_alone_and_hosted_are_measured_in_one_process_and_kept(command, study) -> None:
+def test_a_process_measures_alone_and_hosted_beside_one_that_goes_on_and_all_is_kept(command, study) -> None:
     hosting, first = command("hosting"), study()
-    compared = first.next()[:2]
+    compared = first.next()
+    assert len(compared) == 2
     first.repeat(compared)
     for one in compared:
-        alone, hosted = one.measurements
-        assert [alone.failure, hosted.failure] == [None, None]
+        alone, reference, hosted = one.measurements
+        assert [m.failure for m in one.measurements] == [None, None, None]
         assert (alone.role, hosted.role) == ("baseline", "control"), "the ratio is hosted over alone"
-        assert alone.hosted_after == 0
-        assert hosted.hosted_after == 2, "another came between"
-        assert len({block.round for block in alone.blocks}) == hosting.ROUNDS
+        assert [m.hosted_after for m in (alone, reference, hosted)] == [0, 0, 2], "another came between"
+        before, after, beside = (sorted({block.round for block in m.blocks}) for m in (alone, hosted, reference))
+        assert before[0] == 0
+        assert after[0] == before[-1] + 1
+        assert beside == [*before, *after], "it goes on, and is not built again"
+        assert 0 < len(one.logs[0]) <= hosting.ROUNDS
     again = study()
-    assert {one.condition: one.repetitions for one in again.subjects} == {
-        one.condition: int(one in compared) for one in first.subjects
-    }
+    assert {one.condition: one.logs for one in again.subjects} == {one.condition: one.logs for one in first.subjects}
     assert set(again.table()["verdict"]) == {hosting.NOT_SHOWN}, "one pair shows nothing"
     (third,) = [one for one in first.subjects if one not in compared]
     assert again.next()[0].condition == third.condition, "it is its turn"
 
 
 def test_hosting_that_slows_down_is_not_called_the_same(command, study) -> None:
-    hosting = command("hosting")
-    same, slower, few = study().subjects
+    hosting, now = command("hosting"), study()
+    same, slower, few = now.subjects
     pairs(same, [1.001, 0.999, 1.002, 0.998, 1.0])
     pairs(slower, [0.951, 0.949, 0.952, 0.948, 0.95])
     pairs(few, [1.0])
-    assert same.verdict == "same within 2%" == hosting.SAME
-    assert slower.ratio.estimate == pytest.approx(0.95, abs=0.001)
-    assert slower.verdict == few.verdict == hosting.NOT_SHOWN
-    row = hosting.row(slower)
-    assert row["hosted / alone"] == "0.9500"
-    assert row["processes"] == 5
+    rows = now.table().set_index(["hosted / alone"])
+    assert list(rows["verdict"]) == [hosting.SAME, hosting.NOT_SHOWN, hosting.NOT_SHOWN]
+    assert list(rows.index) == ["1.0000", "0.9500", "1.0000"]
+    assert list(rows["pairs of processes"]) == [5, 5, 1]
+    assert now.ratio(slower).estimate == pytest.approx(0.95, abs=0.001)
 
 
 def test_the_next_repetition_of_hosting_is_of_the_pilots_then_of_the_widest(study) -> None:
@@ -145,15 +148,13 @@ def test_the_next_repetition_of_hosting_is_of_the_pilots_then_of_the_widest(stud
     assert now.next() == []
 
 
-def test_a_workload_that_is_declared_to_stay_alone_is_not_measured(
-    command, study, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hosting = command("hosting")
+def test_what_is_declared_is_told_beside_what_is_shown(study, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(study().table()["declared"]) == {"hosted"}
     module = importlib.import_module("benchlib.workloads.toy.workload")
     monkeypatch.setattr(module, "WORKLOAD", replace(module.WORKLOAD, hosted=False))
     now = study()
-    assert now.next() == []
-    assert set(now.table()["verdict"]) == {hosting.ALONE}
+    assert set(now.table()["declared"]) == {"alone"}
+    assert now.next(), "how else could it be shown?"
 
 
 def test_hosting_is_asked_of_every_workload_in_both_frameworks_and_none_is_left_by_itself(command) -> None:
@@ -164,8 +165,8 @@ def test_hosting_is_asked_of_every_workload_in_both_frameworks_and_none_is_left_
     assert {(one.workload, one.framework) for one in conditions} == set(
         itertools.product(shipped, ("pytorch", "mindspore"))
     )
-    hosts = [hosting.rounds.host(one) for one in conditions if workloads.load(one.workload).hosted]
-    assert all(hosts.count(host) > 1 for host in hosts)
+    processes = [hosting.Subject(one, None, "").process for one in conditions]
+    assert all(processes.count(process) > 1 for process in processes)
 
 
 # --- real

@@ -165,7 +165,6 @@ def test_a_workload_that_has_to_stay_alone_does(tmp_path, monkeypatch, started):
     [
         ({"batch_size": 64}, True),
         ({"hyperparameters": {"image_size": 8}}, True),
-        ({"workload": "resnet50", "hyperparameters": {}}, True),
         ({"workload": "conv2d", "data": "random", "learning_rate": None, "hyperparameters": {}}, True),
         ({"mode": "graph"}, False),
         ({"precision": "bf16"}, False),

@@ -79,4 +79,5 @@ WORKLOAD = Workload(
         **DROPOUT,
     },
     optimizer_state=1,
+    hosted=True,  # benchmarks/hosting.py
 )

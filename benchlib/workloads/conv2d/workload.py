@@ -79,4 +79,5 @@ WORKLOAD = Workload(
     inputs=inputs,
     fits=fits,
     work=work,
+    hosted=True,  # benchmarks/hosting.py
 )

@@ -96,4 +96,5 @@ WORKLOAD = Workload(
     unit="images",
     inputs=inputs,
     holds=lambda values: 3 * values["image_size"] ** 2 + outputs(values),
+    hosted=True,  # benchmarks/hosting.py
 )
