@@ -16,12 +16,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 import benchlib.frameworks
 import benchlib.workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import turn
+from benchlib.measure.comparison import Comparison
+from benchlib.measure.training import TrainingRuns
 
 ROOT = Path(__file__).resolve().parents[1]
 DOUBLES = ROOT / "tests" / "doubles"
@@ -123,11 +127,24 @@ SUITE = "suite"
 """``benchlib run`` of a notebook that compares and trains, and of a report."""
 
 
+class Measuring:
+    """In place of an experiment's module: what the suite measures for its notebook."""
+
+    class Parameters(BaseModel):
+        """None."""
+
+    @staticmethod
+    def measure(parameters: Parameters, lab: Lab) -> tuple[Comparison, TrainingRuns]:
+        """Compare and train."""
+        return (
+            lab.compare([toy(), toy(burn_ms=3.0)], **COMPARED),
+            lab.train([toy()], seeds=[0, 1], epochs=2),
+        )
+
+
 def notebook(outputs: str) -> dict[str, Any]:
     """What the suite's notebook does, and the summary that it glues."""
-    lab = Lab(outputs=outputs)
-    compared = lab.compare([toy(), toy(burn_ms=3.0)], **COMPARED)
-    trained = lab.train([toy()], seeds=[0, 1], epochs=2)
+    compared, trained = Measuring.measure(Measuring.Parameters(), Lab(outputs=outputs))
     failures = len(compared.failures()) + len(trained.failures())
     files = {m.file for m in (*compared.measurements, *trained.measurements)}
     measured = {"failures": failures, "again": failures, "measurements": sorted(files)}
@@ -135,10 +152,11 @@ def notebook(outputs: str) -> dict[str, Any]:
 
 
 def _suite(outputs: str) -> int:
-    from benchlib import experiments, suite
+    from benchlib import clock, experiments, suite
     from benchlib.__main__ import main as run
 
     experiments.NOTEBOOKS = ("measuring", suite.REPORT)
+    experiments.module = clock.module = lambda name: Measuring
     suite.checked = lambda name, file: ({}, {}, [toy(), toy(burn_ms=3.0)])
     begin()
     return run(["run", "--profile", "tiny", "--outputs", outputs])

@@ -47,6 +47,7 @@ precision = 0.9  # so that the pilot is enough
 pilot = 4
 budget_s = 12
 block_s = 0.02
+margin = 0.05
 outputs = None
 """
 """Of the notebook ``devices``, as they are typed."""
