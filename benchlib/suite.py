@@ -29,7 +29,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchlib import clock, experiments, frameworks, lab, pool, progress, variables
+from benchlib import clock, experiments, frameworks, lab, pool, progress, scratch, variables
 from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, unknown, unwritable
@@ -123,6 +123,7 @@ def _execute_all(
     """
     with _writable(folder):
         (folder / "notebooks").mkdir(parents=True, exist_ok=True)
+    scratch.remove_stale()  # of runs that were killed
     with alone(folder), _followed(folder / "progress.log"):
         by_itself = _measure(planned, folder, environment, own, more)
         records = _bring_all_up_to_date(planned, folder, environment, by_itself)
