@@ -58,13 +58,13 @@ class Part:
     """
 
     measurements: list[Measurement]
-    jobs: list[Job | None]  # None: that process goes on with what it measured before, into the same measurement
+    jobs: list[Job]
     settings: Settings
     rounds: int | None  # None: as many as take as long as the start
     places: list[int] | None = None  # of the processes that measure them; the others sleep. None: all, in order
 
     @property
-    def placed(self) -> list[tuple[int, Measurement, Job | None]]:
+    def placed(self) -> list[tuple[int, Measurement, Job]]:
         places = self.places or range(len(self.jobs))
         return list(zip(places, self.measurements, self.jobs, strict=True))
 
@@ -105,7 +105,7 @@ def measure_repetition(parts: list[Part], patience_s: float) -> Iterator[Part]:
         measured: Counter[int] = Counter()
         for part in parts:
             for place, measurement, job in part.placed:
-                if measured[place] and job is not None:
+                if measured[place]:
                     hosts[place] = _hosted(hosts[place], measurement, job, measured[place])
                 measured[place] += 1
             members = [hosts[place] for place, *_ in part.placed]
@@ -138,10 +138,9 @@ def _measure(
 ) -> None:
     """Build, first steps, warm-ups and rounds of one part, while the other ``processes`` should sleep."""
     began = time.monotonic()
-    fresh = [entry for entry, job in zip(members, part.jobs, strict=True) if job is not None]
-    entries.build(chance.sample(fresh, len(fresh)))
+    entries.build(chance.sample(members, len(members)))
     built_s, ends = opening_s / shared_by + time.monotonic() - began, [time.monotonic()]
-    for entry in chance.sample(fresh, len(fresh)):
+    for entry in chance.sample(members, len(members)):
         others = _others(entry, processes)
         guarded(entry, lambda e, o=others: _prepare(e, part.settings, o))
         ends.append(time.monotonic())
@@ -150,9 +149,8 @@ def _measure(
     round_s = sum(entry.steps * entry.step_s for entry in members if entry.measurement.failure is None)
     most_s = LATE * max(start_s, part.rounds * round_s) if part.rounds else start_s
     rounds_began = time.monotonic()
-    first = 1 + max((block.round for entry in members for block in entry.measurement.blocks), default=-1)
-    for number in range(first, first + (part.rounds or MOST_ROUNDS)):
-        if number >= first + LEAST_ROUNDS and time.monotonic() - rounds_began >= most_s:
+    for number in range(part.rounds or MOST_ROUNDS):
+        if number >= LEAST_ROUNDS and time.monotonic() - rounds_began >= most_s:
             break
         for position, entry in enumerate(chance.sample(members, len(members))):
             others = _others(entry, processes)
