@@ -81,9 +81,8 @@ class ThisInterpreter(AsyncKernelManager):
     What is said between this process and the kernel is encrypted: others may use the machine too.
     """
 
-    last: ClassVar[threading.local] = (
-        threading.local()
-    )  # its exit_code: of this thread's last kernel; None: it was ended
+    last: ClassVar[threading.local] = threading.local()
+    """Its ``exit_code`` is that of this thread's last kernel; None: it was ended."""
 
     @property
     def kernel_spec(self) -> KernelSpec:

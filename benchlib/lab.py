@@ -180,12 +180,11 @@ class Lab:
         """
         hosts = _hosted_together(self.comparisons.values())
         while True:
-            choices = [_best(together) for together in hosts]
-            best = max(choices, key=lambda choice: choice.gain_per_s, default=_NO_CHOICE)
-            if not best.asked or time.monotonic() + best.cost_s > until:
+            asked, best = max(map(_best, hosts), key=lambda choice: choice[1].gain_per_s, default=_best([]))
+            if not asked or time.monotonic() + best.cost_s > until:
                 return
             with turn(tell):
-                for one, done in self._repeated(best.asked):
+                for one, done in self._repeated(asked):
                     tell(f"{one.comparison.title}: {_told(done)}")
             tell(self._standing(until))
 
@@ -527,30 +526,12 @@ def _hosted_together(asked: Iterable[_Asked]) -> list[list[_Asked]]:
     return list(together.values())
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """Comparisons that could be repeated in the same processes: by how much in all it would narrow their widest
-    intervals, and the seconds that it should take.
-    """
-
-    asked: list[_Asked]
-    gain: float
-    cost_s: float
-
-    @property
-    def gain_per_s(self) -> float:
-        return self.gain / self.cost_s if self.asked else -math.inf
-
-
-_NO_CHOICE = _Choice([], 0.0, 0.0)
-
-
-def _best(together: list[_Asked]) -> _Choice:
+def _best(together: list[_Asked]) -> tuple[list[_Asked], planner.Choice]:
     """Of comparisons that can be repeated in the same processes those for which it is worth most."""
     due = [one for one in together if one.comparison.measurements and not one.comparison.settled]
     worth = [planner.Worth(one.comparison.gain, *one.comparison.costs) for one in due]
     best = planner.best_together(worth)
-    return _Choice([due[place] for place in best.members], best.gain, best.cost_s)
+    return [due[place] for place in best.members], best
 
 
 def _projected(comparisons: list[Comparison], left_s: float) -> float:

@@ -1,8 +1,9 @@
 """The suite: notebooks x parameters -> outputs.
 
 Measures all that the notebooks of ``notebooks/`` ask for with the files of ``parameters/<profile>/``, within one time
-for all, and then executes them, one after another, the report last. All parameters are checked before anything starts,
-and the models of all that will be measured are shown to be the same. A notebook that fails does not stop the others.
+for all, and then executes them, some at once, those that gather last, the report the very last. All parameters are
+checked before anything starts, and the models of all that will be measured are shown to be the same. A notebook that
+fails does not stop the others.
 One whose inputs are what they were is left as it is.
 
 Beside each executed notebook lies its record, ``<name>.json``, which says whether it succeeded: a saved notebook does
@@ -322,12 +323,12 @@ def _measure(
     """
     asking = [item for item in planned if item.conditions]
     of = digest([[item.name, _lasting(item, folder, environment)] for item in asking])
-    time = clock.Clock(folder, of, own, more, len(planned))
+    allowed = clock.Clock(folder, of, own, more, len(planned))
     due = [item for item in asking if _is_due(item, folder, environment)]
-    if not time.measures or not (due or (time.shared and time.left_s > 0)):
+    if not allowed.measures or not (due or (allowed.shared and allowed.left_s > 0)):
         return []
     _certify(due, folder)
-    return clock.measure(_checked_again(asking), folder, time)
+    return clock.measure(_checked_again(asking), folder, allowed)
 
 
 def _checked_again(planned: Iterable[Planned]) -> dict[str, Parameters]:

@@ -1,6 +1,6 @@
 """Do the intervals hold the truth as often as they say, although the planner decides itself when to stop?
 
-    .venv/bin/python benchmarks/coverage.py [--comparisons 2000] [--budget 1200] [--pilot 5] [--minutes 22]
+    .venv/bin/python benchmarks/coverage.py [--comparisons 2000] [--budget 1200] [--pilot 5] [--minutes 22] [--seed 1]
 
 A row is a kind of noise (``benchlib.measure.simulation``). The 95 % intervals of the ratio and of the A/A control
 should hold the truth in 93 to 97 % of the comparisons. The first table is of comparisons by themselves: Student's

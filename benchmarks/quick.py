@@ -4,7 +4,8 @@
 
 A column for each folder of results, also of one that an older benchlib has measured: half-widths of the 95 % intervals
 of its ratios and of its A/A controls, as its tables have them (relative to the ratio); of the time of its comparisons
-the share that is rounds, by what was measured; its processes; and the minutes that it took after set-up by its records.
+the share that is rounds, by what was measured; its processes; and the minutes that it took after set-up by its records
+(the clock, and each notebook, also of those that were executed at once).
 """
 
 from __future__ import annotations
