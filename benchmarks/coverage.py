@@ -10,7 +10,8 @@ too narrow to be believed.
 The others are of moderated intervals, of comparisons of which 20 lie in a folder and lend each other their variances.
 In the second they are brought to 3 processes each and share a clock of so many minutes: "with 4 to 5 %" is how often
 those hold the truth that had 4 or 5 processes when it stopped, "of 4 to 5" how many those were. In the third all have
-so many processes; widths are the median of half-widths over those of Student's intervals of the same processes.
+so many processes; widths are the median of half-widths over those of Student's intervals of the same processes. The
+fourth is the third in folders of only 3 comparisons, the fewest that lend each other anything.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pandas as pd
 
+from benchlib.measure.moderation import LEAST_PEERS
 from benchlib.measure.planner import PILOT
 from benchlib.measure.simulation import (
     CLOCK_MINUTES,
     FOLDERS,
     NOISES,
+    TOGETHER,
     Folder,
     coverage,
     moderated_coverage,
@@ -48,21 +51,25 @@ def main() -> None:
         alone = [pool.submit(coverage, noise, number, asked.budget, asked.pilot) for noise in NOISES]
         clock = [pool.submit(_with_a_clock, folder, number, asked.minutes, asked.seed) for folder in FOLDERS]
         fixed = [pool.submit(_with_so_many, folder, number, asked.seed) for folder in FOLDERS]
+        few = [pool.submit(_with_so_many, folder, number, asked.seed, LEAST_PEERS + 1) for folder in FOLDERS]
         print(f"{number} simulated comparisons of each kind, {asked.pilot} processes at least, {asked.budget:g} s")
         _show([row.result() for row in alone])
         print(f"\n{number} of each kind in folders, a clock of {asked.minutes:g} minutes for each folder")
         _show([row.result() for row in clock])
         print(f"\n{number} of each kind in folders, all with so many processes")
         _show([row.result() for row in fixed])
+        print(f"\n{number} of each kind in folders of {LEAST_PEERS + 1}, all with so many processes")
+        _show([row.result() for row in few])
 
 
 def _with_a_clock(folder: Folder, comparisons: int, minutes: float, seed: int) -> dict[str, object]:
     return moderated_row(folder, moderated_coverage(folder, comparisons, minutes, seed=seed))
 
 
-def _with_so_many(folder: Folder, comparisons: int, seed: int) -> dict[str, object]:
+def _with_so_many(folder: Folder, comparisons: int, seed: int, together: int = TOGETHER) -> dict[str, object]:
+    asked = {"minutes": 0, "seed": seed, "together": together}
     rows = {
-        number: moderated_row(folder, moderated_coverage(folder, comparisons, minutes=0, pilot=number, seed=seed))
+        number: moderated_row(folder, moderated_coverage(folder, comparisons, pilot=number, **asked))
         for number in PROCESSES
     }
     return {

@@ -48,7 +48,7 @@ def even(monkeypatch):
 def short(monkeypatch):
     """Short warm-ups, and few rounds."""
     monkeypatch.setattr(rounds, "WARM_UP_LIMIT_S", 0.05)
-    monkeypatch.setattr(rounds, "MOST_ROUNDS", rounds.LEAST_ROUNDS)
+    monkeypatch.setattr(rounds, "PILOT_ROUNDS", rounds.LEAST_ROUNDS)
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_conditions_share_a_process_only_if_all_that_it_has_once_is_the_same(cha
 
 
 def test_a_process_is_measured_about_as_long_as_it_took_to_start(tmp_path, monkeypatch):
-    monkeypatch.setattr(rounds, "MOST_ROUNDS", length.MOST_ROUNDS)
+    monkeypatch.setattr(rounds, "PILOT_ROUNDS", length.PILOT_ROUNDS)
     comparison = lab_of(tmp_path).compare([toy(burn_ms=1.0), toy(burn_ms=2.0)], **{**ASKED, "block_s": 0.02})
     for m in comparison.measurements:
         start_s = m.repetition_s - m.rounds_s
@@ -195,7 +195,7 @@ def test_a_process_is_measured_about_as_long_as_it_took_to_start(tmp_path, monke
 
 def test_rounds_that_are_late_end_sooner(tmp_path, monkeypatch):
     block = rounds._block
-    monkeypatch.setattr(rounds, "MOST_ROUNDS", 40)
+    monkeypatch.setattr(rounds, "PILOT_ROUNDS", 40)
 
     def slow(*arguments):
         time.sleep(0.25)

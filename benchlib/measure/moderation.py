@@ -27,7 +27,7 @@ from scipy import special
 
 from benchlib.measure.statistics import CONFIDENCE, Interval, half_width
 
-LEAST_PEERS = 3
+LEAST_PEERS = 2
 """Other comparisons of the same kind, below which nothing is borrowed: the interval is then Student's."""
 
 FREEDOMS = np.array([0.5, 2.0, 8.0, 32.0])

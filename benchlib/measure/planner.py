@@ -88,7 +88,7 @@ class Plan:
     """Where a comparison stands: what is next, or why it ends and what more the precision would have taken."""
 
     ended: str | None  # None: another repetition; else why not
-    rounds: int | None  # of the next repetition; None: see ``length.rounds_for``
+    rounds: int | None  # of the next repetition; None: see ``length.pilot_rounds``
     half_width: float  # of the widest ratio's interval, relative; nan before there is one
     spent_s: float
     more_processes: int  # estimated, of each condition, to the precision; 0 if it is reached

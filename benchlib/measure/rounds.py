@@ -25,7 +25,7 @@ from benchlib.measure import entries, record
 from benchlib.measure.disturbance import Pace, Watch, cpu_s, hold_still, mark_outliers
 from benchlib.measure.entries import Entry, guarded
 from benchlib.measure.jobs import Job
-from benchlib.measure.length import LEAST_ROUNDS, MOST_ROUNDS
+from benchlib.measure.length import LEAST_ROUNDS, PILOT_ROUNDS
 from benchlib.measure.processes import WorkerProcess
 from benchlib.measure.record import AFTER_IMPORT
 from benchlib.measure.sampler import Sampler
@@ -60,7 +60,7 @@ class Part:
     measurements: list[Measurement]
     jobs: list[Job]
     settings: Settings
-    rounds: int | None  # None: as many as take as long as the start
+    rounds: int | None  # None: as many as take as long as the start, see ``length``
     places: list[int] | None = None  # of the processes that measure them; the others sleep. None: all, in order
 
     @property
@@ -149,7 +149,7 @@ def _measure(
     round_s = sum(entry.steps * entry.step_s for entry in members if entry.measurement.failure is None)
     most_s = LATE * max(start_s, part.rounds * round_s) if part.rounds else start_s
     rounds_began = time.monotonic()
-    for number in range(part.rounds or MOST_ROUNDS):
+    for number in range(part.rounds or PILOT_ROUNDS):
         if number >= LEAST_ROUNDS and time.monotonic() - rounds_began >= most_s:
             break
         for position, entry in enumerate(chance.sample(members, len(members))):

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy import signal, stats
 
-from benchlib.measure.length import rounds_for
+from benchlib.measure.length import pilot_rounds
 from benchlib.measure.moderation import moderated_interval
 from benchlib.measure.planner import (
     LEAST_PILOT,
@@ -88,7 +88,7 @@ def _comparison(noise: Noise, rng: np.random.Generator, budget_s: float, pilot: 
     done: list[Paired] = []
     blocks: dict[str, list[np.ndarray]] = {name: [] for name in SPEEDS}
     while not (step := plan(done, ASKED, budget_s, pilot)).ended:
-        paired, seconds = repetition(noise, rng, step.rounds or rounds_for(START_S, ROUND_S))
+        paired, seconds = repetition(noise, rng, step.rounds or pilot_rounds(START_S, ROUND_S))
         done.append(paired)
         for name, values in seconds.items():
             blocks[name].append(values)
@@ -174,13 +174,18 @@ CLOCK_MINUTES = 22.0  # of a folder: most comparisons end with 3 to 8 processes
 
 
 def moderated_coverage(
-    folder: Folder, comparisons: int, minutes: float = CLOCK_MINUTES, pilot: int = LEAST_PILOT, seed: int = 0
+    folder: Folder,
+    comparisons: int,
+    minutes: float = CLOCK_MINUTES,
+    pilot: int = LEAST_PILOT,
+    seed: int = 0,
+    together: int = TOGETHER,
 ) -> pd.DataFrame:
-    """Simulated comparisons, a row each: does the moderated interval hold the truth, and how wide is it?
-    ``TOGETHER`` of them lie in a folder, are brought to their pilots, and share a clock as in ``Lab.sharpen``.
+    """Simulated comparisons, a row each: does the moderated interval hold the truth, and how wide is it? So many
+    ``together`` lie in a folder, are brought to their pilots, and share a clock as in ``Lab.sharpen``.
     """
     rng = np.random.default_rng(seed)
-    folders = (_folder(folder, rng, 60 * minutes, pilot) for _ in range(math.ceil(comparisons / TOGETHER)))
+    folders = (_folder(folder, rng, 60 * minutes, pilot, together) for _ in range(math.ceil(comparisons / together)))
     return pd.DataFrame([one for done in folders for one in done])
 
 
@@ -260,12 +265,14 @@ class _Member:
         }
 
 
-def _folder(folder: Folder, rng: np.random.Generator, clock_s: float, pilot: int) -> list[dict[str, float]]:
-    members = [_Member(folder.scaled(factor), factor) for factor in folder.factors(rng, TOGETHER)]
-    hosts = [members[first : first + HOSTED] for first in range(0, TOGETHER, HOSTED)]
+def _folder(
+    folder: Folder, rng: np.random.Generator, clock_s: float, pilot: int, together: int
+) -> list[dict[str, float]]:
+    members = [_Member(folder.scaled(factor), factor) for factor in folder.factors(rng, together)]
+    hosts = [members[first : first + HOSTED] for first in range(0, together, HOSTED)]
     spent_s = 0.0
     for host in hosts * pilot:
-        spent_s += OPENING_S + sum(one.repeat(rng, rounds_for(START_S, ROUND_S)) for one in host)
+        spent_s += OPENING_S + sum(one.repeat(rng, pilot_rounds(START_S, ROUND_S)) for one in host)
     _lend(members)
     while spent_s < clock_s and (repeated := _best(hosts, clock_s - spent_s)):
         spent_s += OPENING_S + sum(one.repeat(rng, best_rounds(one.done)) for one in repeated)
