@@ -39,11 +39,11 @@ def test_a_spread_is_the_variance_of_means_and_what_the_rounds_would_give_alone(
     assert spread.within == pytest.approx((2.0 / 2 + 8.0 / 2) / 2), "of the processes that have two rounds"
 
 
-@pytest.mark.parametrize("lenders", [[], peers(2), [*peers(2), Spread(0.0, 4, 0.0), Spread(0.01, 0, 0.0)]])
-def test_with_fewer_than_three_peers_it_is_students(lenders):
+@pytest.mark.parametrize("lenders", [[], peers(1), [*peers(1), Spread(0.0, 4, 0.0), Spread(0.01, 0, 0.0)]])
+def test_with_fewer_than_two_peers_it_is_students(lenders):
     expected = geometric_interval([float(np.mean(rounds)) for rounds in LOGS])
     assert moderated_interval(LOGS, lenders) == expected
-    assert moderated_interval(LOGS, peers(3)) != expected
+    assert moderated_interval(LOGS, peers(2)) != expected
 
 
 def test_one_process_and_none_show_no_interval():
