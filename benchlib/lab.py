@@ -91,7 +91,8 @@ class Lab:
     working directory, and a line says so.
 
     What failed is tried once more the next time it is asked for, together with its baseline; what went well beside it
-    stays. ``patience_s`` is how long a worker may be silent before it counts as hung.
+    stays. ``patience_s`` is how long a worker may be silent before it counts as hung; ``after_keeping`` is called
+    whenever measurements have been written.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Lab:
         outputs: Path | str | None = None,
         patience_s: float = PATIENCE_S,
         measures: Measures | None = None,
+        after_keeping: Callable[[], None] = lambda: None,
     ) -> None:
         self.folder = Path(outputs).resolve() if outputs is not None else _root() / "outputs" / profile
         self.inputs = self.folder / "inputs"
@@ -108,6 +110,8 @@ class Lab:
         self.measures = measures or Measures(os.environ.get(MEASURES_VARIABLE, Measures.BUDGET.value))
         self.peers = Peers(self.store)
         self.comparisons: dict[str, _Asked] = {}
+        self.waited_s = 0.0  # for others that measured on this machine
+        self._after_keeping = after_keeping
         self._run = os.environ.get(RUN_VARIABLE) or uuid.uuid4().hex
         scratch.remove_stale()
 
@@ -156,22 +160,21 @@ class Lab:
             self._asked(Comparison(conditions, [], certificates, precision, budget_s, pilot, margin), block_s)
             for conditions in groups
         ]
-        self.comparisons |= {one.group: one for one in asked}
+        for one in asked:
+            self._add(one)
         if self.measures is Measures.BUDGET:
-            for together in _hosted_together(asked):
+            for together in _in_shares(asked):
                 self._measure(together)
         elif self.measures is Measures.NOTHING and not any(one.comparison.measurements for one in asked):
             raise NotMeasured(f"{asked[0].comparison.title}{' and others' * (len(asked) > 1)}")
         return [one.comparison for one in asked]
 
-    def pilots(self) -> None:
+    def pilots(self) -> bool:
         """Bring the comparisons that have been asked for to their pilots, whatever notebook asked, as many in the same
-        processes as can be, but no more than each can come first once.
+        processes as can be, but no more than each can come first once. Was anything missing?
         """
-        for together in _hosted_together(self.comparisons.values()):
-            parts = math.ceil(len(together) / min(one.comparison.pilot for one in together))
-            for part in range(parts):
-                self._measure(together[part * len(together) // parts : (part + 1) * len(together) // parts])
+        measured = [self._measure(together) for together in _in_shares(self.comparisons.values())]
+        return any(measured)
 
     def sharpen(self, until: float, tell: Callable[[str], None] = say) -> None:
         """Give the comparisons that have been asked for more processes, each time where they narrow the widest interval
@@ -180,10 +183,13 @@ class Lab:
         """
         hosts = _hosted_together(self.comparisons.values())
         while True:
-            asked, best = max(map(_best, hosts), key=lambda choice: choice[1].gain_per_s, default=_best([]))
-            if not asked or time.monotonic() + best.cost_s > until:
+            left_s = until - time.monotonic()
+            best = [_best(together, left_s) for together in hosts]
+            asked, _ = max(best, key=lambda choice: choice[1].gain_per_s, default=([], None))
+            if not asked:
                 return
-            with turn(tell):
+            with self._turn(tell) as waited_s:
+                until += waited_s
                 for one, done in self._repeated(asked):
                     tell(f"{one.comparison.title}: {_told(done)}")
             tell(self._standing(until))
@@ -200,6 +206,22 @@ class Lab:
             f"widest half-width {100 * width:.2g} % ({whose}); the {duration(left_s)} left should make that "
             f"{100 * then:.2g} %"
         )
+
+    def _add(self, asked: _Asked) -> None:
+        """A comparison that two notebooks ask for is measured as whoever asks for more of it would have it."""
+        before = self.comparisons.get(asked.group)
+        if before is not None:
+            precision = min(before.comparison.precision, asked.comparison.precision)
+            pilot = max(before.comparison.pilot, asked.comparison.pilot)
+            asked.comparison = replace(asked.comparison, precision=precision, pilot=pilot)
+        self.comparisons[asked.group] = asked
+
+    @contextmanager
+    def _turn(self, tell: Callable[[str], None]) -> Iterator[float]:
+        """As :func:`turn`; the seconds that it was waited for others are counted."""
+        with turn(tell) as waited_s:
+            self.waited_s += waited_s
+            yield waited_s
 
     def _asked(self, comparison: Comparison, block_s: float) -> _Asked:
         """What is on disk of a comparison, and what is missing."""
@@ -230,8 +252,10 @@ class Lab:
         self.peers.refresh()
         return asked
 
-    def _measure(self, together: list[_Asked]) -> None:
-        """Bring comparisons to the precision asked for, or to the end of their budgets; or to their pilots only."""
+    def _measure(self, together: list[_Asked]) -> bool:
+        """Bring comparisons to the precision asked for, or to the end of their budgets; or to their pilots only. Was
+        anything missing?
+        """
 
         def ended(one: _Asked) -> bool:
             enough = self.measures is Measures.LATER and one.repetitions >= one.comparison.pilot
@@ -239,16 +263,17 @@ class Lab:
 
         due = [one for one in together if not ended(one)]
         if not due:
-            return
+            return False
         with Progress(sum(map(_left, due)), _title(due)) as progress:
             while due:
-                with turn(progress.tell) as waited_s:
+                with self._turn(progress.tell) as waited_s:
                     progress.stood_still(waited_s)
                     for _, done in self._repeated(due):
                         left = sum(_left(one) for one in due if not ended(one))
                         progress.total = progress.done + 1 + left
                         progress.step(_told(done))
                 due = [one for one in due if not ended(one)]
+        return True
 
     def _repeated(self, due: list[_Asked]) -> Iterator[tuple[_Asked, list[Measurement]]]:
         """Measure a repetition of each comparison in the same processes; what has failed before, in processes of its
@@ -331,7 +356,7 @@ class Lab:
                 while missing:
                     together, missing = missing[:number], missing[number:]
                     runs = self._trained(together, settings, progress)
-                    with turn(progress.tell) as waited_s, closing(runs):
+                    with self._turn(progress.tell) as waited_s, closing(runs):
                         progress.stood_still(waited_s)
                         for attempt, run in runs:
                             measured[attempt.group] = run
@@ -346,7 +371,7 @@ class Lab:
             return found
         if self.measures is Measures.NOTHING:
             raise NotMeasured(f"the machine's limits on {device}")
-        with turn(say):
+        with self._turn(say):
             if found := _known_ceiling(path):  # by another process, while this one waited
                 return found
             found = ceiling.measure(device, precision, self.inputs, self.patience_s)
@@ -367,7 +392,7 @@ class Lab:
             if not (check := _known_check(path, condition)):
                 if self.measures is Measures.NOTHING:
                     raise NotMeasured(f"the timer of {condition}")
-                with turn(say):
+                with self._turn(say):
                     check = contract.check(condition, self.inputs, self.patience_s)
                 if not check.failure:
                     _write(path, json.dumps(check.document(), indent=2))
@@ -443,6 +468,7 @@ class Lab:
 
     def _kept(self, measurements: list[Measurement]) -> list[Measurement]:
         self.store.save(measurements)
+        self._after_keeping()
         return measurements
 
     def _known_certificate(self, condition: Condition) -> Certificate | None:
@@ -463,7 +489,7 @@ class Lab:
         """
         missing = (one for one in conditions if self._known_certificate(one) is None)  # once it is this one's turn
         computed = gate.run(missing, self.inputs, self.patience_s)
-        with turn(progress.tell) as waited_s, closing(computed):
+        with self._turn(progress.tell) as waited_s, closing(computed):
             progress.stood_still(waited_s)
             for condition, found, expected, surroundings in computed:
                 exact = {name: value for name, value in surroundings.knobs.items() if name == gate.EXACT}
@@ -526,11 +552,19 @@ def _hosted_together(asked: Iterable[_Asked]) -> list[list[_Asked]]:
     return list(together.values())
 
 
-def _best(together: list[_Asked]) -> tuple[list[_Asked], planner.Choice]:
-    """Of comparisons that can be repeated in the same processes those for which it is worth most."""
+def _in_shares(asked: Iterable[_Asked]) -> Iterator[list[_Asked]]:
+    """Those that are measured in the same processes: no more than each can come first once in the pilot."""
+    for together in _hosted_together(asked):
+        parts = math.ceil(len(together) / min(one.comparison.pilot for one in together))
+        for part in range(parts):
+            yield together[part * len(together) // parts : (part + 1) * len(together) // parts]
+
+
+def _best(together: list[_Asked], left_s: float) -> tuple[list[_Asked], planner.Choice]:
+    """Of comparisons that can be repeated in the same processes in the time left those for which it is worth most."""
     due = [one for one in together if one.comparison.measurements and not one.comparison.settled]
     worth = [planner.Worth(one.comparison.gain, *one.comparison.costs) for one in due]
-    best = planner.best_together(worth)
+    best = planner.best_together(worth, left_s)
     return [due[place] for place in best.members], best
 
 

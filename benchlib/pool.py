@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 import psutil
@@ -35,8 +35,12 @@ def each(work: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
     kernels that are at work are ended, and :func:`require_going` raises in their threads.
     """
     with one_interrupt(), ThreadPoolExecutor(AT_ONCE) as pool:
-        futures = [pool.submit(work, item) for item in items]
+        futures: list[Future[Made]] = []
         try:
+            for item in items:  # one by one: an interrupt ends those that are begun
+                futures.append(pool.submit(work, item))
+            for future in wait(futures, return_when=FIRST_EXCEPTION).done:
+                future.result()
             return [future.result() for future in futures]
         except BaseException:
             _ended.set()

@@ -14,6 +14,7 @@ import json
 import math
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,9 @@ start had taken: the variances of those are of another kind.
 
 ATTEMPTS = 2
 """So often a process that fails is started, in as many calls: what cannot work is not tried for ever."""
+
+LOST = "its process had failed with"
+"""How the failure of a condition begins that was not measured, because its process had failed before."""
 
 
 class Record(BaseModel):
@@ -139,6 +143,11 @@ class Measurement(Record):
     @property
     def ok(self) -> bool:
         return self.failure is None
+
+    @property
+    def lost(self) -> bool:
+        """Did it fail only because its process had failed with another condition?"""
+        return self.failure is not None and self.failure.startswith(LOST)
 
     def plot(self) -> Figure:
         """The blocks over time, and what the sampler read beside them, as a figure."""
@@ -253,8 +262,9 @@ class Store:
             self.damaged.mkdir(exist_ok=True)
             before = len(list(self.damaged.glob(f"{file}*.parquet")))
             target = self.damaged / (f"{file}-{before}.parquet" if before else f"{file}.parquet")
-            self.path(file).replace(target)
-            say(f"{error}. It is now {target}, and what it should hold is measured again")
+            with suppress(FileNotFoundError):  # another process that reads the folder was first
+                self.path(file).replace(target)
+                say(f"{error}. It is now {target}, and what it should hold is measured again")
             return None
 
     @property

@@ -89,9 +89,10 @@ def run(profile: str, outputs: Path | None = None, minutes: float | None = None)
     environment = _environment()
     own = next((item.parameters["minutes"] for item in planned if item.name == REPORT and item.parameters), None)
     if minutes != 0 and (given := own if minutes is None else minutes) is not None:
-        clock.require(
-            given, _checked_again(item for item in planned if not _measured_before(item, folder, environment))
-        )
+        missing = [item for item in planned if not _measured_before(item, folder, environment)]
+        if clock.is_piloted(folder, _timed(planned, folder, environment)):
+            missing = []
+        clock.require(given, _checked_again(missing), len(planned))
     return _execute_all(planned, folder, environment, own, minutes)
 
 
@@ -322,13 +323,17 @@ def _measure(
     where they can say what is wrong.
     """
     asking = [item for item in planned if item.conditions]
-    of = digest([[item.name, _lasting(item, folder, environment)] for item in asking])
-    allowed = clock.Clock(folder, of, own, more, len(planned))
+    allowed = clock.Clock(folder, _timed(planned, folder, environment), own, more, len(planned))
     due = [item for item in asking if _is_due(item, folder, environment)]
     if not allowed.measures or not (due or (allowed.shared and allowed.left_s > 0)):
         return []
     _certify(due, folder)
     return clock.measure(_checked_again(asking), folder, allowed)
+
+
+def _timed(planned: list[Planned], folder: Path, environment: dict[str, Any]) -> str:
+    """What the time counts for that has been spent on a folder of results."""
+    return digest([[item.name, _lasting(item, folder, environment)] for item in planned if item.conditions])
 
 
 def _checked_again(planned: Iterable[Planned]) -> dict[str, Parameters]:
@@ -373,8 +378,8 @@ def _certify(due: list[Planned], folder: Path) -> None:
 def _bring_all_up_to_date(
     planned: list[Planned], folder: Path, environment: dict[str, Any], by_itself: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """The records of all notebooks, in order. Those that measure nothing are executed some at once; then, one after
-    another, those that measure ``by_itself`` what they ask for, and those that gather what the others gave.
+    """The records of all notebooks, in order. Those that measure ``by_itself`` what they ask for come first, one after
+    another, for the others depend on all that is measured; these are executed some at once; then those that gather.
     """
     gathering = [item for item in planned if item.name in GATHERING]
     measuring = [item for item in planned if item.name in by_itself]
@@ -383,10 +388,10 @@ def _bring_all_up_to_date(
     def bring(item: Planned) -> dict[str, Any]:
         return _bring_up_to_date(item, folder, environment)
 
-    with lab.measuring(lab.Measures.NOTHING):
-        records = pool.each(bring, others)
     with lab.measuring(lab.Measures.BUDGET):
-        records += map(bring, measuring)
+        records = [bring(item) for item in measuring]
+    with lab.measuring(lab.Measures.NOTHING):
+        records += pool.each(bring, others)
     with lab.measuring(lab.Measures.NOTHING):
         records += map(bring, gathering)
     by_name = {record["notebook"]: record for record in records}

@@ -1,15 +1,16 @@
 """May a process measure one condition after another? Does it then give the throughput that it gives alone?
 
-    .venv/bin/python benchmarks/hosting.py [--minutes 60] [--workloads cnn gcn]
+    .venv/bin/python benchmarks/hosting.py [--minutes 60] [--workloads cnn gcn] [--frameworks pytorch]
 
 Every workload that quick compares in a size of its comparisons, every other one in the small size of
-parameters/quick/equivalence.yaml, in PyTorch (eager) and MindSpore (graph; eager where that compiles for long), tuned. In a repetition one process measures a condition of another workload, drawn at
-random from those that it can host, and then up to three conditions in random order, each of them in rounds together
-with a fresh process that measures nothing else. The ratio is throughput hosted over alone, within rounds, its 95 %
-interval over such pairs of processes, with the variance moderated by those of the framework's other workloads. It
-should lie within 0.98 to 1.02: then ``hosted=True`` in the workload's file lets processes measure it after others. It
-takes hours: pairs of processes differ by some 5 %, so that it takes some 25 of them for a condition. Two designs in
-which a process was measured before and after, alone and relative to one beside it, had more spread, not less.
+parameters/quick/equivalence.yaml, in PyTorch (eager) and MindSpore (graph; eager where that compiles for long), tuned.
+In a repetition one process measures a condition of another workload, drawn at random from those that it can host, and
+then up to three conditions in random order, each of them in rounds together with a fresh process that measures nothing
+else. The ratio is throughput hosted over alone, within rounds, its 95 % interval over such pairs of processes, with the
+variance moderated by those of the framework's other workloads. It should lie within 0.98 to 1.02: then ``hosted=True``
+in the workload's file lets processes measure it after others. It takes hours: pairs of processes differ by some 5 %, so
+that it takes some 25 of them for a condition. Two designs in which a process was measured before and after, alone and
+relative to one beside it, had more spread, not less.
 
 A second table has the pairs of a workload in both frameworks together, with Student's interval: what a process keeps
 of what it measured before (its heap, its caches, its clock) is no matter of one framework's, and twice the pairs show
@@ -54,6 +55,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SIZES = ROOT / "parameters" / "quick" / "equivalence.yaml"
 FOLDER = ROOT / "outputs" / "benchmarks" / "hosting"
 
+FRAMEWORKS = ("pytorch", "mindspore")
 MARGIN = 0.02
 PILOT = 5  # repetitions of each, before the widest comes first and any can be done
 MOST = 60  # repetitions of each: what has no interval by then gets none
@@ -154,9 +156,13 @@ class Together:
 class Study:
     """Subjects, what there is of them in ``folder``, and what to measure next."""
 
-    def __init__(self, folder: Path, conditions: Iterable[Condition], asked: Iterable[str]) -> None:
-        """``asked`` are the workloads that are measured; the others' conditions may be hosted before them."""
-        self._inputs, self._asked = folder / "inputs", set(asked)
+    def __init__(
+        self, folder: Path, conditions: Iterable[Condition], asked: Iterable[str], frameworks: Iterable[str]
+    ) -> None:
+        """``asked`` are the workloads that are measured, in these frameworks; the others' conditions may be hosted
+        before them.
+        """
+        self._inputs, self._asked = folder / "inputs", set(itertools.product(asked, frameworks))
         self._store = Store(folder / "measurements")
         self._peers = Peers(self._store)
         self._machine = host_of(machine.describe())
@@ -206,7 +212,7 @@ class Study:
         return pd.DataFrame([row_of_workload(subjects) for subjects in of_workload.values()])
 
     def _of_asked(self) -> list[Subject]:
-        return [one for one in self.subjects if one.condition.workload in self._asked]
+        return [one for one in self.subjects if (one.condition.workload, one.condition.framework) in self._asked]
 
     def _subject(self, condition: Condition) -> Subject:
         job = prepare_job(condition, INITIAL_SEED, self._inputs)
@@ -221,7 +227,7 @@ class Study:
 
     def _is_due(self, one: Subject) -> bool:
         shown = one.verdict == SAME and one.repetitions >= PILOT
-        asked = one.condition.workload in self._asked
+        asked = (one.condition.workload, one.condition.framework) in self._asked
         return asked and not shown and one.repetitions < MOST and bool(self._beside(one))
 
     def _beside(self, one: Subject) -> list[Subject]:
@@ -241,11 +247,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Do processes that host others give the throughput of those alone?")
     parser.add_argument("--minutes", type=float, default=math.inf, help="after which no new repetition begins")
     parser.add_argument("--workloads", nargs="+", choices=models, default=list(models), help="that are measured")
+    parser.add_argument("--frameworks", nargs="+", choices=FRAMEWORKS, default=FRAMEWORKS, help="that are measured")
     arguments = parser.parse_args()
     conditions = every_condition()
     require(conditions)
     end = time.monotonic() + 60 * arguments.minutes
-    study = Study(FOLDER, conditions, arguments.workloads)
+    study = Study(FOLDER, conditions, arguments.workloads, arguments.frameworks)
     while time.monotonic() < end and (chosen := study.next()):
         before, compared = chosen
         with turn(say):
@@ -268,7 +275,7 @@ def every_condition() -> list[Condition]:
             hyperparameters={**model.hyperparameters, **OF_COMPARISONS.get(model.workload, {})},
             batch_size=BATCH_SIZES.get(model.workload),
         )
-        for framework in ("pytorch", "mindspore")
+        for framework in FRAMEWORKS
         for model in experiments.load("equivalence", SIZES).models
     ]
 

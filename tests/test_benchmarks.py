@@ -87,7 +87,7 @@ def study(command, toy_framework, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     conditions = [
         Condition(workload="toy", framework="toy", hyperparameters={"burn_ms": burn}) for burn in (1.0, 2.0, 3.0)
     ]
-    return lambda: hosting.Study(tmp_path, conditions, ["toy"])
+    return lambda: hosting.Study(tmp_path, conditions, ["toy"], ["toy"])
 
 
 def pairs(subject, ratios: list[float]) -> None:

@@ -91,13 +91,13 @@ class Labs:
     """In place of labs: what they are asked for."""
 
     def __init__(self, monkeypatch):
-        self.made, self.done = [], []
+        self.made, self.done, self.missing = [], [], True
         monkeypatch.setattr(clock, "Lab", self._lab)
 
-    def _lab(self, outputs, measures):
+    def _lab(self, outputs, measures, after_keeping):
         made = SyntheticLab(outputs)
-        made.measures, made.until = measures, None
-        made.pilots = lambda: self.done.append("pilots")
+        made.measures, made.until, made.waited_s, made.after_keeping = measures, None, 0.0, after_keeping
+        made.pilots = lambda: self.done.append("pilots") or self.missing
         made.sharpen = lambda until: setattr(made, "until", until)
         self.made.append(made)
         return made
@@ -114,6 +114,11 @@ def test_pilots_of_all_come_before_what_is_left_is_shared(tmp_path, now, monkeyp
     assert labs.done == ["pilots"]
     assert made.until == 1000 + 600 - clock.NOTEBOOK_S * 4, "some is kept to execute the notebooks"
     assert clock.Clock(tmp_path, "these", 10, None, 4).left_s == 0, "what no repetition fits into is no reason to start"
+    kept = json.loads((tmp_path / "clock.json").read_text())
+    assert kept["seconds"] == 0, "it is not said to have been spent"
+    assert clock.Clock(tmp_path, "these", 12, None, 4).left_s == 720 - clock.NOTEBOOK_S * 4, "a profile may give more"
+    assert clock.is_piloted(tmp_path, "these")
+    assert not clock.is_piloted(tmp_path, "others")
 
 
 def test_without_a_clock_each_comparison_has_its_own_budget(tmp_path, monkeypatch):
@@ -139,7 +144,7 @@ def test_a_notebook_that_cannot_be_measured_stops_no_other(tmp_path, monkeypatch
 
 
 def test_pilots_that_take_longer_than_there_was_are_said(tmp_path, now, monkeypatch, capsys):
-    Labs(monkeypatch)
+    labs = Labs(monkeypatch)
     module = experiments.module("inference")
     measure = module.measure
 
@@ -150,6 +155,51 @@ def test_pilots_that_take_longer_than_there_was_are_said(tmp_path, now, monkeypa
     monkeypatch.setattr(module, "measure", slow)
     clock.measure({"inference": quick("inference")}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
     assert "took 2 min more than there was" in capsys.readouterr().err
+    labs.missing = False
+    clock.measure({"inference": quick("inference")}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
+    assert "more than there was" not in capsys.readouterr().err, "these took no time"
+
+
+def test_what_goes_wrong_after_the_pilots_leaves_them_to_the_report(tmp_path, now, monkeypatch, capsys):
+    labs = Labs(monkeypatch)
+
+    def made(*arguments, **named):
+        lab_ = labs._lab(*arguments, **named)
+
+        def sharpen(until):
+            raise OSError("no space left")
+
+        lab_.sharpen = sharpen
+        return lab_
+
+    monkeypatch.setattr(clock, "Lab", made)
+    assert clock.measure({"inference": quick("inference")}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0)) == []
+    assert "no more is measured: OSError: no space left" in capsys.readouterr().err
+    assert clock.Clock(tmp_path, "these", 10, None, 0).left_s == 600, "there was no end to it"
+
+
+def test_what_was_spent_is_written_down_whenever_something_is_kept(tmp_path, now, monkeypatch):
+    labs = Labs(monkeypatch)
+    module = experiments.module("inference")
+
+    def killed(parameters, of):
+        now[0] += 100
+        labs.made[-1].waited_s = 30.0
+        of.after_keeping()
+        assert json.loads((tmp_path / "clock.json").read_text())["seconds"] == 70, "it waited for others for the rest"
+        return []
+
+    monkeypatch.setattr(module, "measure", killed)
+    clock.measure({"inference": quick("inference")}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
+    assert labs.made[0].until == 1100 + 530
+
+
+def test_the_notebooks_have_their_share_of_what_is_least():
+    with pytest.raises(
+        BenchlibError, match=r"minutes 1: to execute the notebooks takes about .*: give 2 or more, or 0"
+    ):
+        clock.require(1, {}, 14)
+    clock.require(2, {}, 14)
 
 
 def test_every_profile_says_its_minutes():

@@ -1,5 +1,6 @@
 """What a comparison says of its conditions, from measurements that are made up."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from synthetic_lab import SyntheticLab
 from benchlib.condition import Condition
 from benchlib.measure import steady
 from benchlib.measure.comparison import SHARED, Comparison
+from benchlib.results import LOST
 
 ONE, OTHER = Condition(workload="cnn"), Condition(workload="cnn", batch_size=50)
 
@@ -63,4 +65,64 @@ def test_the_widest_interval_is_named(comparison):
     width, whose = comparison.widest
     assert width > 0
     assert width == pytest.approx(comparison.plan.half_width)
-    assert "cnn batch 64" in whose
+    assert whose in {str(OTHER), f"A/A of {ONE}"}, "the whole condition: a workload has several sizes"
+
+
+def test_time_is_not_spent_on_ratios_that_will_not_be_given(comparison):
+    alone = replace(comparison, conditions=[ONE])
+    assert comparison.gain > 0
+    other = replace(comparison, certificates={ONE.key: comparison.certificates[ONE.key]})
+    wide(other, OTHER)
+    assert other.gain == pytest.approx(alone.gain)
+    assert other.widest[1] == f"A/A of {ONE}"
+    assert other.plan.half_width == pytest.approx(alone.plan.half_width)
+    slowing = grown(comparison, [1.20, 1.22, 1.21])
+    assert slowing.widest[1] == f"A/A of {ONE}"
+    assert math.isnan(float(slowing.ratios().set_index("role").loc["condition", "ratio"]))
+
+
+def test_time_is_not_spent_on_what_keeps_failing_by_itself(comparison):
+    wide(comparison, OTHER)
+    assert comparison.widest[1] == str(OTHER)
+    for m in comparison.measurements:
+        if m.condition == OTHER and m.repetition == 4:
+            m.failure = "out of memory"
+    assert comparison.widest[1] == str(OTHER), "once is not always"
+    for m in comparison.measurements:
+        if m.condition == OTHER and m.repetition == 3:
+            m.failure = "out of memory"
+    assert comparison.widest[1] == f"A/A of {ONE}"
+    for m in comparison.measurements:
+        if m.condition == OTHER and m.repetition >= 3:
+            m.failure = f"{LOST} {ONE}: out of memory"
+    assert comparison.widest[1] == str(OTHER), "it did not fail itself"
+
+
+def test_a_ratio_whose_processes_were_lost_with_others_is_not_settled(comparison):
+    coarse = replace(comparison, precision=0.9)
+    assert coarse.settled
+    for m in coarse.measurements:
+        if m.condition == OTHER:
+            m.failure = "died"
+    assert coarse.settled, "it fails by itself: more of it would do nothing"
+    for m in coarse.measurements:
+        if m.condition == OTHER:
+            m.failure = f"{LOST} {ONE}: died"
+    assert not coarse.settled
+    assert replace(coarse, budget_s=math.inf).plan.ended is None
+
+
+def test_what_another_repetition_costs_follows_from_the_rounds_that_it_would_have(comparison):
+    for m in comparison.measurements:
+        m.opening_s, m.shared_by, m.repetition_s, m.rounds_s = 6.0, 2, 10.0, 4.0
+    opening_s, own_s = comparison.costs
+    assert opening_s == 6.0
+    blocks = max(len({block.round for block in m.blocks}) for m in comparison.measurements)
+    assert own_s == pytest.approx(10 - 4 - 3 + comparison.plan.rounds * 4.0 / blocks)
+
+
+def wide(comparison: Comparison, condition: Condition) -> None:
+    """Make its processes differ."""
+    for m in comparison.measurements:
+        if m.condition == condition and m.repetition % 2:
+            m.blocks = [block.model_copy(update={"wall_s": 2 * block.wall_s}) for block in m.blocks]

@@ -5,10 +5,12 @@ else changes; and time that is shared goes where it does most.
 import math
 import time
 import zlib
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
+from benchlib import lab as lab_module
 from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
@@ -221,6 +223,35 @@ def test_pilots_of_several_notebooks_share_processes_and_each_comes_first_once(t
     [again.compare([toy(burn_ms=1.0 + 0.5 * number)], **COARSE) for number in range(4)]
     again.pilots()
     assert not started
+
+
+def test_comparisons_of_one_call_share_processes_no_further_than_each_comes_first_once(tmp_path, started):
+    compared = lab_of(tmp_path).compare_each([[toy(burn_ms=1.0 + 0.5 * number)] for number in range(4)], **ASKED)
+    assert {m.shared_by for one in compared for m in one.measurements} == {2}
+
+
+def test_a_comparison_that_two_notebooks_ask_for_is_as_the_one_that_asks_for_more(tmp_path):
+    lab = lab_of(tmp_path, Measures.LATER)
+    lab.compare([toy(burn_ms=1.0)], **{**ASKED, "pilot": 4, "precision": 0.02})
+    lab.compare([toy(burn_ms=1.0)], **{**ASKED, "pilot": 3, "precision": 0.9})
+    (one,) = lab.comparisons.values()
+    assert (one.comparison.pilot, one.comparison.precision) == (4, 0.02)
+
+
+def test_what_is_kept_is_told_and_waiting_for_others_is_counted(tmp_path, monkeypatch):
+    times = []
+    lab = Lab(outputs=tmp_path / "outputs", patience_s=10, after_keeping=lambda: times.append(1))
+    turned = lab_module.turn
+
+    @contextmanager
+    def late(tell):
+        with turned(tell) as waited_s:
+            yield waited_s + 5.0
+
+    monkeypatch.setattr(lab_module, "turn", late)
+    compared = lab.compare([toy(burn_ms=1.0)], **ASKED)
+    assert len(times) == len({m.file for m in compared.measurements}) == 3
+    assert lab.waited_s >= 15.0
 
 
 def test_a_lab_that_measures_pilots_stops_there_and_another_goes_on(tmp_path):

@@ -198,6 +198,8 @@ def test_what_is_repeated_together_is_what_narrows_most_by_the_second():
     assert (alike.gain, alike.cost_s) == (pytest.approx(0.18), 15.0)
     poor = best_together([Worth(0.001, 5.0, 5.0), Worth(0.1, 5.0, 5.0)])
     assert poor.members == [1], "it would cost more than it brings"
+    assert best_together([Worth(0.1, 5.0, 5.0), Worth(0.08, 4.0, 5.0)], left_s=12).members == [0], "both take 15"
+    assert best_together([Worth(0.1, 5.0, 5.0)], left_s=9).members == []
     nobody = best_together([])
     assert (nobody.members, nobody.gain_per_s) == ([], -math.inf)
 

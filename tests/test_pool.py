@@ -46,3 +46,17 @@ def test_one_that_fails_ends_the_kernels_of_the_others_and_no_more_are_begun(err
     assert all(code == -9 for code in ends)
     pool.require_going()  # it is over
     assert logging.root.manager.disable == logging.NOTSET
+
+
+def test_a_failure_is_not_heard_of_only_after_those_before_it():
+    def work(number):
+        if number == 1:
+            raise RuntimeError("soon")
+        kernel = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", pool.KERNEL_FILE])
+        kernel.wait(50)
+        pool.require_going()
+
+    began = time.monotonic()
+    with pytest.raises(RuntimeError, match="soon"):
+        pool.each(work, range(2))
+    assert time.monotonic() - began < 20

@@ -71,3 +71,10 @@ def test_a_process_that_has_failed_takes_what_it_would_have_hosted_with_it(tmp_p
     alone, hosted = parts[1].measurements
     assert alone.ok
     assert "its process had failed with" in hosted.failure
+    assert "toy misbehaves" in hosted.failure or "misbehave" in hosted.failure
+    assert hosted.lost
+    assert not parts[0].measurements[0].lost
+    third = part("third", toy(burn_ms=2.0), [0], tmp_path)
+    more = [part("before", toy(misbehave="die"), [0], tmp_path), part("both", toy(), [0], tmp_path), third]
+    list(rounds.measure_repetition(more, 30.0))
+    assert third.measurements[0].failure == more[1].measurements[0].failure, "the first failure is the one to know"

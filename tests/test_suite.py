@@ -930,7 +930,7 @@ class TestTime:
         assert not Path("outputs").exists()
 
     def test_too_few_minutes_are_refused_before_anything_starts(self, monkeypatch):
-        def refuse(minutes, missing):
+        def refuse(minutes, missing, _):
             raise BenchlibError(f"{minutes:g} for {', '.join(missing)}")
 
         monkeypatch.setattr(suite.clock, "require", refuse)
@@ -942,6 +942,30 @@ class TestTime:
     def test_no_time_is_too_short_for_what_had_its_pilots(self, monkeypatch):
         run_and_read()
         asked = []
-        monkeypatch.setattr(suite.clock, "require", lambda minutes, missing: asked.append((minutes, missing)))
+        monkeypatch.setattr(suite.clock, "require", lambda *given: asked.append(given))
         run_and_read(("run", "--minutes", "1"))
-        assert asked == [(1.0, {})]
+        assert asked == [(1.0, {}, 4)], "one, two, claims and the report are executed"
+
+    def test_no_time_is_too_short_for_pilots_that_are_there_though_no_notebook_was_executed(self, monkeypatch):
+        asked = []
+        monkeypatch.setattr(suite.clock, "require", lambda *given: asked.append(list(given[1])))
+
+        def stopped(notebooks, folder, time_):
+            time_.piloted()
+            time_.keep()
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(suite.clock, "measure", stopped)
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                suite.run("quick", None, 1.0)
+        assert asked == [["one", "two"], []]
+        write_parameters("one", count=2)
+        with pytest.raises(KeyboardInterrupt):
+            suite.run("quick", None, 1.0)
+        assert asked[2:] == [["one", "two"]], "of other parameters there are no pilots"
+
+    def test_who_measures_by_itself_comes_first_for_the_others_depend_on_it(self):
+        self.wrong = ["two"]
+        _, said = run_and_read()
+        assert said.index("two: started") < said.index("one: started")

@@ -6,7 +6,7 @@ Everything here is derived from measurements on disk; nothing is measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +19,7 @@ from benchlib.equivalence import DIFFERENT, NOT_CHECKED, Certificate
 from benchlib.knobs import Ledger
 from benchlib.measure import steady
 from benchlib.measure.moderation import Spread, moderated_interval, usable
-from benchlib.measure.planner import Paired, Plan, gain, half_width, plan, settled, spreads
+from benchlib.measure.planner import Paired, Plan, best_rounds, gain, half_width, plan, settled, spreads
 from benchlib.measure.statistics import Interval, geometric_interval, mean_interval, rounds_of
 from benchlib.measure.steady import SLOWING, STEADY
 from benchlib.results import ATTEMPTS, Measurement, Sample, counted, identity, seconds_by_round
@@ -63,8 +63,7 @@ class Comparison:
     @property
     def plan(self) -> Plan:
         """Where the comparison stands: what is next, or why it ended and what more the precision would have taken."""
-        disturbed = any(self.disturbed(*pair) for pair in self._ratios())
-        return plan(self._done(), self.precision, self.budget_s, self.pilot, self._peers(), disturbed)
+        return plan(self._done(), self.precision, self.budget_s, self.pilot, self._peers(), self._unclear)
 
     @property
     def ended(self) -> str | None:
@@ -74,22 +73,21 @@ class Comparison:
     @property
     def settled(self) -> bool:
         """Has every ratio the precision asked for, or is there none to be had?"""
-        disturbed = any(self.disturbed(*pair) for pair in self._ratios())
-        return not disturbed and settled(self._done(), self.precision, self._peers())
+        return not self._unclear and settled(self._wanted(), self.precision, self._peers())
 
     @property
     def gain(self) -> float:
         """By how much another repetition should narrow the widest interval (relative half-widths)."""
-        return gain(self._done(), self._peers())
+        return gain(self._wanted(), self._peers())
 
     @property
     def widest(self) -> tuple[float, str]:
         """The relative half-width of the widest interval, and whose it is; nan while there is none."""
         peers = self._peers()
-        widths = {name: half_width(own, peers[name]) for name, own in spreads(self._done()).items()}
+        widths = {name: half_width(own, peers[name]) for name, own in spreads(self._wanted()).items()}
         name = max(widths, key=lambda one: widths[one], default=None)
-        of = {_name(role, one): "A/A" if role == "control" else one.subject for _, one, role in self._ratios()}
-        return (widths[name], f"{of[name]}, {self.title}") if name else (math.nan, self.title)
+        of = {_name(role, one): f"A/A of {one}" if role == "control" else str(one) for _, one, role in self._ratios()}
+        return (widths[name], of[name]) if name else (math.nan, self.title)
 
     @property
     def costs(self) -> tuple[float, float]:
@@ -98,7 +96,9 @@ class Comparison:
         """
         firsts = list({m.file: m for m in self.measurements if m.opening_s is not None}.values())
         opening_s = float(np.median([m.opening_s for m in firsts]))
-        return opening_s, float(np.median([m.repetition_s - m.opening_s / m.shared_by for m in firsts]))
+        before_s = float(np.median([m.repetition_s - m.rounds_s - m.opening_s / m.shared_by for m in firsts]))
+        done = self._done()
+        return opening_s, before_s + best_rounds(done) * float(np.median([paired.round_s for paired in done]))
 
     @property
     def title(self) -> str:
@@ -232,11 +232,46 @@ class Comparison:
     def _of(self, condition: Condition, role: str) -> list[Measurement]:
         return [m for m in self.measurements if m.ok and m.role == role and m.condition == condition]
 
+    @property
+    def _unclear(self) -> bool:
+        """Has a ratio no interval that says something, and may get one: is it disturbed, or were its processes lost
+        with other conditions that failed in them?
+        """
+        return any(
+            self.disturbed(self.baseline, one, role)
+            or (len(self._pairs(self.baseline, one, role)) < 2 and any(m.lost for m in self._every(one, role)))
+            for one, role in self._given()
+        )
+
+    def _given(self) -> list[tuple[Condition, str]]:
+        """The conditions whose ratio to the baseline is given once it is known, and in which role."""
+        return [(one, role) for _, one, role in self._ratios() if role == "control" or not self._unproved(one)]
+
     def _done(self) -> list[Paired]:
+        return self._paired(self._given())
+
+    def _wanted(self) -> list[Paired]:
+        """As :meth:`_done`, of the ratios for which another repetition would do something."""
+        return self._paired([pair for pair in self._given() if self._has_hope(*pair)])
+
+    def _has_hope(self, condition: Condition, role: str) -> bool:
+        """Neither does it slow down, nor has it failed by itself in both of the last repetitions."""
+        tried = self._every(condition, role)
+        last = sorted({m.repetition for m in self.measurements})[-2:]
+        failing = len(last) > 1 and not any(m.ok or m.lost for m in tried if m.repetition in last)
+        return not (failing or self.slows_down(self.baseline) or self.slows_down(condition))
+
+    def _every(self, condition: Condition, role: str) -> list[Measurement]:
+        """As :meth:`_of`, with those that failed."""
+        return [m for m in self.measurements if m.role == role and m.condition == condition]
+
+    def _paired(self, ratios: list[tuple[Condition, str]]) -> list[Paired]:
+        """What the planner has to know of each repetition, for these ratios."""
+        names = {_name(role, condition) for condition, role in ratios}
         repetitions: dict[int, list[Measurement]] = {}
         for m in self.measurements:
             repetitions.setdefault(m.repetition, []).append(m)
-        return [self._planned(together) for together in repetitions.values()]
+        return [self._planned(together, names) for together in repetitions.values()]
 
     def _peers(self) -> dict[str, Sequence[Spread]]:
         """By the names of the planner's ratios."""
@@ -246,8 +281,8 @@ class Comparison:
             for one, role in [(self.baseline, "control"), *others]
         }
 
-    def _planned(self, together: list[Measurement]) -> Paired:
-        """What the planner has to know of a repetition, all its attempts together."""
+    def _planned(self, together: list[Measurement], names: Collection[str]) -> Paired:
+        """What the planner has to know of a repetition, all its attempts together, for the ratios of these names."""
         files = {m.file: m for m in together}.values()
         rounds_s, total_s = sum(m.rounds_s for m in files), sum(m.repetition_s for m in files)
         baselines = {m.file: seconds_by_round(m) for m in together if m.ok and m.role == "baseline"}
@@ -258,7 +293,8 @@ class Comparison:
         }
         round_s = rounds_s / max((len(counted(m.blocks)) for m in together if m.ok), default=1)
         useful = max(map(len, logs.values()), default=0)  # the disturbed rounds are a cost like the start
-        return Paired(logs, total_s - useful * round_s, round_s)
+        wanted = {name: values for name, values in logs.items() if name in names}
+        return Paired(wanted, total_s - useful * round_s, round_s)
 
     def _one_a_repetition(self, condition: Condition, role: str) -> list[Measurement]:
         """The processes that went well, one of each repetition: rather one whose baseline did, too."""

@@ -1,6 +1,7 @@
 """How many blocks and how many processes: from the variances and costs that are seen, not a fixed count.
 
-A process of the pilot is measured about as long as it took to start; what comes after that by the variances seen. After
+A process of the pilot is measured about as long as it took to start, but no more than ``length.PILOT_ROUNDS``; what
+comes after that by the variances seen. After
 Kalibera and Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013): the best number of blocks in a process
 balances what a process costs before its first block (start, import, compilation, warm-up) against what blocks cost, by
 the variances within and between processes. The number of processes follows from the half-width asked for. The plan is
@@ -166,14 +167,17 @@ class Choice:
         return self.gain / self.cost_s if self.members else -math.inf
 
 
-def best_together(worth: Sequence[Worth]) -> Choice:
-    """Of comparisons that can be repeated in the same processes those for which it is worth most by the second."""
+def best_together(worth: Sequence[Worth], left_s: float = math.inf) -> Choice:
+    """Of comparisons that can be repeated in the same processes within the time that is left those for which it is
+    worth most by the second.
+    """
     by_worth = sorted(range(len(worth)), key=lambda place: worth[place].gain / worth[place].own_s, reverse=True)
     choices = []
     for number in range(1, len(worth) + 1):
         chosen = [worth[place] for place in by_worth[:number]]
         cost_s = max(one.opening_s for one in chosen) + sum(one.own_s for one in chosen)
-        choices.append(Choice(by_worth[:number], sum(one.gain for one in chosen), cost_s))
+        if cost_s <= left_s:
+            choices.append(Choice(by_worth[:number], sum(one.gain for one in chosen), cost_s))
     return max(choices, key=lambda choice: choice.gain_per_s, default=Choice([], 0.0, 0.0))
 
 

@@ -30,7 +30,7 @@ from benchlib.measure.processes import WorkerProcess
 from benchlib.measure.record import AFTER_IMPORT
 from benchlib.measure.sampler import Sampler
 from benchlib.measure.steady import WINDOW
-from benchlib.results import Block, Measurement
+from benchlib.results import LOST, Block, Measurement
 from benchlib.validation import Strict
 
 WARM_UP_LIMIT_S = 20.0
@@ -124,7 +124,8 @@ def _hosted(before: _Entry, measurement: Measurement, job: Job, number: int) -> 
     measurement.versions = before.measurement.versions
     measurement.memory = {name: value for name, value in before.measurement.memory.items() if name == AFTER_IMPORT}
     if before.measurement.failure is not None:
-        measurement.failure = f"its process had failed with {before.measurement.condition}"
+        failed = before.measurement
+        measurement.failure = failed.failure if failed.lost else f"{LOST} {failed.condition}: {failed.failure}"
     return _Entry(measurement, job, before.worker, before.worker and Sampler(before.worker))
 
 

@@ -283,9 +283,9 @@ def _folder(
 def _best(hosts: list[list[_Member]], left_s: float) -> list[_Member]:
     """Whom to repeat next in the same processes; nobody, if all have the precision, or it would take too long."""
     due = [[one for one in host if not settled(one.done, ASKED, one.peers)] for host in hosts]
-    choices = [best_together([one.worth for one in host]) for host in due]
+    choices = [best_together([one.worth for one in host], left_s) for host in due]
     members, best = max(zip(due, choices, strict=True), key=lambda pair: pair[1].gain_per_s)
-    return [members[place] for place in best.members] if best.cost_s <= left_s else []
+    return [members[place] for place in best.members]
 
 
 def _lend(members: list[_Member]) -> None:
