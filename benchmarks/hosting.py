@@ -12,10 +12,6 @@ in the workload's file lets processes measure it after others. It takes hours: p
 that it takes some 25 of them for a condition. Two designs in which a process was measured before and after, alone and
 relative to one beside it, had more spread, not less.
 
-A second table has the pairs of a workload in both frameworks together, with Student's interval: what a process keeps
-of what it measured before (its heap, its caches, its clock) is no matter of one framework's, and twice the pairs show
-half of it. A workload passes where that interval lies within 0.98 to 1.02, and so does each framework's own estimate.
-
 The next repetition goes to the widest interval. What has been measured is kept in outputs/benchmarks/hosting, so the
 study can be stopped and goes on; for it to mean something the machine must be quiet. ``--minutes`` ends it after the
 repetition in which they are over.
@@ -27,7 +23,6 @@ import argparse
 import itertools
 import math
 import random
-import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
@@ -46,10 +41,10 @@ from benchlib.measure.length import LEAST_ROUNDS
 from benchlib.measure.moderation import Spread
 from benchlib.measure.peers import Peers, host_of, kind
 from benchlib.measure.processes import PATIENCE_S
-from benchlib.measure.statistics import Interval, geometric_interval, rounds_of
+from benchlib.measure.statistics import Interval
 from benchlib.measure.turn import turn
 from benchlib.progress import say
-from benchlib.results import Measurement, Store, seconds_by_round
+from benchlib.results import Measurement, Store
 
 ROOT = Path(__file__).resolve().parent.parent
 SIZES = ROOT / "parameters" / "quick" / "equivalence.yaml"
@@ -115,17 +110,6 @@ class Subject:
     def ratio(self) -> Interval:
         """Throughput hosted over alone."""
         return self.comparison.control
-
-    @property
-    def logs(self) -> list[float]:
-        """The logarithm of that, of each pair of processes."""
-        seconds = {(m.role, m.repetition): seconds_by_round(m) for m in self.measurements if m.ok}
-        of_pairs = (
-            rounds_of(alone, seconds["control", repetition])
-            for (role, repetition), alone in seconds.items()
-            if role == "baseline" and ("control", repetition) in seconds
-        )
-        return [statistics.mean(logs) for logs in of_pairs if logs]
 
     @property
     def verdict(self) -> str:
@@ -204,13 +188,6 @@ class Study:
         """A row for each subject."""
         return pd.DataFrame([row(one) for one in self._of_asked()])
 
-    def by_workload(self) -> pd.DataFrame:
-        """A row for each workload, its frameworks together."""
-        of_workload: dict[str, list[Subject]] = {}
-        for one in self._of_asked():
-            of_workload.setdefault(one.condition.workload, []).append(one)
-        return pd.DataFrame([row_of_workload(subjects) for subjects in of_workload.values()])
-
     def _of_asked(self) -> list[Subject]:
         return [one for one in self.subjects if (one.condition.workload, one.condition.framework) in self._asked]
 
@@ -260,7 +237,6 @@ def main() -> None:
         for one in compared:
             say(f"{name(one.condition)}: {one.ratio} after {one.repetitions}, {one.verdict}")
     print(study.table().to_string(index=False))
-    print(f"\n{study.by_workload().to_string(index=False)}")
 
 
 def every_condition() -> list[Condition]:
@@ -298,22 +274,6 @@ def row(one: Subject) -> dict[str, object]:
         "failed": sum(not m.ok for m in one.measurements),
         "verdict": one.verdict,
         "declared": "hosted" if workloads.load(one.condition.workload).hosted else "alone",
-    }
-
-
-def row_of_workload(subjects: list[Subject]) -> dict[str, object]:
-    """Of the table: the pairs of a workload in all frameworks."""
-    ratio = geometric_interval([log for one in subjects for log in one.logs])
-    own = [geometric_interval(one.logs).estimate for one in subjects if one.logs]
-    passes = verdict(ratio) == SAME and len(own) == len(subjects) and all(abs(each - 1) <= MARGIN for each in own)
-    known = math.isfinite(ratio.low)
-    return {
-        "workload": subjects[0].condition.workload,
-        "hosted / alone": f"{ratio.estimate:.4f}" if ratio.processes else "-",
-        "95 % interval": f"[{ratio.low:.4f}, {ratio.high:.4f}]" if known else "-",
-        "pairs": ratio.processes,
-        "each framework": ", ".join(f"{each:.3f}" for each in own),
-        "verdict": SAME if passes else NOT_SHOWN,
     }
 
 

@@ -21,7 +21,7 @@ from benchlib import variables, workloads
 from benchlib.condition import Condition
 from benchlib.measure import disturbance, gate, moderation
 from benchlib.measure.planner import PRECISION
-from benchlib.measure.statistics import Interval, geometric_interval
+from benchlib.measure.statistics import Interval
 from benchlib.results import Block, Measurement, Store
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -130,25 +130,6 @@ def test_hosting_that_slows_down_is_not_called_the_same(command, study) -> None:
     row = hosting.row(slower)
     assert row["hosted / alone"] == "0.9500"
     assert row["processes"] == 5
-
-
-def test_the_pairs_of_a_workload_count_together_and_each_framework_has_to_be_near(command, study) -> None:
-    hosting = command("hosting")
-    one, two, few = study().subjects
-    pairs(one, [0.98, 1.02] * 10)
-    pairs(two, [1.03, 0.97] * 10)
-    row = hosting.row_of_workload([one, two])
-    assert row["pairs"] == 40
-    assert row["each framework"] == "1.000, 1.000"
-    assert row["verdict"] == hosting.SAME
-    assert hosting.row_of_workload([one, few])["verdict"] == hosting.NOT_SHOWN, "one framework has no pairs"
-    two.measurements.clear()
-    pairs(two, [1.025, 1.025] * 10)
-    row = hosting.row_of_workload([one, two])
-    assert hosting.verdict(geometric_interval([*one.logs, *two.logs])) == hosting.SAME
-    assert row["verdict"] == hosting.NOT_SHOWN, "together they are near, one of them is not"
-    two.measurements = [m for m in two.measurements if m.role == "baseline"]
-    assert two.logs == [], "half a pair is none"
 
 
 def test_the_next_repetition_of_hosting_is_of_the_pilots_then_of_the_widest(study) -> None:

@@ -944,7 +944,7 @@ class TestTime:
         asked = []
         monkeypatch.setattr(suite.clock, "require", lambda *given: asked.append(given))
         run_and_read(("run", "--minutes", "1"))
-        assert asked == [(1.0, {}, 4)], "one, two, claims and the report are executed"
+        assert asked == [(1.0, {}, 3)], "one, two and the report are executed"
 
     def test_no_time_is_too_short_for_pilots_that_are_there_though_no_notebook_was_executed(self, monkeypatch):
         asked = []

@@ -59,5 +59,4 @@ WORKLOAD = Workload(
     fields=("features", "edges", "weights", "labels"),
     optimizer_state=2,
     holds=lambda values: 1000 * values["hidden"],  # its graphs have more nodes
-    hosted=True,  # not shown yet to change nothing: docs/instrument.md
 )
