@@ -208,9 +208,9 @@ class Lab:
         )
 
     def _add(self, asked: _Asked) -> None:
-        """A comparison that two notebooks ask for is measured as whoever asks for more of it would have it."""
+        """A comparison that two notebooks ask for is measured, later, as whoever asks for more of it would have it."""
         before = self.comparisons.get(asked.group)
-        if before is not None:
+        if before is not None and self.measures is Measures.LATER:
             precision = min(before.comparison.precision, asked.comparison.precision)
             pilot = max(before.comparison.pilot, asked.comparison.pilot)
             asked.comparison = replace(asked.comparison, precision=precision, pilot=pilot)

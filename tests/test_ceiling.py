@@ -73,7 +73,7 @@ def test_a_limit_is_measured_once(tmp_path, monkeypatch):
     assert found.failures == []
     assert 1e6 < found.multiply_adds_per_s < 1e14
     assert 1e6 < found.bytes_per_s < 1e14
-    assert "linear" in found.best["multiply_adds"]
+    assert found.best["multiply_adds"].split()[0] in {"linear", "conv2d"}, "as small as here either may be faster"
     assert "copy" in found.best["least_bytes"]
     monkeypatch.setattr(ceiling, "measure", None)
     assert lab.ceiling("cpu") == found
@@ -91,7 +91,7 @@ def test_a_limit_that_another_process_measured_while_this_one_waited_is_not_meas
         if not waiting:
             waiting.append(tell)
             Lab(outputs=tmp_path).ceiling("cpu")
-        yield
+        yield 0.0
 
     def measure(device, precision, inputs, patience_s):
         measured.append(device)
