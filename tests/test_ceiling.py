@@ -73,7 +73,7 @@ def test_a_limit_is_measured_once(tmp_path, monkeypatch):
     assert found.failures == []
     assert 1e6 < found.multiply_adds_per_s < 1e14
     assert 1e6 < found.bytes_per_s < 1e14
-    assert found.best["multiply_adds"].split()[0] in {"linear", "conv2d"}, "as small as here either may be faster"
+    assert "linear" in found.best["multiply_adds"]
     assert "copy" in found.best["least_bytes"]
     monkeypatch.setattr(ceiling, "measure", None)
     assert lab.ceiling("cpu") == found
