@@ -10,6 +10,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,14 @@ def left_processes(place: Path, grace_s: float = GRACE_S) -> list[str]:
     end = time.monotonic() + grace_s
     while (left := _processes_of(place)) and time.monotonic() < end:
         time.sleep(0.1)
-    return [f"still running: {command}" for command in left]
+    return [f"still running: {process.pid} {' '.join(_read(process.cmdline) or [])[:120]}" for process in left]
+
+
+def end_processes(place: Path) -> None:
+    """Kill what still has to do with ``place``."""
+    for process in _processes_of(place):
+        with suppress(psutil.Error):
+            process.kill()
 
 
 def left_files(temporary: Path) -> list[str]:
@@ -162,7 +170,7 @@ def _digest(path: Path) -> str | None:
         return None
 
 
-def _processes_of(place: Path) -> list[str]:
+def _processes_of(place: Path) -> list[psutil.Process]:
     """A process that ends while it is looked at is not there."""
     mark, left = str(place), []
     for process in psutil.process_iter():
@@ -170,7 +178,7 @@ def _processes_of(place: Path) -> list[str]:
             continue
         command = _read(process.cmdline) or []
         if any(mark in part for part in (_read(process.cwd) or "", *command, *(_read(process.environ) or {}).values())):
-            left.append(f"{process.pid} {' '.join(command)[:120]}")
+            left.append(process)
     return left
 
 

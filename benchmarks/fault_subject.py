@@ -35,6 +35,11 @@ SHADOWED = "BENCHLIB_FAULTS_SHADOWS"
 BEGUN = "begun"
 """The file beside the folder for temporary files that says so."""
 
+PATIENCE_S = 40.0
+"""Silence after which a worker counts as hung, in place of a quarter of an hour: with too little memory a product of
+matrices may never return, as OpenBLAS waits for a thread that it could not start.
+"""
+
 COMPARED = {"precision": 0.9, "budget_s": 12.0, "block_s": 0.02, "pilot": 3}
 CNN = {"workload": "cnn", "hyperparameters": {"image_size": 8}, "train_samples": 160, "threads": 1}
 
@@ -170,7 +175,7 @@ def main() -> int:
         return _suite(outputs)
     try:
         begin()
-        return 0 if KINDS[kind](Lab(outputs=outputs)) else 1
+        return 0 if KINDS[kind](Lab(outputs=outputs, patience_s=PATIENCE_S)) else 1
     except BenchlibError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -86,6 +86,7 @@ class Bench:
                 (reports / f"{number}.txt").write_text("\n".join([str(trial), *run.deeds, *wrong, text]), "utf-8")
         finally:
             run.undo.close()
+            fault_judge.end_processes(place.folder)  # what hung must not disturb the trials that follow
             place.remove()
         seconds = round(time.monotonic() - started, 1)
         return Outcome(number, trial.name, trial.kind, ", ".join(run.deeds), code, seconds, "; ".join(wrong))

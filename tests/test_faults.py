@@ -5,6 +5,7 @@ it nothing to say.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -153,6 +154,9 @@ def test_a_process_that_is_left_is_seen_by_where_it_works_and_by_what_it_was_sta
     soon = subprocess.Popen(["sleep", "0.3"], cwd=tmp_path / "trial")
     assert fault_judge.left_processes(tmp_path / "trial", grace_s=10) == [], "it had ended before"
     soon.wait()
+    hung = subprocess.Popen(["sleep", "600"], cwd=tmp_path / "trial")
+    fault_judge.end_processes(tmp_path / "trial")
+    assert hung.wait(timeout=10) == -signal.SIGKILL
 
 
 def test_a_file_that_is_left_is_seen_and_made_old(tmp_path: Path) -> None:

@@ -89,7 +89,8 @@ def test_what_measures_counts_and_what_analyses_or_shows_does_not() -> None:
     }
     of_worker = {
         *("", ".data", ".data.batches", ".data.files", ".errors", ".frameworks", ".frameworks.pytorch", ".measure"),
-        *(".measure.channel", ".measure.steady", ".measure.worker", ".workloads", ".workloads.cnn"),
+        *(".measure.channel", ".measure.ending", ".measure.steady", ".measure.worker"),
+        *(".workloads", ".workloads.cnn"),
         *(".workloads.cnn.pytorch", ".workloads.cnn.workload", ".workloads.neutral", ".workloads.settled"),
     }
     for procedure in PROCEDURES:

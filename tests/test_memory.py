@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import resource
+import subprocess
+import sys
 import time
 import tracemalloc
 from pathlib import Path
@@ -161,3 +165,14 @@ def test_the_least_limit_is_what_there_is(monkeypatch: pytest.MonkeyPatch) -> No
     assert OF_HOST.__wrapped__() == 9 * GIB
     address_space = int(4 * GIB)
     assert OF_HOST.__wrapped__() == 4 * GIB
+
+
+@pytest.mark.parametrize("address_space_mib", range(60, 130, 6))
+def test_a_worker_without_the_memory_to_begin_ends_and_its_parent_need_not_wait(address_space_mib: int) -> None:
+    """Where OpenBLAS could begin and not go on, an interpreter that ends in the usual way waits for its threads."""
+    limit = address_space_mib * 2**20
+    command = [sys.executable, "-m", "benchlib.measure.worker", "0", "1"]
+    limited = functools.partial(resource.setrlimit, resource.RLIMIT_AS, (limit, limit))
+    ended = subprocess.run(command, preexec_fn=limited, capture_output=True, timeout=20, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr

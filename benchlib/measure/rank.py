@@ -13,9 +13,16 @@ import signal
 import socket
 import sys
 
-from benchlib import frameworks
-from benchlib.measure.channel import Channel, ChannelClosed
-from benchlib.measure.worker import Worker
+from benchlib.measure.ending import end_in_failure
+
+try:
+    from benchlib import frameworks
+    from benchlib.measure.channel import Channel, ChannelClosed
+    from benchlib.measure.worker import Worker
+except BaseException:
+    if __name__ == "__main__":
+        end_in_failure()
+    raise
 
 
 def main() -> None:
@@ -25,14 +32,17 @@ def main() -> None:
     if os.environ.get("MS_ROLE") == "MS_SCHED":  # msrun starts its scheduler from the same script
         frameworks.session_class(framework).schedule()
         return
-    end = socket.socket(socket.AF_UNIX)
-    end.connect(path)
-    channel = Channel(end)
-    rank = int(os.environ.get("RANK", os.environ.get("RANK_ID", "")))  # torchrun's, or msrun's
-    channel.send({"rank": rank, "pid": os.getpid()})
-    with contextlib.suppress(ChannelClosed):
-        Worker(channel, rank).serve()
-    channel.close()
+    try:
+        end = socket.socket(socket.AF_UNIX)
+        end.connect(path)
+        channel = Channel(end)
+        rank = int(os.environ.get("RANK", os.environ.get("RANK_ID", "")))  # torchrun's, or msrun's
+        channel.send({"rank": rank, "pid": os.getpid()})
+        with contextlib.suppress(ChannelClosed):
+            Worker(channel, rank).serve()
+        channel.close()
+    except BaseException:
+        end_in_failure()
     os._exit(0)
 
 

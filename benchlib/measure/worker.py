@@ -44,13 +44,20 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from benchlib.measure.ending import end_in_failure
 
-from benchlib import frameworks, workloads
-from benchlib.data import files
-from benchlib.data.batches import Batches
-from benchlib.measure import steady
-from benchlib.measure.channel import Channel, ChannelClosed
+try:
+    import numpy as np
+
+    from benchlib import frameworks, workloads
+    from benchlib.data import files
+    from benchlib.data.batches import Batches
+    from benchlib.measure import steady
+    from benchlib.measure.channel import Channel, ChannelClosed
+except BaseException:
+    if __name__ == "__main__":
+        end_in_failure()
+    raise
 
 DISTINCT_BATCHES = 8  # cycled through in blocks: enough that no step sees what the step before left in the cache
 
@@ -248,17 +255,20 @@ def digest(arrays: dict[str, np.ndarray]) -> str:
 
 def main() -> None:
     """Serve on the channel that the parent handed down; die with the parent."""
-    fd, parent = int(sys.argv[1]), int(sys.argv[2])
-    ctypes.CDLL(None).prctl(
-        1, signal.SIGKILL
-    )  # PR_SET_PDEATHSIG: even a parent that was killed -9 leaves no worker behind
-    if os.getppid() != parent:
-        sys.exit("the parent died before this worker started")
-    os.set_inheritable(fd, False)
-    channel = Channel(socket.socket(fileno=fd))
-    with contextlib.suppress(ChannelClosed):
-        Worker(channel).serve()
-    channel.close()
+    try:
+        fd, parent = int(sys.argv[1]), int(sys.argv[2])
+        ctypes.CDLL(None).prctl(
+            1, signal.SIGKILL
+        )  # PR_SET_PDEATHSIG: even a parent that was killed -9 leaves no worker behind
+        if os.getppid() != parent:
+            raise RuntimeError("the parent died before this worker started")
+        os.set_inheritable(fd, False)
+        channel = Channel(socket.socket(fileno=fd))
+        with contextlib.suppress(ChannelClosed):
+            Worker(channel).serve()
+        channel.close()
+    except BaseException:
+        end_in_failure()
     os._exit(0)  # some frameworks hang or crash in their exit handlers; everything is already with the parent
 
 
