@@ -41,6 +41,8 @@ class Clock:
         self.measures = more != 0
         self.waited_s = 0.0
         """For others that measured on this machine: nobody's time."""
+        self.broke_off = False
+        """Has something ended the measuring before its time?"""
         allowed = more if more is not None else minutes
         self._seconds = math.inf if allowed is None else 60 * allowed - NOTEBOOK_S * notebooks
         if more is None:
@@ -113,6 +115,7 @@ def measure(notebooks: Mapping[str, Parameters], folder: Path, clock: Clock) -> 
                 lab.sharpen(time.monotonic() + clock.left_s)
             except Exception as error:  # what has been measured is there, and makes a report
                 progress.say(f"no more is measured: {type(error).__name__}: {error}")
+                clock.broke_off = True
             else:
                 if not wrong:
                     clock.end()

@@ -120,14 +120,15 @@ def _execute_all(
     planned: list[Planned], folder: Path, environment: dict[str, Any], own: float | None, more: float | None
 ) -> int:
     """Bring measurements and notebooks up to date, then the pages of the report; 0 if no notebook and no measurement
-    failed, else 1. A folder that cannot be written to is a BenchlibError. ``own`` and ``more`` are minutes: see
-    :class:`benchlib.clock.Clock`.
+    failed, and nothing broke the measuring off, else 1. A folder that cannot be written to is a BenchlibError. ``own``
+    and ``more`` are minutes: see :class:`benchlib.clock.Clock`.
     """
     with _writable(folder):
         (folder / "notebooks").mkdir(parents=True, exist_ok=True)
     scratch.remove_stale()  # of runs that were killed
     with alone(folder), _followed(folder / "progress.log"):
-        by_itself = _measure(planned, folder, environment, own, more)
+        allowed = clock.Clock(folder, _timed(planned, folder, environment), own, more, len(planned))
+        by_itself = _measure(planned, folder, environment, allowed)
         records = _bring_all_up_to_date(planned, folder, environment, by_itself)
         failed = [record for record in records if record["status"] == "failed"]
         for record in failed:
@@ -141,7 +142,7 @@ def _execute_all(
     if failed:
         names = ", ".join(record["notebook"] for record in failed)
         _say(f"{len(failed)} of {len(records)} notebooks failed: {names}")
-    return 1 if failed or unmeasured or not printed else 0
+    return 1 if failed or unmeasured or allowed.broke_off or not printed else 0
 
 
 def plan(profile: str) -> list[Planned]:
@@ -316,14 +317,11 @@ def _writable(folder: Path) -> Iterator[None]:
         raise BenchlibError(unwritable(error, folder)) from None
 
 
-def _measure(
-    planned: list[Planned], folder: Path, environment: dict[str, Any], own: float | None, more: float | None
-) -> list[str]:
+def _measure(planned: list[Planned], folder: Path, environment: dict[str, Any], allowed: clock.Clock) -> list[str]:
     """Measure what the notebooks will ask for, all on one clock; the names of those that have to measure by themselves,
     where they can say what is wrong.
     """
     asking = [item for item in planned if item.conditions]
-    allowed = clock.Clock(folder, _timed(planned, folder, environment), own, more, len(planned))
     due = [item for item in asking if _is_due(item, folder, environment)]
     if not allowed.measures or not (due or (allowed.shared and allowed.left_s > 0)):
         return []

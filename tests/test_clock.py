@@ -173,8 +173,10 @@ def test_what_goes_wrong_after_the_pilots_leaves_them_to_the_report(tmp_path, no
         return lab_
 
     monkeypatch.setattr(clock, "Lab", made)
-    assert clock.measure({"inference": quick("inference")}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0)) == []
+    allowed = clock.Clock(tmp_path, "these", 10, None, 0)
+    assert clock.measure({"inference": quick("inference")}, tmp_path, allowed) == []
     assert "no more is measured: OSError: no space left" in capsys.readouterr().err
+    assert allowed.broke_off, "the run has failed"
     assert clock.Clock(tmp_path, "these", 10, None, 0).left_s == 600, "there was no end to it"
 
 

@@ -872,7 +872,7 @@ class TestTime:
         monkeypatch.setattr(suite, "_certify", lambda due, folder: None)
         self.measured = []
         monkeypatch.setattr(suite.clock, "measure", self._measure)
-        self.wrong, self.spends = [], 0.0
+        self.wrong, self.spends, self.breaks_off = [], 0.0, False
 
     def _checked(self, name, file):
         parameters, data, _ = checked(name, file)
@@ -883,6 +883,7 @@ class TestTime:
         (folder / "measurements").mkdir(exist_ok=True)
         (folder / "measurements" / f"{len(self.measured)}.parquet").write_text("")
         time_._started -= self.spends
+        time_.broke_off = self.breaks_off
         time_.keep()
         return self.wrong
 
@@ -920,6 +921,12 @@ class TestTime:
         run_and_read()
         assert printed_in(executed("one")) == "nothing\n"
         assert printed_in(executed("two")) == "budget\n"
+
+    def test_measuring_that_broke_off_is_a_failure(self):
+        self.breaks_off = True
+        code, _ = run_and_read()
+        assert code == 1
+        assert printed_in(executed("two")) == "nothing\n", "what is there is shown all the same"
 
     @pytest.mark.parametrize("minutes", ["-1", "ten", "nan", "inf", "1e9"])
     def test_minutes_that_are_none_are_refused(self, minutes, capsys):
