@@ -73,7 +73,7 @@ BATCH_SIZES = {  # for which a step of either framework takes some milliseconds 
     "batchnorm2d": 64,
 }
 OF_COMPARISONS = {  # hyperparameters with which quick compares: steps that are more than their overhead
-    "gcn": {"hidden": 128},
+    "gcn": {"hidden": 512},
     "conv2d": {"in_channels": 64, "out_channels": 64, "image_size": 16},
     "batchnorm2d": {"channels": 64, "image_size": 32},
 }
