@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from benchlib.data import files, translations
+from benchlib.data import translations
+from benchlib.worker import files
 
 
 def measure(metric: str, predictions: np.ndarray, data: Mapping[str, np.ndarray]) -> float:

@@ -21,15 +21,15 @@ import pandas as pd
 
 from benchlib import experiments, knobs, latex, suite, variables
 from benchlib.condition import Condition
-from benchlib.data import files
 from benchlib.equivalence import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.latex import COMMENT
-from benchlib.measure import machine, worker
+from benchlib.measure import machine
 from benchlib.measure.jobs import prepare_job
 from benchlib.results import Measurement, Store
 from benchlib.tables import FILES, MEASURED, MISSING
+from benchlib.worker import files, service
 
 MATCHES = "matches"
 """Verdict on a measurement that would get the same key if it was made here and now."""
@@ -326,6 +326,6 @@ def _hashes(condition: Condition, seed: int, inputs: Path) -> dict[str, str]:
     job = prepare_job(condition, seed, inputs)
     return {
         "data_sha256": files.digest(job.data),
-        "weights_file_sha256": worker.digest(files.arrays(job.weights)),
+        "weights_file_sha256": service.digest(files.arrays(job.weights)),
         "order_sha256": job.order(),
     }

@@ -13,8 +13,8 @@ from benchlib.condition import Condition
 from benchlib.measure import machine, processes
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.turn import turn
-from benchlib.measure.worker import Worker
 from benchlib.progress import say
+from benchlib.worker.service import Worker
 
 
 def asked(script: str, condition: Condition, inputs: Path, **more: Any) -> Any:

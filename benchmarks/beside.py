@@ -12,7 +12,7 @@ import time
 
 import torch
 
-from benchlib.measure.worker import Worker
+from benchlib.worker.service import Worker
 
 STEPS = 40
 

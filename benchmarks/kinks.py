@@ -30,12 +30,13 @@ import torch
 
 from benchlib import equivalence, workloads
 from benchlib.condition import Condition
-from benchlib.data import cifar10, files
-from benchlib.data.batches import Batches
+from benchlib.data import cifar10
 from benchlib.errors import BenchlibError
 from benchlib.frameworks.pytorch import Session
 from benchlib.measure.gate import BATCH_SIZE
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
+from benchlib.worker import files
+from benchlib.worker.batches import Batches
 from benchlib.workloads.cnn import pytorch as cnn
 
 IMAGES = 128

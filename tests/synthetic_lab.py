@@ -15,9 +15,9 @@ from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.comparison import MARGIN, Comparison
 from benchlib.measure.contract import SyncCheck
 from benchlib.measure.planner import PILOT
-from benchlib.measure.steady import STEADY
 from benchlib.measure.training import TrainingRuns
 from benchlib.results import Block, Epoch, Measurement, Sample, Store
+from benchlib.worker.steady import STEADY
 from benchlib.workloads import load
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from benchlib import metrics
-from benchlib.data import files
 from benchlib.measure import answers
+from benchlib.worker import files
 
 BLOCK = {"started_s": 1.0, "wall_s": 0.1, "cpu_s": 0, "steps": 2, "samples": 64}
 HASHES = dict.fromkeys(("weights_sha256", "weights_file_sha256", "data_sha256", "order_sha256"), "ab")

@@ -7,9 +7,9 @@ import pytest
 from synthetic_lab import SyntheticLab
 
 from benchlib.condition import Condition
-from benchlib.measure import steady
 from benchlib.measure.comparison import SHARED, Comparison
 from benchlib.results import LOST
+from benchlib.worker import steady
 
 ONE, OTHER = Condition(workload="cnn"), Condition(workload="cnn", batch_size=50)
 

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from benchlib.condition import Condition
-from benchlib.data import corpus, files, pydoc, text
+from benchlib.data import corpus, pydoc, text
 from benchlib.data.corpus import FIRST, MASK, PADDING, SEPARATOR, START, UNKNOWN, Corpus
 from benchlib.data.prepare import prepare
 from benchlib.errors import BenchlibError
+from benchlib.worker import files
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 LENGTH, MASKED, WORDS = 32, 4, 40

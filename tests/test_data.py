@@ -22,12 +22,13 @@ import sklearn.datasets
 
 from benchlib import data, workloads
 from benchlib.condition import Condition
-from benchlib.data import cifar10, digits, downloads, files, images, weights
-from benchlib.data.batches import Batches
+from benchlib.data import cifar10, digits, downloads, images, weights
 from benchlib.data.orders import EPOCHS, prepare_orders
 from benchlib.data.prepare import OPERATOR_BATCHES, prepare, require
 from benchlib.data.weights import draw, prepare_weights
 from benchlib.errors import BenchlibError
+from benchlib.worker import files
+from benchlib.worker.batches import Batches
 from benchlib.workloads import Weight
 
 DIGITS = Condition(workload="cnn", data="digits", hyperparameters={"image_size": 8})
@@ -54,7 +55,7 @@ def test_an_unknown_data_set_is_refused_with_the_nearest_name(ask):
 
 def test_what_a_worker_imports_needs_numpy_only():
     code = (
-        "import sys, benchlib.data, benchlib.data.batches, benchlib.data.files\n"
+        "import sys, benchlib.data, benchlib.worker.batches, benchlib.worker.files\n"
         "not_theirs = {'pydantic', 'pandas', 'pyarrow', 'sklearn', 'scipy', 'pooch', 'torch', 'mindspore'}\n"
         "print(*sorted(not_theirs & set(sys.modules)))"
     )

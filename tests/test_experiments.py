@@ -34,7 +34,7 @@ from benchlib.measure import machine, memory
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
 from benchlib.measure.length import LEAST_ROUNDS
-from benchlib.measure.steady import NOT_STEADY
+from benchlib.worker.steady import NOT_STEADY
 
 ROOT = Path(__file__).parents[1]
 MEASURING = [name for name in experiments.NOTEBOOKS if name not in suite.GATHERING]
@@ -872,7 +872,7 @@ def test_digits_are_named_for_what_they_are(tmp_path: Path) -> None:
 def test_files_that_are_not_the_originals_are_told_beside_accuracies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("benchlib.data.files.about", lambda folder: {"note": "not the original bytes: test_batch."})
+    monkeypatch.setattr("benchlib.worker.files.about", lambda folder: {"note": "not the original bytes: test_batch."})
     result = trained(tmp_path, [{**PYTORCH, "learning_rates": [0.01]}])
     for caption in (result.figures["rates"][0], result.figures["curves"][0], result.tables()["metric"][0]):
         assert "not the original bytes: test_batch." in caption

@@ -11,11 +11,11 @@ from fixed_lab import FixedLab
 
 from benchlib import experiments, knobs, workloads
 from benchlib.condition import Condition
-from benchlib.data import files
-from benchlib.data.batches import Batches
 from benchlib.measure import answers, gate, machine
 from benchlib.measure.comparison import MODELS_DIFFER
 from benchlib.measure.jobs import prepare_job
+from benchlib.worker import files
+from benchlib.worker.batches import Batches
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = {

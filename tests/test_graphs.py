@@ -16,11 +16,12 @@ import pytest
 import scipy.sparse
 
 from benchlib.condition import Condition
-from benchlib.data import cora, digits_graph, files, pickles
+from benchlib.data import cora, digits_graph, pickles
 from benchlib.data.graphs import Graph, arrays, check
 from benchlib.data.prepare import prepare
 from benchlib.errors import BenchlibError
 from benchlib.metrics import accuracy
+from benchlib.worker import files
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "cora"
 needs_cora = pytest.mark.skipif(not SHARED.exists(), reason=f"NO REAL CORA: {SHARED} is absent, so it is not read")

@@ -20,11 +20,11 @@ from benchlib.condition import Condition
 from benchlib.equivalence import DIFFERENT, SAME
 from benchlib.errors import BenchlibError
 from benchlib.measure import group
-from benchlib.measure.channel import ChannelGarbage
 from benchlib.measure.comparison import MODELS_DIFFER, NOT_MEASURED
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.measure.sampler import Sampler
+from benchlib.worker.channel import ChannelGarbage
 
 DOUBLES = Path(__file__).parent / "doubles"
 QUICK = {"repetitions": 2, "rounds": 3, "block_s": 0.02}

@@ -46,7 +46,7 @@ def _imported_by_a_worker(condition: Condition, inputs: Path) -> set[str]:
         printed = worker.log.read_text(encoding="utf-8", errors="replace")
     finally:
         worker.end()
-    names = {"benchlib.measure.worker", *re.findall(r"^import '(benchlib[\w.]*)' #", printed, re.MULTILINE)}
+    names = {"benchlib.worker.__main__", *re.findall(r"^import '(benchlib[\w.]*)' #", printed, re.MULTILINE)}
     assert {"benchlib", f"benchlib.workloads.{condition.workload}.{condition.framework}"} <= names, printed[-2000:]
     return names
 
@@ -77,28 +77,32 @@ def test_what_measures_counts_and_what_analyses_or_shows_does_not() -> None:
             "rounds",
             "sampler",
         },
-        "gate": {"check", "disturbance", "gate", "jobs", "processes", "record"},
+        "gate": {"disturbance", "gate", "jobs", "processes", "record"},
         "ceiling": {"ceiling", "disturbance", "jobs", "processes", "record"},
     }
     measures["epochs"] = measures["rounds"] - {"rounds"} | {"epochs"}
     beside = {
         "rounds": {"measure.length"},
-        "epochs": {"metrics", "data.translations"},
-        "gate": {"equivalence"},
+        "epochs": {"metrics", "data", "data.translations"},
+        "gate": {"equivalence", "worker.check"},
         "ceiling": set(),
     }
     of_worker = {
-        *("", ".data", ".data.batches", ".data.files", ".errors", ".frameworks", ".frameworks.pytorch", ".measure"),
-        *(".measure.channel", ".measure.ending", ".measure.steady", ".measure.worker"),
+        *("", ".errors", ".frameworks", ".frameworks.pytorch", ".worker", ".worker.__main__", ".worker.batches"),
+        *(".worker.channel", ".worker.ending", ".worker.files", ".worker.service", ".worker.steady"),
         *(".workloads", ".workloads.cnn"),
         *(".workloads.cnn.pytorch", ".workloads.cnn.workload", ".workloads.neutral", ".workloads.settled"),
     }
     for procedure in PROCEDURES:
-        of_parent = {*(f".measure.{name}" for name in measures[procedure]), *(f".{name}" for name in beside[procedure])}
+        of_parent = {
+            ".measure",
+            *(f".measure.{name}" for name in measures[procedure]),
+            *(f".{name}" for name in beside[procedure]),
+        }
         assert set(machine.code_files(CNN, procedure)) == {f"benchlib{name}" for name in of_worker | of_parent}
     group = CNN.but(world_size=2, threads=1)
     more = set(machine.code_files(group, "rounds")) - set(machine.code_files(CNN, "rounds"))
-    assert more == {"benchlib.measure.group", "benchlib.measure.rank"}
+    assert more == {"benchlib.measure.group", "benchlib.worker.rank"}
 
 
 def test_a_model_that_is_another_workload_s_depends_on_its_file() -> None:

@@ -213,7 +213,7 @@ def workers(server):
     found = []
     for process in psutil.Process(server.pid).children(recursive=True):
         try:
-            if "benchlib.measure.worker" in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+            if "benchlib.worker" in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process.pid)
         except psutil.Error:
             continue

@@ -41,8 +41,8 @@ from benchlib.measure.comparison import (
 from benchlib.measure.disturbance import NO_CPU
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.planner import BUDGET, PILOT, PRECISION
-from benchlib.measure.steady import SLOWING
 from benchlib.measure.turn import turn
+from benchlib.worker.steady import SLOWING
 
 DOUBLES = Path(__file__).parent / "doubles"
 QUICK = {"repetitions": 2, "rounds": 3, "block_s": 0.02}
@@ -72,7 +72,7 @@ def workers_alive(parent=None):
     for process in psutil.process_iter():
         try:
             command = process.cmdline()
-            ours = "benchlib.measure.worker" in command and command[-1] == str(parent or os.getpid())
+            ours = "benchlib.worker" in command and command[-1] == str(parent or os.getpid())
             if ours and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process.pid)
         except psutil.Error:

@@ -171,7 +171,7 @@ def test_the_least_limit_is_what_there_is(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_worker_without_the_memory_to_begin_ends_and_its_parent_need_not_wait(address_space_mib: int) -> None:
     """Where OpenBLAS could begin and not go on, an interpreter that ends in the usual way waits for its threads."""
     limit = address_space_mib * 2**20
-    command = [sys.executable, "-m", "benchlib.measure.worker", "0", "1"]
+    command = [sys.executable, "-m", "benchlib.worker", "0", "1"]
     limited = functools.partial(resource.setrlimit, resource.RLIMIT_AS, (limit, limit))
     ended = subprocess.run(command, preexec_fn=limited, capture_output=True, timeout=20, check=False)
     assert ended.returncode == 1

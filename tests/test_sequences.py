@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 from benchlib.condition import Condition
-from benchlib.data import digits_sequence, files, imdb
+from benchlib.data import digits_sequence, imdb
 from benchlib.data.prepare import prepare
 from benchlib.data.sequences import FIRST, START, UNKNOWN, Texts, from_texts, padded, vocabulary
 from benchlib.errors import BenchlibError
+from benchlib.worker import files
 
 needs_imdb = pytest.mark.skipif(
     not imdb_from_shared.SHARED.exists(), reason=f"NO REAL IMDB: {imdb_from_shared.SHARED} is absent, so it is not read"

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from benchlib.measure import steady
 from benchlib.measure.statistics import Interval, geometric_interval, mean_interval, within_rounds
+from benchlib.worker import steady
 
 
 def test_an_interval_is_students_on_the_logarithm():

@@ -13,12 +13,12 @@ from synthetic_lab import SyntheticLab
 
 from benchlib import experiments, knobs, suite, trace, variables
 from benchlib.__main__ import main
-from benchlib.data import files
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import machine, worker
+from benchlib.measure import machine
 from benchlib.measure.jobs import prepare_job
 from benchlib.results import Store
+from benchlib.worker import files, service
 
 ROOT = Path(__file__).parents[1]
 
@@ -128,7 +128,7 @@ def test_data_and_weights_have_to_be_those_that_the_worker_read(results: Path, t
     key = trace.numbers(results / "tables" / "operators_ratios.csv")[0].keys[0]
     m = Store(results / "measurements").load(key)[0]
     job = prepare_job(m.condition, m.initial_seed, tmp_path)
-    read = {"data_sha256": files.digest(job.data), "weights_file_sha256": worker.digest(files.arrays(job.weights))}
+    read = {"data_sha256": files.digest(job.data), "weights_file_sha256": service.digest(files.arrays(job.weights))}
     read["order_sha256"] = job.order()
     assert trace._other_inputs(m.model_copy(update={"built": read}), tmp_path) == []
     (said,) = trace._other_inputs(m.model_copy(update={"built": {**read, name: "other"}}), tmp_path)

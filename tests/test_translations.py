@@ -12,10 +12,11 @@ import pytest
 
 from benchlib import metrics
 from benchlib.condition import Condition
-from benchlib.data import files, multi30k, number_names
+from benchlib.data import multi30k, number_names
 from benchlib.data.prepare import prepare
 from benchlib.data.translations import END, FIRST, PADDING, START, UNKNOWN, Pairs, arrays, sentence, words
 from benchlib.errors import BenchlibError
+from benchlib.worker import files
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "multi30k"
 needs_multi30k = pytest.mark.skipif(

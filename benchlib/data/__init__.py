@@ -1,8 +1,7 @@
 """The data sets there are, and what a reader has to know about each.
 
-Workers import this module, so it needs the standard library only. The parent turns a data set into files
-(``benchlib.data.prepare``); workers map those files and take batches from them (``benchlib.data.batches``), so every
-framework sees the same numbers in the same order.
+The parent turns a data set into files (``benchlib.data.prepare``); workers map those files and take batches from them
+(``benchlib.worker.batches``), so every framework sees the same numbers in the same order.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchlib.data import files
+from benchlib.worker import files
 
 EPOCHS = 32
 """Of a folder: few enough that 50,000 samples take 6 MB, and many enough that a training run needs few folders."""

@@ -21,7 +21,6 @@ from benchlib.data import (
     digits,
     digits_graph,
     digits_sequence,
-    files,
     graphs,
     images,
     imdb,
@@ -32,6 +31,7 @@ from benchlib.data import (
     text,
     translations,
 )
+from benchlib.worker import files
 from benchlib.workloads import Workload
 
 OPERATOR_BATCHES = 2

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchlib.data import files
 from benchlib.errors import BenchlibError
+from benchlib.worker import files
 
 PADDING, START, UNKNOWN, END, FIRST = 0, 1, 2, 3, 4
 """Tokens that are no words; words are numbered from ``FIRST``, the most frequent first."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from benchlib import workloads
 from benchlib.condition import Condition
-from benchlib.data import files
 from benchlib.errors import BenchlibError
+from benchlib.worker import files
 from benchlib.workloads import Values, Weight, Workload
 
 

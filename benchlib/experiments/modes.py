@@ -18,7 +18,6 @@ from pydantic import BaseModel, Field, model_validator
 
 from benchlib import figures, tables, tasks, workloads
 from benchlib.condition import DEVICES, Condition, DeviceName, PrecisionName, WorkloadName
-from benchlib.data.batches import Batches
 from benchlib.data.prepare import prepare
 from benchlib.equivalence import NOT_CHECKED, Certificate
 from benchlib.experiments import parameters as p
@@ -43,6 +42,7 @@ from benchlib.measure.comparison import failures as failures_of
 from benchlib.measure.statistics import Interval, geometric_interval, mean_interval
 from benchlib.measure.training import TrainingRuns
 from benchlib.validation import Strict
+from benchlib.worker.batches import Batches
 
 FAILED, NOT_COMPARED = "failed", "not compared"
 """Verdicts on what was not measured: it may be possible the next time; it is possible, but there is no baseline."""

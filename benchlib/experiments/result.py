@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 
 from benchlib import data, figures, knobs, latex, progress, showing, tables, workloads
 from benchlib.condition import Condition
-from benchlib.data import files as data_files
 from benchlib.data.prepare import prepare
 from benchlib.equivalence import DIFFERENT, NOT_CHECKED, SAME
 from benchlib.measure.ceiling import Ceiling
@@ -35,6 +34,7 @@ from benchlib.measure.contract import SyncCheck
 from benchlib.measure.planner import PRECISION
 from benchlib.measure.statistics import Interval
 from benchlib.measure.training import TrainingRuns, undisturbed
+from benchlib.worker import files as data_files
 
 if TYPE_CHECKING:
     from IPython.display import HTML

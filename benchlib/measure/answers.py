@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
-from benchlib.measure.steady import NOT_STEADY, SLOWING, STEADY, TOO_FEW
+from benchlib.worker.steady import NOT_STEADY, SLOWING, STEADY, TOO_FEW
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 StepSeconds = Annotated[float, Field(gt=1e-9, lt=1e9)]

@@ -17,12 +17,12 @@ from benchlib import tables
 from benchlib.condition import Condition
 from benchlib.equivalence import DIFFERENT, NOT_CHECKED, Certificate
 from benchlib.knobs import Ledger
-from benchlib.measure import steady
 from benchlib.measure.moderation import Spread, moderated_interval, usable
 from benchlib.measure.planner import Paired, Plan, best_rounds, gain, half_width, plan, settled, spreads
 from benchlib.measure.statistics import Interval, geometric_interval, mean_interval, rounds_of
-from benchlib.measure.steady import SLOWING, STEADY
 from benchlib.results import ATTEMPTS, Measurement, Sample, counted, identity, seconds_by_round
+from benchlib.worker import steady
+from benchlib.worker.steady import SLOWING, STEADY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
 from benchlib import metrics
-from benchlib.data import files
 from benchlib.measure import entries, record
 from benchlib.measure.disturbance import Watch, hold_still, mark_outliers
 from benchlib.measure.entries import Entry, guarded
@@ -18,6 +17,7 @@ from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerProcess
 from benchlib.results import Block, Epoch, Measurement
 from benchlib.validation import Strict
+from benchlib.worker import files
 from benchlib.workloads import load
 
 BLOCK_STEPS = 16

@@ -23,9 +23,9 @@ import psutil
 from benchlib import frameworks
 from benchlib.condition import Condition
 from benchlib.measure import machine
-from benchlib.measure.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
+from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
 
-RANK = Path(__file__).with_name("rank.py")
+RANK = machine.PACKAGE / "worker" / "rank.py"
 
 SUMS = frozenset({"cpu_s", "samples", "rss_mib", "peak", "steady", "private"})
 LONGEST, EARLIEST = frozenset({"wall_s", "device_s"}), frozenset({"started_s"})

@@ -10,12 +10,12 @@ from typing import Any
 
 from benchlib import knobs, variables, workloads
 from benchlib.condition import Condition
-from benchlib.data import files
-from benchlib.data.batches import Batches
 from benchlib.data.orders import prepare_orders
 from benchlib.data.prepare import prepare
 from benchlib.data.weights import prepare_weights
 from benchlib.measure import machine
+from benchlib.worker import files
+from benchlib.worker.batches import Batches
 
 INITIAL_SEED = 0
 """Of weights and batches where the seed is not what is studied: every process of a comparison starts from the same

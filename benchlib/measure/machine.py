@@ -28,8 +28,8 @@ from benchlib.measure.npu_smi import chips, npus
 
 PACKAGE = Path(__file__).resolve().parents[1]  # of benchlib itself
 
-WORKER, RANK, GROUP = "benchlib.measure.worker", "benchlib.measure.rank", "benchlib.measure.group"
-GATE_ONLY = "benchlib.measure.check"
+WORKER, RANK, GROUP = "benchlib.worker.__main__", "benchlib.worker.rank", "benchlib.measure.group"
+GATE_ONLY = "benchlib.worker.check"
 
 IN_KEY = frozenset({"benchlib.condition", "benchlib.knobs", "benchlib.variables", "benchlib.measure.machine"})
 """Modules whose outcome is a part of a number's key itself: choices, knobs, what a worker inherits, the machine."""

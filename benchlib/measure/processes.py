@@ -23,7 +23,7 @@ import psutil
 from benchlib import knobs, scratch, variables
 from benchlib.condition import Condition
 from benchlib.measure import answers, group, machine
-from benchlib.measure.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
+from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
 
 PATIENCE_S = 900.0
 """Silence after which a worker counts as hung: longer than the slowest step or compilation seen (MindSpore's
@@ -198,7 +198,7 @@ class WorkerProcess:
                 [
                     machine.interpreter(self.condition.framework),
                     "-m",
-                    "benchlib.measure.worker",
+                    "benchlib.worker",
                     str(theirs.fileno()),
                     str(os.getpid()),
                 ],

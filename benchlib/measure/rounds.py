@@ -29,9 +29,9 @@ from benchlib.measure.length import LEAST_ROUNDS, PILOT_ROUNDS
 from benchlib.measure.processes import WorkerProcess
 from benchlib.measure.record import AFTER_IMPORT
 from benchlib.measure.sampler import Sampler
-from benchlib.measure.steady import WINDOW
 from benchlib.results import LOST, Block, Measurement
 from benchlib.validation import Strict
+from benchlib.worker.steady import WINDOW
 
 WARM_UP_LIMIT_S = 20.0
 """Most time for the warm-up of one process; a slow condition still gets a first step and one more."""

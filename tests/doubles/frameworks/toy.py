@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchlib.data.batches import Batches
-from benchlib.measure.channel import Channel
+from benchlib.worker.batches import Batches
+from benchlib.worker.channel import Channel
 
 PACKAGE = "numpy"
 DEVICES = ("cpu",)

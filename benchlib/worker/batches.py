@@ -1,7 +1,4 @@
-"""Batches of prepared data, in an order that is given, and so the same for every framework.
-
-Workers import this module, so it needs numpy and the standard library only.
-"""
+"""Batches of prepared data, in an order that is given, and so the same for every framework."""
 
 from __future__ import annotations
 
@@ -11,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchlib.data import files
 from benchlib.errors import BenchlibError
+from benchlib.worker import files
 
 
 class Batches:

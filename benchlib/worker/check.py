@@ -1,7 +1,4 @@
-"""What a worker computes for the equivalence gate: trials from the initial weights, each with a batch of its own.
-
-Workers import this, so it needs numpy and the standard library only.
-"""
+"""What a worker computes for the equivalence gate: trials from the initial weights, each with a batch of its own."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ import signal
 import socket
 import sys
 
-from benchlib.measure.ending import end_in_failure
+from benchlib.worker.ending import end_in_failure
 
 try:
     from benchlib import frameworks
-    from benchlib.measure.channel import Channel, ChannelClosed
-    from benchlib.measure.worker import Worker
+    from benchlib.worker.channel import Channel, ChannelClosed
+    from benchlib.worker.service import Worker
 except BaseException:
     if __name__ == "__main__":
         end_in_failure()

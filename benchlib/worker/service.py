@@ -1,8 +1,5 @@
-"""The process that runs a condition: ``python -m benchlib.measure.worker CHANNEL_FD PARENT_PID``.
-
-It gets JSON documents over its channel, does what each says, and answers each; between them it sleeps in a read. What
-it imports is numpy, one framework and the standard library, so that any framework's environment will do. Whatever
-happens to the parent, it does not outlive it.
+"""What the process that runs a condition does: it gets JSON documents over its channel, does what each says, and
+answers each; between them it sleeps in a read.
 
 Requests (``do``) and answers:
 
@@ -28,36 +25,25 @@ memory                                              peak and present resident me
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import hashlib
 import importlib
 import os
 import resource
-import signal
-import socket
-import sys
 import time
 import traceback
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from benchlib.measure.ending import end_in_failure
+import numpy as np
 
-try:
-    import numpy as np
+from benchlib import frameworks, workloads
+from benchlib.worker import files, steady
+from benchlib.worker.batches import Batches
 
-    from benchlib import frameworks, workloads
-    from benchlib.data import files
-    from benchlib.data.batches import Batches
-    from benchlib.measure import steady
-    from benchlib.measure.channel import Channel, ChannelClosed
-except BaseException:
-    if __name__ == "__main__":
-        end_in_failure()
-    raise
+if TYPE_CHECKING:
+    from benchlib.worker.channel import Channel
 
 DISTINCT_BATCHES = 8  # cycled through in blocks: enough that no step sees what the step before left in the cache
 
@@ -176,8 +162,8 @@ class Worker:
         return {}
 
     def do_check(self, steps: int, trial: int, file: str) -> dict[str, Any]:
-        """What the equivalence gate compares, for this session's model: see ``benchlib.measure.check``."""
-        from benchlib.measure import check  # here, so that a change to the gate leaves what was measured valid
+        """What the equivalence gate compares, for this session's model: see ``benchlib.worker.check``."""
+        from benchlib.worker import check  # here, so that a change to the gate leaves what was measured valid
 
         file = f"{file}.{self.rank}.npz" if self.world_size > 1 else file
         np.savez(file, **check.computed(self.session, self.workload, self.initial, self.ready, steps, trial))
@@ -253,25 +239,6 @@ def digest(arrays: dict[str, np.ndarray]) -> str:
     return found.hexdigest()
 
 
-def main() -> None:
-    """Serve on the channel that the parent handed down; die with the parent."""
-    try:
-        fd, parent = int(sys.argv[1]), int(sys.argv[2])
-        ctypes.CDLL(None).prctl(
-            1, signal.SIGKILL
-        )  # PR_SET_PDEATHSIG: even a parent that was killed -9 leaves no worker behind
-        if os.getppid() != parent:
-            raise RuntimeError("the parent died before this worker started")
-        os.set_inheritable(fd, False)
-        channel = Channel(socket.socket(fileno=fd))
-        with contextlib.suppress(ChannelClosed):
-            Worker(channel).serve()
-        channel.close()
-    except BaseException:
-        end_in_failure()
-    os._exit(0)  # some frameworks hang or crash in their exit handlers; everything is already with the parent
-
-
 def _cpu_s() -> float:
     """CPU seconds of this process so far, all threads, user and system."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -283,7 +250,3 @@ def _status_mib(field: str) -> float:
         if line.startswith(field + ":"):
             return int(line.split()[1]) / 1024
     return float("nan")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,6 @@
 """Folders of numpy arrays that the parent writes once and workers map: there whole or not at all, checked when read.
 
-A folder holds ``NAME.npy`` files and ``data.json``, which has the sha256 of each and says what they are. Workers import
-this module, so it needs numpy and the standard library only.
+A folder holds ``NAME.npy`` files and ``data.json``, which has the sha256 of each and says what they are.
 """
 
 from __future__ import annotations
