@@ -16,7 +16,7 @@ from typing import TextIO
 import benchlib
 from benchlib.errors import UNWRITABLE, BenchlibError, unwritable
 from benchlib.measure.interrupt import one_interrupt
-from benchlib.report.pdf import PAPERS
+from benchlib.suite.report.pdf import PAPERS
 
 EXIT_CODES = """exit codes:
   0    all went well, and nothing is missing
@@ -211,13 +211,13 @@ def _minutes(text: str) -> float:
 
 
 def _run(given: argparse.Namespace) -> int:
-    from benchlib import suite
+    from benchlib.suite import runs as suite
 
     return suite.run(given.profile, given.outputs, given.minutes)
 
 
 def _report(given: argparse.Namespace) -> int:
-    from benchlib import suite
+    from benchlib.suite import runs as suite
 
     return suite.report(given.profile, given.outputs)
 
@@ -233,7 +233,7 @@ def _devices(given: argparse.Namespace) -> int:
 
 
 def _lab(given: argparse.Namespace) -> int:
-    from benchlib import start
+    from benchlib.suite import start
 
     start.open_lab(given.profile)
     return 0
@@ -241,7 +241,7 @@ def _lab(given: argparse.Namespace) -> int:
 
 def _trace(given: argparse.Namespace) -> int:
     """The numbers, then each of their files; 1 if one is not what would be made here now, or does not say so."""
-    from benchlib import trace
+    from benchlib.suite import trace
 
     found = trace.numbers(given.file, given.name)
     folder = given.outputs or trace.folder_of(given.file)
@@ -267,13 +267,14 @@ def _trace(given: argparse.Namespace) -> int:
 
 
 def _appendix(given: argparse.Namespace) -> int:
-    from benchlib.report import appendix
+    from benchlib.suite.report import appendix
 
     return appendix.make(given.profile, given.outputs, given.appendix == "code", given.paper)
 
 
 def _clean(given: argparse.Namespace) -> int:
-    from benchlib import cleaning, suite
+    from benchlib.suite import cleaning
+    from benchlib.suite import runs as suite
 
     folder = given.outputs or Path("outputs", given.profile)
     if not folder.is_dir():

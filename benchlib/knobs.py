@@ -275,12 +275,12 @@ class Ledger:
 
     def plot(self) -> Figure:
         """Which knob is set where, as a figure."""
-        from benchlib import plots  # matplotlib takes long to import: not for nothing
+        from benchlib.suite import plots  # matplotlib takes long to import: not for nothing
 
         return plots.ledger(self)
 
     def _repr_html_(self) -> str:
-        from benchlib import tables
+        from benchlib.suite import tables
 
         caption = "The knobs that were set; all others are as installed."
         if self.left_out:

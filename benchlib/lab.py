@@ -22,26 +22,27 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchlib import equivalence, knobs, limits, scratch
+from benchlib import knobs, limits, scratch
+from benchlib.analysis import equivalence, planner
+from benchlib.analysis.comparison import MARGIN, Comparison
+from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.moderation import Spread
+from benchlib.analysis.peers import Peers, host_of, kind
+from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.data.prepare import require as require_data
-from benchlib.equivalence import Certificate
 from benchlib.errors import BenchlibError
-from benchlib.measure import ceiling, contract, gate, machine, memory, planner, record
+from benchlib.measure import ceiling, contract, gate, machine, memory, record
 from benchlib.measure import epochs as epochs_procedure
 from benchlib.measure import rounds as rounds_procedure
 from benchlib.measure.ceiling import Ceiling
-from benchlib.measure.comparison import MARGIN, Comparison
 from benchlib.measure.contract import SyncCheck
 from benchlib.measure.jobs import INITIAL_SEED, Job, key, prepare_job
-from benchlib.measure.moderation import Spread
-from benchlib.measure.peers import Peers, host_of, kind
 from benchlib.measure.processes import PATIENCE_S
-from benchlib.measure.training import TrainingRuns
 from benchlib.measure.turn import turn
 from benchlib.metrics import RANGES
 from benchlib.progress import Progress, duration, say
-from benchlib.results import ATTEMPTS, Measurement, Store, frame
+from benchlib.store import ATTEMPTS, Measurement, Store, frame
 from benchlib.workloads import load
 
 RUNS_TOGETHER = 2
@@ -129,7 +130,7 @@ class Lab:
 
         Repetitions, each with a fresh process per condition and blocks of about ``block_s`` seconds, go on until the
         95 % interval of every ratio is no wider than ``precision`` (relative half-width), or the next would take more
-        than ``budget_s`` seconds in all, but ``pilot`` of them at least: see ``benchlib.measure.planner``. A ratio
+        than ``budget_s`` seconds in all, but ``pilot`` of them at least: see ``benchlib.analysis.planner``. A ratio
         whose interval lies within ``margin`` of 1 is "the same within" that.
         """
         asked = {"precision": precision, "budget_s": budget_s, "block_s": block_s, "pilot": pilot, "margin": margin}

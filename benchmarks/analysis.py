@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchlib.analysis.comparison import MARGIN, Comparison
+from benchlib.analysis.equivalence import Certificate, Check
+from benchlib.analysis.planner import PILOT
 from benchlib.condition import Condition
-from benchlib.equivalence import Certificate, Check
-from benchlib.measure.comparison import MARGIN, Comparison
-from benchlib.measure.planner import PILOT
-from benchlib.results import Block, Measurement, Store
+from benchlib.store import Block, Measurement, Store
 
 ROUNDS = 25
 

@@ -2,7 +2,7 @@
 
     .venv/bin/python benchmarks/coverage.py [--comparisons 2000] [--budget 1200] [--pilot 5] [--minutes 22] [--seed 1]
 
-A row is a kind of noise (``benchlib.measure.simulation``). The 95 % intervals of the ratio and of the A/A control
+A row is a kind of noise (``benchlib.analysis.simulation``). The 95 % intervals of the ratio and of the A/A control
 should hold the truth in 93 to 97 % of the comparisons. The first table is of comparisons by themselves: Student's
 intervals. Pooled blocks are what the same measurements give as independent samples, as is usual in the field: intervals
 too narrow to be believed.
@@ -21,9 +21,9 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pandas as pd
 
-from benchlib.measure.moderation import LEAST_PEERS
-from benchlib.measure.planner import PILOT
-from benchlib.measure.simulation import (
+from benchlib.analysis.moderation import LEAST_PEERS
+from benchlib.analysis.planner import PILOT
+from benchlib.analysis.simulation import (
     CLOCK_MINUTES,
     FOLDERS,
     NOISES,

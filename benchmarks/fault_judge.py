@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from benchlib.errors import BenchlibError
-from benchlib.results import Measurement, Store
+from benchlib.store import Measurement, Store
 
 Row = tuple[str, int, str, str, int]
 """Of a process: group, repetition, role, condition and seed; what it is measured for, whichever attempt it was."""

@@ -20,12 +20,12 @@ from pydantic import BaseModel
 
 import benchlib.frameworks
 import benchlib.workloads
+from benchlib.analysis.comparison import Comparison
+from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import turn
-from benchlib.measure.comparison import Comparison
-from benchlib.measure.training import TrainingRuns
 
 ROOT = Path(__file__).resolve().parents[1]
 DOUBLES = ROOT / "tests" / "doubles"
@@ -157,8 +157,9 @@ def notebook(outputs: str) -> dict[str, Any]:
 
 
 def _suite(outputs: str) -> int:
-    from benchlib import clock, experiments, suite
     from benchlib.__main__ import main as run
+    from benchlib.suite import clock, experiments
+    from benchlib.suite import runs as suite
 
     experiments.NOTEBOOKS = ("measuring", suite.REPORT)
     experiments.module = clock.module = lambda name: Measuring

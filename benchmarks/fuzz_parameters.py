@@ -24,9 +24,10 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from benchlib import experiments, suite
 from benchlib.errors import BenchlibError
-from benchlib.experiments.parameters import Compared
+from benchlib.suite import experiments
+from benchlib.suite import runs as suite
+from benchlib.suite.experiments.parameters import Compared
 
 FOLDER = Path(__file__).resolve().parents[1] / "parameters"
 SHIPPED = sorted(path for profile in ("quick", "full", "subset", "features") for path in (FOLDER / profile).glob("*"))

@@ -18,10 +18,10 @@ import sys
 from pathlib import Path
 
 from benchlib import knobs
+from benchlib.analysis.statistics import geometric_interval, within_rounds
 from benchlib.condition import Condition
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.measure.processes import WorkerProcess
-from benchlib.measure.statistics import geometric_interval, within_rounds
 from benchlib.measure.turn import turn
 
 HERE = Path(__file__).resolve().parent

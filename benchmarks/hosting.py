@@ -31,20 +31,21 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchlib import experiments, knobs, workloads
+from benchlib import knobs, workloads
+from benchlib.analysis.comparison import Comparison
+from benchlib.analysis.length import LEAST_ROUNDS
+from benchlib.analysis.moderation import Spread
+from benchlib.analysis.peers import Peers, host_of, kind
+from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition
 from benchlib.lab import require
 from benchlib.measure import machine, record, rounds
-from benchlib.measure.comparison import Comparison
 from benchlib.measure.jobs import INITIAL_SEED, Job, key, prepare_job
-from benchlib.measure.length import LEAST_ROUNDS
-from benchlib.measure.moderation import Spread
-from benchlib.measure.peers import Peers, host_of, kind
 from benchlib.measure.processes import PATIENCE_S
-from benchlib.measure.statistics import Interval
 from benchlib.measure.turn import turn
 from benchlib.progress import say
-from benchlib.results import Measurement, Store
+from benchlib.store import Measurement, Store
+from benchlib.suite import experiments
 
 ROOT = Path(__file__).resolve().parent.parent
 SIZES = ROOT / "parameters" / "quick" / "equivalence.yaml"

@@ -28,7 +28,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from benchlib import equivalence, workloads
+from benchlib import workloads
+from benchlib.analysis import equivalence
 from benchlib.condition import Condition
 from benchlib.data import cifar10
 from benchlib.errors import BenchlibError

@@ -31,8 +31,8 @@ import numpy as np
 import pandas as pd
 
 from benchlib import workloads
+from benchlib.analysis.equivalence import TOLERANCES
 from benchlib.condition import Condition
-from benchlib.equivalence import TOLERANCES
 from benchlib.measure import gate
 
 INPUTS = Path(__file__).resolve().parent.parent / "outputs" / "benchmarks" / "losses"

@@ -23,9 +23,9 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 
-from benchlib import suite
-from benchlib.results import Store
-from benchlib.tables import FILES
+from benchlib.store import Store
+from benchlib.suite import runs as suite
+from benchlib.suite.tables import FILES
 
 LEAST = 10_000
 SCRAP = "application/scrapbook.scrap.json+json"

@@ -38,9 +38,9 @@ import pyperf_step
 from scipy import stats
 
 from benchlib import knobs
+from benchlib.analysis.comparison import DISTURBED, verdict_on
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.measure.comparison import DISTURBED, verdict_on
 from benchlib.measure.turn import turn
 
 HERE = Path(__file__).resolve().parent

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from benchlib.analysis import comparison as comparison_module
+from benchlib.analysis.comparison import Comparison
+from benchlib.analysis.planner import PRECISION, Plan
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.measure import comparison as comparison_module
-from benchlib.measure.comparison import Comparison
-from benchlib.measure.planner import PRECISION, Plan
 
 
 class FixedLab(Lab):

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from benchlib import knobs
+from benchlib.analysis.comparison import MARGIN, Comparison
+from benchlib.analysis.equivalence import Certificate, Check
+from benchlib.analysis.planner import PILOT
+from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
-from benchlib.equivalence import Certificate, Check
 from benchlib.measure.ceiling import Ceiling
-from benchlib.measure.comparison import MARGIN, Comparison
 from benchlib.measure.contract import SyncCheck
-from benchlib.measure.planner import PILOT
-from benchlib.measure.training import TrainingRuns
-from benchlib.results import Block, Epoch, Measurement, Sample, Store
+from benchlib.store import Block, Epoch, Measurement, Sample, Store
 from benchlib.worker.steady import STEADY
 from benchlib.workloads import load
 

@@ -18,11 +18,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchlib import variables, workloads
+from benchlib.analysis import moderation
+from benchlib.analysis.planner import PRECISION
+from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition
-from benchlib.measure import disturbance, gate, moderation
-from benchlib.measure.planner import PRECISION
-from benchlib.measure.statistics import Interval
-from benchlib.results import Block, Measurement, Store
+from benchlib.measure import disturbance, gate
+from benchlib.store import Block, Measurement, Store
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "benchmarks"

@@ -10,11 +10,11 @@ import pytest
 from benchlib import lab as lab_module
 from benchlib import workloads
 from benchlib.condition import Condition
-from benchlib.experiments.result import ceiling_text
 from benchlib.lab import Lab
 from benchlib.measure import ceiling
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
+from benchlib.suite.experiments.result import ceiling_text
 
 LIMITS = Ceiling(device="cpu", precision="fp32", multiply_adds_per_s=1e9, bytes_per_s=1e9)
 

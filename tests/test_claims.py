@@ -15,11 +15,17 @@ import yaml
 from matplotlib.colors import to_rgb
 from synthetic_lab import SyntheticLab
 
-from benchlib import claims, experiments, figures, published, suite, tables, workloads
-from benchlib.claims import rules
-from benchlib.claims.cases import bearing
-from benchlib.claims.rows import Results
-from benchlib.claims.verdicts import (
+from benchlib import workloads
+from benchlib.analysis.comparison import DISTURBED
+from benchlib.analysis.statistics import Interval
+from benchlib.condition import Condition
+from benchlib.store import Store
+from benchlib.suite import claims, experiments, figures, published, tables
+from benchlib.suite import runs as suite
+from benchlib.suite.claims import rules
+from benchlib.suite.claims.cases import bearing
+from benchlib.suite.claims.rows import Results
+from benchlib.suite.claims.verdicts import (
     CONTRADICTS,
     NO_DIFFERENCE,
     NO_INTERVAL,
@@ -40,10 +46,6 @@ from benchlib.claims.verdicts import (
     judge,
     undecided,
 )
-from benchlib.condition import Condition
-from benchlib.measure.comparison import DISTURBED
-from benchlib.measure.statistics import Interval
-from benchlib.results import Store
 
 ROOT = Path(__file__).parents[1]
 SHARED = Path(__file__).parents[2] / "shared" / "published.yaml"

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from benchlib import cleaning, suite
 from benchlib.__main__ import main
 from benchlib.errors import BenchlibError
+from benchlib.suite import cleaning
+from benchlib.suite import runs as suite
 
 
 @pytest.fixture

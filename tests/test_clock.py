@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib import clock, experiments, lab
+from benchlib import lab
+from benchlib.analysis import planner
 from benchlib.errors import BenchlibError
-from benchlib.experiments import parameter_file
-from benchlib.measure import planner
+from benchlib.suite import clock, experiments
+from benchlib.suite.experiments import parameter_file
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from synthetic_lab import SyntheticLab
 
+from benchlib.analysis.comparison import SHARED, Comparison
 from benchlib.condition import Condition
-from benchlib.measure.comparison import SHARED, Comparison
-from benchlib.results import LOST
+from benchlib.store import LOST
 from benchlib.worker import steady
 
 ONE, OTHER = Condition(workload="cnn"), Condition(workload="cnn", batch_size=50)

@@ -18,16 +18,17 @@ import pytest
 import yaml
 from synthetic_lab import SyntheticLab
 
-from benchlib import experiments
+from benchlib.analysis import training
+from benchlib.analysis.amortisation import amortisation
+from benchlib.analysis.comparison import DISTURBED, SLOWER, Comparison, same_within
+from benchlib.analysis.planner import BUDGET, PILOT, PRECISION, Paired, plan
 from benchlib.condition import Condition
-from benchlib.experiments import result as result_module
-from benchlib.experiments.result import NO_RATIO
-from benchlib.measure import disturbance, rounds, training
-from benchlib.measure.amortisation import amortisation
-from benchlib.measure.comparison import DISTURBED, SLOWER, Comparison, same_within
+from benchlib.measure import disturbance, rounds
 from benchlib.measure.disturbance import FAR_OFF, IDLE_WORKERS, NO_CPU, OTHERS, STOPPED, Pace, Watch, mark_outliers
-from benchlib.measure.planner import BUDGET, PILOT, PRECISION, Paired, plan
-from benchlib.results import Block, counted
+from benchlib.store import Block, counted
+from benchlib.suite import experiments
+from benchlib.suite.experiments import result as result_module
+from benchlib.suite.experiments.result import NO_RATIO
 
 ROOT = Path(__file__).parents[1]
 TORCH = Condition(workload="cnn", hyperparameters={"image_size": 16})

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchlib import equivalence
+from benchlib.analysis import equivalence
 from benchlib.condition import Condition
 
 CONDITION = Condition(workload="cnn", framework="mindspore")

@@ -23,17 +23,27 @@ import pytest
 import yaml
 from synthetic_lab import SyntheticLab, step_seconds
 
-from benchlib import experiments, knobs, suite, workloads
-from benchlib.claims.rows import Results
+from benchlib import knobs, workloads
+from benchlib.analysis.length import LEAST_ROUNDS
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.experiments import batch_size, devices, equivalence, frameworks, instrument, learning_rate, operators
-from benchlib.experiments.report import Report
 from benchlib.lab import Lab
 from benchlib.measure import machine, memory
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
-from benchlib.measure.length import LEAST_ROUNDS
+from benchlib.suite import experiments
+from benchlib.suite import runs as suite
+from benchlib.suite.claims.rows import Results
+from benchlib.suite.experiments import (
+    batch_size,
+    devices,
+    equivalence,
+    frameworks,
+    instrument,
+    learning_rate,
+    operators,
+)
+from benchlib.suite.experiments.report import Report
 from benchlib.worker.steady import NOT_STEADY
 
 ROOT = Path(__file__).parents[1]

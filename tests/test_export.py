@@ -17,10 +17,11 @@ import yaml
 from rocrate.rocrate import ROCrate
 from test_suite import make_project, printed, run_and_read, write_notebook, write_parameters
 
-from benchlib import execution, experiments, showing, suite, tables
 from benchlib.errors import BenchlibError
-from benchlib.report import appendix, pdf
-from benchlib.report.export import export_html
+from benchlib.suite import execution, experiments, showing, tables
+from benchlib.suite import runs as suite
+from benchlib.suite.report import appendix, pdf
+from benchlib.suite.report.export import export_html
 
 MADE = Path("outputs/quick/appendix")
 SIZES = {"a4": (210, 297), "letter": (215.9, 279.4)}  # millimetres

@@ -22,9 +22,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from synthetic_lab import SyntheticLab
 
-from benchlib import figures, showing
 from benchlib.condition import Condition
-from benchlib.experiments import batch_size, devices, learning_rate, operators
+from benchlib.suite import figures, showing
+from benchlib.suite.experiments import batch_size, devices, learning_rate, operators
 
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}

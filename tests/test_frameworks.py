@@ -20,7 +20,7 @@ import pytest
 from framework_session import CASES, COMPILED, DROPPED, LEARNING_RATE
 
 from benchlib import frameworks, workloads
-from benchlib.equivalence import MIXED_TOLERANCES
+from benchlib.analysis.equivalence import MIXED_TOLERANCES
 
 HERE = Path(__file__).resolve().parent
 OUTPUTS, GRADIENTS, LOSSES = 1e-5, 1e-4, 1e-5  # largest difference allowed, relative to the largest value

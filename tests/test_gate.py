@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from fixed_lab import FixedLab
 
-from benchlib import experiments, knobs, workloads
+from benchlib import knobs, workloads
+from benchlib.analysis.comparison import MODELS_DIFFER
 from benchlib.condition import Condition
 from benchlib.measure import answers, gate, machine
-from benchlib.measure.comparison import MODELS_DIFFER
 from benchlib.measure.jobs import prepare_job
+from benchlib.suite import experiments
 from benchlib.worker import files
 from benchlib.worker.batches import Batches
 

@@ -16,11 +16,11 @@ from fixed_lab import FixedLab
 import benchlib.frameworks
 import benchlib.workloads
 from benchlib import variables
+from benchlib.analysis.comparison import MODELS_DIFFER, NOT_MEASURED
+from benchlib.analysis.equivalence import DIFFERENT, SAME
 from benchlib.condition import Condition
-from benchlib.equivalence import DIFFERENT, SAME
 from benchlib.errors import BenchlibError
 from benchlib.measure import group
-from benchlib.measure.comparison import MODELS_DIFFER, NOT_MEASURED
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.measure.sampler import Sampler

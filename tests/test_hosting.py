@@ -12,11 +12,12 @@ import pytest
 
 from benchlib import lab as lab_module
 from benchlib import workloads
+from benchlib.analysis import length
+from benchlib.analysis.planner import PRECISION
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures, NotMeasured
-from benchlib.measure import disturbance, entries, length, rounds
-from benchlib.measure.planner import PRECISION
+from benchlib.measure import disturbance, entries, rounds
 
 ASKED = {"precision": 0.9, "budget_s": 60.0, "block_s": 0.01, "pilot": 3}
 COARSE = {**ASKED, "precision": 0.001}

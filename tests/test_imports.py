@@ -82,9 +82,9 @@ def test_what_measures_counts_and_what_analyses_or_shows_does_not() -> None:
     }
     measures["epochs"] = measures["rounds"] - {"rounds"} | {"epochs"}
     beside = {
-        "rounds": {"measure.length"},
+        "rounds": {"analysis", "analysis.length"},
         "epochs": {"metrics", "data", "data.translations"},
-        "gate": {"equivalence", "worker.check"},
+        "gate": {"analysis", "analysis.equivalence", "worker.check"},
         "ceiling": set(),
     }
     of_worker = {

@@ -22,14 +22,9 @@ import pytest
 from fixed_lab import FixedLab
 
 from benchlib import lab as lab_module
-from benchlib import progress, results, scratch
-from benchlib.condition import Condition
-from benchlib.data import orders
-from benchlib.equivalence import Certificate
-from benchlib.errors import BenchlibError
-from benchlib.lab import Lab
-from benchlib.measure import contract, disturbance, entries, epochs, gate, machine, memory, processes, record, rounds
-from benchlib.measure.comparison import (
+from benchlib import progress, scratch
+from benchlib import store as results
+from benchlib.analysis.comparison import (
     DISTURBED,
     MODELS_DIFFER,
     MODELS_NOT_CHECKED,
@@ -38,9 +33,15 @@ from benchlib.measure.comparison import (
     SLOWER,
     SLOWS_DOWN,
 )
+from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.planner import BUDGET, PILOT, PRECISION
+from benchlib.condition import Condition
+from benchlib.data import orders
+from benchlib.errors import BenchlibError
+from benchlib.lab import Lab
+from benchlib.measure import contract, disturbance, entries, epochs, gate, machine, memory, processes, record, rounds
 from benchlib.measure.disturbance import NO_CPU
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
-from benchlib.measure.planner import BUDGET, PILOT, PRECISION
 from benchlib.measure.turn import turn
 from benchlib.worker.steady import SLOWING
 

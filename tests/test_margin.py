@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib.condition import Condition
-from benchlib.measure.comparison import (
+from benchlib.analysis.comparison import (
     FASTER,
     NO_DIFFERENCE,
     SLOWER,
@@ -19,7 +18,8 @@ from benchlib.measure.comparison import (
     same_within,
     verdict_on,
 )
-from benchlib.measure.statistics import Interval
+from benchlib.analysis.statistics import Interval
+from benchlib.condition import Condition
 
 SAME = "the same within 5 %"
 

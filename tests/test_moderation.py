@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from benchlib.measure import moderation
-from benchlib.measure.moderation import Spread, moderated, moderated_interval, width
-from benchlib.measure.statistics import geometric_interval
+from benchlib.analysis import moderation
+from benchlib.analysis.moderation import Spread, moderated, moderated_interval, width
+from benchlib.analysis.statistics import geometric_interval
 
 NORMAL = 1.959964
 

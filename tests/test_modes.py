@@ -14,15 +14,15 @@ import pytest
 import yaml
 from synthetic_lab import SyntheticLab, step_seconds
 
+from benchlib.analysis.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS, amortisation
+from benchlib.analysis.comparison import DISTURBED
+from benchlib.analysis.statistics import ratio_of_means
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.experiments import modes, scaling
 from benchlib.lab import Lab
 from benchlib.measure import gate, machine
-from benchlib.measure.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS, amortisation
-from benchlib.measure.comparison import DISTURBED
 from benchlib.measure.disturbance import NO_CPU
-from benchlib.measure.statistics import ratio_of_means
+from benchlib.suite.experiments import modes, scaling
 from benchlib.variables import Surroundings
 
 ROOT = Path(__file__).parents[1]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchlib.errors import BenchlibError
-from benchlib.experiments import parameter_file
+from benchlib.suite.experiments import parameter_file
 
 ROOT = Path(__file__).resolve().parents[1]
 BOMB = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib import results
+from benchlib import store as results
+from benchlib.analysis.moderation import Spread
+from benchlib.analysis.peers import Peers, host_of, kind
+from benchlib.analysis.statistics import rounds_of
 from benchlib.condition import Condition
-from benchlib.measure.moderation import Spread
-from benchlib.measure.peers import Peers, host_of, kind
-from benchlib.measure.statistics import rounds_of
-from benchlib.results import Measurement, Store, seconds_by_round
+from benchlib.store import Measurement, Store, seconds_by_round
 
 PYTORCH = Condition(workload="cnn")
 MINDSPORE = Condition(workload="cnn", framework="mindspore")

@@ -7,11 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from benchlib.errors import BenchlibError
-from benchlib.measure import planner
-from benchlib.measure.length import LEAST_ROUNDS, MOST_ROUNDS, PILOT_ROUNDS, pilot_rounds, rounds_for
-from benchlib.measure.moderation import Spread
-from benchlib.measure.planner import (
+from benchlib.analysis import planner
+from benchlib.analysis.length import LEAST_ROUNDS, MOST_ROUNDS, PILOT_ROUNDS, pilot_rounds, rounds_for
+from benchlib.analysis.moderation import Spread
+from benchlib.analysis.planner import (
     BUDGET,
     FAILED,
     LEAST_PILOT,
@@ -25,6 +24,7 @@ from benchlib.measure.planner import (
     plan,
     settled,
 )
+from benchlib.errors import BenchlibError
 
 
 def repetitions(n, between, within, rounds=5, start_s=9.0, round_s=0.5, seed=0):

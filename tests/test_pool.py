@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from benchlib import pool
+from benchlib.suite import pool
 
 
 def test_all_are_worked_on_some_at_once_and_come_in_order():

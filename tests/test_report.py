@@ -14,12 +14,12 @@ import pytest
 from synthetic_lab import SyntheticLab
 from test_experiments import quick, read_summary, save_as_the_suite_does
 
-from benchlib import experiments
 from benchlib.condition import Condition
-from benchlib.experiments.claims import Claims
-from benchlib.experiments.report import Report
 from benchlib.lab import Lab
-from benchlib.results import Store
+from benchlib.store import Store
+from benchlib.suite import experiments
+from benchlib.suite.experiments.claims import Claims
+from benchlib.suite.experiments.report import Report
 
 
 def measured(folder: Path, name: str) -> None:

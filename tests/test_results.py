@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchlib import results
+from benchlib import store as results
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.results import FORMAT, Block, Epoch, Measurement, Sample, Store
+from benchlib.store import FORMAT, Block, Epoch, Measurement, Sample, Store
 
 
 def measurement(**changes):

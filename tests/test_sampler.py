@@ -12,10 +12,10 @@ import pytest
 from synthetic_lab import SyntheticLab
 
 from benchlib.condition import Condition
-from benchlib.experiments.result import disturbances, throughputs
 from benchlib.measure import machine
 from benchlib.measure.disturbance import Watch
 from benchlib.measure.sampler import Sampler
+from benchlib.suite.experiments.result import disturbances, throughputs
 
 MIB = 2**20
 

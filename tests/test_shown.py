@@ -14,13 +14,13 @@ import pytest
 from matplotlib.figure import Figure
 from synthetic_lab import SyntheticLab
 
-from benchlib import figures, tables
+from benchlib.analysis.comparison import Comparison
+from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
-from benchlib.equivalence import Certificate
 from benchlib.knobs import Ledger
-from benchlib.measure.comparison import Comparison
-from benchlib.measure.training import TrainingRuns
-from benchlib.results import Measurement, Sample
+from benchlib.store import Measurement, Sample
+from benchlib.suite import figures, tables
 
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
 MINDSPORE = TORCH.but(framework="mindspore", mode="graph")
@@ -239,12 +239,12 @@ def test_no_drawing_library_is_imported_before_a_figure_is_asked_for() -> None:
     script = (
         "import sys\n"
         "from benchlib import equivalence, knobs, lab, results\n"
-        "from benchlib.experiments import report\n"  # it shows what is drawn already
+        "from benchlib.suite.experiments import report\n"  # it shows what is drawn already
         "from benchlib.condition import Condition\n"
-        "from benchlib.equivalence import Certificate\n"
+        "from benchlib.analysis.equivalence import Certificate\n"
         "tuned = Condition(workload='cnn', lane='tuned')\n"
         "knobs.Ledger([Certificate(condition=tuned, reference=tuned, knobs=knobs.of(tuned))])._repr_html_()\n"
-        "slow = {'matplotlib', 'seaborn', 'benchlib.plots', 'lark'}\n"  # lark: grammars that jsonschema 4.25 compiles
+        "slow = {'matplotlib', 'seaborn', 'benchlib.suite.plots', 'lark'}\n"  # lark: jsonschema 4.25's grammars
         "print(*(slow & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -15,8 +15,8 @@ import pytest
 from fixed_lab import FixedLab
 
 from benchlib import variables
+from benchlib.analysis.equivalence import SAME
 from benchlib.condition import Condition
-from benchlib.equivalence import SAME
 from benchlib.measure import machine
 from benchlib.measure.npu_smi import Npu
 

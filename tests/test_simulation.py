@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from benchlib.measure.planner import LEAST_PILOT
-from benchlib.measure.simulation import (
+from benchlib.analysis.planner import LEAST_PILOT
+from benchlib.analysis.simulation import (
     FOLDERS,
     NOISES,
     TOGETHER,

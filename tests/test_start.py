@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from test_suite import make_project, run_and_read, write_notebook, write_parameters
 
-from benchlib import start, suite
 from benchlib.errors import BenchlibError
+from benchlib.suite import runs as suite
+from benchlib.suite import start
 
 ROOT = Path(__file__).parents[1]
 

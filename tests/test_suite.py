@@ -23,12 +23,14 @@ import psutil
 import pytest
 import yaml
 
-from benchlib import execution, experiments, progress, suite, variables
+from benchlib import progress, variables
 from benchlib.__main__ import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import machine
-from benchlib.report.pdf import NoBrowser
+from benchlib.suite import execution, experiments
+from benchlib.suite import runs as suite
+from benchlib.suite.report.pdf import NoBrowser
 
 ROOT = Path(__file__).parents[1]
 
@@ -649,7 +651,7 @@ def test_a_kernel_finds_the_users_packages_where_its_parent_does(tmp_path, given
     asked = (
         "import json, site, sys\n"
         f"sys.path += [{str(ROOT)!r}, *{site.getsitepackages()!r}]\n"
-        "from benchlib.execution import KERNEL\nprint(json.dumps(KERNEL))"
+        "from benchlib.suite.execution import KERNEL\nprint(json.dumps(KERNEL))"
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     environment |= {"HOME": str(tmp_path / "home")}
@@ -660,10 +662,10 @@ def test_a_kernel_finds_the_users_packages_where_its_parent_does(tmp_path, given
     assert command[0] == python
     kernel = command[1 : command.index("-f")]
     probe = tmp_path / "kernel.py"
-    source = (machine.PACKAGE / "kernel.py").read_text()
+    source = (machine.PACKAGE / "suite" / "kernel.py").read_text()
     asked = "from importlib.util import find_spec; print(getattr(find_spec('of_the_user'), 'origin', None))"
     probe.write_text(f"{source[: source.index('    _import_benchlib()')]}    {asked}\n")
-    kernel[kernel.index(str(machine.PACKAGE / "kernel.py"))] = str(probe)
+    kernel[kernel.index(str(machine.PACKAGE / "suite" / "kernel.py"))] = str(probe)
     said = subprocess.run([python, *kernel], **options).stdout.strip()
     assert (said != "None") is expected
     assert not expected or said.startswith(str(tmp_path / "base"))
@@ -673,7 +675,7 @@ DRIVER = """
 import sys
 sys.path.insert(0, {tests!r})
 import test_suite
-from benchlib import experiments, suite
+from benchlib.suite import experiments, runs as suite
 from benchlib.__main__ import main
 experiments.NOTEBOOKS = ("sleeping", "report")
 suite.checked = test_suite.checked
@@ -705,7 +707,7 @@ import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 class Finder:
     def find_spec(name, path, target=None):
-        if name == "benchlib.suite":
+        if name == "benchlib.suite.runs":
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Finder)
 from benchlib.__main__ import main

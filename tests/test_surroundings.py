@@ -22,7 +22,7 @@ from benchlib.measure import entries, gate, machine, processes, record
 from benchlib.measure.entries import Entry
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.processes import WorkerProcess
-from benchlib.results import Measurement
+from benchlib.store import Measurement
 
 ROOT = Path(__file__).resolve().parents[1]
 DOUBLES = ROOT / "tests" / "doubles"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from benchlib import tables
+from benchlib.suite import tables
 
 
 @pytest.mark.parametrize(

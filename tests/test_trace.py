@@ -11,13 +11,15 @@ import pandas as pd
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib import experiments, knobs, suite, trace, variables
+from benchlib import knobs, variables
 from benchlib.__main__ import main
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import machine
 from benchlib.measure.jobs import prepare_job
-from benchlib.results import Store
+from benchlib.store import Store
+from benchlib.suite import experiments, trace
+from benchlib.suite import runs as suite
 from benchlib.worker import files, service
 
 ROOT = Path(__file__).parents[1]

@@ -22,7 +22,7 @@ from benchlib.condition import Condition
 from benchlib.measure import machine, record
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
-from benchlib.results import Block
+from benchlib.store import Block
 
 SIZES = {"cpu": (512, 1024, 2048)}
 """Of the square matrices whose product is timed; elsewhere ``LARGE_SIZES``."""

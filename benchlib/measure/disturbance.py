@@ -20,7 +20,7 @@ import psutil
 
 from benchlib.measure import machine
 from benchlib.measure.processes import WorkerProcess
-from benchlib.results import Block
+from benchlib.store import Block
 
 SHARE = 0.1
 """Cores that others may use before a block counts as disturbed; of a large machine a fiftieth, if that is more."""

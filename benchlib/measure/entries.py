@@ -11,7 +11,7 @@ from benchlib.measure import record
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.measure.sampler import Sampler
-from benchlib.results import Measurement
+from benchlib.store import Measurement
 
 
 @dataclass

@@ -15,7 +15,7 @@ from benchlib.measure.disturbance import Watch, hold_still, mark_outliers
 from benchlib.measure.entries import Entry, guarded
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerProcess
-from benchlib.results import Block, Epoch, Measurement
+from benchlib.store import Block, Epoch, Measurement
 from benchlib.validation import Strict
 from benchlib.worker import files
 from benchlib.workloads import load

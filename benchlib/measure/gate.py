@@ -21,7 +21,8 @@ from queue import SimpleQueue
 
 import numpy as np
 
-from benchlib import equivalence, knobs, workloads
+from benchlib import knobs, workloads
+from benchlib.analysis import equivalence
 from benchlib.condition import Condition
 from benchlib.measure import record
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job

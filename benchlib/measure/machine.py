@@ -40,11 +40,12 @@ HASHED = frozenset({"benchlib.data.prepare", "benchlib.data.weights", "benchlib.
 KEEPING = frozenset(
     {
         "benchlib.measure.answers",
-        "benchlib.plots",
+        "benchlib.suite",
+        "benchlib.suite.plots",
         "benchlib.progress",
-        "benchlib.results",
+        "benchlib.store",
         "benchlib.scratch",
-        "benchlib.tables",
+        "benchlib.suite.tables",
         "benchlib.validation",
     }
 )

@@ -14,7 +14,7 @@ from benchlib.measure import machine
 from benchlib.measure.disturbance import NO_CPU, Watch, hold_still
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
-from benchlib.results import Block, Measurement
+from benchlib.store import Block, Measurement
 
 AFTER_IMPORT = "after_import"
 """Of a process's memory: see :func:`memory`."""

@@ -20,16 +20,16 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from benchlib import knobs, workloads
+from benchlib.analysis.length import LEAST_ROUNDS, PILOT_ROUNDS
 from benchlib.condition import Condition
 from benchlib.measure import entries, record
 from benchlib.measure.disturbance import Pace, Watch, cpu_s, hold_still, mark_outliers
 from benchlib.measure.entries import Entry, guarded
 from benchlib.measure.jobs import Job
-from benchlib.measure.length import LEAST_ROUNDS, PILOT_ROUNDS
 from benchlib.measure.processes import WorkerProcess
 from benchlib.measure.record import AFTER_IMPORT
 from benchlib.measure.sampler import Sampler
-from benchlib.results import LOST, Block, Measurement
+from benchlib.store import LOST, Block, Measurement
 from benchlib.validation import Strict
 from benchlib.worker.steady import WINDOW
 

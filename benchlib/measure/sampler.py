@@ -15,7 +15,7 @@ import psutil
 
 from benchlib.measure import accelerators
 from benchlib.measure.processes import WorkerProcess
-from benchlib.results import Sample
+from benchlib.store import Sample
 
 
 class Sampler:

@@ -1,0 +1,221 @@
+"""Training runs: how far and how fast a condition gets, over several seeds.
+
+A run that does not reach the threshold is censored, not dropped: it stays in every table, with how long it was
+watched.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from benchlib.analysis.comparison import MOST, failures
+from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.statistics import Interval, geometric_interval, mean_interval
+from benchlib.condition import Condition
+from benchlib.knobs import Ledger
+from benchlib.store import Block, Measurement, identity
+from benchlib.suite import tables
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class TrainingRuns:
+    """The runs of ``conditions``, one measurement a condition and seed; each trained ``epochs`` at least."""
+
+    conditions: list[Condition]
+    measurements: list[Measurement]
+    certificates: dict[str, Certificate]  # by condition key
+    epochs: int
+    threshold: float | None
+
+    def runs(self) -> pd.DataFrame:
+        """A row per run: seed, epochs, reached, epochs and seconds to the threshold (nan: not reached, censored),
+        metrics, epoch_s, failure.
+
+        ``metric`` is that after ``self.epochs`` epochs (nan if the run failed before), ``loss`` the mean over the last
+        of them, ``best_metric`` the best of all epochs; ``epoch_s`` the mean seconds of an epoch; ``first_step_s``,
+        with compilation (nan if it was disturbed), is in none of the times. ``disturbed_time`` is the share of the time
+        in blocks that were disturbed: a run cannot be taken again, so see :func:`undisturbed` before its times are
+        compared.
+        """
+        return pd.DataFrame([self._run(m) for m in self.measurements])
+
+    def curves(self) -> pd.DataFrame:
+        """A row per epoch of a run: steps, seconds (training time so far, evaluation off the clock), loss (mean of the
+        epoch), metric (after it).
+        """
+        return pd.DataFrame([row for m in self.measurements for row in _curve(m)])
+
+    def last_loss(self, condition: Condition) -> Interval:
+        """The mean loss of the last epoch that all runs have, with an interval over seeds."""
+        return mean_interval(list(self._last_losses(condition).values()), least=0)
+
+    def loss_ratio(self, condition: Condition, other: Condition) -> Interval:
+        """The last epoch's loss over that of another condition, within seeds; nan where a loss is not finite."""
+        mine, theirs = self._last_losses(condition), self._last_losses(other)
+        ratios = [mine[seed] / theirs[seed] for seed in mine.keys() & theirs.keys()]
+        return geometric_interval([math.log(one) if one > 0 else math.nan for one in ratios])
+
+    def first_epoch(self, condition: Condition, with_compilation: bool = True) -> Interval:
+        """Time of the first epoch over the geometric mean of the others', with an interval over seeds. With compilation
+        its first step takes the time of the process's first step, which was timed by itself and undone. Without runs
+        whose first epoch, or the others, were disturbed for more than half of their time; with compilation, without
+        those whose first step was disturbed, and nan if that is more than half of the runs.
+        """
+        logs = []
+        for m in self._first_epochs(condition, with_compilation):
+            times = [epoch.wall_s for epoch in m.epochs]
+            steps = sum(block.steps for block in m.blocks if block.epoch == m.epochs[0].epoch)
+            first = m.first_step_s + times[0] * (1 - 1 / steps) if with_compilation else times[0]
+            logs.append(math.log(first) - float(np.mean(np.log(times[1:]))))
+        return geometric_interval(logs)
+
+    def first_epoch_disturbed(self, condition: Condition) -> bool:
+        """Is there no such ratio, with compilation, because runs that have two epochs were disturbed?"""
+        return bool(self._with_two_epochs(condition)) and not self._first_epochs(condition, with_compilation=True)
+
+    def failures(self) -> pd.DataFrame:
+        """A row per run that failed; workers of the gate included."""
+        return failures(self.measurements, self.certificates.values())
+
+    def files(self, *conditions: Condition) -> list[str]:
+        """Keys of the files that the measurements lie in; of some conditions, those that hold one of them."""
+        return sorted({m.file for m in self.measurements if not conditions or m.condition in conditions})
+
+    def ledger(self) -> Ledger:
+        """The knobs that were set, in the workers of the gate, too."""
+        return Ledger([*self.measurements, *self.certificates.values()])
+
+    def plot(self) -> Figure:
+        """Metric and loss by epoch, as a figure."""
+        from benchlib.suite import plots  # matplotlib takes long to import: not for nothing
+
+        return plots.training(self)
+
+    def _repr_html_(self) -> str:
+        runs = self.runs()
+        shown = pd.DataFrame([_in_short(label, rows) for label, rows in runs.groupby("label", sort=False)])
+        told = f"Training runs: the metric after {self.epochs} epochs over seeds, the epoch's mean time"
+        if self.threshold is None:
+            return tables.html(shown.drop(columns=["reached", "seconds_to_threshold"]), f"{told}.").data
+        return tables.html(shown, f"{told}, and the median time to a metric of {self.threshold:g}.").data
+
+    def _of(self, condition: Condition) -> list[Measurement]:
+        return [m for m in self.measurements if m.condition == condition]
+
+    def _with_two_epochs(self, condition: Condition) -> list[Measurement]:
+        return [m for m in self._of(condition) if len(m.epochs) >= 2]
+
+    def _first_epochs(self, condition: Condition, with_compilation: bool) -> list[Measurement]:
+        """The runs whose first epoch can be compared with the others."""
+        runs = self._with_two_epochs(condition)
+        if with_compilation:
+            quiet = [m for m in runs if not m.first_step_disturbed_by]
+            runs = [] if len(runs) - len(quiet) > MOST * len(runs) else quiet
+        return [m for m in runs if not _first_epoch_disturbed(m)]
+
+    def _last_losses(self, condition: Condition) -> dict[int, float]:
+        """By seed, of the runs that got so far."""
+        last = self.epochs - 1
+        return {m.seed: m.epochs[last].loss for m in self._of(condition) if len(m.epochs) > last}
+
+    def _run(self, m: Measurement) -> dict[str, Any]:
+        seconds = np.cumsum([epoch.wall_s for epoch in m.epochs])
+        hits = [i for i, epoch in enumerate(m.epochs) if self.threshold is not None and epoch.metric >= self.threshold]
+        certificate = self.certificates.get(m.condition.key)
+        return {
+            **identity(m.condition),
+            "seed": m.seed,
+            "epochs": len(m.epochs),
+            "reached": bool(hits),
+            "epochs_to_threshold": hits[0] + 1 if hits else np.nan,
+            "seconds_to_threshold": float(seconds[hits[0]]) if hits else np.nan,
+            "seconds": float(seconds[-1]) if m.epochs else np.nan,
+            "metric": m.epochs[self.epochs - 1].metric if len(m.epochs) >= self.epochs else np.nan,
+            "loss": m.epochs[self.epochs - 1].loss if len(m.epochs) >= self.epochs else np.nan,
+            "best_metric": max((epoch.metric for epoch in m.epochs), default=np.nan),
+            "epoch_s": float(np.mean([epoch.wall_s for epoch in m.epochs])) if m.epochs else np.nan,
+            "first_step_s": np.nan if m.first_step_s is None or m.first_step_disturbed_by else m.first_step_s,
+            "disturbed_time": _disturbed_time(m.blocks),
+            "peak_memory_mib": m.memory.get("peak", np.nan),
+            "models": certificate.verdict if certificate else "not checked",
+            "failure": m.failure,
+            "measurements": m.file,
+        }
+
+
+def undisturbed(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs (rows of ``TrainingRuns.runs``) whose times can be compared: not those that were disturbed for more than
+    half of their time.
+    """
+    return runs[~(runs["disturbed_time"] > MOST)]
+
+
+def left_out(runs: pd.DataFrame) -> str:
+    """Of how many runs (rows of ``TrainingRuns.runs``) the times do not count, in words; empty where all do."""
+    lost = len(runs) - len(undisturbed(runs))
+    return f"{lost} of {len(runs)} (disturbed)" if lost else ""
+
+
+def median_to_threshold(runs: pd.DataFrame, column: str) -> float:
+    """The median over runs (rows of ``TrainingRuns.runs``) of a column that says when they reached the threshold, where
+    one that did not took longest; nan if the median is such a run.
+    """
+    median = runs[column].mask(~runs["reached"], np.inf).median()
+    return float(median) if np.isfinite(median) else np.nan
+
+
+def _in_short(label: str, runs: pd.DataFrame) -> dict[str, Any]:
+    """The runs of one condition in a row; times are those of the undisturbed."""
+    timed = undisturbed(runs)
+    return {
+        "condition": label,
+        "runs": len(runs),
+        "final_metric": runs["metric"].mean(),
+        "lowest": runs["metric"].min(),
+        "highest": runs["metric"].max(),
+        "epoch_s": timed["epoch_s"].mean(),
+        "reached": int(runs["reached"].sum()),
+        "seconds_to_threshold": median_to_threshold(timed, "seconds_to_threshold"),
+        "disturbed": len(runs) - len(timed),
+        "failed": int(runs["failure"].notna().sum()),
+    }
+
+
+def _disturbed_time(blocks: list[Block]) -> float:
+    """The share of their time in blocks that were disturbed."""
+    wall_s = sum(block.wall_s for block in blocks)
+    return sum(block.wall_s for block in blocks if block.disturbed) / wall_s if wall_s else math.nan
+
+
+def _first_epoch_disturbed(m: Measurement) -> bool:
+    first = [block for block in m.blocks if block.epoch == m.epochs[0].epoch]
+    others = [block for block in m.blocks if block.epoch != m.epochs[0].epoch]
+    return _disturbed_time(first) > MOST or _disturbed_time(others) > MOST
+
+
+def _curve(m: Measurement) -> list[dict[str, Any]]:
+    seconds = 0.0
+    rows = []
+    for epoch in m.epochs:
+        seconds += epoch.wall_s
+        rows.append(
+            {
+                **identity(m.condition),
+                "seed": m.seed,
+                "epoch": epoch.epoch,
+                "steps": sum(block.steps for block in m.blocks if block.epoch == epoch.epoch),
+                "seconds": seconds,
+                "loss": epoch.loss,
+                "metric": epoch.metric,
+                "measurements": m.file,
+            }
+        )
+    return rows

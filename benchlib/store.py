@@ -1,0 +1,491 @@
+"""Measurements, and how they get to disk and back.
+
+A measurement is what one process gave. The processes that were measured together (one repetition of a comparison) or
+alone (one training run) are written as one parquet file, a row a process, in one atomic rename: a file is there whole
+or not at all. Its name is the key of all that the measurement depends on, so that nothing is measured twice.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import html
+import json
+import math
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation
+
+from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
+from benchlib.progress import say
+from benchlib.suite import tables
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMAT = 6
+"""Of the files; a reader refuses a newer one by name. Before 6 a process was measured for 6 rounds, however long its
+start had taken: the variances of those are of another kind.
+"""
+
+
+ATTEMPTS = 2
+"""So often a process that fails is started, in as many calls: what cannot work is not tried for ever."""
+
+LOST = "its process had failed with"
+"""How the failure of a condition begins that was not measured, because its process had failed before."""
+
+
+class Record(BaseModel):
+    """A part of a measurement; unknown keys are refused, so that what is read is what was written."""
+
+    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+
+
+class Block(Record):
+    """Some steps timed together, between two synchronisations."""
+
+    round: int  # -1 in a training run
+    position: int  # its place in the random order of the round; in a training run its place in the epoch
+    epoch: int = -1  # of a training run, from 1; -1 in a comparison
+    steps: int
+    samples: int
+    started_s: float  # on the machine's monotonic clock
+    wall_s: float
+    cpu_s: float  # of the worker, all threads
+    device_s: float | None = None  # from its first step to its last by the device's clock; None on the CPU
+    idle_cpu_s: float = 0.0  # that the other workers of the comparison used meanwhile: they should sleep
+    others_cpu_s: float = 0.0  # that all other processes of the machine used meanwhile, hypervisor's theft included
+    parent_cpu_s: float = 0.0  # of the process that asks for the block and samples beside it
+    others_gpu: int = 0  # processes on the GPU that are not the comparison's
+    disturbed: bool = False  # by the rules of ``measure.disturbance``; in a comparison it was then taken again
+    disturbed_by: str = ""  # what it was disturbed by, in words; from format 5 on
+
+    @property
+    def cores_used(self) -> float:
+        return self.cpu_s / self.wall_s
+
+
+class Sample(Record):
+    """What the sampler read once, beside a block. MiB are 2**20 bytes."""
+
+    at_s: float  # on the machine's monotonic clock
+    machine_cpu_percent: float  # all cores, all processes
+    worker_cores: float  # cores that the worker used since its sample before
+    rss_mib: float
+    # What the driver tells of the accelerator, None where it does not: see ``measure.accelerators.Reading``.
+    accelerator_percent: float | None = None
+    accelerator_memory_mib: float | None = None
+    accelerator_power_w: float | None = None
+    accelerator_temperature_c: float | None = None
+    accelerator_clock_mhz: float | None = None
+    accelerator_throttled: bool | None = None
+
+
+class Epoch(Record):
+    """One pass over the training data, and the evaluation after it, which is off the clock."""
+
+    epoch: int  # from 1
+    wall_s: float  # the sum of its blocks
+    loss: float  # mean over its steps
+    metric: float  # on the test data, after the epoch
+
+
+class Measurement(Record):
+    """What one process gave, with all that is needed to do it again."""
+
+    kind: str  # "comparison" or "training"
+    group: str  # key of the comparison or of the training run
+    file: str  # key of the file: those measured together
+    repetition: int
+    role: str  # "baseline", "control" (the baseline again, for A/A), "condition"
+    condition: SkipValidation[Condition]  # it was checked when it was made; a report has thousands of them
+    seed: int  # of what a framework draws itself (dropout)
+    initial_seed: int = 0  # of weights and batches
+    attempt: int = 0  # from 0; what fails is tried once more
+    started_utc: str
+    failure: str | None = None  # what went wrong, with the end of what the worker said; None: nothing
+    # Set in the worker's environment or by its session; empty where it could not be started.
+    knobs: dict[str, str] = Field(default_factory=dict)
+    inherited: dict[str, str] = Field(default_factory=dict)  # libraries and devices, see ``benchlib.variables``
+    left_out: list[str] = Field(default_factory=list)  # names of variables it did not get that could have mattered
+    settings: dict[str, Any] = Field(default_factory=dict)  # read back from the framework
+    versions: dict[str, str] = Field(default_factory=dict)  # of Python, the framework, and what they are built on
+    packages: dict[str, str] = Field(default_factory=dict)  # all that the worker could compute with: distributions
+    machine: dict[str, Any] = Field(default_factory=dict)
+    code: str = ""  # hash of the code that made the number
+    commit: str = ""
+    built: dict[str, Any] = Field(default_factory=dict)  # parameters, hashes of weights and data
+    hosted_after: int = 0  # so many conditions that its process had measured before
+    opening_s: float | None = None  # until it and those measured together with it had started and imported
+    shared_by: int = 1  # comparisons: each counts its share of the opening
+    first_step_s: float | None = None  # with compilation
+    first_step_disturbed_by: str = ""  # in words; from format 5 on
+    repetition_s: float | None = None  # of all that were measured together, its share of the opening included
+    rounds_s: float | None = None  # of that, the rounds
+    warm_up_steps: int | None = None
+    warm_up_s: float | None = None
+    steady: str | None = None  # the rule's verdict
+    memory: dict[str, float] = Field(default_factory=dict)  # MiB, see ``measure.record.memory``
+    blocks: list[Block] = Field(default_factory=list)
+    trace: list[Sample] = Field(default_factory=list)
+    epochs: list[Epoch] = Field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return self.failure is None
+
+    @property
+    def lost(self) -> bool:
+        """Did it fail only because its process had failed with another condition?"""
+        return self.failure is not None and self.failure.startswith(LOST)
+
+    def plot(self) -> Figure:
+        """The blocks over time, and what the sampler read beside them, as a figure."""
+        from benchlib.suite import plots  # matplotlib takes long to import: not for nothing
+
+        return plots.measurement(self)
+
+    def _repr_html_(self) -> str:
+        place = f"{self.role}, repetition {self.repetition}" if self.kind == "comparison" else "training run"
+        told = f"{self.condition}: {place}, seed {self.seed}, started {self.started_utc}."
+        parts = [tables.html(pd.DataFrame([_in_short(self)]), told).data]
+        if self.epochs:
+            renamed = {"wall_s": "epoch_s", "loss": "final_loss"}
+            epochs = pd.DataFrame([epoch.model_dump() for epoch in self.epochs]).rename(columns=renamed)
+            parts.append(tables.html(epochs, "Its epochs.").data)
+        if not self.ok:
+            parts.insert(0, f"<p><b>failed</b></p><pre>{html.escape(self.failure)}</pre>")
+        return "".join(parts)
+
+
+_TABLES = {"blocks": Block, "trace": Sample, "epochs": Epoch}
+_TYPES = {
+    int: pa.int64(),
+    float: pa.float64(),
+    float | None: pa.float64(),
+    bool: pa.bool_(),
+    bool | None: pa.bool_(),
+    str: pa.string(),
+}
+_SCHEMA = pa.schema(
+    [
+        ("format", pa.int32()),
+        ("kind", pa.string()),
+        ("group", pa.string()),
+        ("role", pa.string()),
+        ("repetition", pa.int32()),
+        ("label", pa.string()),
+        ("seed", pa.int64()),
+        ("started_utc", pa.string()),
+        ("failure", pa.string()),
+        ("measurement", pa.string()),  # the whole measurement as JSON, less the three tables
+        *(
+            (
+                name,
+                pa.list_(pa.struct([(field, _TYPES[info.annotation]) for field, info in record.model_fields.items()])),
+            )
+            for name, record in _TABLES.items()
+        ),
+        ("sha256", pa.string()),  # of the measurement as JSON, the tables included: an edit by hand shows
+    ]
+)
+
+
+class Store:
+    """The measurements of one outputs folder: ``<folder>/<file key>.parquet``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder)
+
+    def path(self, file: str) -> Path:
+        """Where the measurements with file key ``file`` lie, or will."""
+        return self.folder / f"{file}.parquet"
+
+    def save(self, measurements: list[Measurement]) -> None:
+        """Write those measured together, atomically; a disk that is full leaves the older files as they were."""
+        file = measurements[0].file
+        self.folder.mkdir(parents=True, exist_ok=True)
+        partial = self.folder / f".partial-{file}-{os.getpid()}"
+        try:
+            rows = [_row(m) for m in measurements]
+            schema = _SCHEMA.with_metadata({_ROWS: _of_rows(rows)})
+            pq.write_table(pa.Table.from_pylist(rows, schema), partial)
+            with partial.open("rb") as written:
+                os.fsync(written.fileno())
+            partial.replace(self.path(file))
+        except OSError as error:
+            raise BenchlibError(
+                f"{self.path(file)}: could not be written: {error.strerror}; free space there and run again"
+            ) from error
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def load(self, file: str) -> list[Measurement] | None:
+        """The measurements with file key ``file``, or None if they are not there; a damaged file is a BenchlibError
+        that names it.
+        """
+        path = self.path(file)
+        if not path.exists():
+            return None
+        try:
+            table = pq.ParquetFile(path).read(use_threads=False)
+            rows = table.to_pylist()
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise BenchlibError(f"{path}: not a whole parquet file ({error}); delete it to measure again") from None
+        try:
+            found = [_measurement(row, path) for row in rows]
+            whole = (table.schema.metadata or {}).get(_ROWS) == _of_rows(rows)
+        except (KeyError, TypeError) as error:
+            raise BenchlibError(f"{path}: a part of it is missing ({error}); delete it to measure again") from None
+        if not rows or not (whole or all(row["format"] < 4 for row in rows)):
+            raise BenchlibError(
+                f"{path}: rows were taken out, added or put in another order after it was measured; delete it to "
+                "measure again"
+            )
+        return found
+
+    def usable(self, file: str) -> list[Measurement] | None:
+        """As :meth:`load`; but a damaged file is put into ``damaged/``, out of the way and not lost, and said."""
+        try:
+            return self.load(file)
+        except BenchlibError as error:
+            self.damaged.mkdir(exist_ok=True)
+            before = len(list(self.damaged.glob(f"{file}*.parquet")))
+            target = self.damaged / (f"{file}-{before}.parquet" if before else f"{file}.parquet")
+            with suppress(FileNotFoundError):  # another process that reads the folder was first
+                self.path(file).replace(target)
+                say(f"{error}. It is now {target}, and what it should hold is measured again")
+            return None
+
+    @property
+    def damaged(self) -> Path:
+        """The folder of files that could not be used."""
+        return self.folder / "damaged"
+
+    def all(self, files: Iterable[str] | None = None) -> list[Measurement]:
+        """Every measurement in the files with these keys (None: in the folder), oldest first; a damaged file is a
+        BenchlibError that names it.
+        """
+        found, wrong = self.read(files)
+        if wrong:
+            raise BenchlibError("\n".join(wrong))
+        return found
+
+    def read(self, files: Iterable[str] | None = None) -> tuple[list[Measurement], list[str]]:
+        """As :meth:`all`, and for each file that is damaged or gone a sentence that names it."""
+        found, wrong = [], []
+        if files is None:
+            files = [path.stem for path in self.folder.glob("*.parquet")]
+        for file in sorted(files):
+            try:
+                measured = self.load(file)
+            except BenchlibError as error:
+                wrong.append(str(error))
+                continue
+            if measured is None:
+                wrong.append(f"{self.path(file)} is gone; run again to measure it again")
+            found += measured or []
+        return sorted(found, key=lambda m: (m.started_utc, m.file, m.repetition)), wrong
+
+    def outline(self, file: str) -> list[Measurement]:
+        """As :meth:`load`, in a tenth of the time: without traces and epochs, with no more of the blocks than
+        :func:`frame` sums, and unchecked. For files whose bytes are known to be what was written.
+        """
+        columns = ["format", "measurement", *(f"blocks.list.element.{name}" for name in _SUMMED)]
+        found = []
+        for row in pq.ParquetFile(self.path(file)).read(columns=columns, use_threads=False).to_pylist():
+            document = json.loads(row["measurement"])
+            document["condition"] = _condition(json.dumps(document["condition"]))
+            blocks = [SimpleNamespace(**block) for block in row["blocks"]]
+            found.append(Measurement.model_construct(**document, blocks=blocks, trace=[], epochs=[]))
+        return found
+
+    def rounds(self, file: str) -> list[Measurement]:
+        """As :meth:`outline`, with the rounds of comparisons; nothing of training runs and of older formats."""
+        columns = ["format", "kind", "measurement", *(f"blocks.list.element.{name}" for name in _OF_ROUNDS)]
+        found = []
+        try:
+            rows = pq.ParquetFile(self.path(file)).read(columns=columns, use_threads=False).to_pylist()
+        except (OSError, ValueError, pa.ArrowException):  # damaged, or gone: whoever asks for it is told
+            return []
+        for row in rows:
+            if row["format"] != FORMAT or row["kind"] != "comparison":
+                return []
+            document = json.loads(row["measurement"])
+            document["condition"] = _condition(json.dumps(document["condition"]))
+            blocks = [SimpleNamespace(**block) for block in row["blocks"]]
+            found.append(Measurement.model_construct(**document, blocks=blocks, trace=[], epochs=[]))
+        return found
+
+    def documents(self, file: str) -> list[dict[str, Any]]:
+        """Of each measurement of a file all but its blocks, epochs and trace, as plain types, unchecked: the quickest
+        look. For files whose bytes are known to be what was written.
+        """
+        found = pq.ParquetFile(self.path(file)).read(columns=["measurement"], use_threads=False)
+        return [json.loads(text) for text in found["measurement"].to_pylist()]
+
+
+def frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
+    """A row a process, with what it takes to do it again; seconds and MiB."""
+    return pd.DataFrame([_flat(m) for m in measurements])
+
+
+def counted(blocks: Iterable[Block]) -> list[Block]:
+    """Of the takes of each block the one that counts: the last that was not disturbed, or the last of all. A take's
+    mark may change when later blocks are known, so the last need not be the one that is undisturbed.
+    """
+    takes: dict[tuple, Block] = {}
+    for block in blocks:
+        key = (block.epoch, block.round, block.position)
+        if key not in takes or takes[key].disturbed or not block.disturbed:
+            takes[key] = block
+    return list(takes.values())
+
+
+def seconds_by_round(m: Measurement) -> dict[int, float]:
+    """Seconds per sample of each block, by round, without rounds that were disturbed in every take: their time is not
+    the process's.
+    """
+    return {block.round: block.wall_s / block.samples for block in counted(m.blocks) if not block.disturbed}
+
+
+def _in_short(m: Measurement) -> dict[str, Any]:
+    """What a process gave, in a row; nan for what it did not come to."""
+    blocks = counted(m.blocks)
+    wall_s, nan = sum(block.wall_s for block in blocks) or math.nan, math.nan
+    return {
+        "blocks": len(blocks),
+        "of them disturbed": sum(block.disturbed for block in blocks),
+        "step_ms": 1000 * wall_s / (sum(block.steps for block in blocks) or nan),
+        "samples_per_second": sum(block.samples for block in blocks) / wall_s,
+        "cores_used": sum(block.cpu_s for block in blocks) / wall_s,
+        "memory_mib": m.memory.get("peak", nan),
+        "first_step_s": nan if m.first_step_s is None else m.first_step_s,
+        "warm_up_s": nan if m.warm_up_s is None else m.warm_up_s,
+        "warm-up": m.steady,
+    }
+
+
+def _row(measurement: Measurement) -> dict[str, Any]:
+    document = measurement.model_dump(mode="json")
+    tables = {name: document.pop(name) for name in _TABLES}
+    text = json.dumps(document, sort_keys=True)
+    return {
+        "format": FORMAT,
+        **{name: document[name] for name in ("kind", "group", "role", "repetition", "seed", "started_utc", "failure")},
+        "label": str(measurement.condition),
+        "measurement": text,
+        **tables,
+        "sha256": _digest(text, tables),
+    }
+
+
+def _measurement(row: dict[str, Any], path: Path) -> Measurement:
+    if row.get("format", 0) > FORMAT:
+        raise BenchlibError(
+            f"{path}: written by a newer benchlib (format {row['format']}, this one reads {FORMAT}); update benchlib"
+        )
+    tables = {name: row[name] for name in _TABLES}
+    if row["sha256"] != _digest(row["measurement"], tables):
+        raise BenchlibError(
+            f"{path}: its content does not match its hash, it was changed after it was measured; "
+            "delete it to measure again"
+        )
+    try:
+        document = json.loads(row["measurement"])
+        condition = _condition(json.dumps(document["condition"]))
+        measurement = Measurement.model_validate({**document, "condition": condition, **tables})
+    except (ValueError, KeyError) as error:
+        raise BenchlibError(
+            f"{path}: not a measurement of this benchlib ({error}); delete it to measure again"
+        ) from None
+    if measurement.file != path.stem:
+        raise BenchlibError(
+            f"{path}: holds measurements with the key {measurement.file}, whose file it is not: somebody copied or "
+            "renamed it; delete it to measure again"
+        )
+    return measurement
+
+
+@functools.lru_cache(maxsize=4096)
+def _condition(text: str) -> Condition:
+    """Checked once for all processes that ran it."""
+    return Condition.model_validate_json(text)
+
+
+_ROWS = b"benchlib rows"
+"""In a file's metadata: a hash of the hashes of its rows, so that a row that was taken out shows. From format 4 on."""
+
+
+def _of_rows(rows: list[dict[str, Any]]) -> bytes:
+    return hashlib.sha256(" ".join(row["sha256"] for row in rows).encode()).hexdigest().encode()
+
+
+_OF_ROUNDS = ("round", "position", "epoch", "wall_s", "samples", "disturbed")
+
+_SUMMED = ("steps", "wall_s", "cpu_s", "idle_cpu_s", "others_cpu_s", "disturbed")
+"""Of the blocks, by :func:`frame`."""
+
+
+def _digest(text: str, tables: dict[str, Any]) -> str:
+    return hashlib.sha256((text + json.dumps(tables, sort_keys=True)).encode()).hexdigest()
+
+
+def _flat(m: Measurement) -> dict[str, Any]:
+    return {
+        "file": m.file,
+        "kind": m.kind,
+        "group": m.group,
+        "role": m.role,
+        "repetition": m.repetition,
+        "attempt": m.attempt,
+        **identity(m.condition),
+        "seed": m.seed,
+        "initial_seed": m.initial_seed,
+        "started_utc": m.started_utc,
+        "failure": m.failure,
+        "first_step_s": m.first_step_s,
+        "first_step_disturbed_by": m.first_step_disturbed_by,
+        "warm_up_steps": m.warm_up_steps,
+        "warm_up_s": m.warm_up_s,
+        "steady": m.steady,
+        "blocks": len(m.blocks),
+        "steps": sum(block.steps for block in m.blocks),
+        "wall_s": sum(block.wall_s for block in m.blocks),
+        "cpu_s": sum(block.cpu_s for block in m.blocks),
+        "idle_cpu_s": sum(block.idle_cpu_s for block in m.blocks),
+        "others_cpu_s": sum(block.others_cpu_s for block in m.blocks),
+        "disturbed_blocks": sum(block.disturbed for block in m.blocks),
+        "peak_memory_mib": m.memory.get("peak"),
+        "knobs": " ".join(f"{name}={value}" for name, value in m.knobs.items()),
+        "left_out": " ".join(m.left_out),
+        "settings": " ".join(f"{name}={value}" for name, value in m.settings.items()),
+        "versions": " ".join(f"{name} {value}" for name, value in m.versions.items()),
+        "cpu": m.machine.get("cpu"),
+        "cores": m.machine.get("cores"),
+        "gpus": "; ".join(m.machine.get("gpus", [])),
+        "huge_pages": m.machine.get("huge_pages"),
+        "governor": m.machine.get("governor"),
+        "code": m.code,
+        "commit": m.commit,
+    }
+
+
+def identity(condition: Condition) -> dict[str, Any]:
+    """What a condition is, a column each: its label, its choices, its hyperparameters."""
+    chosen = condition.model_dump()
+    hyperparameters, without = chosen.pop("hyperparameters"), chosen.pop("without")
+    if condition.world_size == 1:
+        del chosen["world_size"], chosen["communication"]
+    left_out = {"without": " ".join(without)} if without else {}
+    return {"label": str(condition), **chosen, **left_out, **hyperparameters}

@@ -1,0 +1,61 @@
+"""What of an outputs folder no result needs any more, and taking it away."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from benchlib.errors import BenchlibError
+from benchlib.suite import experiments
+from benchlib.suite import runs as suite
+
+
+def unused(folder: Path) -> list[Path]:
+    """Measurements that no notebook's result names, parts of files that were never finished, and inputs, which are
+    made again in seconds. What was measured in JupyterLab only is among them: no record names it.
+
+    A BenchlibError where it is not known what is needed: a notebook has not come to its end, or its record is gone.
+    """
+    records = {name: suite.read_record(folder, name) for name in experiments.NOTEBOOKS}
+    unknown = [name for name, record in records.items() if record and record["status"] != "succeeded"]
+    unknown += [name for name, record in records.items() if record is None and _left_something(folder, name)]
+    if unknown or not any(records.values()):
+        which = ", ".join(unknown) or "every notebook"
+        raise BenchlibError(
+            f"{folder}: of {which} there is no whole record, so that it is not known what is needed: run again first, "
+            "or take all away with --all"
+        )
+    named = {Path(file) for record in records.values() if record for file in record["files"]}
+    measured = sorted((folder / "measurements").glob("*.parquet"))
+    found = [path for path in measured if path.relative_to(folder) not in named]
+    found += sorted(folder.glob("*/.partial-*"))
+    return found + [path for path in (folder / "inputs",) if path.is_dir()]
+
+
+def everything(folder: Path) -> list[Path]:
+    """All that is in a folder of results; a BenchlibError if it does not look like one."""
+    if not (folder / "notebooks").is_dir() or not (folder / "progress.log").is_file():
+        raise BenchlibError(f"{folder}: this is no folder of results, so nothing is taken away: see --outputs")
+    return sorted(folder.iterdir())
+
+
+def take_away(paths: list[Path]) -> None:
+    """Delete files and folders."""
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def size_mib(paths: list[Path]) -> float:
+    """Of files, and of all in folders, in MiB."""
+    files = [file for path in paths for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
+    return sum(file.stat().st_size for file in files) / 2**20
+
+
+def _left_something(folder: Path, name: str) -> bool:
+    """Is there anything that a notebook made, or its record, cut?"""
+    return any((folder / part).exists() for part in (f"notebooks/{name}.ipynb", f"notebooks/{name}.json")) or any(
+        (folder / "tables").glob(f"{name}_*")
+    )

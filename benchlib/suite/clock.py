@@ -1,0 +1,170 @@
+"""One clock for all that a report measures: every notebook's checks, pilots and training runs first, and then each
+minute that is left goes to the comparison where it does most.
+
+How much time the present results have had is kept in ``clock.json`` beside them, so that a run that was stopped, or is
+started again, goes on from there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from benchlib import progress
+from benchlib.errors import BenchlibError
+from benchlib.lab import Lab, Measures
+from benchlib.suite.experiments import least_s, module, require_time
+from benchlib.suite.experiments.parameters import Compared, Parameters
+
+NOTEBOOK_S = 4.5
+"""What a notebook takes, about, two being executed at once, when all is measured; of the report's pages, too."""
+
+
+class Clock:
+    """Counts the seconds that the results in ``folder`` have had. They are those ``of`` some inputs: others start at 0.
+
+    A run may take the ``minutes`` of its profile, less what was spent before; or ``more`` minutes from now on; less
+    what it takes to execute so many ``notebooks`` afterwards. With neither it is not limited, and each comparison has
+    its own budget. With 0 ``more`` nothing is measured.
+    """
+
+    def __init__(self, folder: Path, of: str, minutes: float | None, more: float | None, notebooks: int) -> None:
+        self._file, self._of = folder / "clock.json", of
+        self._kept = _read(self._file, of)
+        self._minutes = minutes
+        self._started = time.monotonic()
+        self.measures = more != 0
+        self.waited_s = 0.0
+        """For others that measured on this machine: nobody's time."""
+        self.broke_off = False
+        """Has something ended the measuring before its time?"""
+        allowed = more if more is not None else minutes
+        self._seconds = math.inf if allowed is None else 60 * allowed - NOTEBOOK_S * notebooks
+        if more is None:
+            self._seconds -= self._kept.seconds
+            if minutes is not None and minutes <= self._kept.enough:
+                self._seconds = 0.0
+
+    @property
+    def shared(self) -> bool:
+        """Is there one time for all comparisons?"""
+        return self._seconds != math.inf
+
+    @property
+    def left_s(self) -> float:
+        """Seconds in which may still be measured."""
+        return self._started + self._seconds + self.waited_s - time.monotonic()
+
+    def piloted(self) -> None:
+        """All comparisons have their pilots."""
+        self._kept = replace(self._kept, piloted=True)
+
+    def end(self) -> None:
+        """What the profile's minutes leave is of no use: nothing is wanted, or nothing fits into it."""
+        self._kept = replace(self._kept, enough=max(self._kept.enough, self._minutes or 0.0))
+
+    def keep(self) -> None:
+        """Write down what has been spent; what cannot be written is counted again."""
+        spent_s = self._kept.seconds + time.monotonic() - self._started - self.waited_s
+        now = replace(self._kept, seconds=round(spent_s, 1))
+        partial = self._file.with_suffix(".partial")
+        try:
+            partial.write_text(json.dumps({"of": self._of, **asdict(now)}) + "\n", encoding="utf-8")
+            os.replace(partial, self._file)
+        except OSError as error:
+            progress.say(f"{self._file}: could not be written: {error.strerror}")
+
+
+def measure(notebooks: Mapping[str, Parameters], folder: Path, clock: Clock) -> list[str]:
+    """Measure what these notebooks will ask for, in the order given; the names of those that could not be measured,
+    which find out themselves what is wrong.
+    """
+    lab = Lab(
+        outputs=folder,
+        measures=Measures.LATER if clock.shared else Measures.BUDGET,
+        after_keeping=lambda: _keep(clock, lab),
+    )
+    wrong = []
+    try:
+        for name, parameters in notebooks.items():
+            try:
+                require_time(name, parameters)
+                module(name).measure(parameters, lab)
+            except Exception as error:  # whatever it is: it must not stop the others
+                progress.say(f"{name}: not measured, and tried again by itself: {type(error).__name__}: {error}")
+                wrong.append(name)
+            _keep(clock, lab)
+        if clock.shared:
+            try:
+                were_missing = lab.pilots()
+            except Exception as error:  # as above: each notebook then shows what is wrong
+                progress.say(f"not measured, and tried again notebook by notebook: {type(error).__name__}: {error}")
+                return list(notebooks)
+            if not wrong:
+                clock.piloted()
+            _keep(clock, lab)
+            late_s = -clock.left_s
+            if late_s > 0 and were_missing:
+                progress.say(f"the pilots took {progress.duration(late_s)} more than there was; no time is left")
+            try:
+                lab.sharpen(time.monotonic() + clock.left_s)
+            except Exception as error:  # what has been measured is there, and makes a report
+                progress.say(f"no more is measured: {type(error).__name__}: {error}")
+                clock.broke_off = True
+            else:
+                if not wrong:
+                    clock.end()
+    finally:
+        _keep(clock, lab)
+    return wrong
+
+
+def _keep(clock: Clock, lab: Lab) -> None:
+    clock.waited_s = lab.waited_s
+    clock.keep()
+
+
+def require(minutes: float, missing: Mapping[str, Parameters], notebooks: int = 0) -> None:
+    """Refuse a time in which the pilots of the notebooks that are ``missing`` cannot be measured and so many executed,
+    whatever else there is, with a BenchlibError that says how much would do.
+    """
+    least = sum(least_s(name, one) for name, one in missing.items() if isinstance(one, Compared))
+    executed_s = NOTEBOOK_S * notebooks
+    if 60 * minutes < least + executed_s:
+        takes = [f"the first processes of all comparisons take {progress.duration(least)} at the very least"] * (
+            least > 0
+        )
+        takes += [f"to execute the notebooks takes about {progress.duration(executed_s)}"] * (executed_s > 0)
+        raise BenchlibError(
+            f"minutes {minutes:g}: {' and '.join(takes)}: give {math.ceil((least + executed_s) / 60)} or more, or 0 to "
+            "make the report of what is there"
+        )
+
+
+def is_piloted(folder: Path, of: str) -> bool:
+    """Have all comparisons of these inputs had their pilots?"""
+    return _read(folder / "clock.json", of).piloted
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What is written down of the time that results have had."""
+
+    seconds: float = 0.0
+    piloted: bool = False
+    enough: float = 0.0  # of the profile's minutes, beyond which nothing more came of so many
+
+
+def _read(file: Path, of: str) -> _Kept:
+    try:
+        kept = json.loads(file.read_text(encoding="utf-8"))
+        if kept.pop("of") != of:
+            return _Kept()
+        return _Kept(float(kept["seconds"]), bool(kept.get("piloted", False)), float(kept.get("enough", 0.0)))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return _Kept()

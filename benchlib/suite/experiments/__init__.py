@@ -1,0 +1,96 @@
+"""The experiments: what each notebook measures, from its parameter file to tables, figures and findings.
+
+A notebook ``notebooks/X.ipynb`` has its module here: ``X.Parameters`` (its parameters cell, checked),
+``X.conditions(parameters)`` (all that it will measure) and ``X.measure(parameters, lab)`` (the results). Where its
+parameters are ``Compared``, ``X.comparisons(parameters)`` are the conditions in groups, each compared with each other.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from benchlib.analysis import planner
+from benchlib.condition import Condition
+from benchlib.errors import BenchlibError, unknown
+from benchlib.measure import memory
+from benchlib.suite.experiments import parameter_file
+from benchlib.suite.experiments.parameters import Compared, Parameters
+
+if TYPE_CHECKING:
+    from benchlib.lab import Lab
+    from benchlib.suite.experiments.result import Result
+
+NOTEBOOKS = (
+    "devices",
+    "batch_size",
+    "learning_rate",
+    "operators",
+    "frameworks",
+    "inference",
+    "modes",
+    "scaling",
+    "equivalence",
+    "instrument",
+    "claims",
+    "report",
+)
+"""In the order in which they run; ``report`` gathers the others."""
+
+
+def module(notebook: str) -> ModuleType:
+    """The experiment behind a notebook; a BenchlibError names the nearest one if there is none."""
+    if notebook not in NOTEBOOKS:
+        raise BenchlibError(unknown("notebook", notebook, NOTEBOOKS))
+    return importlib.import_module(f"benchlib.suite.experiments.{notebook}")
+
+
+def conditions(notebook: str, parameters: Parameters) -> list[Condition]:
+    """All conditions that a notebook will measure."""
+    return module(notebook).conditions(parameters)
+
+
+def require_time(notebook: str, parameters: Parameters) -> None:
+    """Refuse a budget in which the pilot of one of the comparisons cannot end, and a comparison whose processes do not
+    fit into memory beside each other, with a BenchlibError. What only the gate can find impossible counts here.
+    """
+    if isinstance(parameters, Compared):
+        for group in module(notebook).comparisons(parameters):
+            planner.require(**parameters.settings, processes=1 + len(group))
+            if group:
+                try:
+                    memory.require_together(group)
+                except BenchlibError as error:
+                    raise BenchlibError(f"subjects, or their sizes: {error}") from None
+
+
+def least_s(notebook: str, parameters: Compared) -> float:
+    """Seconds that the pilots of a notebook's comparisons take, at the very least: their first conditions' processes
+    may host all others.
+    """
+    groups = module(notebook).comparisons(parameters)
+    most = max((1 + len(group) for group in groups if group), default=0)
+    blocks = sum(1 + len(group) for group in groups if group)
+    return planner.least_s(parameters.pilot, parameters.block_s, processes=most, conditions=blocks)
+
+
+def measure(notebook: str, variables: Mapping[str, Any], lab: Lab) -> Result:
+    """What a notebook does: measure what its parameters ask for. ``variables`` are those of its parameters cell."""
+    parameters = module(notebook).Parameters.of(variables)
+    require_time(notebook, parameters)
+    lab.certify(conditions(notebook, parameters))  # all at once: they share the gate's workers
+    return module(notebook).measure(parameters, lab)
+
+
+def load(notebook: str, path: str | Path) -> Parameters:
+    """Read and check a notebook's parameter file; a BenchlibError names file, key and value of all that is wrong."""
+    experiment, path = module(notebook), Path(path)
+    values = parameter_file.read(path)
+    try:
+        return experiment.Parameters(**values)
+    except BenchlibError as error:
+        lines = str(error).splitlines()
+        raise BenchlibError("\n".join(f"{path}: {line.removeprefix('Parameters: ')}" for line in lines)) from None

@@ -1,0 +1,252 @@
+"""The experiment ``equivalence``: each workload in each framework, side by side, and proof that they are one model."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import pandas as pd
+from matplotlib.figure import Figure
+from pydantic import BaseModel, model_validator
+
+from benchlib import workloads
+from benchlib.analysis.comparison import failures
+from benchlib.analysis.equivalence import Certificate
+from benchlib.condition import Condition, DeviceName, WorkloadName
+from benchlib.knobs import Ledger
+from benchlib.lab import Lab
+from benchlib.measure import gate
+from benchlib.suite import figures, tables
+from benchlib.suite.experiments import parameters as p
+from benchlib.suite.experiments.result import Result, data_note
+from benchlib.validation import Strict
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
+
+
+class Model(BaseModel):
+    """A workload with the sizes in which it is checked."""
+
+    model_config = Strict.model_config
+
+    workload: WorkloadName
+    data: str
+    hyperparameters: dict[str, Any]
+
+
+class Parameters(p.Parameters):
+    """Each model in each subject, against the reference."""
+
+    models: p.Grid[Model]
+    device: DeviceName
+    subjects: p.Grid[p.Subject]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        p.check_count("models, subjects", len(self.models) * len(self.subjects))
+        conditions(self)
+        return self
+
+
+def conditions(parameters: Parameters) -> list[Condition]:
+    """All conditions that will be checked."""
+    return [
+        p.condition(
+            {
+                "workload": f"models.{number}.workload",
+                "data": f"models.{number}.data",
+                "hyperparameters": f"models.{number}.hyperparameters",
+                **dict.fromkeys(subject.choices, f"subjects.{at}"),
+            },
+            workload=model.workload,
+            **subject.choices,
+            data=model.data,
+            device=parameters.device,
+            hyperparameters=model.hyperparameters,
+        )
+        for number, model in enumerate(parameters.models)
+        for at, subject in enumerate(parameters.subjects)
+    ]
+
+
+def measure(parameters: Parameters, lab: Lab) -> Equivalence:
+    """Check, or take from disk what was checked before."""
+    checked = conditions(parameters)
+    notes = dict.fromkeys(data_note(condition, lab.inputs) for condition in checked)
+    return Equivalence(lab, _Checked(checked, lab.certify(checked)), list(notes))
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """Conditions with their certificates, as a :class:`Result` takes what was measured."""
+
+    conditions: list[Condition]
+    certificates: dict[str, Certificate]  # by condition key
+
+    def failures(self) -> pd.DataFrame:
+        return failures([], self.certificates.values())
+
+    def files(self) -> list[str]:
+        return []
+
+    def ledger(self) -> Ledger:
+        return Ledger(list(self.certificates.values()))
+
+
+class Equivalence(Result):
+    """The certificates as a table and a figure, what was settled and neutralised, and the files side by side."""
+
+    notebook = "equivalence"
+    in_report = ("neutralised", "inputs")
+    title = "Equivalence"
+
+    def __init__(self, lab: Lab, checked: _Checked, notes: list[str]) -> None:
+        super().__init__(lab.folder, [checked], notes)
+        self.files = {
+            certificate.condition: lab.certificate_path(certificate.condition).stem
+            for certificate in checked.certificates.values()
+        }
+        self.checked = [(condition, checked.certificates[condition.key]) for condition in checked.conditions]
+
+    def findings(self) -> list[str]:
+        """How many models are the reference's, and which are not."""
+        same = [condition for condition, certificate in self.checked if certificate.same]
+        others = [
+            f"{condition.workload} in {condition.subject}: {certificate.verdict}"
+            + (f" ({certificate.reason})" if certificate.reason else "")
+            + "; there is no ratio of it."
+            for condition, certificate in self.checked
+            if not certificate.same
+        ]
+        return [
+            f"{len(same)} of {len(self.checked)} models compute what the reference computes, within the tolerance of "
+            "each quantity, in the best of a few trials.",
+            *others,
+        ]
+
+    def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
+        """``certificates``, ``settled``, ``neutralised`` and ``inputs``."""
+        return {
+            "certificates": (
+                "Largest relative difference from the reference (PyTorch, eager, on the CPU), by quantity, and how "
+                "much is allowed. A quantity other than the outputs is that of the trial which agrees best, because "
+                "networks have kinks; worst is the trial which agrees least. Trials end when everything has agreed.",
+                self._certificates(),
+            ),
+            "settled": (
+                "What had to be settled in each workload's files so that PyTorch and MindSpore run the same model, and "
+                "how. It stays so when speed is measured.",
+                self._settled(),
+            ),
+            "neutralised": (
+                "What was set for the check only, and why.",
+                self._neutralised(),
+            ),
+            "inputs": ("Hashes of what all frameworks were given.", self._inputs()),
+        }
+
+    @figures.styled
+    def draw(self) -> dict[str, tuple[str, Figure]]:
+        """``differences``."""
+        frame = self._certificates()
+        if not len(frame):
+            return {}
+        # Predictions are allowed no difference at all: none is 0 of it, any is too much.
+        share = (frame["difference"] / frame["tolerance"]).mask(frame["difference"] == 0, 0.0)
+        frame = frame.assign(label=frame["workload"] + ", " + frame["subject"], share=share)
+        looks = figures.looks(frame["quantity"])
+        figure, (axes,) = figures.panels(1, 1, height=0.6 + 0.2 * frame["label"].nunique())
+        figures.dot_panel(axes, frame, looks, "share", "largest relative difference / tolerance", "label", "quantity")
+        axes.axvline(1, color="0.2", linewidth=0.8)
+        caption = (
+            "How far each model is from the reference, relative to what is allowed: left of the line is the same "
+            "model. A difference of 0 is drawn at the left edge."
+        )
+        return {"differences": (caption, figures.finish(figure, looks))}
+
+    def show_sources(self) -> HTML:
+        """The files of each workload, one framework beside the other."""
+        from IPython.display import HTML
+
+        parts = []
+        for name in dict.fromkeys(condition.workload for condition, _ in self.checked):
+            workload = workloads.load(name)
+            frameworks = [each for each in ("pytorch", "mindspore") if each in workload.frameworks()]
+            files = [(workloads.folder(name) / f"{each}.py").read_text(encoding="utf-8") for each in frameworks]
+            columns = "".join(f"<pre>{html.escape(text)}</pre>" for text in files)
+            parts.append(
+                f"<h3>{html.escape(workload.title)} (<code>{name}</code>)</h3><p>{html.escape(workload.source)}.</p>"
+                f'<div class="side-by-side">{columns}</div>'
+            )
+        return HTML(_STYLE + "".join(parts))
+
+    def _certificates(self) -> pd.DataFrame:
+        rows = [
+            {
+                "workload": condition.workload,
+                "subject": condition.subject,
+                "verdict": certificate.verdict,
+                "quantity": check.name,
+                "difference": check.difference,
+                "worst": check.worst,
+                "tolerance": check.tolerance,
+                "trials": certificate.trials,
+                tables.FILES: self.files[certificate.condition],
+            }
+            for condition, certificate in self.checked
+            for check in certificate.checks
+        ]
+        columns = ["workload", "subject", "verdict", "trials", "quantity", "difference", "worst", "tolerance"]
+        columns.append(tables.FILES)
+        return pd.DataFrame(rows, columns=columns)
+
+    def _settled(self) -> pd.DataFrame:
+        rows = [
+            {"workload": name, "what": what, "how": how}
+            for name in dict.fromkeys(condition.workload for condition, _ in self.checked)
+            for what, how in workloads.load(name).settled.items()
+        ]
+        return pd.DataFrame(rows, columns=["workload", "what", "how"])
+
+    def _neutralised(self) -> pd.DataFrame:
+        rows = []
+        for condition, certificate in self.checked:
+            workload = workloads.load(condition.workload)
+            for name in gate.REASONS:
+                usual, value = getattr(condition, name), getattr(certificate.condition, name)
+                if value != usual:
+                    rows.append(
+                        {
+                            "workload": condition.workload,
+                            "what": name,
+                            "usually": str(usual),
+                            "here": str(value),
+                            "why": gate.REASONS[name],
+                        }
+                    )
+            for name, value in certificate.neutralised.items():
+                own = name in workload.hyperparameters
+                usual = condition.hyperparameters[name] if own else "as it is"
+                why = workload.gate.settings[name][1] if own else gate.EXACT_REASON
+                rows.append(
+                    {
+                        "workload": condition.workload,
+                        "what": name,
+                        "usually": str(usual),
+                        "here": str(value),
+                        "why": why,
+                    }
+                )
+        return pd.DataFrame(rows, columns=["workload", "what", "usually", "here", "why"]).drop_duplicates()
+
+    def _inputs(self) -> pd.DataFrame:
+        rows = [{"workload": condition.workload, **certificate.inputs} for condition, certificate in self.checked]
+        return pd.DataFrame(rows).drop_duplicates()
+
+
+_STYLE = """<style>
+.side-by-side {display: grid; grid-template-columns: 1fr 1fr; gap: 1em}
+.side-by-side pre {font-size: 0.62em; line-height: 1.25; white-space: pre-wrap; overflow-wrap: anywhere}
+</style>"""

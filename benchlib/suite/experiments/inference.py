@@ -1,0 +1,47 @@
+"""The experiment ``inference``: how many images a second a trained network answers for, against the batch size."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import model_validator
+
+from benchlib import workloads
+from benchlib.condition import Condition
+from benchlib.lab import Lab
+from benchlib.suite.experiments import by_batch
+from benchlib.suite.experiments import parameters as p
+from benchlib.suite.experiments.by_batch import ByBatch, comparisons
+from benchlib.suite.experiments.result import data_note
+
+
+class Parameters(by_batch.Parameters):
+    """A comparison of the subjects at each batch size, of a workload that does not train."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        p.check_count("subjects, batch_sizes", len(self.subjects) * len(self.batch_sizes))
+        if not workloads.load(self.workload).evaluates:
+            others = " or ".join(name for name in workloads.names() if workloads.load(name).evaluates)
+            raise ValueError(f"workload: {self.workload!r}: its steps are not those of inference; choose {others}")
+        conditions(self)
+        return self
+
+
+def conditions(parameters: Parameters) -> list[Condition]:
+    """All conditions that will be measured."""
+    return [one for group in comparisons(parameters) for one in group]
+
+
+def measure(parameters: Parameters, lab: Lab) -> Inference:
+    """Measure, or take from disk what was measured before."""
+    compared = by_batch.compare(parameters, lab)
+    return Inference(parameters, lab, compared, [], data_note(compared[0].baseline, lab.inputs))
+
+
+class Inference(ByBatch):
+    """Indicators and ratios by batch size."""
+
+    notebook = "inference"
+    in_report = ("ratios",)
+    title = "Inference"

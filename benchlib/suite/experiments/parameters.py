@@ -1,0 +1,175 @@
+"""What the parameters of experiments are made of, and how they are checked before anything is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+
+from benchlib import limits, workloads
+from benchlib.analysis import planner
+from benchlib.condition import Condition, FrameworkName, LaneName, ModeName
+from benchlib.errors import BenchlibError, shown
+from benchlib.limits import at_most
+from benchlib.measure import memory
+from benchlib.metrics import RANGES
+from benchlib.validation import Strict
+
+
+class Parameters(Strict):
+    """The parameters of a notebook. A parameter file says all of them: none has a silent default."""
+
+    @classmethod
+    def of(cls, variables: Mapping[str, Any]) -> Self:
+        """Those of the variables of a parameters cell (a notebook's ``globals()``) that are parameters."""
+        return cls(**{name: variables[name] for name in cls.model_fields if name in variables})
+
+
+class Subject(BaseModel):
+    """What is compared: a framework in a mode and a lane. The first of several is the baseline."""
+
+    model_config = Strict.model_config
+
+    framework: FrameworkName
+    mode: ModeName
+    lane: LaneName
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """As a condition's choices."""
+        return {"framework": self.framework, "mode": self.mode, "lane": self.lane}
+
+    def __str__(self) -> str:
+        return f"{self.framework} {self.mode} {self.lane}"
+
+
+def not_empty(values: object) -> object:
+    """For a validator: refuse an empty list, or an empty mapping to lists."""
+    if isinstance(values, list | dict) and not values:
+        kind = "list" if isinstance(values, list) else "mapping"
+        raise ValueError(f"there is nothing to measure in an empty {kind}; give at least one value")
+    return values
+
+
+def _each_once(values: list) -> list:
+    for value in values:
+        if values.count(value) > 1:
+            text = str(value) if isinstance(value, BaseModel) else shown(value)
+            raise ValueError(f"{text} is there twice; give each once")
+    return values
+
+
+Item = TypeVar("Item")
+Grid = Annotated[list[Item], BeforeValidator(not_empty), AfterValidator(_each_once)]
+"""A list of values, at least one, each once."""
+
+
+def _resolvable(value: float) -> float:
+    if value < planner.LEAST_PRECISION:
+        raise ValueError(planner.TOO_PRECISE)
+    return value
+
+
+Seed, Epochs = limits.Seed, limits.Epochs  # the limits of ``Lab.train``
+BatchSize = Annotated[int, Field(ge=1)]  # memory is its limit
+Rate = Annotated[
+    float, Field(gt=0, allow_inf_nan=False), at_most(10**6, "the weights would be no numbers after the first step")
+]
+Count = Annotated[int, Field(ge=1)]
+Samples = Annotated[int, Field(ge=1), at_most(10**9, "no data set here has as many samples")]
+Simulated = Annotated[int, Field(ge=1), at_most(100_000, "they take hours already")]
+# The half-width of the ratios' 95 % intervals, relative.
+Precision = Annotated[float, Field(gt=0, lt=1), AfterValidator(_resolvable)]
+Pilot = Annotated[
+    int, Field(ge=planner.LEAST_PILOT), at_most(planner.MOST_PILOT, "a pilot is for a first look at the variance")
+]
+Budget = Annotated[float, Field(gt=0, allow_inf_nan=False), at_most(planner.MOST_BUDGET_S, "that is a year")]
+BlockTime = Annotated[
+    float,
+    Field(gt=0, allow_inf_nan=False),
+    at_most(planner.LONGEST_BLOCK_S, "a worker that is silent for long counts as hung"),
+]
+
+Minutes = Annotated[float, Field(gt=0, allow_inf_nan=False), at_most(planner.MOST_BUDGET_S / 60, "that is a year")]
+Margin = Annotated[float, Field(gt=0, lt=1)]  # relative
+
+MOST_CONDITIONS = 2000
+
+
+def check_count(keys: str, conditions: int) -> None:
+    """Raise a ValueError (for a validator) if these parameters ask for more conditions than can be checked in a second
+    or two, which is more than anybody has the time to measure.
+    """
+    if conditions > MOST_CONDITIONS:
+        raise ValueError(
+            f"{keys}: {conditions:,} conditions together, the most is {MOST_CONDITIONS:,}: give shorter lists, or "
+            "divide them among several profiles"
+        )
+
+
+class Compared(Parameters):
+    """Parameters of a notebook that compares conditions with each other: how closely, and within which time."""
+
+    precision: Precision
+    budget_s: Budget  # of each comparison
+    pilot: Pilot  # processes of each condition, at least
+    block_s: BlockTime
+    margin: Margin  # a ratio whose interval lies within so much of 1 is "the same within" it
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """As arguments of ``Lab.compare``."""
+        return {name: getattr(self, name) for name in Compared.model_fields}
+
+
+def condition(keys: Mapping[str, str], **choices: Any) -> Condition:
+    """The condition of these choices. ``keys`` says which parameter gave a choice, where it is not named like it.
+
+    Raises ValueError (for a validator) naming the first parameter whose value does not fit those before it.
+    """
+    try:
+        whole = Condition(**choices)
+    except BenchlibError:
+        raise ValueError(_first_wrong(keys, choices)) from None
+    try:
+        memory.require(whole)
+    except BenchlibError as error:
+        name = "batch_size" if _fits_without("batch_size", choices) else "hyperparameters"
+        raise ValueError(f"{keys.get(name, name)}: {shown(choices.get(name))}: {error}") from None
+    return whole
+
+
+def _first_wrong(keys: Mapping[str, str], choices: Mapping[str, Any]) -> str:
+    """Of choices that make no condition: the first that does not fit those before it, and why."""
+    given: dict[str, Any] = {}
+    for name, value in choices.items():
+        given[name] = value
+        try:
+            Condition(**given)
+        except BenchlibError as error:
+            return f"{keys.get(name, name)}: {shown(value)}: {str(error).removeprefix('Condition: ')}"
+    raise AssertionError(f"all of {choices} together make a condition")
+
+
+def _fits_without(name: str, choices: Mapping[str, Any]) -> bool:
+    """Would the workload's own value of this choice fit into memory?"""
+    try:
+        memory.require(Condition(**{other: value for other, value in choices.items() if other != name}))
+    except BenchlibError:
+        return False
+    return True
+
+
+def check_metric(workload: str, threshold: float | None = None) -> None:
+    """Raise a ValueError (for a validator) if the workload has no metric, or one that can never reach the threshold."""
+    name = workloads.load(workload).metric
+    if name is None:
+        others = " or ".join(other for other in workloads.names() if workloads.load(other).metric)
+        raise ValueError(f"workload: {workload!r}: it trains nothing and has no metric; choose {others}")
+    least, greatest = RANGES[name]
+    if threshold is not None and not least < threshold <= greatest:
+        raise ValueError(
+            f"threshold: {threshold!r}: {name} lies between {least:g} and {greatest:g}, no run can cross this; "
+            "for 60 % write 0.6"
+        )

@@ -1,0 +1,673 @@
+"""The style of all figures, and the panels they are made of.
+
+Made for print: a figure is one column (3.5 in) or one page (7.2 in) wide with text of 8 points. Colour-blind readers
+can tell the colours apart, and every colour comes with a marker and a line style of its own. Intervals are drawn
+wherever they are known.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import itertools
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backend_bases import RendererBase
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cbook import pts_to_poststep
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.path import Path as Path2D
+from matplotlib.text import Annotation
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+
+from benchlib.analysis.comparison import same_within
+from benchlib.suite import showing, tables
+
+COLUMN, PAGE = 3.5, showing.PAGE
+"""Widths of a figure in inches: one column, and the page."""
+
+FONT_SIZE = 8  # points, the least that journals take
+
+GREY = "0.45"
+PALE = "#e3eef7"
+"""Of the band within the margin of 1, in which a ratio is the same."""
+
+REACH = 5
+"""An interval that ends further than this factor from all points runs out of its panel: the others can then be read."""
+
+STYLE = {
+    **sns.axes_style("ticks"),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.grid": True,
+    "axes.grid.which": "major",
+    "axes.axisbelow": True,
+    "axes.linewidth": 0.6,
+    "axes.labelsize": FONT_SIZE,
+    "axes.titlesize": FONT_SIZE,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "font.family": ["sans-serif"],
+    "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same figure on every machine
+    "font.size": FONT_SIZE,
+    "grid.color": "0.9",
+    "grid.linewidth": 0.5,
+    "legend.fontsize": FONT_SIZE,
+    "legend.frameon": False,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 4.5,
+    "pdf.fonttype": 42,  # text stays text
+    "svg.hashsalt": "benchlib",  # the same figure gives the same file
+    "xtick.labelsize": FONT_SIZE,
+    "ytick.labelsize": FONT_SIZE,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.size": 2,
+    "ytick.minor.size": 2,
+}
+
+_COLORS = [sns.color_palette("colorblind")[i] for i in (0, 3, 2, 9, 4, 1, 5)]
+_MARKERS = ["o", "s", "D", "^", "v", "P", "X"]
+_LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), (0, (1, 1))]
+
+Draw = TypeVar("Draw", bound=Callable)
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one series is drawn: never by colour alone."""
+
+    color: tuple[float, ...] | str
+    marker: str
+    line: str | tuple
+
+
+def styled(draw: Draw) -> Draw:
+    """Run a drawing function in the style of all figures."""
+
+    @functools.wraps(draw)
+    def inner(*args: object, **kwargs: object) -> object:
+        with mpl.rc_context(STYLE):
+            return draw(*args, **kwargs)
+
+    return inner
+
+
+def looks(names: Iterable[str]) -> dict[str, Look]:
+    """A look for each name, in order; the same names in the same order look the same in every figure."""
+    names = list(dict.fromkeys(names))
+    return {
+        name: Look(*(cycle[i % len(cycle)] for cycle in (_COLORS, _MARKERS, _LINES))) for i, name in enumerate(names)
+    }
+
+
+def ordered_looks(names: Iterable[str]) -> dict[str, Look]:
+    """Looks for names that have an order (learning rates): colours go from dark to light with it."""
+    names = list(dict.fromkeys(names))
+    shades = mpl.colormaps["viridis"](np.linspace(0.0, 0.85, max(len(names), 2)))
+    return {
+        name: Look(tuple(shades[i]), _MARKERS[i % len(_MARKERS)], _LINES[i % len(_LINES)])
+        for i, name in enumerate(names)
+    }
+
+
+@styled
+def panels(rows: int, columns: int, height: float, width: float = PAGE) -> tuple[Figure, list[Axes]]:
+    """A figure of ``rows`` x ``columns`` panels, each row ``height`` inches high; the panels row by row."""
+    figure = Figure(figsize=(width, rows * height + 0.35), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06, wspace=0.04, hspace=0.04)
+    return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
+
+
+@styled
+def line_panel(
+    axes: Axes,
+    frame: pd.DataFrame,
+    series: Mapping[str, Look],
+    x: str,
+    y: str,
+    xlabel: str,
+    ylabel: str,
+    by: str = "subject",
+    log_y: bool = False,
+    ticks: Iterable[float] | None = None,
+) -> None:
+    """``y`` against ``x`` (a logarithmic axis), a line for each series, with the interval where ``y_low`` is there.
+
+    Ticks of ``x`` are its values if None, round numbers if empty.
+    """
+    axes.set(xlabel=xlabel, ylabel=ylabel)
+    spread = _spread(frame[x])
+    for i, (name, look) in enumerate(series.items()):
+        rows = frame[frame[by] == name].dropna(subset=[y]).sort_values(x)
+        at = rows[x] * np.exp((i - (len(series) - 1) / 2) * spread)
+        _interval_line(axes, at, rows, y, look, name)
+    value_axis(axes, frame[x], ticks)
+    _y_axis(axes, frame[y], log_y)
+
+
+@styled
+def ratio_panel(
+    axes: Axes,
+    frame: pd.DataFrame,
+    series: Mapping[str, Look],
+    x: str,
+    xlabel: str,
+    ylabel: str,
+    by: str = "subject",
+    ticks: Iterable[float] | None = None,
+    *,
+    margin: float,
+) -> None:
+    """Throughput ratios against ``x``, with the line at 1, in a pale band what is within the ``margin`` of it, and in
+    grey the interval of each comparison's A/A control.
+
+    A row without a ratio is a cross at the bottom. Ticks of ``x`` are its values if None, round numbers if empty.
+    """
+    axes.set(xlabel=xlabel, ylabel=ylabel, yscale="log")
+    axes.axhline(1, color="0.2", linewidth=0.8, zorder=1.5)
+    axes.axhspan(1 - margin, 1 + margin, color=PALE, linewidth=0, zorder=0)
+    controls = frame.drop_duplicates([x, "control_low", "control_high"])  # equal work is not the same comparison
+    ends = controls["control_low"], controls["control_high"]
+    axes.vlines(controls[x], *ends, color=GREY, alpha=0.35, linewidth=7, zorder=1)
+    spread = _spread(frame[x])
+    for i, (name, look) in enumerate(series.items()):
+        rows = frame[frame[by] == name].sort_values(x)
+        at = rows[x] * np.exp((i - (len(series) - 1) / 2) * spread)
+        there = rows["ratio"].notna()
+        _interval_line(axes, at[there], rows[there], "ratio", look, name)
+        for missing in at[~there]:
+            _cross(axes, missing, 0.04, look)
+    value_axis(axes, frame[x], ticks)
+    points = [1, *frame["ratio"].dropna()]
+    ends = [*points, *pd.concat([frame[f"{name}_{end}"] for name in ("ratio", "control") for end in ("low", "high")])]
+    ends += [1 - margin, 1 + margin]  # or it would be no band where all ratios are within it
+    low, high = np.nanmin(ends), np.nanmax(ends)
+    low, high = max(low, min(points) / REACH), min(high, max(points) * REACH)
+    room = max((high / low) ** 0.08, 1.03)
+    axes.set_ylim(low / room, high * room)
+    plain_log_axis(axes.yaxis)
+
+
+@styled
+def bar_panel(
+    axes: Axes,
+    frame: pd.DataFrame,
+    series: Mapping[str, Look],
+    x: str,
+    xlabel: str,
+    labels: Sequence[str],
+    margin: float = 0.0,
+) -> None:
+    """A bar for each row from the top down, with its interval and its number; ``labels`` name the rows. A row without
+    a number shows its ``note``, if it has one. A ratio has the interval of its comparison's A/A control behind it, and
+    behind that a pale band of what is within the ``margin`` of 1. A stroke stands at a row's ``target``, if it has one.
+    """
+    _rows(axes, labels, xlabel)
+    if x == "ratio":
+        axes.axvline(1, color="0.2", linewidth=0.8)
+        axes.axvspan(1 - margin, 1 + margin, color=PALE, linewidth=0, zorder=-1)
+        for place, (low, high) in enumerate(zip(frame["control_low"], frame["control_high"], strict=True)):
+            axes.fill_betweenx([place - 0.5, place + 0.5], low, high, color=GREY, alpha=0.35, linewidth=0, zorder=0)
+    limit = 1.5 * (frame[x].max() if frame[x].notna().any() else 1)
+    if x == "ratio":  # the line at 1, with the margin and the A/A control around it, is to be seen
+        limit = max(limit, 1.2, 1.1 * (1 + margin))
+    if f"{x}_high" in frame:
+        limit = min(max(limit, 1.5 * frame[f"{x}_high"].max()), 2 * limit)
+    if "target" in frame:
+        limit = np.nanmax([limit, 1.5 * frame["target"].max()])
+    for place, (_, row) in enumerate(frame.iterrows()):
+        if pd.isna(row[x]):
+            note = row.get("note") or tables.MISSING
+            axes.annotate(note, (0, place), xytext=(4, 0), textcoords="offset points", va="center")
+            continue
+        look, end = series[row["subject"]], row[x]
+        axes.barh(place, row[x], height=0.6, color=look.color, alpha=0.35, linewidth=0)
+        if pd.notna(row.get(f"{x}_high")):
+            end = min(row[f"{x}_high"], limit / 1.5)
+            error = [[row[x] - row[f"{x}_low"]], [row[f"{x}_high"] - row[x]]]
+            axes.errorbar(row[x], place, xerr=error, color=look.color, capsize=2)
+        axes.plot(row[x], place, look.marker, color=look.color)
+        if pd.notna(target := row.get("target")):
+            axes.plot([target, target], [place - 0.35, place + 0.35], color="0.2", linewidth=1)
+            if end < target < end + limit / 3:  # where the number would stand
+                end = target
+        number = axes.annotate(
+            tables.number(row[x]), (end, place), xytext=(5, 0), textcoords="offset points", va="center"
+        )
+        number.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5})
+    axes.set_xlim(0, limit)
+    axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
+
+
+@styled
+def interval_panel(
+    axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], x: str, xlabel: str, labels: Sequence[str]
+) -> None:
+    """A point with its interval for each row from the top down, around a line at 1; ``labels`` name the rows. A row
+    without a number shows its ``note``, if it has one.
+    """
+    _rows(axes, labels, xlabel)
+    axes.axvline(1, color="0.2", linewidth=0.8)
+    known = frame.dropna(subset=[x])
+    reach = 1.1 * max([0.01, *(abs(known[name] - 1).max() for name in (x, f"{x}_low", f"{x}_high") if len(known))])
+    axes.set_xlim(1 - min(reach, 1), 1 + min(reach, 1))
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    for place, (_, row) in enumerate(frame.iterrows()):
+        look = series[row["subject"]]
+        if pd.isna(row[x]):
+            note = row.get("note") or tables.MISSING
+            axes.annotate(note, (1, place), xytext=(4, 0), textcoords="offset points", va="center")
+            continue
+        axes.plot([row[f"{x}_low"], row[f"{x}_high"]], [place, place], color=look.color, linestyle=look.line)
+        axes.plot(row[x], place, look.marker, color=look.color)
+
+
+@styled
+def dot_panel(
+    axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], x: str, xlabel: str, rows: str, column: str
+) -> None:
+    """Points over a logarithmic axis, in a row for each value of ``rows`` from the top down, looking as ``column``
+    says. What is 0, and what is infinite, is drawn at the edges.
+    """
+    names = list(dict.fromkeys(frame[rows]))
+    _rows(axes, names, xlabel)
+    axes.set_xscale("log")
+    finite = frame.loc[np.isfinite(frame[x]) & (frame[x] > 0), x]
+    least, most = min([0.1, *finite]) / 2, max([2.0, *finite]) * 2
+    axes.set_xlim(least, most)
+    for _, row in frame.iterrows():
+        look, at = series[row[column]], min(max(row[x], least), most)
+        axes.plot(at, names.index(row[rows]), look.marker, color=look.color, clip_on=False)
+
+
+@styled
+def run_panel(
+    axes: Axes,
+    frame: pd.DataFrame,
+    series: Mapping[str, Look],
+    x: str,
+    y: str,
+    xlabel: str,
+    ylabel: str,
+    censored: str | None = None,
+    log_y: bool = False,
+    from_zero: bool = True,
+) -> None:
+    """A point for each training run, and a line through the medians of each series.
+
+    Where the column ``censored`` is true, ``y`` is how far the run got without reaching what was asked: an open
+    triangle that points up. A median that is such a run is not known, and the line leaves it out.
+    """
+    axes.set(xlabel=xlabel, ylabel=ylabel)
+    spread = _spread(frame[x])
+    for i, (name, look) in enumerate(series.items()):
+        rows = frame[frame["subject"] == name].dropna(subset=[y])
+        shift = np.exp((i - (len(series) - 1) / 2) * spread)
+        open_ended = rows[censored] if censored else pd.Series(False, index=rows.index)
+        done, cut = rows[~open_ended], rows[open_ended]
+        axes.plot(done[x] * shift, done[y], look.marker, color=look.color, alpha=0.6, markeredgewidth=0)
+        axes.plot(cut[x] * shift, cut[y], "^", color=look.color, markerfacecolor="none", markersize=6, zorder=4)
+        medians = rows.assign(value=rows[y].mask(open_ended, math.inf)).groupby(x)["value"].median()
+        medians = medians[np.isfinite(medians)]
+        axes.plot(medians.index * shift, medians, color=look.color, linestyle=look.line)
+    value_axis(axes, frame[x])
+    _y_axis(axes, frame[y], log_y, from_zero)
+
+
+@styled
+def curve_panel(
+    axes: Axes,
+    frame: pd.DataFrame,
+    series: Mapping[str, Look],
+    y: str,
+    xlabel: str,
+    ylabel: str,
+    by: str,
+    log_y: bool = False,
+) -> None:
+    """``y`` against the epoch: a line for the mean over seeds, a band from the lowest to the highest seed, as far as
+    all of them went: the mean of those that go on is not comparable with that of all.
+
+    An epoch in which a seed's value is not finite (a run that diverged) ends the line, with a cross at the top.
+    """
+    axes.set(xlabel=xlabel, ylabel=ylabel)
+    epochs = sorted(frame["epoch"].unique())
+    for name, look in series.items():
+        rows = frame[frame[by] == name]
+        finite = np.isfinite(rows[y]).groupby(rows["epoch"]).all()
+        lost = finite.index[~finite]
+        if len(lost):
+            _cross(axes, lost[0], 0.96, look)
+            rows = rows[rows["epoch"] < lost[0]]
+        seeds = rows.groupby("epoch")[y].agg(["mean", "min", "max", "count"])
+        seeds = seeds[seeds["count"] == seeds["count"].max()]
+        every = max(1, len(epochs) // 8)
+        axes.plot(
+            seeds.index,
+            seeds["mean"],
+            color=look.color,
+            linestyle=look.line,
+            marker=look.marker,
+            markevery=every,
+            markersize=3.5,
+            label=name,
+        )
+        axes.fill_between(seeds.index, seeds["min"], seeds["max"], color=look.color, alpha=0.15, linewidth=0)
+    axes.set_xlim(min(epochs) - 0.4, max(epochs) + 0.4)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    _y_axis(axes, frame[y][np.isfinite(frame[y])], log_y, from_zero=False)
+
+
+def value_axis(axes: Axes, values: Iterable[float], ticks: Iterable[float] | None = None) -> None:
+    """Make the x axis logarithmic, with plain numbers at the values; at ``ticks`` if given, round ones if empty."""
+    values = sorted(set(values))
+    pad = max((values[-1] / values[0]) ** 0.06, 1.12)
+    axes.set_xscale("log")
+    axes.set_xlim(values[0] / pad, values[-1] * pad)
+    ticks = values if ticks is None else list(ticks)
+    if ticks:
+        _fix(axes.xaxis, ticks)
+    else:
+        plain_log_axis(axes.xaxis)
+
+
+def plain_log_axis(axis: Axis) -> None:
+    """Plain, round numbers as the ticks of a logarithmic axis: at least three wherever its limits allow it."""
+    low, high = sorted(axis.get_view_interval())
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
+        ticks = [step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high]
+        if len(ticks) >= 3:
+            break
+    else:
+        ticks = [tick for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
+    _fix(axis, ticks)
+
+
+@styled
+def finish(figure: Figure, series: Mapping[str, Look], extra: Sequence[tuple[str, Line2D | Patch]] = ()) -> Figure:
+    """Name the series beside the ends of their lines, if there is room in every panel; else in a legend above the
+    panels, in as many columns as fit, where ``extra`` is. Thin out ticks whose labels would overlap.
+    """
+    height = figure.get_figheight()
+    if extra:  # before the names, because it takes room
+        _add_legend(figure, extra)
+    if series and not any(_label_lines(figure, series, width) for width in NAME_WIDTHS):
+        for legend in list(figure.legends):
+            legend.remove()
+        figure.set_figheight(height)
+        lines = (Line2D([], [], color=look.color, marker=look.marker, linestyle=look.line) for look in series.values())
+        _add_legend(figure, [*zip(series, lines, strict=True), *extra])
+    figure.canvas.draw()
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            _thin(axis)
+    return figure
+
+
+def _add_legend(figure: Figure, entries: Sequence[tuple[str, Line2D | Patch]]) -> None:
+    names, handles = zip(*entries, strict=True)
+    width = figure.get_figwidth() * figure.dpi
+    for columns in range(min(len(names), 6), 0, -1):
+        legend = figure.legend(
+            handles, names, loc="outside upper left", ncols=columns, handlelength=2.6, columnspacing=1.6
+        )
+        if columns == 1 or legend.get_window_extent(figure.canvas.get_renderer()).width <= 0.98 * width:
+            break
+        legend.remove()
+    rows = math.ceil(len(names) / columns)
+    figure.set_figheight(figure.get_figheight() + 0.17 * (rows - 1))
+
+
+LABEL_GAP = 5  # points between the end of a line and its name
+NAME_WIDTHS = (60, 14)  # characters of a line of a name: in one line, or if that does not fit in two
+LEAST_PLOT = 0.6  # of a panel's width that is left for the lines beside their names
+
+
+def _label_lines(figure: Figure, series: Mapping[str, Look], width: int) -> bool:
+    """Write the name of each series beside the end of its line, in every panel, broken after ``width`` characters.
+    False, and nothing is changed, if a series is drawn without a line, or its name would cover something.
+    """
+    figure.canvas.draw()
+    panels = [(axes, _named_lines(axes, series)) for axes in figure.axes if axes.lines or axes.patches]
+    if not all(lines for _, lines in panels) or {*series} != {name for _, lines in panels for name in lines}:
+        return False
+    before = [(axes, axes.get_xlim(), axes.xaxis.get_major_locator()) for axes, _ in panels]
+    written = [_write_names(axes, lines, width) for axes, lines in panels]
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()
+    if all(
+        names and _spread_out(names, renderer) and _covers_nothing(axes, lines, names, renderer)
+        for (axes, lines), names in zip(panels, written, strict=True)
+    ):
+        for axes, limits, _ in before:
+            axes.spines.bottom.set_bounds(limits)  # the axis ends where it did: there is nothing below the names
+        return True
+    for (axes, limits, locator), names in zip(before, written, strict=True):
+        for name in names:
+            name.remove()
+        axes.set_xlim(limits)
+        axes.xaxis.set_major_locator(locator)
+    return False
+
+
+def _named_lines(axes: Axes, series: Mapping[str, Look]) -> dict[str, Line2D]:
+    """The line of each series that is drawn in a panel; empty if one is drawn otherwise."""
+    lines = {line.get_label(): line for line in axes.lines if line.get_label() in series and len(line.get_xdata())}
+    colors = [line.get_color() for line in axes.lines] + [patch.get_facecolor() for patch in axes.patches]
+    others = {to_rgb(look.color) for name, look in series.items() if name not in lines}
+    return {} if any(to_rgb(color) in others for color in colors) else lines
+
+
+def _write_names(axes: Axes, lines: Mapping[str, Line2D], width: int) -> list[Annotation]:
+    """Names beside the ends of lines, with the room for them at the right of the axis; none if that takes too much."""
+    ends = {name: np.array(line.get_xydata())[-1] for name, line in lines.items()}
+    names = [
+        axes.annotate(
+            textwrap.fill(name, width),
+            end,
+            xytext=(LABEL_GAP, 0),
+            textcoords="offset points",
+            va="center",
+            linespacing=1.0,
+            annotation_clip=False,
+        )
+        for name, end in ends.items()
+    ]
+    renderer, box = axes.figure.canvas.get_renderer(), axes.get_window_extent()
+    reached = [axes.transData.transform(end)[0] - box.x0 for end in ends.values()]
+    taken = [name.get_window_extent(renderer).x1 - box.x0 - at for name, at in zip(names, reached, strict=True)]
+    share = min((box.width - room) / at for at, room in zip(reached, taken, strict=True))
+    if share < LEAST_PLOT:
+        for name in names:
+            name.remove()
+        return []
+    if share < 1:
+        low, high = axes.get_xlim()
+        axes.xaxis.set_major_locator(FixedLocator([tick for tick in axes.get_xticks() if low <= tick <= high]))
+        scale = axes.xaxis.get_transform()
+        first, last = scale.transform([low, high])
+        axes.set_xlim(low, scale.inverted().transform([first + (last - first) / share])[0])
+    return names
+
+
+def _spread_out(names: Sequence[Annotation], renderer: RendererBase) -> bool:
+    """Move names that overlap apart, up and down; False if one would have to go far from its line."""
+    ordered = sorted(names, key=lambda name: name.get_window_extent(renderer).y0)
+    boxes = [name.get_window_extent(renderer) for name in ordered]
+    places = [box.y0 for box in boxes]
+    for _ in range(20):
+        for i, (below, above) in enumerate(itertools.pairwise(boxes)):
+            excess = places[i] + below.height + 1 - places[i + 1]
+            if excess > 0 and below.x0 < above.x1 and above.x0 < below.x1:
+                places[i], places[i + 1] = places[i] - excess / 2, places[i + 1] + excess / 2
+    points = renderer.points_to_pixels(1)
+    for name, box, place in zip(ordered, boxes, places, strict=True):
+        if abs(place - box.y0) > 0.6 * box.height:
+            return False
+        name.xyann = (LABEL_GAP, (place - box.y0) / points)
+    return True
+
+
+def _covers_nothing(
+    axes: Axes, lines: Mapping[str, Line2D], names: Sequence[Annotation], renderer: RendererBase
+) -> bool:
+    """Is each name inside the panel, beside all other names, and beside all lines?"""
+    frame, boxes = axes.get_window_extent(), [name.get_window_extent(renderer) for name in names]
+    if any(one.overlaps(other) for one, other in itertools.combinations([box.padded(-0.5) for box in boxes], 2)):
+        return False
+    paths = [line.get_transform().transform_path(_stepped(line)) for line in axes.lines if len(line.get_xdata())]
+    return all(
+        frame.y0 - 2 <= box.y0 and box.y1 <= frame.y1 + 2 and box.x1 <= frame.x1 + 2 for box in boxes
+    ) and not any(path.intersects_bbox(box, filled=False) for path in paths for box in boxes)
+
+
+def _stepped(line: Line2D) -> Path2D:
+    """The path of a line as it is drawn."""
+    if line.get_drawstyle() != "steps-post":
+        return line.get_path()
+    return Path2D(pts_to_poststep(*line.get_path().vertices.T).T)
+
+
+CONTROL = ("A/A control: the baseline against itself (95 % interval)", Patch(color=GREY, alpha=0.35, linewidth=0))
+NO_RATIO = ("no ratio (failed, disturbed, or models differ)", Line2D([], [], color="0.2", marker="x", linestyle=""))
+CENSORED = (
+    "threshold not reached: how far the run got",
+    Line2D([], [], color="0.2", marker="^", markerfacecolor="none", markersize=6, linestyle=""),
+)
+THRESHOLD = Line2D([], [], color="0.2", linewidth=0.8, linestyle=":")
+PUBLISHED = (
+    "published, of other hardware",
+    Line2D([], [], color="0.2", marker="D", markerfacecolor="none", markersize=6, linestyle=""),
+)
+DIVERGED = ("loss no longer finite", Line2D([], [], color="0.2", marker="x", linestyle=""))
+"""Legend entries beside the series'."""
+
+
+def margin_legend(margin: float) -> tuple[str, Line2D | Patch]:
+    """The legend entry of the band within the margin of 1."""
+    return same_within(margin), Patch(color=PALE, linewidth=0)
+
+
+def margin_text(margin: float) -> str:
+    """What a caption says of the band within the margin of 1."""
+    return f"An interval that lies within the pale band is {same_within(margin)}."
+
+
+def ratio_legend(frame: pd.DataFrame, margin: float) -> list[tuple[str, Line2D | Patch]]:
+    """The legend entries that a figure of ratios needs."""
+    return [CONTROL, margin_legend(margin), *([NO_RATIO] if frame["ratio"].isna().any() else [])]
+
+
+@styled
+def svg(figure: Figure) -> bytes:
+    """The figure as SVG text; the same figure gives the same bytes."""
+    return _render(figure, "svg")
+
+
+@styled
+def save(figure: Figure, folder: Path, name: str, files: Sequence[str]) -> list[Path]:
+    """Write ``folder/name`` as .png (300 dpi), .svg and .pdf; the same figure gives the same bytes.
+
+    Each has in its metadata, as keywords, the keys of the ``files`` that it was made from, for ``trace``.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.{kind}" for kind in ("png", "svg", "pdf")]
+    for path in paths:
+        path.write_bytes(_render(figure, path.suffix[1:], files))
+    return paths
+
+
+def _render(figure: Figure, kind: str, files: Sequence[str] = ()) -> bytes:
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
+    if files:
+        metadata["Keywords"] = list(files) if kind == "svg" else " ".join(files)
+    file = io.BytesIO()
+    figure.savefig(file, format=kind, dpi=300, metadata=metadata)
+    return file.getvalue()
+
+
+def _rows(axes: Axes, labels: Sequence[str], xlabel: str) -> None:
+    """A row for each label from the top down."""
+    axes.set(xlabel=xlabel, ylim=(len(labels) - 0.4, -0.6))
+    axes.set_yticks(range(len(labels)), labels)
+    axes.grid(axis="y", visible=False)
+    axes.tick_params(axis="y", length=0)
+
+
+def _interval_line(axes: Axes, at: pd.Series, rows: pd.DataFrame, y: str, look: Look, name: str) -> None:
+    axes.plot(at, rows[y], color=look.color, marker=look.marker, linestyle=look.line, zorder=3, label=name)
+    if f"{y}_low" in rows:
+        error = np.abs(rows[[f"{y}_low", f"{y}_high"]].sub(rows[y], axis=0).to_numpy().T)
+        axes.errorbar(at, rows[y], yerr=error, color=look.color, capsize=2, linestyle="none", zorder=3)
+
+
+def _cross(axes: Axes, x: float, height: float, look: Look) -> None:
+    """Where a value is missing: a cross at ``x``, at a share of the panel's height."""
+    axes.plot(x, height, "x", color=look.color, transform=axes.get_xaxis_transform(), zorder=4)
+
+
+def _y_axis(axes: Axes, values: pd.Series, log: bool, from_zero: bool = True) -> None:
+    if not len(values.dropna()):
+        axes.text(0.5, 0.5, "no result", transform=axes.transAxes, ha="center", va="center")
+        axes.set_yticks([])
+    elif log:
+        axes.set_yscale("log")
+        low, high = axes.get_ylim()
+        points = values[values > 0]
+        axes.set_ylim(max(low, points.min() / REACH), min(high, points.max() * REACH))
+        plain_log_axis(axes.yaxis)
+    else:
+        if from_zero:
+            axes.set_ylim(0, 1.08 * axes.dataLim.y1 or 1)
+        whole = (values.dropna() % 1 == 0).all()
+        axes.yaxis.set_major_locator(MaxNLocator(5, integer=whole))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+
+
+def _spread(values: pd.Series) -> float:
+    """How far apart, on a logarithmic axis, the series are drawn that share a value."""
+    values = sorted(set(values))
+    return 0.012 * math.log(values[-1] / values[0]) if len(values) > 1 else 0.03
+
+
+def _fix(axis: Axis, ticks: list[float]) -> None:
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6f}".rstrip("0").rstrip(".")))
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _thin(axis: Axis) -> None:
+    """Leave out labels of a logarithmic axis that would overlap the one before; their ticks stay, as minor ones."""
+    if axis.get_scale() != "log":
+        return
+    renderer = axis.get_figure().canvas.get_renderer()
+    axis.get_tightbbox(renderer)  # places the labels
+    kept, end = [], -math.inf
+    for tick in sorted(axis.get_major_ticks(), key=lambda tick: tick.get_loc()):
+        box = tick.label1.get_window_extent(renderer)
+        first, last, gap = (box.x0, box.x1, 4) if axis.axis_name == "x" else (box.y0, box.y1, 1)
+        if first >= end + gap:
+            kept.append(tick.get_loc())
+            end = last
+    ticks = [tick.get_loc() for tick in axis.get_major_ticks()]
+    if len(kept) < len(ticks):
+        axis.set_minor_locator(FixedLocator(ticks))
+        axis.set_major_locator(FixedLocator(kept))

@@ -1,0 +1,236 @@
+"""Tables and numbers for a paper: LaTeX that a paper takes in, so that it cannot drift from its data.
+
+Needs the packages array, booktabs, siunitx and graphicx. Every row and every macro ends in a comment with the keys of
+the files that it was made from: ``python -m benchlib trace FILE`` reads them, in a copy of the file too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from benchlib.suite import tables
+from benchlib.suite.tables import FILES
+
+NEEDS = "% In the preamble: \\usepackage{array,booktabs,siunitx,graphicx}"
+COMMENT = "% measurements:"
+"""Before the keys of the files that a line was made from."""
+
+WIDE = 5  # columns that fit into one column of a paper; what has more takes the page's width, at most
+MOST = 14  # columns that can be read on a page
+LONG = 28  # characters of a cell, beyond which its column breaks lines
+LONG_HEAD = 12  # of a head over numbers
+
+
+def save(made: Mapping[str, tuple[str, pd.DataFrame]], folder: Path, notebook: str) -> list[Path]:
+    """Write ``folder/NOTEBOOK.tex``, all tables (by name: caption and frame) of a notebook, and
+    ``folder/NOTEBOOK_macros.tex``, a macro for each of their numbers.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{notebook}.tex", folder / f"{notebook}_macros.tex"]
+    every = [_table_or_why_not(frame, caption, notebook, name) for name, (caption, frame) in made.items()]
+    paths[0].write_text("\n".join([NEEDS, *every]), encoding="utf-8")
+    lines = [line for name, (_, frame) in made.items() for line in macros(frame, f"{notebook} {name}")]
+    paths[1].write_text("\n".join([*_distinct(lines), ""]), encoding="utf-8")
+    return paths
+
+
+def table(frame: pd.DataFrame, caption: str, label: str) -> str:
+    """A table in the style of booktabs, its numbers aligned by siunitx and rounded as in the report: an estimate, and
+    beside it its interval.
+    """
+    text, same = tables.display(frame)
+    ends = {tables.heading(name) for name in frame if f"{name}_low" in frame}
+    measured = {tables.heading(name) for name in frame if pd.api.types.is_numeric_dtype(frame[name])}
+    kinds, heads, columns, long = [], [], [], []
+    for name in text:
+        if name in ends:
+            parts = [cell.partition(" ") for cell in text[name]]
+            kinds += [_aligned([estimate for estimate, _, _ in parts]), "l"]
+            heads.append(f"\\multicolumn{{2}}{{c}}{{{_head(name)}}}")
+            columns += [[_number(estimate) for estimate, _, _ in parts], [escaped(rest) for _, _, rest in parts]]
+        elif name in measured:
+            kinds.append(_aligned(text[name]))
+            heads.append(f"{{{_head(name)}}}")
+            columns.append([_number(cell) for cell in text[name]])
+        else:
+            kinds.append("l")
+            heads.append(escaped(name))
+            if max(map(len, text[name])) > LONG:
+                long.append(len(kinds) - 1)
+            columns.append([escaped(cell) for cell in text[name]])
+    for at in long:
+        kinds[at] = f">{{\\raggedright\\arraybackslash}}p{{{min(0.7, 0.9 / len(long)):.2f}\\textwidth}}"
+    files = frame[FILES] if FILES in frame else [""] * len(frame)
+    rows = [
+        " & ".join(cells) + " \\\\" + (f" {COMMENT} {keys}" if isinstance(keys, str) and keys else "")
+        for cells, keys in zip(zip(*columns, strict=True), files, strict=True)
+    ]
+    wide = len(kinds) > WIDE or long
+    body = [f"\\begin{{tabular}}{{{''.join(kinds)}}}", "\\toprule", " & ".join(heads) + " \\\\", "\\midrule", *rows]
+    body += ["\\bottomrule", "\\end{tabular}"]
+    if wide:
+        # Measured first, so that only what is wider or higher than the page is made smaller.
+        body = ["\\sbox0{%", *body, "}%", *_FITTED]
+    place = "table*" if wide else "table"
+    told = escaped(f"{caption} {same}".strip())
+    start = [f"\\begin{{{place}}}", "\\centering", "\\footnotesize", f"\\caption{{{told}}}", f"\\label{{{label}}}"]
+    return "\n".join([*start, *body, f"\\end{{{place}}}", ""])
+
+
+def macros(frame: pd.DataFrame, prefix: str) -> Iterator[str]:
+    """A line for each number: ``\\newcommand`` with a name made of ``prefix``, of what its row is about, and of its
+    column. ``\\benchlib...`` is the estimate with its interval, ``\\benchlib...Only`` the estimate.
+    """
+    text, _ = tables.display(frame)
+    measured = [name for name in frame if name in tables.MEASURED and tables.heading(name) in text]
+    names = _names(frame)
+    for name in measured:
+        if not pd.api.types.is_numeric_dtype(frame[name]):
+            continue
+        for at, who in enumerate(names):
+            value = text[tables.heading(name)].iloc[at]
+            if value == tables.MISSING:
+                continue
+            keys = frame[FILES].iloc[at] if FILES in frame else ""
+            comment = f" {COMMENT} {keys}" if isinstance(keys, str) and keys else ""
+            macro = "benchlib" + _camel(f"{prefix} {who} {name}")
+            yield f"\\newcommand{{\\{macro}}}{{{escaped(value)}}}{comment}"
+            if f"{name}_low" in frame:
+                yield f"\\newcommand{{\\{macro}Only}}{{{escaped(value.partition(' ')[0])}}}{comment}"
+
+
+NAMING = (
+    "claim",
+    "case",
+    "task",
+    "workload",
+    "size",
+    "passes",
+    "subject",
+    "where",
+    "change",
+    "scaling",
+    "world_size",
+    "batch_size",
+    "learning_rate",
+    "seed",
+    "quantity",
+    "noise",
+)
+"""Columns that name a row in its macros, whatever other rows there are: a number keeps its name when a row is added."""
+
+_OF_TASK = ("batch_size", "learning_rate")  # which a task has one of each
+_OF_WORKS = ("framework", "device", "hyperparameter", "value")  # of tables that are not about subjects
+
+
+def _names(frame: pd.DataFrame) -> list[str]:
+    """A row each, by :data:`NAMING`."""
+    naming = [name for name in NAMING if name in frame and not ("task" in frame and name in _OF_TASK)]
+    naming += [name for name in _OF_WORKS if name in frame and "subject" not in frame]
+    numeric = {name for name in naming if pd.api.types.is_numeric_dtype(frame[name])}
+    rows = frame[naming].to_dict("records")
+    return [
+        " ".join(f"{name} {row[name]}" if name in numeric else str(row[name]) for name in naming if pd.notna(row[name]))
+        for row in rows
+    ]
+
+
+_SPECIAL = {
+    **{"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"},
+    **{"–": "--", "−": "$-$", "×": "$\\times$", "°": "\\textdegree{}"},
+    **{char: f"\\{char}" for char in "&%$#_{}"},
+    **{"<": "\\textless{}", ">": "\\textgreater{}", "|": "\\textbar{}"},
+}
+
+
+def escaped(text: str) -> str:
+    """Text as LaTeX sets it, with none of its commands in it, in one line."""
+    return "".join(_SPECIAL.get(char, char) for char in text.replace("\n", " "))
+
+
+def cells(row: str) -> list[str]:
+    """The cells of a row of :func:`table`, as they read on paper.
+
+    >>> cells(r"gru on 50 \\%\\_words & 1.23 & [1.20, 1.27] & {--} & {\\num{1e-07}} \\\\")
+    ['gru on 50 %_words', '1.23', '[1.20, 1.27]', '–', '1e-07']
+    """
+    plain = {latex: char for char, latex in _SPECIAL.items()}
+    special = re.compile("|".join(re.escape(latex) for latex in plain))
+    found = re.split(r"(?<!\\)&", row.strip().removesuffix("\\\\"))
+    bare = (re.sub(r"\\num\{(.*)\}", r"\1", re.sub(r"^\{(.*)\}$", r"\1", cell.strip())) for cell in found)
+    return [special.sub(lambda match: plain[match[0]], cell) for cell in bare]
+
+
+def heads(row: str) -> list[str]:
+    """The heads of :func:`cells`, from the row of heads: that of an estimate is empty over its interval.
+
+    >>> heads(r"task & \\multicolumn{2}{c}{\\parbox[b]{1.7cm}{\\centering throughput ratio}} & {A/A} \\\\")
+    ['task', 'throughput ratio', '', 'A/A']
+    """
+    row = re.sub(r"\\parbox\[b\]\{1\.7cm\}\{\\centering (.*?)\}", r"\1", row)
+    return cells(re.sub(r"\\multicolumn\{2\}\{c\}\{(.*?)\}", r"{\1} &", row))
+
+
+_FITTED = (
+    "\\ifdim\\dimexpr\\ht0+\\dp0\\relax>0.85\\textheight\\resizebox{!}{0.85\\textheight}{\\usebox0}%",
+    "\\else\\ifdim\\wd0>\\textwidth\\resizebox{\\textwidth}{!}{\\usebox0}\\else\\usebox0\\fi\\fi",
+)
+
+
+def _table_or_why_not(frame: pd.DataFrame, caption: str, notebook: str, name: str) -> str:
+    if not len(frame):
+        return f"% {name}: {tables.NOTHING}\n"
+    count = len(tables.display(frame)[0].columns)
+    if count > MOST:
+        return f"% {name}: {count} columns are too many for a page; {notebook}_{name}.csv and .md have them.\n"
+    return table(frame, caption, f"tab:{notebook}-{name}")
+
+
+def _head(name: str) -> str:
+    """A head over numbers: a long one breaks its line, because the numbers are narrow."""
+    if len(name) <= LONG_HEAD:
+        return escaped(name)
+    return f"\\parbox[b]{{1.7cm}}{{\\centering {escaped(name)}}}"
+
+
+def _aligned(cells: list[str]) -> str:
+    """A column of siunitx that is as wide as its widest number."""
+    numbers = [plain for cell in cells if (plain := cell.replace(",", "")) and re.fullmatch(r"-?\d+(\.\d+)?", plain)]
+    whole = max((len(number.lstrip("-").partition(".")[0]) for number in numbers), default=1)
+    decimals = max((len(number.partition(".")[2]) for number in numbers), default=0)
+    sign = "-" if any(number.startswith("-") for number in numbers) else ""
+    return f"S[table-format={sign}{whole}.{decimals}]"
+
+
+def _number(cell: str) -> str:
+    """A cell of a column of siunitx: what is no plain number stands in braces, which leaves it as it is."""
+    plain = cell.replace(",", "")
+    if re.fullmatch(r"-?\d+(\.\d+)?", plain):
+        return plain
+    tiny = re.fullmatch(r"-?\d+(\.\d+)?e-?\d+", plain)
+    return f"{{\\num{{{plain}}}}}" if tiny else f"{{{escaped(cell)}}}"
+
+
+def _camel(text: str) -> str:
+    """Words as one name of letters only, as LaTeX wants it: digits are spelled, a point is Point."""
+    text = re.sub(r"(?<=\d)\.(?=\d)", " point ", text)
+    text = re.sub(r"\d", lambda digit: f" {_DIGITS[int(digit[0])]} ", text)
+    return "".join(word[0].upper() + word[1:] for word in re.findall(r"[A-Za-z]+", text))
+
+
+_DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def _distinct(lines: list[str]) -> list[str]:
+    """The lines; where several rows would give one name, none gets it: it would not say which number it is."""
+    names = [line[len("\\newcommand{\\") : line.index("}")] for line in lines]
+    count = Counter(names)
+    found = [line for name, line in zip(names, lines, strict=True) if count[name] == 1]
+    return found + [
+        f"% {name}: {rows} rows would have this name, so none has it" for name, rows in count.items() if rows > 1
+    ]

@@ -1,0 +1,672 @@
+"""The suite: notebooks x parameters -> outputs.
+
+Measures all that the notebooks of ``notebooks/`` ask for with the files of ``parameters/<profile>/``, within one time
+for all, and then executes them, some at once, those that gather last, the report the very last. All parameters are
+checked before anything starts, and the models of all that will be measured are shown to be the same. A notebook that
+fails does not stop the others.
+One whose inputs are what they were is left as it is.
+
+Beside each executed notebook lies its record, ``<name>.json``, which says whether it succeeded: a saved notebook does
+not tell. Until it has succeeded, a notebook is ``.partial-<name>.ipynb``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchlib import frameworks, lab, progress, scratch, variables
+from benchlib.condition import Condition
+from benchlib.data import prepare
+from benchlib.errors import BenchlibError, unknown, unwritable
+from benchlib.measure import machine
+from benchlib.suite import clock, experiments, pool
+from benchlib.suite.experiments.parameters import Parameters
+from benchlib.suite.report.pdf import NoBrowser, print_pdf
+
+REPORT = "report"
+"""The notebook that becomes ``report.html`` and ``report.pdf``."""
+
+GATHERING = ("claims", REPORT)
+"""The notebooks that measure nothing, and gather what the others gave; they may do without parameters."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A notebook of a run with its parameters, checked."""
+
+    name: str
+    notebook: Path
+    parameters: dict[str, Any]  # as plain types
+    data: dict[str, str]  # the data sets that it reads, and the identity of their images
+    conditions: list[Condition]  # that it will measure
+
+
+MEASUREMENTS = "measurements"
+"""The folder of the results that they lie in, and their name among the inputs of a notebook."""
+
+RUN, STALE, FAILED, MISSING = "run", "stale", "failed", "missing"
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a notebook stands in a folder of results: ``word`` is "run", "stale", "failed" or "missing", and ``why`` is
+    in words.
+    """
+
+    name: str
+    word: str
+    why: str = ""
+    started_utc: str | None = None  # of the last time that it was started
+    executed: Path | None = None  # the executed notebook, if it is there
+
+
+def run(profile: str, outputs: Path | None = None, minutes: float | None = None) -> int:
+    """Bring the results of ``profile`` up to date; 0 if no notebook and no measurement failed and the report was
+    printed, else 1. Where there is nothing to print with, the report is an HTML page alone.
+
+    The working directory is the project's folder. ``outputs`` is the folder of the results, ``outputs/<profile>`` if
+    None. ``minutes`` are for measuring, from now on, whatever was measured before; None: as many as the profile's
+    report says, less those that its results have had; 0: nothing is measured, and the report is made of what is there.
+    Wrong parameters, less time than the pilots need, and another run at work in that folder, are a BenchlibError before
+    any notebook starts.
+    """
+    planned, folder = plan(profile), outputs or Path("outputs", profile)
+    environment = _environment()
+    own = next((item.parameters["minutes"] for item in planned if item.name == REPORT and item.parameters), None)
+    if minutes != 0 and (given := own if minutes is None else minutes) is not None:
+        missing = [item for item in planned if not _measured_before(item, folder, environment)]
+        if clock.is_piloted(folder, _timed(planned, folder, environment)):
+            missing = []
+        clock.require(given, _checked_again(missing), len(planned))
+    return _execute_all(planned, folder, environment, own, minutes)
+
+
+def report(profile: str, outputs: Path | None = None) -> int:
+    """Make the report again of what is there, and measure nothing; 0 if nothing is missing from it and no measurement
+    that it is made from failed, else 1.
+    """
+    folder = outputs or Path("outputs", profile)
+    if not (folder / "notebooks").is_dir():
+        raise BenchlibError(f"{folder}: there are no results; make report PROFILE={profile} measures them")
+    files = _parameter_files(profile)
+    gathering = [name for name in experiments.NOTEBOOKS if name in GATHERING]
+    code = _execute_all([_planned(name, files.get(name)) for name in gathering], folder, _environment(), None, 0)
+    records = {name: read_record(folder, name) for name in experiments.NOTEBOOKS if name in {*files, *GATHERING}}
+    missing = [name for name, record in records.items() if not record or record["status"] != "succeeded"]
+    wrong = [f"{file} {what}" for file, what in all_wrong(folder, experiments.NOTEBOOKS).items()]
+    for text in (f"{', '.join(missing)} (the report says why)" if missing else "", *wrong):
+        if text:
+            _say(f"missing from the report: {text}")
+    failed = _say_failures(record for record in records.values() if record)
+    return 1 if code or missing or wrong or failed else 0
+
+
+def _execute_all(
+    planned: list[Planned], folder: Path, environment: dict[str, Any], own: float | None, more: float | None
+) -> int:
+    """Bring measurements and notebooks up to date, then the pages of the report; 0 if no notebook and no measurement
+    failed, and nothing broke the measuring off, else 1. A folder that cannot be written to is a BenchlibError. ``own``
+    and ``more`` are minutes: see :class:`benchlib.suite.clock.Clock`.
+    """
+    with _writable(folder):
+        (folder / "notebooks").mkdir(parents=True, exist_ok=True)
+    scratch.remove_stale()  # of runs that were killed
+    with alone(folder), _followed(folder / "progress.log"):
+        allowed = clock.Clock(folder, _timed(planned, folder, environment), own, more, len(planned))
+        by_itself = _measure(planned, folder, environment, allowed)
+        records = _bring_all_up_to_date(planned, folder, environment, by_itself)
+        failed = [record for record in records if record["status"] == "failed"]
+        for record in failed:
+            _say(_told(record))
+        try:
+            printed = _bring_pages_up_to_date(folder)
+        except OSError as error:
+            _say(f"report: {unwritable(error, folder)}")
+            printed = False
+    unmeasured = _say_failures(records)
+    if failed:
+        names = ", ".join(record["notebook"] for record in failed)
+        _say(f"{len(failed)} of {len(records)} notebooks failed: {names}")
+    return 1 if failed or unmeasured or allowed.broke_off or not printed else 0
+
+
+def plan(profile: str) -> list[Planned]:
+    """The notebooks of ``profile`` in order, parameters checked; a BenchlibError tells all that is wrong in them."""
+    files, names = _parameter_files(profile), experiments.NOTEBOOKS
+    wrong = [f"{path}: {unknown('notebook', name, names)}" for name, path in files.items() if name not in names]
+    planned = []
+    if not files:
+        folder = Path("parameters", profile)
+        wrong.append(f"{folder} has no parameter file: add one named like a notebook, as {names[0]}.yaml")
+    for name in names:
+        if name not in files and name not in GATHERING:
+            continue  # a profile may be about some of the notebooks; the report says which have not run
+        try:
+            planned.append(_planned(name, files.get(name)))
+        except BenchlibError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise BenchlibError("\n".join(wrong))
+    return planned
+
+
+def states(profile: str, outputs: Path | None = None) -> list[State]:
+    """Where each notebook stands, in order; executes nothing. What a run of ``profile`` would refuse is a reason here,
+    too: whoever looks wants to see the others.
+    """
+    files, folder = _parameter_files(profile), outputs or Path("outputs", profile)
+    environment = _environment()
+    return [_state(name, profile, files, folder, environment) for name in experiments.NOTEBOOKS]
+
+
+def checked(name: str, file: Path) -> tuple[dict[str, Any], dict[str, str], list[Condition]]:
+    """The parameters in ``file``, the identity of each data set that they ask for, and all conditions; a BenchlibError
+    if they are wrong or ask for what this machine does not have.
+    """
+    parameters = experiments.load(name, file)
+    try:
+        conditions = experiments.conditions(name, parameters)
+        lab.require(conditions)
+        experiments.require_time(name, parameters)
+        data = {one: prepare.identity(one) for one in sorted({condition.data for condition in conditions})}
+    except BenchlibError as error:
+        raise BenchlibError(f"{file}: {error}") from None
+    return parameters.model_dump(mode="json"), data, conditions
+
+
+def read_record(folder: Path, name: str) -> dict[str, Any] | None:
+    """The record of notebook ``name`` in a folder of results, None if it was never started.
+
+    ``status`` is ``succeeded``, ``running`` (at work, or killed), or ``failed``; then ``error`` says in which ``cell``
+    and why (``text``), and where what there is of the notebook lies (``partial``; without it, nothing).
+    """
+    try:
+        return json.loads(record_path(folder, name).read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+
+
+def wrong_files(record: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
+    """The files that a notebook made and that are not there as it made them, each with what is wrong with it."""
+    for file, made in record["files"].items():
+        if not (folder / file).is_file():
+            yield file, "is gone"
+        elif digest((folder / file).read_bytes()) != made:  # JupyterLab writes to the same folder
+            yield file, "is not what it made"
+
+
+def all_wrong(folder: Path, notebooks: Iterable[str]) -> dict[str, str]:
+    """By file, as :func:`wrong_files`, of all these notebooks that have succeeded. What is wrong for one is wrong: a
+    notebook that gathers takes what it finds for what the others made.
+    """
+    found: dict[str, str] = {}
+    for name in notebooks:
+        record = read_record(folder, name)
+        if record and record["status"] == "succeeded":
+            for file, what in wrong_files(record, folder):
+                found.setdefault(file, what.replace("it made", f"{name} made"))
+    return found
+
+
+def digest(value: Any) -> str:
+    """A short hash of bytes, or of anything that JSON can hold."""
+    text = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def _parameter_files(profile: str) -> dict[str, Path]:
+    """The parameter files of ``profile`` by name; a BenchlibError if this is not the project, or there is none such."""
+    every = Path("parameters")
+    if not every.is_dir() or not Path("notebooks").is_dir():
+        raise BenchlibError(f"{Path.cwd()} has no notebooks/ and parameters/: run this in the project's folder")
+    profiles = [path.name for path in every.iterdir() if path.is_dir()]
+    if profile not in profiles:
+        raise BenchlibError(unknown("profile", profile, profiles))
+    return {path.stem: path for path in sorted((every / profile).glob("*.yaml"))}
+
+
+def _planned(name: str, file: Path | None) -> Planned:
+    """A notebook with the parameters in ``file``; a BenchlibError if they are wrong. ``GATHERING`` may have none."""
+    notebook = Path("notebooks", f"{name}.ipynb")
+    if not notebook.is_file():
+        raise BenchlibError(f"{notebook} is missing")
+    parameters, data, conditions = ({}, {}, []) if file is None else checked(name, file)
+    return Planned(name, notebook, parameters, data, conditions)
+
+
+def _state(name: str, profile: str, files: dict[str, Path], folder: Path, environment: dict[str, Any]) -> State:
+    record, target = read_record(folder, name), _executed_path(folder, name)
+    told = {
+        "started_utc": record["started_utc"] if record else None,
+        "executed": target if target.exists() else None,
+    }
+    if record and record["status"] == "failed":
+        return State(name, FAILED, f"in {record['error']['cell']}: {record['error']['text']}", **told)
+    if name not in files and name not in GATHERING:
+        return State(name, MISSING, f"there is no {Path('parameters', profile, name)}.yaml", **told)
+    try:
+        item = _planned(name, files.get(name))
+    except BenchlibError as error:
+        return State(name, STALE if told["executed"] else MISSING, str(error), **told)
+    if record is None:
+        return State(name, MISSING, "it has not been started", **told)
+    reason = _outdated(record, _inputs(item, folder, environment), folder, target)
+    if reason is None:
+        return State(name, RUN, **told)
+    return State(name, STALE if told["executed"] else MISSING, reason, **told)
+
+
+def record_path(folder: Path, name: str) -> Path:
+    """Where the record of notebook ``name`` lies."""
+    return folder / "notebooks" / f"{name}.json"
+
+
+def sources(notebook: Path) -> list[list[str]]:
+    """The cells of a notebook without their outputs, which JupyterLab saves into it."""
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        return [[cell["cell_type"], "".join(cell["source"])] for cell in cells]
+    except (ValueError, KeyError):
+        raise BenchlibError(f"{notebook}: is no whole notebook; get it again from the project") from None
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder of results; a BenchlibError if another run does. The operating system lets go of it
+    when this process ends, however it ends.
+    """
+    with _writable(folder):
+        file = open(folder / ".lock", "a+", encoding="utf-8")  # noqa: SIM115 - closed below
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise BenchlibError(
+                f"{folder}: another run ({file.read()}) is at work there: wait until it is done, or stop it, or choose "
+                "another folder with --outputs"
+            ) from None
+        with _writable(folder):
+            file.truncate(0)
+            file.write(f"process {os.getpid()}, since {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}")
+            file.flush()
+        yield
+
+
+@contextmanager
+def _writable(folder: Path) -> Iterator[None]:
+    """What cannot be written before anything is started is a BenchlibError."""
+    try:
+        yield
+    except OSError as error:
+        raise BenchlibError(unwritable(error, folder)) from None
+
+
+def _measure(planned: list[Planned], folder: Path, environment: dict[str, Any], allowed: clock.Clock) -> list[str]:
+    """Measure what the notebooks will ask for, all on one clock; the names of those that have to measure by themselves,
+    where they can say what is wrong.
+    """
+    asking = [item for item in planned if item.conditions]
+    due = [item for item in asking if _is_due(item, folder, environment)]
+    if not allowed.measures or not (due or (allowed.shared and allowed.left_s > 0)):
+        return []
+    _certify(due, folder)
+    return clock.measure(_checked_again(asking), folder, allowed)
+
+
+def _timed(planned: list[Planned], folder: Path, environment: dict[str, Any]) -> str:
+    """What the time counts for that has been spent on a folder of results."""
+    return digest([[item.name, _lasting(item, folder, environment)] for item in planned if item.conditions])
+
+
+def _checked_again(planned: Iterable[Planned]) -> dict[str, Parameters]:
+    """The parameters of notebooks that measure something, as their experiments take them."""
+    asking = [item for item in planned if item.conditions]
+    return {item.name: experiments.module(item.name).Parameters(**item.parameters) for item in asking}
+
+
+def _is_due(item: Planned, folder: Path, environment: dict[str, Any]) -> bool:
+    """Has a notebook to be executed?"""
+    inputs, target = _inputs(item, folder, environment), _executed_path(folder, item.name)
+    return _why(read_record(folder, item.name), inputs, folder, target) is not None
+
+
+def _measured_before(item: Planned, folder: Path, environment: dict[str, Any]) -> bool:
+    """Has a notebook succeeded with what it would be made of now, but for measurements?"""
+    record = read_record(folder, item.name)
+    return (
+        bool(record)
+        and record["status"] == "succeeded"
+        and all(record["inputs"].get(name) == now for name, now in _lasting(item, folder, environment).items())
+    )
+
+
+def _lasting(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, str]:
+    """The inputs that do not change by measuring."""
+    return {name: now for name, now in _inputs(item, folder, environment).items() if name != MEASUREMENTS}
+
+
+def _certify(due: list[Planned], folder: Path) -> None:
+    """Have the models of all notebooks that will be executed checked together: notebook by notebook, every process of
+    the gate would have to import its framework again.
+    """
+    conditions = [condition for item in due for condition in item.conditions]
+    try:
+        lab.Lab(outputs=folder).certify(conditions)
+    except Exception as error:  # whatever it is: what is wrong with one notebook's conditions must not stop the others
+        told = f"{type(error).__name__}: {error}"
+        _say(f"the models could not be checked all at once, so each notebook checks its own: {told}")
+
+
+def _bring_all_up_to_date(
+    planned: list[Planned], folder: Path, environment: dict[str, Any], by_itself: Iterable[str]
+) -> list[dict[str, Any]]:
+    """The records of all notebooks, in order. Those that measure ``by_itself`` what they ask for come first, one after
+    another, for the others depend on all that is measured; these are executed some at once; then those that gather.
+    """
+    gathering = [item for item in planned if item.name in GATHERING]
+    measuring = [item for item in planned if item.name in by_itself]
+    others = [item for item in planned if item not in gathering and item not in measuring]
+
+    def bring(item: Planned) -> dict[str, Any]:
+        return _bring_up_to_date(item, folder, environment)
+
+    with lab.measuring(lab.Measures.BUDGET):
+        records = [bring(item) for item in measuring]
+    with lab.measuring(lab.Measures.NOTHING):
+        records += pool.each(bring, others)
+    with lab.measuring(lab.Measures.NOTHING):
+        records += map(bring, gathering)
+    by_name = {record["notebook"]: record for record in records}
+    return [by_name[item.name] for item in planned]
+
+
+def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, Any]:
+    """Execute a notebook unless its result is there already; its record."""
+    target = _executed_path(folder, item.name)
+    inputs = _inputs(item, folder, environment)
+    record = read_record(folder, item.name)
+    reason = _why(record, inputs, folder, target)
+    if reason is None:
+        _say(f"{item.name}: unchanged, not executed again ({target})")
+        return record
+    _say(f"{item.name}: {reason}")
+    record = {
+        "notebook": item.name,
+        "status": "running",
+        "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        "parameters": item.parameters,
+        "inputs": inputs,
+        **environment,
+    }
+    started = time.monotonic()
+    try:
+        target.unlink(missing_ok=True)  # made of other inputs: nobody shall take it for the result of these
+        _write(record_path(folder, item.name), record)
+        record |= _execute(item, folder, target)
+    except OSError as error:
+        record |= {"status": "failed", "error": {"cell": "writing its files", "text": unwritable(error, folder)}}
+    record["seconds"] = round(time.monotonic() - started, 1)
+    _keep(record_path(folder, item.name), record)
+    _say(f"{item.name}: {record['status']} after {progress.duration(record['seconds'])}")
+    return record
+
+
+def _say_failures(records: Iterable[dict[str, Any]]) -> bool:
+    """Say which of these notebooks have measurements that failed; is there one?"""
+    failed = [record for record in records if record.get("failures")]
+    for record in failed:
+        number = record["failures"]
+        again = "; the next run tries them again" if record["again"] else ""
+        _say(f"{record['notebook']}: {number} measurement{'s' * (number > 1)} failed, see the report{again}")
+    return bool(failed)
+
+
+def _execute(item: Planned, folder: Path, target: Path) -> dict[str, Any]:
+    """Execute a notebook to a partial file, renamed to ``target`` if it succeeded; what its record says of it."""
+    from benchlib.suite.execution import (  # papermill takes long to import: not for nothing
+        KERNEL,
+        NotebookFailed,
+        execute,
+    )
+
+    partial = target.with_name(f".partial-{target.name}")
+    try:
+        summary = execute(item.notebook, {**item.parameters, "outputs": str(folder)}, partial)
+        if summary is None and item.name != REPORT:
+            raise NotebookFailed("its last cell", "it glued no summary: scrapbook.glue('summary', result.summary())")
+    except NotebookFailed as failure:
+        error = {"cell": failure.cell, "text": failure.text}
+        if partial.exists():
+            error["partial"] = str(partial)
+        return {"kernel": KERNEL, "status": "failed", "error": error}
+    os.replace(partial, target)
+    summary = {"failures": 0, "again": 0, "figures": [], "tables": [], "measurements": [], **(summary or {})}
+    measurements = [f"measurements/{key}.parquet" for key in summary["measurements"]]
+    paths = [*summary["figures"], *summary["tables"], *measurements]
+    # Of a notebook that gathers, a measurement may be gone; the report names it.
+    files = {path: digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
+    failed = {name: summary[name] for name in ("failures", "again")}
+    return {"kernel": KERNEL, "status": "succeeded", **failed, "files": files}
+
+
+def _why(record: dict[str, Any] | None, inputs: dict[str, str], folder: Path, target: Path) -> str | None:
+    """Why a notebook has to be executed, in words; None: it has not."""
+    if record is None:
+        return "started"
+    reason = _outdated(record, inputs, folder, target)
+    return None if reason is None else f"started again: {reason}"
+
+
+def _outdated(record: dict[str, Any], inputs: dict[str, str], folder: Path, target: Path) -> str | None:
+    """Why what a notebook once gave is not its result now, in words; None: it is."""
+    if record["status"] != "succeeded":
+        return f"it had {'failed' if record['status'] == 'failed' else 'not come to its end'}"
+    if changed := [name for name, now in inputs.items() if record["inputs"].get(name) != now]:
+        return f"these have changed: {', '.join(changed)}"
+    if record.get("again"):
+        return f"{record['again']} measurements had failed"
+    if not target.exists():
+        return f"{target} is gone"
+    file, wrong = next(wrong_files(record, folder), (None, None))
+    return f"{folder / file} {wrong}" if wrong else None
+
+
+def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, str]:
+    """Hashes of all that a notebook's result depends on, each under the word that tells a user what changed."""
+    lock = Path("requirements.lock")
+    inputs = {
+        "notebook": digest(sources(item.notebook)),
+        "parameters": digest(item.parameters),
+        "benchlib": digest(_library()),
+        "requirements.lock": digest(lock.read_bytes()) if lock.exists() else "",
+        "machine": digest(environment["machine"]),
+        "versions": digest([environment[name] for name in ("interpreter", "versions", "frameworks")]),
+        "packages": digest(_packages(item, environment)),
+        "variables": digest(_distinct(variables.identity(one) for one in item.conditions)),
+        "data": digest(item.data),
+    }
+    if "block_s" in item.parameters:  # it compares, and what others have shown widens or narrows its intervals
+        inputs[MEASUREMENTS] = digest(sorted(path.name for path in (folder / MEASUREMENTS).glob("*.parquet")))
+    if item.name in GATHERING:
+        before = experiments.NOTEBOOKS[: experiments.NOTEBOOKS.index(item.name)]
+        paths = [record_path(folder, name) for name in before]
+        told = [path.read_text(encoding="utf-8") for path in paths if path.exists()]
+        inputs["results"] = digest([told, sorted(all_wrong(folder, before).items())])
+    return inputs
+
+
+def _packages(item: Planned, environment: dict[str, Any]) -> Any:
+    """What the frameworks compute with here, and what the workloads and conditions of a notebook need beside it."""
+    used = dict.fromkeys((one.framework, one.workload) for one in item.conditions)
+    compilers = _distinct(machine.compiler(one) for one in item.conditions)
+    return [environment["packages"], [[*one, machine.packages(*one)] for one in sorted(used)], compilers]
+
+
+def _distinct(values: Iterable[Any]) -> list[str]:
+    """As JSON: hundreds of conditions depend on the same."""
+    return sorted({json.dumps(value, sort_keys=True) for value in values})
+
+
+def _environment() -> dict[str, Any]:
+    """What the notebooks are executed with and on, for their records."""
+    packages = {found.name: found.version for found in importlib.metadata.distributions()}
+    present = [name for name in frameworks.names() if machine.interpreter(name)]
+    return {
+        "interpreter": sys.executable,
+        "versions": {"python": platform.python_version(), **dict(sorted(packages.items()))},
+        "frameworks": {name: machine.versions(name) for name in present},
+        "packages": {name: machine.packages(name) for name in present},
+        "machine": machine.describe(),
+    }
+
+
+def _bring_pages_up_to_date(folder: Path) -> bool:
+    """Make ``report.html`` from the executed report, and ``report.pdf`` from that, where they are older; put them aside
+    if the report failed. False if the printing failed.
+    """
+    record, html, pdf = read_record(folder, REPORT), folder / "report.html", folder / "report.pdf"
+    if record is None or record["status"] != "succeeded":
+        for page in (html, pdf):
+            if page.exists():
+                os.replace(page, _aside(page))
+                _say(f"report: it could not be made again; {_aside(page)} is that of before, of older results")
+        return True
+    notebook = _executed_path(folder, REPORT)
+    if _older(html, notebook):
+        from benchlib.suite.report.export import export_html  # nbconvert takes long to import: not for nothing
+
+        try:
+            export_html(notebook, html)
+        except BenchlibError as error:
+            _say(f"report: {error}")
+            return False
+    for page in (html, pdf):
+        _aside(page).unlink(missing_ok=True)
+    _say(f"report: {html}")
+    if _older(pdf, html):
+        pdf.unlink(missing_ok=True)  # printed from another page: nobody shall take it for this one
+        try:
+            print_pdf(html, pdf, "a4", datetime.fromisoformat(record["started_utc"]))
+        except NoBrowser as error:
+            _say(str(error))
+            return True
+        except BenchlibError as error:
+            _say(f"report: {error}")
+            return False
+    _say(f"report: {pdf}")
+    return True
+
+
+def _aside(page: Path) -> Path:
+    """Where a page of the report is kept while there is none of the present results."""
+    return page.with_name(f"older-{page.name}")
+
+
+def _older(made: Path, source: Path) -> bool:
+    """Is ``made`` not there, or older than what it is made from?"""
+    return not made.exists() or made.stat().st_mtime < source.stat().st_mtime
+
+
+@contextmanager
+def _followed(log: Path) -> Iterator[None]:
+    """Name this run to the kernels, and ``log`` as the file for lines of progress; print what comes in there."""
+    with _writable(log.parent):
+        log.write_text("", encoding="utf-8")
+    over = threading.Event()
+
+    def follow() -> None:
+        with log.open(encoding="utf-8") as file:
+            unfinished, last = "", False
+            while not last:
+                last = over.wait(1.0)  # one glance a second: measurements are going on beside it
+                *lines, unfinished = (unfinished + file.read()).split("\n")
+                with contextlib.suppress(BrokenPipeError):  # nobody reads any more: the main thread will find out
+                    for line in lines:
+                        _say(f"  {line}")
+
+    thread = threading.Thread(target=follow, daemon=True)
+    thread.start()
+    named = {progress.FILE_VARIABLE: str(log.resolve()), lab.RUN_VARIABLE: uuid.uuid4().hex}
+    before = {name: os.environ.get(name) for name in named}
+    os.environ.update(named)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+        over.set()
+        thread.join()
+
+
+def _told(record: dict[str, Any]) -> str:
+    """A failure, in a few lines."""
+    error = record["error"]
+    lines = [f"{record['notebook']} failed in {error['cell']}:", *error["text"].splitlines()]
+    rest = [f"what there is of it: {error['partial']}"] if "partial" in error else []
+    return "\n  ".join([*lines, *rest])
+
+
+def _library() -> dict[str, str]:
+    """Hashes of benchlib's files."""
+    files = sorted(path for path in machine.PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return {path.relative_to(machine.PACKAGE).as_posix(): digest(path.read_bytes()) for path in files}
+
+
+def _executed_path(folder: Path, name: str) -> Path:
+    return folder / "notebooks" / f"{name}.ipynb"
+
+
+def _write(path: Path, record: dict[str, Any]) -> None:
+    """At once or not at all."""
+    partial = path.with_name(f".partial-{path.name}")
+    try:
+        partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        os.replace(partial, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise
+
+
+def _keep(path: Path, record: dict[str, Any]) -> None:
+    """Write a record, whatever it takes: where there is no room for a second file, over the one that is there, which
+    says that the notebook is running, and without indentation in no more room. If not even that can be done, say so.
+    """
+    try:
+        _write(path, record)
+    except OSError:
+        try:
+            with path.open("r+", encoding="utf-8") as file:
+                file.write(json.dumps(record) + "\n")
+                file.truncate()
+        except OSError as error:
+            _say(f"{record['notebook']}: its record cannot be kept: {unwritable(error, path.parent)}")
+
+
+def _say(line: str) -> None:
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError:  # what is said goes to a disk that is full: no reason to measure less
+        pass

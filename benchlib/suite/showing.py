@@ -1,0 +1,56 @@
+"""What every notebook and the report show alike: subjects, failures, images.
+
+Imports nothing that draws: the report shows what is drawn already, and need not wait for matplotlib.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import math
+import re
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from benchlib.suite import tables
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
+
+PAGE = 7.2
+"""Inches across a page's two columns."""
+
+
+def failed(frame: pd.DataFrame) -> HTML:
+    """What failed (a row a process, with its ``label`` and ``failure``), the same failures of a condition together."""
+    if not len(frame):
+        return tables.bullets(["Nothing failed."])
+    by_failure = frame.groupby(["label", "failure"], sort=False)
+    files = by_failure["file"].agg(lambda names: " ".join(dict.fromkeys(filter(None, names))))
+    groups = pd.DataFrame({"processes": by_failure.size(), "files": files}).reset_index()
+    caption = "What failed. It is tried once more; to try it again after that, delete the files."
+    return tables.html(groups.rename(columns={"label": "condition"}), caption)
+
+
+def with_subject(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with a first column ``subject``, as a condition names its own."""
+    mixed = (" " + frame["precision"]).where(frame["precision"] != "fp32", "")
+    subject = frame["framework"] + " " + frame["mode"] + mixed + " " + frame["lane"]
+    return frame.assign(subject=subject)[["subject", *frame.columns]]
+
+
+def image(svg: bytes, caption: str) -> HTML:
+    """An SVG figure as notebooks and the report show it: embedded, in proportion to the page, with its caption."""
+    from IPython.display import HTML
+
+    inches = float(re.search(rb'width="([\d.]+)pt"', svg)[1]) / 72
+    width = f"width: {math.floor(100 * inches / PAGE)}%; max-width: {1.4 * inches:.1f}in"
+    style = f"display: inline-block; vertical-align: top; margin: 1em 0; padding-right: 1em; {width}"
+    style += "; box-sizing: border-box"
+    source = base64.b64encode(svg).decode()
+    told = html.escape(caption)
+    return HTML(
+        f'<figure class="benchlib-figure" style="{style}"><img alt="{told}" style="width: 100%; background: white" '
+        f'src="data:image/svg+xml;base64,{source}"><figcaption>{told}</figcaption></figure>'
+    )

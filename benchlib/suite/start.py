@@ -1,0 +1,115 @@
+"""The start page of ``make lab``: each notebook with its question, where it stands, and links; and JupyterLab on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchlib.suite import runs as suite
+
+PAGE = Path("outputs", "start.md")
+
+SETTINGS = Path(__file__).parent / "jupyterlab"
+"""JupyterLab's defaults here: Markdown opens as it reads. What a user has set in JupyterLab wins over them. (An address
+with ``?factory=Markdown Preview`` would do, too, but JupyterLab prints a broken one when it adds its token to that.)
+"""
+
+OPENED = "quick"
+"""The profile whose parameters stand in the notebooks' parameters cells."""
+
+_QUESTION = re.compile(r"\*\*The question\.\*\*\s*(.+?)(?:\n\s*\n|\Z)", re.DOTALL)
+
+
+def open_lab(profile: str) -> None:
+    """Write the start page for ``profile``, and become JupyterLab, opened on it. The working directory is the
+    project's folder.
+    """
+    page = write(profile)
+    options = [
+        "--ServerApp.root_dir=.",
+        f"--LabApp.app_settings_dir={SETTINGS}",
+        f"--LabApp.default_url=/lab/tree/{page.as_posix()}",
+    ]
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *options])
+
+
+def write(profile: str) -> Path:
+    """Write the start page; its path."""
+    states = suite.states(profile)
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(_page(profile, states), encoding="utf-8")
+    return PAGE
+
+
+def _page(profile: str, states: list[suite.State]) -> str:
+    rows = "\n".join(_row(state) for state in states)
+    html = Path("outputs", profile, "report.html")
+    report = f"The [report]({_link(html)}) of the last run is there. " if html.exists() else ""
+    return f"""# benchlib
+
+Profile `{profile}`, as of {_local(datetime.now(UTC))}. {report}What a result means: [README](../README.md).
+
+Open a notebook, change its parameters cell if you like, and choose *Run > Run All Cells*: only what is new is measured.
+*Kernel > Interrupt Kernel* stops the workers and keeps what was measured.{_others(profile)}
+
+| notebook | question | state | result |
+|---|---|---|---|
+{rows}
+
+**run**: its result is there, made of what is here now. **stale**: there is one, made of something else. **failed**: it
+stopped at an error. **missing**: there is none. What you run here stays in the notebook and changes no state:
+`make report PROFILE={profile}` runs what is not *run*, with what was measured here, and `make lab PROFILE={profile}`
+writes this page anew.
+"""
+
+
+def _others(profile: str) -> str:
+    """Of a profile whose parameters are not those that the notebooks open with: what to do."""
+    if profile == OPENED:
+        return ""
+    return f"""
+
+**The notebooks open with the parameters of `{OPENED}`, and measure into `outputs/{OPENED}`.** For those of `{profile}`,
+run `make report PROFILE={profile}`; or set a notebook's parameters cell as `parameters/{profile}/` says, with
+`outputs = "../outputs/{profile}"`."""
+
+
+def _row(state: suite.State) -> str:
+    notebook = Path("notebooks", f"{state.name}.ipynb")
+    name = f"[{state.name}]({_link(notebook)})" if notebook.exists() else state.name
+    date = ""
+    if state.started_utc:
+        date = f" {_local(datetime.fromisoformat(state.started_utc))}"
+    why = f": {_cell(state.why)}" if state.why else ""
+    executed = f"[executed]({_link(state.executed)})" if state.executed else ""
+    return f"| {name} | {_cell(_question(notebook))} | **{state.word}**{date}{why} | {executed} |"
+
+
+def _question(notebook: Path) -> str:
+    """What the notebook asks, from its first cell of text; without a question, what that says below its title."""
+    # Not with nbformat: its import takes longer than all the rest of a start.
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    except (OSError, ValueError, KeyError):
+        return "(the notebook cannot be read)"
+    text = next(("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"), "")
+    found = _QUESTION.search(text)
+    return found[1] if found else text.partition("\n\n")[2].partition("\n\n")[0]
+
+
+def _local(time: datetime) -> str:
+    return f"{time.astimezone():%Y-%m-%d %H:%M}"
+
+
+def _cell(text: str) -> str:
+    """Text for a cell of a table: one line, and no stroke that would end it."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _link(path: Path) -> str:
+    """As the page names a file of the project; JupyterLab follows relative links."""
+    return Path(os.path.relpath(path, PAGE.parent)).as_posix()
