@@ -24,6 +24,7 @@ from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition
 from benchlib.measure import disturbance, gate
 from benchlib.store import Block, Measurement, Store
+from benchlib.suite import experiments
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "benchmarks"
@@ -179,6 +180,13 @@ def real(command, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = command("real")
     module.plant()
     return module
+
+
+def test_real_comparisons_have_quicks_settings_but_for_a_clock_that_they_share(real: ModuleType) -> None:
+    quick = experiments.load("devices", ROOT / "parameters" / "quick" / "devices.yaml").settings
+    shared = ("precision", "block_s", "pilot")
+    assert {name: real.ASKED[name] for name in shared} == {name: quick[name] for name in shared}
+    assert f"{real.ASKED['budget_s']:g} s for each comparison" in " ".join(real.__doc__.split())
 
 
 def test_real_comparisons_differ_within_a_folder_and_share_a_certificate(real: ModuleType) -> None:

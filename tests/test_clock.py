@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from benchlib import lab
 from benchlib.analysis import planner
 from benchlib.errors import BenchlibError
 from benchlib.suite import clock, experiments
+from benchlib.suite import runs as suite
 from benchlib.suite.experiments import parameter_file
 
 
@@ -73,10 +75,30 @@ def test_less_time_than_the_pilots_need_is_refused_with_the_least_that_would_do(
     with pytest.raises(BenchlibError, match=r"minutes 0\.1: .* at the very least: give \d or more, or 0 to make"):
         clock.require(0.1, missing)
     clock.require(0.1, {})
-    clock.require(0.1, {"learning_rate": missing["learning_rate"]})  # it compares nothing
-    least = sum(experiments.least_s(name, missing[name]) for name in ("batch_size", "operators"))
-    assert 10 < least < 120
-    clock.require(least / 60 + 0.01, missing)
+    pilots_s = sum(experiments.least_s(name, missing[name]) for name in ("batch_size", "operators"))
+    assert 10 < pilots_s < 120
+    trained = len(experiments.conditions("learning_rate", missing["learning_rate"]))
+    assert trained == experiments.least_runs("learning_rate", missing["learning_rate"]) / 2, "from two seeds"
+    by_gate = 2  # PyTorch and MindSpore, each in one mode
+    least = pilots_s + planner.LEAST_START_S * (experiments.least_runs("batch_size", missing["batch_size"]))
+    least += planner.LEAST_START_S * (2 * trained + by_gate)
+    clock.require(least / 60 + 0.001, missing)
+    with pytest.raises(BenchlibError, match=r"the training runs and the first processes"):
+        clock.require(least / 60 - 0.001, missing)
+
+
+def test_what_comes_before_the_time_is_shared_is_said_with_whether_it_fits():
+    notebooks = {name: quick(name) for name in experiments.NOTEBOOKS if name not in suite.GATHERING}
+    said = clock.expectation(30, notebooks)
+    minutes = int(re.search(r"takes about (\d+) min on a quiet machine, training runs aside$", said)[1])
+    assert 9 <= minutes <= 13, "README says 13, training runs included"
+    assert clock.expectation(3, notebooks) == (
+        f"{said}: more than the 3 min that there are, and all is measured all the same"
+    )
+    slow = quick("operators").model_copy(update={"block_s": 2.0})
+    pilots = planner.usual_s(slow.pilot, 2.0, 12)
+    assert pilots == 3 * 12 * (planner.USUAL_START_S + planner.LEAST_ROUNDS * 2.0)
+    assert experiments.usual_s("operators", slow) == pilots
 
 
 def test_the_least_time_counts_processes_that_host_once():
@@ -95,7 +117,7 @@ class Labs:
         self.made, self.done, self.missing = [], [], True
         monkeypatch.setattr(clock, "Lab", self._lab)
 
-    def _lab(self, outputs, measures, after_keeping):
+    def _lab(self, outputs, measures, after_keeping=None):
         made = SyntheticLab(outputs)
         made.measures, made.until, made.waited_s, made.after_keeping = measures, None, 0.0, after_keeping
         made.pilots = lambda: self.done.append("pilots") or self.missing
@@ -120,6 +142,52 @@ def test_pilots_of_all_come_before_what_is_left_is_shared(tmp_path, now, monkeyp
     assert clock.Clock(tmp_path, "these", 12, None, 4).left_s == 720 - clock.NOTEBOOK_S * 4, "a profile may give more"
     assert clock.is_piloted(tmp_path, "these")
     assert not clock.is_piloted(tmp_path, "others")
+
+
+def test_more_minutes_leave_a_profile_what_it_had_left(tmp_path, now, monkeypatch):
+    labs = Labs(monkeypatch)
+
+    def made(*arguments, **named):
+        lab_ = labs._lab(*arguments, **named)
+        lab_.sharpen = lambda until: now.__setitem__(0, until)
+        return lab_
+
+    monkeypatch.setattr(clock, "Lab", made)
+    notebooks = {"inference": quick("inference")}
+    clock.measure(notebooks, tmp_path, clock.Clock(tmp_path, "these", 4320, 600, 0))
+    assert clock.Clock(tmp_path, "these", 4320, None, 0).left_s == 3720 * 60
+    clock.measure(notebooks, tmp_path, clock.Clock(tmp_path, "these", 4320, None, 0))
+    assert clock.Clock(tmp_path, "these", 4320, None, 0).left_s == 0
+
+
+def test_pilots_that_break_off_leave_the_clock_to_those_of_which_nothing_is_there(tmp_path, monkeypatch, capsys):
+    labs = Labs(monkeypatch)
+
+    def made(*arguments, **named):
+        lab_ = labs._lab(*arguments, **named)
+
+        def pilots():
+            raise RuntimeError("a bug")
+
+        lab_.pilots = pilots
+        return lab_
+
+    monkeypatch.setattr(clock, "Lab", made)
+    module = experiments.module("batch_size")
+    measure = module.measure
+
+    def nothing_there(parameters, of):
+        if of.measures is lab.Measures.NOTHING:
+            raise lab.NotMeasured("its comparisons")
+        return measure(parameters, of)
+
+    monkeypatch.setattr(module, "measure", nothing_there)
+    notebooks = {name: quick(name) for name in ("batch_size", "inference")}
+    allowed = clock.Clock(tmp_path, "these", 10, None, 0)
+    assert clock.measure(notebooks, tmp_path, allowed) == ["batch_size"], "the other shows what is there"
+    assert allowed.broke_off, "the run has failed"
+    assert "tried again by themselves: batch_size: RuntimeError: a bug" in capsys.readouterr().err
+    assert not clock.is_piloted(tmp_path, "these")
 
 
 def test_without_a_clock_each_comparison_has_its_own_budget(tmp_path, monkeypatch):

@@ -367,11 +367,13 @@ def test_a_budget_too_small_is_refused_before_anything_starts(notebook, tmp_path
     values = quick(notebook) | {"budget_s": 2}
     path = tmp_path / f"{notebook}.yaml"
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
-    with pytest.raises(BenchlibError, match=rf"{notebook}\.yaml: budget_s 2\.0: the pilot takes 3 times"):
+    with pytest.raises(
+        BenchlibError, match=rf"{notebook}\.yaml: budget_s 2\.0: the pilot takes {values['pilot']} times"
+    ):
         suite.checked(notebook, path)
     lab = SyntheticLab(tmp_path / "outputs")
     monkeypatch.setattr(lab, "certify", lambda conditions: pytest.fail("the gate was at work"))
-    with pytest.raises(BenchlibError, match=r"budget_s 2\.0: the pilot takes 3 times"):
+    with pytest.raises(BenchlibError, match=rf"budget_s 2\.0: the pilot takes {values['pilot']} times"):
         experiments.measure(notebook, values, lab)
     assert lab.asked == []
 
@@ -382,7 +384,7 @@ def test_blocks_too_long_for_the_budget_are_refused_by_their_own_name(tmp_path: 
         path.write_text(yaml.safe_dump({**quick("batch_size"), "block_s": block_s, "budget_s": budget_s}))
         with pytest.raises(BenchlibError) as refused:
             suite.checked("batch_size", path)
-        pilot = f"the pilot takes 3 times 3 processes of {LEAST_ROUNDS} blocks of"
+        pilot = f"the pilot takes {quick('batch_size')['pilot']} times 3 processes of {LEAST_ROUNDS} blocks of"
         assert str(refused.value).startswith(f"{path}: {told}: {pilot}")
         assert f"block_s {float(block_s)!r}" in str(refused.value)
         assert f"budget_s {float(budget_s)!r}" in str(refused.value)
@@ -414,6 +416,22 @@ def test_batch_sizes_are_compared_within_one_batch_size(tmp_path: Path) -> None:
     assert all([c.framework for c in group] == ["pytorch", "mindspore"] for group in compared)
     asked = [condition for asked in lab.asked for condition in asked[1]]
     assert asked == experiments.conditions("batch_size", parameters)
+
+
+def test_memory_that_too_few_processes_measured_first_has_no_interval_and_that_is_said(tmp_path: Path) -> None:
+    parameters = three_batch_sizes()
+    result = batch_size.measure(parameters, SyntheticLab(tmp_path))
+    assert not any("without an interval" in text for text in result.findings())
+    frame = result.tables()["indicators"][1]
+    assert set(frame["first_in_process"]) == {5}
+    largest = max(parameters.batch_sizes)
+    for comparison in result.comparisons:
+        for m in comparison.measurements:
+            m.hosted_after = int(m.condition.batch_size == largest and m.repetition > 0)
+    told = [text for text in result.findings() if "peak memory goes" in text]
+    assert len(told) == len(parameters.subjects)
+    for text in told:
+        assert text.endswith(f"(at batch {largest} without an interval: 1 of its 5 processes measured it first).")
 
 
 def test_operators_vary_one_thing_at_a_time_and_measure_the_base_once() -> None:
@@ -504,16 +522,19 @@ def test_findings_give_ratio_interval_and_control(tmp_path: Path) -> None:
 def test_a_limit_or_a_timer_that_could_not_be_measured_counts_as_failed_and_is_tried_again(tmp_path: Path) -> None:
     class Lab(SyntheticLab):
         def ceiling(self, device: str) -> Ceiling:
-            return super().ceiling(device).model_copy(update={"failures": ["worker died in 'block'"]})
+            failed = {"failures": ["worker died in 'block'"], "attempts": attempts}
+            return super().ceiling(device).model_copy(update=failed)
 
         def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
-            return [replace(check, failure="worker died in 'planted'") for check in super().check_timers(conditions)]
+            failed = {"failure": "worker died in 'planted'", "attempts": attempts}
+            return [replace(check, **failed) for check in super().check_timers(conditions)]
 
-    for name, number in (("inference", 1), ("operators", 1), ("instrument", 4)):
+    every = (("inference", 1), ("operators", 1), ("instrument", 4))
+    for attempts, (name, number) in itertools.product([1, 2], every):
         module = experiments.module(name)
         result = module.measure(module.Parameters(**quick(name)), Lab(tmp_path))
         summary = result.summary()
-        assert (summary["failures"], summary["again"]) == (number, number)
+        assert (summary["failures"], summary["again"]) == (number, number if attempts == 1 else 0), "twice is enough"
         assert "worker died in" in result.show_failures().data
 
 

@@ -860,6 +860,9 @@ def test_outputs_that_jupyterlab_saves_into_a_notebook_do_not_make_its_result_st
     assert "first: started again: these have changed: notebook" in run_and_read()[1]
 
 
+CERTIFY = suite._certify
+
+
 class TestTime:
     """What is measured is measured before the notebooks, on one clock."""
 
@@ -871,7 +874,9 @@ class TestTime:
         write_parameters("report", count=1, minutes=3)
         monkeypatch.setattr(suite, "checked", self._checked)
         monkeypatch.setattr(suite, "_checked_again", lambda items: {one.name: None for one in items if one.conditions})
-        monkeypatch.setattr(suite, "_certify", lambda due, folder: None)
+        monkeypatch.setattr(suite, "_certify", lambda due, folder, allowed: None)
+        monkeypatch.setattr(suite.clock, "require", lambda *given: None)  # no time is known of these
+        monkeypatch.setattr(suite.clock, "expectation", lambda minutes, missing: f"expected of {', '.join(missing)}")
         self.measured = []
         monkeypatch.setattr(suite.clock, "measure", self._measure)
         self.wrong, self.spends, self.breaks_off = [], 0.0, False
@@ -890,10 +895,12 @@ class TestTime:
         return self.wrong
 
     def test_all_is_measured_before_the_notebooks_which_then_measure_nothing(self):
-        code, _ = run_and_read()
+        code, said = run_and_read()
         assert code == 0
         assert self.measured == [(["one", "two"], 3)]
         assert printed_in(executed("one")) == "nothing\n"
+        assert said.startswith("expected of one, two\n"), "before anything starts"
+        assert "expected of" not in run_and_read()[1], "all is there"
 
     def test_the_time_of_the_profile_is_that_of_all_runs(self):
         self.spends = 120
@@ -918,11 +925,52 @@ class TestTime:
         assert self.measured == []
         assert printed_in(executed("two")) == "nothing\n"
 
+    def test_without_minutes_a_result_of_before_is_shown_as_stale_where_nothing_is_there_for_another(self, monkeypatch):
+        needs = "import os\nif not os.path.exists(f'{outputs}/measurements/{count}.parquet'):\n    "
+        raises = "from benchlib.lab import NotMeasured\n    raise NotMeasured('a toy')"
+        write_notebook("one", needs + raises, SUMMARY.format(failures=0))
+        assert run_and_read()[0] == 0
+        before = executed("one").read_bytes()
+        write_parameters("one", count=2)
+        for _ in range(2):
+            code, said = run_and_read(("run", "--minutes", "0"))
+            assert code == 1
+            assert "one: stale after" in said
+            assert (
+                "one: not measured anew, so that of before is shown, which is stale: these have changed: para" in said
+            )
+            assert executed("one").read_bytes() == before
+            assert not executed(".partial-one").exists()
+            record = record_of("one")
+            assert (record["status"], record["parameters"]["count"]) == ("succeeded", 1)
+            assert record["stale"] == "these have changed: parameters"
+            assert [one.word for one in suite.states("quick")] == ["stale", "run", "run"]
+        assert main(("report",)) == 1
+        write_parameters("one", count=1)
+        code, said = run_and_read(("run", "--minutes", "0"))
+        assert (code, "stale" in record_of("one")) == (0, False), said
+
+    def test_without_minutes_a_result_of_before_does_not_outlive_a_notebook_that_fails(self):
+        run_and_read()
+        write_notebook("one", "1 / 0")
+        run_and_read(("run", "--minutes", "0"))
+        assert record_of("one")["status"] == "failed"
+        assert not executed("one").exists()
+
     def test_what_could_not_be_measured_measures_by_itself(self):
         self.wrong = ["two"]
         run_and_read()
         assert printed_in(executed("one")) == "nothing\n"
         assert printed_in(executed("two")) == "budget\n"
+
+    def test_while_the_gate_waits_for_others_the_clock_stands_still(self, monkeypatch):
+        def certify(self, conditions):
+            self.waited_s += 120.0
+
+        monkeypatch.setattr(suite, "_certify", CERTIFY)
+        monkeypatch.setattr(suite.lab.Lab, "certify", certify)
+        run_and_read()
+        assert self.measured == [(["one", "two"], 5)], "of 3 minutes, after 2 of waiting that took no time here"
 
     def test_measuring_that_broke_off_is_a_failure(self):
         self.breaks_off = True

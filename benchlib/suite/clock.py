@@ -16,13 +16,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from benchlib import progress
+from benchlib.analysis.planner import LEAST_START_S
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures
-from benchlib.suite.experiments import least_s, module, require_time
+from benchlib.measure import gate
+from benchlib.suite.experiments import conditions, least_runs, least_s, module, require_time, usual_s
 from benchlib.suite.experiments.parameters import Compared, Parameters
 
 NOTEBOOK_S = 4.5
 """What a notebook takes, about, two being executed at once, when all is measured; of the report's pages, too."""
+
+
+GATE_S = 3.0
+"""What it takes to show that a condition's model is the reference's, about, two processes being at work at once."""
 
 
 class Clock:
@@ -37,10 +43,11 @@ class Clock:
         self._file, self._of = folder / "clock.json", of
         self._kept = _read(self._file, of)
         self._minutes = minutes
+        self._given_more = more is not None
         self._started = time.monotonic()
         self.measures = more != 0
-        self.waited_s = 0.0
-        """For others that measured on this machine: nobody's time."""
+        self.labs: list[Lab] = []
+        """That measure on this clock: while they wait for others that measure on this machine, it stands still."""
         self.broke_off = False
         """Has something ended the measuring before its time?"""
         allowed = more if more is not None else minutes
@@ -58,26 +65,32 @@ class Clock:
     @property
     def left_s(self) -> float:
         """Seconds in which may still be measured."""
-        return self._started + self._seconds + self.waited_s - time.monotonic()
+        return self._seconds - self._run_s
 
     def piloted(self) -> None:
         """All comparisons have their pilots."""
         self._kept = replace(self._kept, piloted=True)
 
     def end(self) -> None:
-        """What the profile's minutes leave is of no use: nothing is wanted, or nothing fits into it."""
-        self._kept = replace(self._kept, enough=max(self._kept.enough, self._minutes or 0.0))
+        """What the profile's minutes leave is of no use: nothing is wanted, or nothing fits into it. Where other
+        minutes were given, that is not known.
+        """
+        if not self._given_more:
+            self._kept = replace(self._kept, enough=max(self._kept.enough, self._minutes or 0.0))
 
     def keep(self) -> None:
         """Write down what has been spent; what cannot be written is counted again."""
-        spent_s = self._kept.seconds + time.monotonic() - self._started - self.waited_s
-        now = replace(self._kept, seconds=round(spent_s, 1))
+        now = replace(self._kept, seconds=round(self._kept.seconds + self._run_s, 1))
         partial = self._file.with_suffix(".partial")
         try:
             partial.write_text(json.dumps({"of": self._of, **asdict(now)}) + "\n", encoding="utf-8")
             os.replace(partial, self._file)
         except OSError as error:
             progress.say(f"{self._file}: could not be written: {error.strerror}")
+
+    @property
+    def _run_s(self) -> float:
+        return time.monotonic() - self._started - sum(lab.waited_s for lab in self.labs)
 
 
 def measure(notebooks: Mapping[str, Parameters], folder: Path, clock: Clock) -> list[str]:
@@ -87,8 +100,9 @@ def measure(notebooks: Mapping[str, Parameters], folder: Path, clock: Clock) -> 
     lab = Lab(
         outputs=folder,
         measures=Measures.LATER if clock.shared else Measures.BUDGET,
-        after_keeping=lambda: _keep(clock, lab),
+        after_keeping=clock.keep,
     )
+    clock.labs.append(lab)
     wrong = []
     try:
         for name, parameters in notebooks.items():
@@ -98,16 +112,19 @@ def measure(notebooks: Mapping[str, Parameters], folder: Path, clock: Clock) -> 
             except Exception as error:  # whatever it is: it must not stop the others
                 progress.say(f"{name}: not measured, and tried again by itself: {type(error).__name__}: {error}")
                 wrong.append(name)
-            _keep(clock, lab)
+            clock.keep()
         if clock.shared:
             try:
                 were_missing = lab.pilots()
-            except Exception as error:  # as above: each notebook then shows what is wrong
-                progress.say(f"not measured, and tried again notebook by notebook: {type(error).__name__}: {error}")
-                return list(notebooks)
+            except Exception as error:  # as above; a notebook of which nothing is there then shows what is wrong
+                clock.broke_off = True
+                empty = [name for name, one in notebooks.items() if name in wrong or not _is_there(name, one, folder)]
+                again = f", and tried again by themselves: {', '.join(empty)}" if empty else ""
+                progress.say(f"not all is measured{again}: {type(error).__name__}: {error}")
+                return empty
             if not wrong:
                 clock.piloted()
-            _keep(clock, lab)
+            clock.keep()
             late_s = -clock.left_s
             if late_s > 0 and were_missing:
                 progress.say(f"the pilots took {progress.duration(late_s)} more than there was; no time is left")
@@ -120,25 +137,28 @@ def measure(notebooks: Mapping[str, Parameters], folder: Path, clock: Clock) -> 
                 if not wrong:
                     clock.end()
     finally:
-        _keep(clock, lab)
+        clock.keep()
     return wrong
 
 
-def _keep(clock: Clock, lab: Lab) -> None:
-    clock.waited_s = lab.waited_s
-    clock.keep()
+def _is_there(name: str, parameters: Parameters, folder: Path) -> bool:
+    """Is there something that a notebook could show, if nothing more is measured?"""
+    try:
+        module(name).measure(parameters, Lab(outputs=folder, measures=Measures.NOTHING))
+    except Exception:  # not measured, or what it was that could not be
+        return False
+    return True
 
 
 def require(minutes: float, missing: Mapping[str, Parameters], notebooks: int = 0) -> None:
     """Refuse a time in which the pilots of the notebooks that are ``missing`` cannot be measured and so many executed,
     whatever else there is, with a BenchlibError that says how much would do.
     """
-    least = sum(least_s(name, one) for name, one in missing.items() if isinstance(one, Compared))
+    least = _least_s(missing)
     executed_s = NOTEBOOK_S * notebooks
     if 60 * minutes < least + executed_s:
-        takes = [f"the first processes of all comparisons take {progress.duration(least)} at the very least"] * (
-            least > 0
-        )
+        measured = "the checks of the models, the training runs and the first processes of all comparisons"
+        takes = [f"{measured} take {progress.duration(least)} at the very least"] * (least > 0)
         takes += [f"to execute the notebooks takes about {progress.duration(executed_s)}"] * (executed_s > 0)
         raise BenchlibError(
             f"minutes {minutes:g}: {' and '.join(takes)}: give {math.ceil((least + executed_s) / 60)} or more, or 0 to "
@@ -146,9 +166,31 @@ def require(minutes: float, missing: Mapping[str, Parameters], notebooks: int = 
         )
 
 
+def expectation(minutes: float, missing: Mapping[str, Parameters]) -> str:
+    """What comes before anything of a time is shared among the comparisons of the notebooks that are ``missing``."""
+    gated = {gate.gated(condition) for name, one in missing.items() for condition in conditions(name, one)}
+    pilots_s = sum(usual_s(name, one) for name, one in missing.items() if isinstance(one, Compared))
+    usual = GATE_S * len(gated) + pilots_s
+    text = (
+        "to check the models and measure the first processes of all comparisons takes about "
+        f"{progress.duration(usual)} on a quiet machine, training runs aside"
+    )
+    more = f": more than the {progress.duration(60 * minutes)} that there are, and all is measured all the same"
+    return text + more * (usual > 60 * minutes)
+
+
 def is_piloted(folder: Path, of: str) -> bool:
     """Have all comparisons of these inputs had their pilots?"""
     return _read(folder / "clock.json", of).piloted
+
+
+def _least_s(missing: Mapping[str, Parameters]) -> float:
+    """Seconds of the pilots, of a start for each training run, and of one for each process that the gate needs."""
+    pilots_s = sum(least_s(name, one) for name, one in missing.items() if isinstance(one, Compared))
+    every = [condition for name, one in missing.items() for condition in conditions(name, one)]
+    starts = len({(one.framework, one.mode, one.precision, one.device) for one in every})
+    starts += sum(least_runs(name, one) for name, one in missing.items())
+    return pilots_s + LEAST_START_S * starts
 
 
 @dataclass(frozen=True)
