@@ -19,6 +19,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -347,8 +348,10 @@ class Lab:
                 measured[group] = stored[-1]  # the last attempt counts
             if attempt:
                 missing.append(attempt)
-        if missing and self.measures is Measures.NOTHING:
-            raise NotMeasured(f"{len(missing)} of {len(jobs)} training runs of {conditions[0].workload}")
+        if self.measures is Measures.NOTHING:  # a run that has failed once is there, too
+            if absent := sum(group not in measured for group in groups):
+                raise NotMeasured(f"{absent} of {len(jobs)} training runs of {conditions[0].workload}")
+            missing = []
         random.Random(0).shuffle(missing)  # so that the machine's drift does not favour whoever comes first
         if missing:
             with Progress(len(missing) * settings.most_epochs, f"training {conditions[0].workload}") as progress:
@@ -367,17 +370,19 @@ class Lab:
         jobs = [prepare_job(one, INITIAL_SEED, self.inputs) for one in ceiling.conditions(device, precision)]
         name = key(ceiling=[job.depends_on("ceiling") for job in jobs])
         path = self.folder / "ceilings" / f"{name}.json"
-        if found := _known_ceiling(path):
-            return found
+        before = _known_ceiling(path)
+        if before and self._is_settled(before, bool(before.failures)):
+            return before
         if self.measures is Measures.NOTHING:
             raise NotMeasured(f"the machine's limits on {device}")
         with self._turn(say):
-            if found := _known_ceiling(path):  # by another process, while this one waited
-                return found
-            found = ceiling.measure(device, precision, self.inputs, self.patience_s)
-        if not found.failures:
-            _write(path, found.model_dump_json(indent=2))
-        return found
+            before = _known_ceiling(path)
+            if before and self._is_settled(before, bool(before.failures)):  # by another process, meanwhile
+                return before
+            limits = ceiling.measure(device, precision, self.inputs, self.patience_s)
+        limits = limits.model_copy(update=self._origin(before))
+        _write(path, limits.model_dump_json(indent=2))
+        return limits
 
     def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
         """Does the timer see work of known duration? A check for each framework, mode and device of ``conditions``,
@@ -385,19 +390,20 @@ class Lab:
         """
         alike = {(one.framework, one.mode, one.device, one.lane): one for one in conditions if _trains(one)}
         require(alike.values())
-        found = []
+        checks = []
         for condition in alike.values():
             job = prepare_job(condition, INITIAL_SEED, self.inputs)
             path = self.folder / "timers" / f"{key(timer=job.depends_on('contract'))}.json"
-            if not (check := _known_check(path, condition)):
+            check = before = _known_check(path, condition)
+            if before is None or not self._is_settled(before, bool(before.failure)):
                 if self.measures is Measures.NOTHING:
                     raise NotMeasured(f"the timer of {condition}")
                 with self._turn(say):
                     check = contract.check(condition, self.inputs, self.patience_s)
-                if not check.failure:
-                    _write(path, json.dumps(check.document(), indent=2))
-            found.append(check)
-        return found
+                check = replace(check, **self._origin(before))
+                _write(path, json.dumps(check.document(), indent=2))
+            checks.append(check)
+        return checks
 
     def certify(self, conditions: Iterable[Condition]) -> dict[str, Certificate]:
         """Certificates by condition key: is each condition's model the reference's? Made once, for all that the
@@ -473,9 +479,8 @@ class Lab:
 
     def _known_certificate(self, condition: Condition) -> Certificate | None:
         """The certificate on disk; None where there is none, and where a failure is to be tried again."""
-        found = self._certificate(condition)
-        settled = found is not None and (found.checks or found.attempts >= ATTEMPTS or found.run == self._run)
-        return found if settled else None
+        known = self._certificate(condition)
+        return known if known and self._is_settled(known, not known.checks) else None
 
     def _certificate(self, condition: Condition) -> Certificate | None:
         try:
@@ -501,12 +506,19 @@ class Lab:
                     exact,
                     prepare_job(condition, INITIAL_SEED, self.inputs).hashes(),
                 )
-                before = self._certificate(condition)
-                attempts = 1 + (before.attempts if before else 0)
-                origin = {"attempts": attempts, "run": self._run, **asdict(surroundings)}
+                origin = {**self._origin(self._certificate(condition)), **asdict(surroundings)}
                 certificate = certificate.model_copy(update=origin)
                 _write(self.certificate_path(condition), certificate.model_dump_json(indent=2))
                 yield certificate
+
+    def _is_settled(self, kept: Certificate | Ceiling | SyncCheck, failed: bool) -> bool:
+        """Is it taken as it is? What has failed is tried again by another run, where anything is measured."""
+        tried = kept.attempts >= ATTEMPTS or kept.run == self._run
+        return not failed or tried or self.measures is Measures.NOTHING
+
+    def _origin(self, before: Certificate | Ceiling | SyncCheck | None) -> dict[str, Any]:
+        """In which attempt and run something is made of which there was this ``before``."""
+        return {"attempts": 1 + (before.attempts if before else 0), "run": self._run}
 
     def certificate_path(self, condition: Condition) -> Path:
         """Where the certificate of a gated condition lies: under a key of all that it depends on."""

@@ -10,8 +10,8 @@ import pytest
 from benchlib import lab as lab_module
 from benchlib import workloads
 from benchlib.condition import Condition
-from benchlib.experiments.result import ceiling_text
-from benchlib.lab import Lab
+from benchlib.experiments.result import ceiling_text, failures_beside
+from benchlib.lab import Lab, Measures
 from benchlib.measure import ceiling
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
@@ -50,7 +50,31 @@ def test_limits_that_could_not_be_measured_are_told_and_cost_nothing_else(tmp_pa
     assert len(found.failures) == 4, "products and convolutions of each framework, whose knobs differ"
     assert math.isnan(found.roof_s(Condition(workload="cnn")))
     assert "could not be measured. A worker failed: worker died of this test" in ceiling_text(found)
-    assert not (tmp_path / "ceilings").exists(), "so that it is tried again"
+    assert {row["again"] for row in failures_beside(found)} == {True}
+
+
+def test_limits_that_failed_are_shown_where_nothing_is_measured_and_tried_once_more_by_the_next_run(
+    tmp_path, monkeypatch
+):
+    measured = []
+
+    def measure(device, precision, inputs, patience_s):
+        measured.append(device)
+        return LIMITS.model_copy(update={"failures": ["worker died of this test"]})
+
+    monkeypatch.setattr(ceiling, "measure", measure)
+    attempts = []
+    for run in ("first", "first", "second", "third"):
+        monkeypatch.setenv(lab_module.RUN_VARIABLE, run)
+        limits = Lab(outputs=tmp_path).ceiling("cpu")
+        attempts.append(limits.attempts)
+        monkeypatch.setenv(lab_module.RUN_VARIABLE, "another")
+        shown = Lab(outputs=tmp_path, measures=Measures.NOTHING).ceiling("cpu")
+        assert shown == limits
+        (row,) = failures_beside(shown)
+        assert (row["failure"], row["again"]) == ("worker died of this test", limits.attempts == 1)
+    assert attempts == [1, 1, 2, 2]
+    assert len(measured) == 2
 
 
 def test_a_fault_of_the_parent_is_no_workers_failure(tmp_path, monkeypatch):

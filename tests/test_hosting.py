@@ -330,6 +330,47 @@ def test_a_lab_that_measures_nothing_says_what_is_not_there(tmp_path, started):
     assert not started
 
 
+def test_a_training_run_that_failed_is_shown_where_nothing_is_measured_and_tried_again_by_the_next_run(
+    tmp_path, started, monkeypatch
+):
+    monkeypatch.setattr(Lab, "certify", lambda self, conditions: {})
+    asked = {"conditions": [toy(burn_ms=1.0), toy(misbehave="raise")], "seeds": [0], "epochs": 1}
+    first = lab_of(tmp_path).train(**asked)
+    assert first.failures()["again"].tolist() == [True]
+    started.clear()
+    assert lab_of(tmp_path, Measures.NOTHING).train(**asked).runs().equals(first.runs())
+    assert not started
+    with pytest.raises(NotMeasured, match=r"2 of 4 training runs of toy"):
+        lab_of(tmp_path, Measures.NOTHING).train(**{**asked, "seeds": [0, 1]})
+    assert lab_of(tmp_path).train(**asked).failures()["again"].tolist() == [False]
+
+
+def test_a_model_that_could_not_be_checked_is_shown_where_nothing_is_measured(tmp_path, started):
+    failing = toy(misbehave="raise")
+    (first,) = lab_of(tmp_path).certify([failing]).values()
+    assert (first.verdict, first.attempts) == ("not checked", 1)
+    started.clear()
+    (shown,) = lab_of(tmp_path, Measures.NOTHING).certify([failing]).values()
+    assert shown == first
+    assert not started
+
+
+def test_timers_that_failed_are_shown_where_nothing_is_measured_and_tried_once_more_by_the_next_run(
+    tmp_path, monkeypatch
+):
+    attempts = []
+    for run in ("first", "first", "second", "third"):
+        monkeypatch.setenv(lab_module.RUN_VARIABLE, run)
+        (check,) = lab_of(tmp_path).check_timers([toy(misbehave="raise")])
+        attempts.append(check.attempts)
+        monkeypatch.setenv(lab_module.RUN_VARIABLE, "another")
+        (shown,) = lab_of(tmp_path, Measures.NOTHING).check_timers([toy(misbehave="raise")])
+        assert (shown.failure, shown.attempts) == (check.failure, check.attempts)
+        assert "worker failed in" in shown.failure
+        assert not shown.ok
+    assert attempts == [1, 1, 2, 2]
+
+
 def test_timers_are_checked_once(tmp_path, monkeypatch):
     checks = lab_of(tmp_path).check_timers([toy(burn_ms=1.0)])
     again = lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=1.0)])

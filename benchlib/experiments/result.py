@@ -35,6 +35,7 @@ from benchlib.measure.contract import SyncCheck
 from benchlib.measure.planner import PRECISION
 from benchlib.measure.statistics import Interval
 from benchlib.measure.training import TrainingRuns, undisturbed
+from benchlib.results import ATTEMPTS
 
 if TYPE_CHECKING:
     from IPython.display import HTML
@@ -65,7 +66,7 @@ class Result(ABC):
         folder: Path,
         measured: Sequence[Comparison | TrainingRuns],
         notes: Iterable[str] = (),
-        failed_beside: Iterable[tuple[str, str, str]] = (),
+        failed_beside: Iterable[dict[str, Any]] = (),
     ) -> None:
         self.folder = folder  # of all results of the profile
         self.measured = measured
@@ -104,21 +105,7 @@ class Result(ABC):
     def failures(self) -> pd.DataFrame:
         """What failed, a row a process."""
         none = failures_of([], [])
-        beside = pd.DataFrame(
-            [
-                {
-                    "label": label,
-                    "role": role,
-                    "repetition": 0,
-                    "seed": 0,
-                    "failure": failure,
-                    "file": "",
-                    "again": True,
-                }
-                for label, role, failure in self.failed_beside
-            ],
-            columns=none.columns,
-        )
+        beside = pd.DataFrame(self.failed_beside, columns=none.columns)
         failed = [*(measured.failures() for measured in self.measured), beside]
         return pd.concat([frame for frame in failed if len(frame)] or [none], ignore_index=True)
 
@@ -262,12 +249,17 @@ def ceiling_text(ceiling: Ceiling) -> str:
     )
 
 
-def failures_beside(ceiling: Ceiling, timers: Iterable[SyncCheck] = ()) -> list[tuple[str, str, str]]:
-    """What failed of what is measured beside comparisons and runs, which is not kept when it failed: of what, in which
-    role, and why.
+def failures_beside(ceiling: Ceiling, timers: Iterable[SyncCheck] = ()) -> list[dict[str, Any]]:
+    """What failed of what is measured beside comparisons and runs: rows as of ``comparison.failures``; ``file`` is the
+    folder of what failed.
     """
-    failed = [(f"the machine's limits on {ceiling.device}", "ceiling", failure) for failure in ceiling.failures]
-    return failed + [(str(check.condition), "timer", check.failure) for check in timers if check.failure]
+    limits = {"label": f"the machine's limits on {ceiling.device}", "role": "ceiling", "file": "ceilings/"}
+    rows = [{**limits, "failure": failure, "again": ceiling.attempts < ATTEMPTS} for failure in ceiling.failures]
+    for check in timers:
+        if check.failure:
+            timer = {"label": str(check.condition), "role": "timer", "file": "timers/"}
+            rows.append({**timer, "failure": check.failure, "again": check.attempts < ATTEMPTS})
+    return [{"repetition": 0, "seed": 0, **row} for row in rows]
 
 
 def indicators(frame: pd.DataFrame) -> pd.DataFrame:

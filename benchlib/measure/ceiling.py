@@ -55,6 +55,8 @@ class Ceiling(BaseModel):
     bytes_per_s: float
     best: dict[str, str] = {}
     failures: list[str] = []
+    attempts: int = 1  # to measure it
+    run: str = ""  # in which the last of them was
 
     def roof_s(self, condition: Condition) -> float:
         """The least seconds that a step of ``condition`` could take; nan where its work or a limit is not known."""

@@ -39,6 +39,8 @@ class SyncCheck:
     timed_s: float
     share_of_few: float = 1.0  # that the timer saw of a few steps
     failure: str = ""
+    attempts: int = 1  # to make it
+    run: str = ""  # in which the last of them was
 
     @property
     def share(self) -> float:
@@ -48,10 +50,10 @@ class SyncCheck:
     @classmethod
     def of(cls, condition: Condition, document: dict[str, Any]) -> SyncCheck:
         """What :meth:`document` kept of a condition's check."""
-        return cls(condition, *(float(document[name]) for name in _KEPT))
+        return cls(condition, **{name: kind(document[name]) for name, kind in _KEPT.items()})
 
-    def document(self) -> dict[str, float]:
-        """The numbers of a check that has not failed, as plain types."""
+    def document(self) -> dict[str, Any]:
+        """All but the condition, as plain types."""
         return {name: getattr(self, name) for name in _KEPT}
 
     @property
@@ -59,7 +61,7 @@ class SyncCheck:
         return not self.failure and self.share >= LEAST_SHARE and self.share_of_few >= LEAST_SHARE_FEW
 
 
-_KEPT = ("known_s", "timed_s", "share_of_few")
+_KEPT = {"known_s": float, "timed_s": float, "share_of_few": float, "failure": str, "attempts": int, "run": str}
 
 
 def check(condition: Condition, inputs: Path, patience_s: float) -> SyncCheck:
