@@ -37,10 +37,11 @@ class Clock:
         self._file, self._of = folder / "clock.json", of
         self._kept = _read(self._file, of)
         self._minutes = minutes
+        self._given_more = more is not None
         self._started = time.monotonic()
         self.measures = more != 0
-        self.waited_s = 0.0
-        """For others that measured on this machine: nobody's time."""
+        self.labs: list[Lab] = []
+        """That measure on this clock: while they wait for others that measure on this machine, it stands still."""
         self.broke_off = False
         """Has something ended the measuring before its time?"""
         allowed = more if more is not None else minutes
@@ -58,26 +59,32 @@ class Clock:
     @property
     def left_s(self) -> float:
         """Seconds in which may still be measured."""
-        return self._started + self._seconds + self.waited_s - time.monotonic()
+        return self._seconds - self._run_s
 
     def piloted(self) -> None:
         """All comparisons have their pilots."""
         self._kept = replace(self._kept, piloted=True)
 
     def end(self) -> None:
-        """What the profile's minutes leave is of no use: nothing is wanted, or nothing fits into it."""
-        self._kept = replace(self._kept, enough=max(self._kept.enough, self._minutes or 0.0))
+        """What the profile's minutes leave is of no use: nothing is wanted, or nothing fits into it. Where other
+        minutes were given, that is not known.
+        """
+        if not self._given_more:
+            self._kept = replace(self._kept, enough=max(self._kept.enough, self._minutes or 0.0))
 
     def keep(self) -> None:
         """Write down what has been spent; what cannot be written is counted again."""
-        spent_s = self._kept.seconds + time.monotonic() - self._started - self.waited_s
-        now = replace(self._kept, seconds=round(spent_s, 1))
+        now = replace(self._kept, seconds=round(self._kept.seconds + self._run_s, 1))
         partial = self._file.with_suffix(".partial")
         try:
             partial.write_text(json.dumps({"of": self._of, **asdict(now)}) + "\n", encoding="utf-8")
             os.replace(partial, self._file)
         except OSError as error:
             progress.say(f"{self._file}: could not be written: {error.strerror}")
+
+    @property
+    def _run_s(self) -> float:
+        return time.monotonic() - self._started - sum(lab.waited_s for lab in self.labs)
 
 
 def measure(notebooks: Mapping[str, Parameters], folder: Path, clock: Clock) -> list[str]:
@@ -87,8 +94,9 @@ def measure(notebooks: Mapping[str, Parameters], folder: Path, clock: Clock) -> 
     lab = Lab(
         outputs=folder,
         measures=Measures.LATER if clock.shared else Measures.BUDGET,
-        after_keeping=lambda: _keep(clock, lab),
+        after_keeping=clock.keep,
     )
+    clock.labs.append(lab)
     wrong = []
     try:
         for name, parameters in notebooks.items():
@@ -98,16 +106,19 @@ def measure(notebooks: Mapping[str, Parameters], folder: Path, clock: Clock) -> 
             except Exception as error:  # whatever it is: it must not stop the others
                 progress.say(f"{name}: not measured, and tried again by itself: {type(error).__name__}: {error}")
                 wrong.append(name)
-            _keep(clock, lab)
+            clock.keep()
         if clock.shared:
             try:
                 were_missing = lab.pilots()
-            except Exception as error:  # as above: each notebook then shows what is wrong
-                progress.say(f"not measured, and tried again notebook by notebook: {type(error).__name__}: {error}")
-                return list(notebooks)
+            except Exception as error:  # as above; a notebook of which nothing is there then shows what is wrong
+                clock.broke_off = True
+                empty = [name for name, one in notebooks.items() if name in wrong or not _is_there(name, one, folder)]
+                again = f", and tried again by themselves: {', '.join(empty)}" if empty else ""
+                progress.say(f"not all is measured{again}: {type(error).__name__}: {error}")
+                return empty
             if not wrong:
                 clock.piloted()
-            _keep(clock, lab)
+            clock.keep()
             late_s = -clock.left_s
             if late_s > 0 and were_missing:
                 progress.say(f"the pilots took {progress.duration(late_s)} more than there was; no time is left")
@@ -120,13 +131,17 @@ def measure(notebooks: Mapping[str, Parameters], folder: Path, clock: Clock) -> 
                 if not wrong:
                     clock.end()
     finally:
-        _keep(clock, lab)
+        clock.keep()
     return wrong
 
 
-def _keep(clock: Clock, lab: Lab) -> None:
-    clock.waited_s = lab.waited_s
-    clock.keep()
+def _is_there(name: str, parameters: Parameters, folder: Path) -> bool:
+    """Is there something that a notebook could show, if nothing more is measured?"""
+    try:
+        module(name).measure(parameters, Lab(outputs=folder, measures=Measures.NOTHING))
+    except Exception:  # not measured, or what it was that could not be
+        return False
+    return True
 
 
 def require(minutes: float, missing: Mapping[str, Parameters], notebooks: int = 0) -> None:

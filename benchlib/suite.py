@@ -325,7 +325,7 @@ def _measure(planned: list[Planned], folder: Path, environment: dict[str, Any], 
     due = [item for item in asking if _is_due(item, folder, environment)]
     if not allowed.measures or not (due or (allowed.shared and allowed.left_s > 0)):
         return []
-    _certify(due, folder)
+    _certify(due, folder, allowed)
     return clock.measure(_checked_again(asking), folder, allowed)
 
 
@@ -361,13 +361,15 @@ def _lasting(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[s
     return {name: now for name, now in _inputs(item, folder, environment).items() if name != MEASUREMENTS}
 
 
-def _certify(due: list[Planned], folder: Path) -> None:
+def _certify(due: list[Planned], folder: Path, allowed: clock.Clock) -> None:
     """Have the models of all notebooks that will be executed checked together: notebook by notebook, every process of
     the gate would have to import its framework again.
     """
     conditions = [condition for item in due for condition in item.conditions]
+    gate = lab.Lab(outputs=folder)
+    allowed.labs.append(gate)
     try:
-        lab.Lab(outputs=folder).certify(conditions)
+        gate.certify(conditions)
     except Exception as error:  # whatever it is: what is wrong with one notebook's conditions must not stop the others
         told = f"{type(error).__name__}: {error}"
         _say(f"the models could not be checked all at once, so each notebook checks its own: {told}")

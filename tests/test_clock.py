@@ -94,7 +94,7 @@ class Labs:
         self.made, self.done, self.missing = [], [], True
         monkeypatch.setattr(clock, "Lab", self._lab)
 
-    def _lab(self, outputs, measures, after_keeping):
+    def _lab(self, outputs, measures, after_keeping=None):
         made = SyntheticLab(outputs)
         made.measures, made.until, made.waited_s, made.after_keeping = measures, None, 0.0, after_keeping
         made.pilots = lambda: self.done.append("pilots") or self.missing
@@ -119,6 +119,52 @@ def test_pilots_of_all_come_before_what_is_left_is_shared(tmp_path, now, monkeyp
     assert clock.Clock(tmp_path, "these", 12, None, 4).left_s == 720 - clock.NOTEBOOK_S * 4, "a profile may give more"
     assert clock.is_piloted(tmp_path, "these")
     assert not clock.is_piloted(tmp_path, "others")
+
+
+def test_more_minutes_leave_a_profile_what_it_had_left(tmp_path, now, monkeypatch):
+    labs = Labs(monkeypatch)
+
+    def made(*arguments, **named):
+        lab_ = labs._lab(*arguments, **named)
+        lab_.sharpen = lambda until: now.__setitem__(0, until)
+        return lab_
+
+    monkeypatch.setattr(clock, "Lab", made)
+    notebooks = {"inference": quick("inference")}
+    clock.measure(notebooks, tmp_path, clock.Clock(tmp_path, "these", 4320, 600, 0))
+    assert clock.Clock(tmp_path, "these", 4320, None, 0).left_s == 3720 * 60
+    clock.measure(notebooks, tmp_path, clock.Clock(tmp_path, "these", 4320, None, 0))
+    assert clock.Clock(tmp_path, "these", 4320, None, 0).left_s == 0
+
+
+def test_pilots_that_break_off_leave_the_clock_to_those_of_which_nothing_is_there(tmp_path, monkeypatch, capsys):
+    labs = Labs(monkeypatch)
+
+    def made(*arguments, **named):
+        lab_ = labs._lab(*arguments, **named)
+
+        def pilots():
+            raise RuntimeError("a bug")
+
+        lab_.pilots = pilots
+        return lab_
+
+    monkeypatch.setattr(clock, "Lab", made)
+    module = experiments.module("batch_size")
+    measure = module.measure
+
+    def nothing_there(parameters, of):
+        if of.measures is lab.Measures.NOTHING:
+            raise lab.NotMeasured("its comparisons")
+        return measure(parameters, of)
+
+    monkeypatch.setattr(module, "measure", nothing_there)
+    notebooks = {name: quick(name) for name in ("batch_size", "inference")}
+    allowed = clock.Clock(tmp_path, "these", 10, None, 0)
+    assert clock.measure(notebooks, tmp_path, allowed) == ["batch_size"], "the other shows what is there"
+    assert allowed.broke_off, "the run has failed"
+    assert "tried again by themselves: batch_size: RuntimeError: a bug" in capsys.readouterr().err
+    assert not clock.is_piloted(tmp_path, "these")
 
 
 def test_without_a_clock_each_comparison_has_its_own_budget(tmp_path, monkeypatch):

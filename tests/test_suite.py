@@ -858,6 +858,9 @@ def test_outputs_that_jupyterlab_saves_into_a_notebook_do_not_make_its_result_st
     assert "first: started again: these have changed: notebook" in run_and_read()[1]
 
 
+CERTIFY = suite._certify
+
+
 class TestTime:
     """What is measured is measured before the notebooks, on one clock."""
 
@@ -869,7 +872,7 @@ class TestTime:
         write_parameters("report", count=1, minutes=3)
         monkeypatch.setattr(suite, "checked", self._checked)
         monkeypatch.setattr(suite, "_checked_again", lambda items: {one.name: None for one in items if one.conditions})
-        monkeypatch.setattr(suite, "_certify", lambda due, folder: None)
+        monkeypatch.setattr(suite, "_certify", lambda due, folder, allowed: None)
         self.measured = []
         monkeypatch.setattr(suite.clock, "measure", self._measure)
         self.wrong, self.spends, self.breaks_off = [], 0.0, False
@@ -921,6 +924,15 @@ class TestTime:
         run_and_read()
         assert printed_in(executed("one")) == "nothing\n"
         assert printed_in(executed("two")) == "budget\n"
+
+    def test_while_the_gate_waits_for_others_the_clock_stands_still(self, monkeypatch):
+        def certify(self, conditions):
+            self.waited_s += 120.0
+
+        monkeypatch.setattr(suite, "_certify", CERTIFY)
+        monkeypatch.setattr(suite.lab.Lab, "certify", certify)
+        run_and_read()
+        assert self.measured == [(["one", "two"], 5)], "of 3 minutes, after 2 of waiting that took no time here"
 
     def test_measuring_that_broke_off_is_a_failure(self):
         self.breaks_off = True
