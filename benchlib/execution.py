@@ -66,12 +66,13 @@ MEMORY = (
 
 
 class NotebookFailed(Exception):
-    """A notebook did not get to its end: in which cell, and why."""
+    """A notebook did not get to its end: in which cell, and why; ``exception`` names what the cell raised."""
 
-    def __init__(self, cell: str, text: str) -> None:
+    def __init__(self, cell: str, text: str, exception: str = "") -> None:
         super().__init__(f"{cell}: {text}")
         self.cell = cell
         self.text = text
+        self.exception = exception
 
 
 class ThisInterpreter(AsyncKernelManager):
@@ -111,7 +112,7 @@ def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[st
         executed = _executed(notebook, parameters, output)
     except PapermillExecutionError as error:
         pool.require_going()
-        raise NotebookFailed(_cell(error.exec_count, error.source), _of_cell(error)) from error
+        raise NotebookFailed(_cell(error.exec_count, error.source), _of_cell(error), error.ename) from error
     except Exception as error:  # a dead kernel, one that does not start ...: the other notebooks go on
         pool.require_going()
         raise NotebookFailed(_last_cell(output), _of_kernel(error, output)) from error

@@ -112,8 +112,9 @@ def report(profile: str, outputs: Path | None = None) -> int:
     for text in (f"{', '.join(missing)} (the report says why)" if missing else "", *wrong):
         if text:
             _say(f"missing from the report: {text}")
-    failed = _say_failures(record for record in records.values() if record)
-    return 1 if code or missing or wrong or failed else 0
+    there = [record for record in records.values() if record]
+    failed, stale = _say_failures(there), _say_stale(there)
+    return 1 if code or missing or wrong or failed or stale else 0
 
 
 def _execute_all(
@@ -129,7 +130,7 @@ def _execute_all(
     with alone(folder), _followed(folder / "progress.log"):
         allowed = clock.Clock(folder, _timed(planned, folder, environment), own, more, len(planned))
         by_itself = _measure(planned, folder, environment, allowed)
-        records = _bring_all_up_to_date(planned, folder, environment, by_itself)
+        records = _bring_all_up_to_date(planned, folder, environment, by_itself, keep=not allowed.measures)
         failed = [record for record in records if record["status"] == "failed"]
         for record in failed:
             _say(_told(record))
@@ -139,10 +140,11 @@ def _execute_all(
             _say(f"report: {unwritable(error, folder)}")
             printed = False
     unmeasured = _say_failures(records)
+    stale = _say_stale(records)
     if failed:
         names = ", ".join(record["notebook"] for record in failed)
         _say(f"{len(failed)} of {len(records)} notebooks failed: {names}")
-    return 1 if failed or unmeasured or allowed.broke_off or not printed else 0
+    return 1 if failed or stale or unmeasured or allowed.broke_off or not printed else 0
 
 
 def plan(profile: str) -> list[Planned]:
@@ -192,8 +194,9 @@ def checked(name: str, file: Path) -> tuple[dict[str, Any], dict[str, str], list
 def read_record(folder: Path, name: str) -> dict[str, Any] | None:
     """The record of notebook ``name`` in a folder of results, None if it was never started.
 
-    ``status`` is ``succeeded``, ``running`` (at work, or killed), or ``failed``; then ``error`` says in which ``cell``
-    and why (``text``), and where what there is of the notebook lies (``partial``; without it, nothing).
+    ``status`` is ``succeeded`` (where it has ``stale``, that says what has changed since, and there are no measurements
+    for another result), ``running`` (at work, or killed), or ``failed``; then ``error`` says in which ``cell`` and why
+    (``text``), and where what there is of the notebook lies (``partial``; without it, nothing).
     """
     try:
         return json.loads(record_path(folder, name).read_text(encoding="utf-8"))
@@ -376,17 +379,18 @@ def _certify(due: list[Planned], folder: Path, allowed: clock.Clock) -> None:
 
 
 def _bring_all_up_to_date(
-    planned: list[Planned], folder: Path, environment: dict[str, Any], by_itself: Iterable[str]
+    planned: list[Planned], folder: Path, environment: dict[str, Any], by_itself: Iterable[str], keep: bool
 ) -> list[dict[str, Any]]:
     """The records of all notebooks, in order. Those that measure ``by_itself`` what they ask for come first, one after
     another, for the others depend on all that is measured; these are executed some at once; then those that gather.
+    Where there are no measurements for a new result, ``keep`` that of before.
     """
     gathering = [item for item in planned if item.name in GATHERING]
     measuring = [item for item in planned if item.name in by_itself]
     others = [item for item in planned if item not in gathering and item not in measuring]
 
     def bring(item: Planned) -> dict[str, Any]:
-        return _bring_up_to_date(item, folder, environment)
+        return _bring_up_to_date(item, folder, environment, keep)
 
     with lab.measuring(lab.Measures.BUDGET):
         records = [bring(item) for item in measuring]
@@ -398,15 +402,20 @@ def _bring_all_up_to_date(
     return [by_name[item.name] for item in planned]
 
 
-def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[str, Any]:
-    """Execute a notebook unless its result is there already; its record."""
+def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any], keep: bool) -> dict[str, Any]:
+    """Execute a notebook unless its result is there already; its record. A result of other inputs stays, to ``keep`` it
+    as a stale one if there are no measurements for these.
+    """
     target = _executed_path(folder, item.name)
     inputs = _inputs(item, folder, environment)
-    record = read_record(folder, item.name)
-    reason = _why(record, inputs, folder, target)
+    record = before = read_record(folder, item.name)
+    reason = _why(before, inputs, folder, target)
     if reason is None:
         _say(f"{item.name}: unchanged, not executed again ({target})")
+        if record.pop("stale", None):
+            _keep(record_path(folder, item.name), record)
         return record
+    keep = keep and before is not None and before["status"] == "succeeded" and target.exists()
     _say(f"{item.name}: {reason}")
     record = {
         "notebook": item.name,
@@ -418,14 +427,22 @@ def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) 
     }
     started = time.monotonic()
     try:
-        target.unlink(missing_ok=True)  # made of other inputs: nobody shall take it for the result of these
-        _write(record_path(folder, item.name), record)
+        if not keep:
+            target.unlink(missing_ok=True)  # made of other inputs: nobody shall take it for the result of these
+            _write(record_path(folder, item.name), record)
         record |= _execute(item, folder, target)
     except OSError as error:
         record |= {"status": "failed", "error": {"cell": "writing its files", "text": unwritable(error, folder)}}
     record["seconds"] = round(time.monotonic() - started, 1)
+    word = record["status"]
+    if keep and word == "failed":
+        if record["error"].get("exception") == lab.NotMeasured.__name__:
+            word, record = "stale", before | {"stale": _outdated(before, inputs, folder, target)}
+            _partial(target).unlink(missing_ok=True)
+        else:
+            target.unlink(missing_ok=True)
     _keep(record_path(folder, item.name), record)
-    _say(f"{item.name}: {record['status']} after {progress.duration(record['seconds'])}")
+    _say(f"{item.name}: {word} after {progress.duration(time.monotonic() - started)}")
     return record
 
 
@@ -439,17 +456,25 @@ def _say_failures(records: Iterable[dict[str, Any]]) -> bool:
     return bool(failed)
 
 
+def _say_stale(records: Iterable[dict[str, Any]]) -> bool:
+    """Say which of these notebooks are those of before; is there one?"""
+    stale = [record for record in records if "stale" in record]
+    for record in stale:
+        _say(f"{record['notebook']}: not measured anew, so that of before is shown, which is stale: {record['stale']}")
+    return bool(stale)
+
+
 def _execute(item: Planned, folder: Path, target: Path) -> dict[str, Any]:
     """Execute a notebook to a partial file, renamed to ``target`` if it succeeded; what its record says of it."""
     from benchlib.execution import KERNEL, NotebookFailed, execute  # papermill takes long to import: not for nothing
 
-    partial = target.with_name(f".partial-{target.name}")
+    partial = _partial(target)
     try:
         summary = execute(item.notebook, {**item.parameters, "outputs": str(folder)}, partial)
         if summary is None and item.name != REPORT:
             raise NotebookFailed("its last cell", "it glued no summary: scrapbook.glue('summary', result.summary())")
     except NotebookFailed as failure:
-        error = {"cell": failure.cell, "text": failure.text}
+        error = {"cell": failure.cell, "text": failure.text, "exception": failure.exception}
         if partial.exists():
             error["partial"] = str(partial)
         return {"kernel": KERNEL, "status": "failed", "error": error}
@@ -631,6 +656,10 @@ def _library() -> dict[str, str]:
 
 def _executed_path(folder: Path, name: str) -> Path:
     return folder / "notebooks" / f"{name}.ipynb"
+
+
+def _partial(executed: Path) -> Path:
+    return executed.with_name(f".partial-{executed.name}")
 
 
 def _write(path: Path, record: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable
@@ -14,7 +15,7 @@ import pytest
 from synthetic_lab import SyntheticLab
 from test_experiments import quick, read_summary, save_as_the_suite_does
 
-from benchlib import experiments
+from benchlib import experiments, suite
 from benchlib.condition import Condition
 from benchlib.experiments.claims import Claims
 from benchlib.experiments.report import Report
@@ -120,6 +121,18 @@ def test_a_table_or_figure_that_was_edited_is_named_and_not_shown(folder: Path, 
 
 
 CONTROLS = ["control", "control_low", "control_high"]
+
+
+def test_a_notebook_of_before_is_shown_and_marked_as_stale(folder: Path) -> None:
+    record = suite.read_record(folder, "learning_rate")
+    why = "these have changed: benchlib"
+    suite.record_path(folder, "learning_rate").write_text(json.dumps({**record, "stale": why}))
+    report = Report(Lab(outputs=folder))
+    missing = report.show_missing().data
+    assert f"learning_rate: a result of before, which is stale ({why}): nothing was measured for another" in missing
+    assert " (stale)</h3>" in report.show_findings().data
+    assert report.show_results().data.count(" (stale)</h3>") == 1
+    assert "Stale, of before: learning_rate (see below)." in report.show_glance().data
 
 
 def gathered(folder: Path, **tables: pd.DataFrame) -> Report:

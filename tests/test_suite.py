@@ -919,6 +919,38 @@ class TestTime:
         assert self.measured == []
         assert printed_in(executed("two")) == "nothing\n"
 
+    def test_without_minutes_a_result_of_before_is_shown_as_stale_where_nothing_is_there_for_another(self, monkeypatch):
+        needs = "import os\nif not os.path.exists(f'{outputs}/measurements/{count}.parquet'):\n    "
+        raises = "from benchlib.lab import NotMeasured\n    raise NotMeasured('a toy')"
+        write_notebook("one", needs + raises, SUMMARY.format(failures=0))
+        assert run_and_read()[0] == 0
+        before = executed("one").read_bytes()
+        write_parameters("one", count=2)
+        for _ in range(2):
+            code, said = run_and_read(("run", "--minutes", "0"))
+            assert code == 1
+            assert "one: stale after" in said
+            assert (
+                "one: not measured anew, so that of before is shown, which is stale: these have changed: para" in said
+            )
+            assert executed("one").read_bytes() == before
+            assert not executed(".partial-one").exists()
+            record = record_of("one")
+            assert (record["status"], record["parameters"]["count"]) == ("succeeded", 1)
+            assert record["stale"] == "these have changed: parameters"
+            assert [one.word for one in suite.states("quick")] == ["stale", "run", "run"]
+        assert main(("report",)) == 1
+        write_parameters("one", count=1)
+        code, said = run_and_read(("run", "--minutes", "0"))
+        assert (code, "stale" in record_of("one")) == (0, False), said
+
+    def test_without_minutes_a_result_of_before_does_not_outlive_a_notebook_that_fails(self):
+        run_and_read()
+        write_notebook("one", "1 / 0")
+        run_and_read(("run", "--minutes", "0"))
+        assert record_of("one")["status"] == "failed"
+        assert not executed("one").exists()
+
     def test_what_could_not_be_measured_measures_by_itself(self):
         self.wrong = ["two"]
         run_and_read()

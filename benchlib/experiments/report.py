@@ -41,12 +41,13 @@ def conditions(parameters: Parameters) -> list[Condition]:
 
 
 class Report:
-    """The summaries of the notebooks of one profile, and what is missing of them."""
+    """The summaries of the notebooks of one profile, and what is missing of them, or stale."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
         self.summaries: dict[str, dict[str, Any]] = {}
         self.missing: dict[str, str] = {}
+        self.stale: dict[str, str] = {}
         for notebook in experiments.NOTEBOOKS[:-1]:
             reason = _why_missing(lab.folder, notebook)
             if reason:
@@ -56,6 +57,10 @@ class Report:
                 self.summaries[notebook] = _summary(lab.folder, notebook)
             except BenchlibError as error:
                 self.missing[notebook] = f"{error}."
+                continue
+            if stale := suite.read_record(lab.folder, notebook).get("stale"):
+                self.stale[notebook] = stale
+                self.summaries[notebook]["title"] += " (stale)"
 
     def show_glance(self) -> HTML:
         """For a reader who reads one page: what was compared, on what, what came out, how sure it is."""
@@ -73,8 +78,15 @@ class Report:
         )
 
     def show_missing(self) -> HTML:
-        """Notebooks that failed or have not run, files that are damaged or gone, and how many measurements failed."""
+        """Notebooks that failed, have not run or are stale, files that are damaged or gone, and how many measurements
+        failed.
+        """
         told = [f"{name}: {reason}" for name, reason in self.missing.items()]
+        told += [
+            f"{name}: a result of before, which is stale ({reason}): nothing was measured for another; run again with "
+            "time to measure."
+            for name, reason in self.stale.items()
+        ]
         told += self._wrong
         told += [
             f"{path.relative_to(self.lab.folder)}: could not be used, and was measured again; delete it when it has "
@@ -378,6 +390,8 @@ class Report:
         damaged = self._wrong or any(self._why_not(path) is not None for path in self._results)
         if self.missing or damaged:
             told.append(f"Missing: {', '.join([*self.missing, *(['damaged files'] if damaged else [])])} (see below).")
+        if self.stale:
+            told.append(f"Stale, of before: {', '.join(self.stale)} (see below).")
         return "\n".join(told)
 
     @property
