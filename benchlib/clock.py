@@ -17,12 +17,18 @@ from pathlib import Path
 
 from benchlib import progress
 from benchlib.errors import BenchlibError
-from benchlib.experiments import least_s, module, require_time
+from benchlib.experiments import conditions, least_runs, least_s, module, require_time, usual_s
 from benchlib.experiments.parameters import Compared, Parameters
 from benchlib.lab import Lab, Measures
+from benchlib.measure import gate
+from benchlib.measure.planner import LEAST_START_S
 
 NOTEBOOK_S = 4.5
 """What a notebook takes, about, two being executed at once, when all is measured; of the report's pages, too."""
+
+
+GATE_S = 3.0
+"""What it takes to show that a condition's model is the reference's, about, two processes being at work at once."""
 
 
 class Clock:
@@ -148,12 +154,11 @@ def require(minutes: float, missing: Mapping[str, Parameters], notebooks: int = 
     """Refuse a time in which the pilots of the notebooks that are ``missing`` cannot be measured and so many executed,
     whatever else there is, with a BenchlibError that says how much would do.
     """
-    least = sum(least_s(name, one) for name, one in missing.items() if isinstance(one, Compared))
+    least = _least_s(missing)
     executed_s = NOTEBOOK_S * notebooks
     if 60 * minutes < least + executed_s:
-        takes = [f"the first processes of all comparisons take {progress.duration(least)} at the very least"] * (
-            least > 0
-        )
+        measured = "the checks of the models, the training runs and the first processes of all comparisons"
+        takes = [f"{measured} take {progress.duration(least)} at the very least"] * (least > 0)
         takes += [f"to execute the notebooks takes about {progress.duration(executed_s)}"] * (executed_s > 0)
         raise BenchlibError(
             f"minutes {minutes:g}: {' and '.join(takes)}: give {math.ceil((least + executed_s) / 60)} or more, or 0 to "
@@ -161,9 +166,31 @@ def require(minutes: float, missing: Mapping[str, Parameters], notebooks: int = 
         )
 
 
+def expectation(minutes: float, missing: Mapping[str, Parameters]) -> str:
+    """What comes before anything of a time is shared among the comparisons of the notebooks that are ``missing``."""
+    gated = {gate.gated(condition) for name, one in missing.items() for condition in conditions(name, one)}
+    pilots_s = sum(usual_s(name, one) for name, one in missing.items() if isinstance(one, Compared))
+    usual = GATE_S * len(gated) + pilots_s
+    text = (
+        "to check the models and measure the first processes of all comparisons takes about "
+        f"{progress.duration(usual)} on a quiet machine, training runs aside"
+    )
+    more = f": more than the {progress.duration(60 * minutes)} that there are, and all is measured all the same"
+    return text + more * (usual > 60 * minutes)
+
+
 def is_piloted(folder: Path, of: str) -> bool:
     """Have all comparisons of these inputs had their pilots?"""
     return _read(folder / "clock.json", of).piloted
+
+
+def _least_s(missing: Mapping[str, Parameters]) -> float:
+    """Seconds of the pilots, of a start for each training run, and of one for each process that the gate needs."""
+    pilots_s = sum(least_s(name, one) for name, one in missing.items() if isinstance(one, Compared))
+    every = [condition for name, one in missing.items() for condition in conditions(name, one)]
+    starts = len({(one.framework, one.mode, one.precision, one.device) for one in every})
+    starts += sum(least_runs(name, one) for name, one in missing.items())
+    return pilots_s + LEAST_START_S * starts
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,10 @@ def run(profile: str, outputs: Path | None = None, minutes: float | None = None)
         missing = [item for item in planned if not _measured_before(item, folder, environment)]
         if clock.is_piloted(folder, _timed(planned, folder, environment)):
             missing = []
-        clock.require(given, _checked_again(missing), len(planned))
+        parameters = _checked_again(missing)
+        clock.require(given, parameters, len(planned))
+        if parameters:
+            _say(clock.expectation(given, parameters))
     return _execute_all(planned, folder, environment, own, minutes)
 
 

@@ -2,13 +2,14 @@
 
 import json
 import math
+import re
 import time
 from pathlib import Path
 
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib import clock, experiments, lab
+from benchlib import clock, experiments, lab, suite
 from benchlib.errors import BenchlibError
 from benchlib.experiments import parameter_file
 from benchlib.measure import planner
@@ -72,10 +73,30 @@ def test_less_time_than_the_pilots_need_is_refused_with_the_least_that_would_do(
     with pytest.raises(BenchlibError, match=r"minutes 0\.1: .* at the very least: give \d or more, or 0 to make"):
         clock.require(0.1, missing)
     clock.require(0.1, {})
-    clock.require(0.1, {"learning_rate": missing["learning_rate"]})  # it compares nothing
-    least = sum(experiments.least_s(name, missing[name]) for name in ("batch_size", "operators"))
-    assert 10 < least < 120
-    clock.require(least / 60 + 0.01, missing)
+    pilots_s = sum(experiments.least_s(name, missing[name]) for name in ("batch_size", "operators"))
+    assert 10 < pilots_s < 120
+    trained = len(experiments.conditions("learning_rate", missing["learning_rate"]))
+    assert trained == experiments.least_runs("learning_rate", missing["learning_rate"]) / 2, "from two seeds"
+    by_gate = 2  # PyTorch and MindSpore, each in one mode
+    least = pilots_s + planner.LEAST_START_S * (experiments.least_runs("batch_size", missing["batch_size"]))
+    least += planner.LEAST_START_S * (2 * trained + by_gate)
+    clock.require(least / 60 + 0.001, missing)
+    with pytest.raises(BenchlibError, match=r"the training runs and the first processes"):
+        clock.require(least / 60 - 0.001, missing)
+
+
+def test_what_comes_before_the_time_is_shared_is_said_with_whether_it_fits():
+    notebooks = {name: quick(name) for name in experiments.NOTEBOOKS if name not in suite.GATHERING}
+    said = clock.expectation(30, notebooks)
+    minutes = int(re.search(r"takes about (\d+) min on a quiet machine, training runs aside$", said)[1])
+    assert 9 <= minutes <= 13, "README says 13, training runs included"
+    assert clock.expectation(3, notebooks) == (
+        f"{said}: more than the 3 min that there are, and all is measured all the same"
+    )
+    slow = quick("operators").model_copy(update={"block_s": 2.0})
+    pilots = planner.usual_s(slow.pilot, 2.0, 12)
+    assert pilots == 3 * 12 * (planner.USUAL_START_S + planner.LEAST_ROUNDS * 2.0)
+    assert experiments.usual_s("operators", slow) == pilots
 
 
 def test_the_least_time_counts_processes_that_host_once():

@@ -873,6 +873,8 @@ class TestTime:
         monkeypatch.setattr(suite, "checked", self._checked)
         monkeypatch.setattr(suite, "_checked_again", lambda items: {one.name: None for one in items if one.conditions})
         monkeypatch.setattr(suite, "_certify", lambda due, folder, allowed: None)
+        monkeypatch.setattr(suite.clock, "require", lambda *given: None)  # no time is known of these
+        monkeypatch.setattr(suite.clock, "expectation", lambda minutes, missing: f"expected of {', '.join(missing)}")
         self.measured = []
         monkeypatch.setattr(suite.clock, "measure", self._measure)
         self.wrong, self.spends, self.breaks_off = [], 0.0, False
@@ -891,10 +893,12 @@ class TestTime:
         return self.wrong
 
     def test_all_is_measured_before_the_notebooks_which_then_measure_nothing(self):
-        code, _ = run_and_read()
+        code, said = run_and_read()
         assert code == 0
         assert self.measured == [(["one", "two"], 3)]
         assert printed_in(executed("one")) == "nothing\n"
+        assert said.startswith("expected of one, two\n"), "before anything starts"
+        assert "expected of" not in run_and_read()[1], "all is there"
 
     def test_the_time_of_the_profile_is_that_of_all_runs(self):
         self.spends = 120

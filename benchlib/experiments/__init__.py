@@ -70,10 +70,22 @@ def least_s(notebook: str, parameters: Compared) -> float:
     """Seconds that the pilots of a notebook's comparisons take, at the very least: their first conditions' processes
     may host all others.
     """
-    groups = module(notebook).comparisons(parameters)
-    most = max((1 + len(group) for group in groups if group), default=0)
-    blocks = sum(1 + len(group) for group in groups if group)
-    return planner.least_s(parameters.pilot, parameters.block_s, processes=most, conditions=blocks)
+    sizes = _sizes(notebook, parameters)
+    most = max(sizes, default=0)
+    return planner.least_s(parameters.pilot, parameters.block_s, processes=most, conditions=sum(sizes))
+
+
+def usual_s(notebook: str, parameters: Compared) -> float:
+    """Seconds that the pilots of a notebook's comparisons should take."""
+    return planner.usual_s(parameters.pilot, parameters.block_s, sum(_sizes(notebook, parameters)))
+
+
+def least_runs(notebook: str, parameters: Parameters) -> int:
+    """Training runs of a notebook, at the very least: those of conditions that it does not compare."""
+    groups = module(notebook).comparisons(parameters) if isinstance(parameters, Compared) else []
+    compared = {condition for group in groups for condition in group}
+    seeds = getattr(parameters, "seeds", [])
+    return len(seeds) * sum(condition not in compared for condition in conditions(notebook, parameters))
 
 
 def measure(notebook: str, variables: Mapping[str, Any], lab: Lab) -> Result:
@@ -82,6 +94,11 @@ def measure(notebook: str, variables: Mapping[str, Any], lab: Lab) -> Result:
     require_time(notebook, parameters)
     lab.certify(conditions(notebook, parameters))  # all at once: they share the gate's workers
     return module(notebook).measure(parameters, lab)
+
+
+def _sizes(notebook: str, parameters: Compared) -> list[int]:
+    """How many conditions each comparison of a notebook measures, the control being one."""
+    return [1 + len(group) for group in module(notebook).comparisons(parameters) if group]
 
 
 def load(notebook: str, path: str | Path) -> Parameters:

@@ -61,6 +61,11 @@ MOST_PROCESSES = 1_000_000
 LEAST_START_S = 0.5
 """Seconds that a worker takes at least to start, import its framework and warm up."""
 
+USUAL_START_S = 2.0
+"""Seconds that a condition took in a process before its rounds, on two quiet cores, starts shared with the conditions
+that the process hosted: in a quick report, in the mean.
+"""
+
 PRECISION, BUDGET, FAILED = "precision reached", "budget spent", "nothing to compare"
 """Why a comparison ended."""
 
@@ -221,6 +226,11 @@ def least_s(pilot: int, block_s: float, processes: int, conditions: int) -> floa
     conditions in all.
     """
     return pilot * (processes * LEAST_START_S + conditions * LEAST_ROUNDS * block_s)
+
+
+def usual_s(pilot: int, block_s: float, conditions: int) -> float:
+    """Seconds that a pilot should take which measures so many conditions in a repetition."""
+    return pilot * conditions * (USUAL_START_S + max(USUAL_START_S, LEAST_ROUNDS * block_s))
 
 
 def best_rounds(done: Sequence[Paired]) -> int:
