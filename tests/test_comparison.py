@@ -61,6 +61,19 @@ def test_only_processes_in_which_a_condition_came_first_tell_of_first_steps_and_
     assert row["memory_mib"] == pytest.approx(500.0)
 
 
+def test_what_failed_in_a_host_and_went_well_when_it_was_tried_again_is_no_failure(comparison):
+    """A host has the seed of what came first in it, which may be at another repetition."""
+    together = [m for m in comparison.measurements if m.repetition == 0]
+    lost = [m.model_copy(update={"file": "hosted", "seed": 3, "hosted_after": 1, "failure": "died"}) for m in together]
+    hosted = replace(comparison, measurements=[*lost, *comparison.measurements[len(together) :]])
+    assert len(hosted.failures()) == 3
+    for m in together:
+        m.attempt = 1
+    again = replace(comparison, measurements=[*lost, *comparison.measurements])
+    assert again.failures().empty
+    assert again.throughput()["failed"].tolist() == [0, 0]
+
+
 def test_the_widest_interval_is_named(comparison):
     width, whose = comparison.widest
     assert width > 0

@@ -341,7 +341,8 @@ def test_timers_are_checked_once(tmp_path, monkeypatch):
         lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=1.0)])
 
 
-def test_ratios_borrow_from_the_other_comparisons_of_their_folder(tmp_path):
+def test_ratios_borrow_from_the_other_comparisons_of_their_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(rounds, "host", lambda condition: condition.key)  # each by itself
     five = [[toy(burn_ms=1.0 + number / 10), toy(burn_ms=2.0)] for number in range(5)]
     compared = lab_of(tmp_path).compare_each(five, **ASKED)
     alone = lab_of(tmp_path / "alone").compare(five[0], **ASKED)
@@ -357,6 +358,12 @@ def test_ratios_borrow_from_the_other_comparisons_of_their_folder(tmp_path):
     assert read.ratios().equals(one.ratios()) or read.ratios()["low"].tolist() == pytest.approx(
         one.ratios()["low"].tolist()
     ), "in whichever order they are asked for"
+
+
+def test_comparisons_in_the_same_processes_lend_once_and_not_to_each_other(tmp_path):
+    seven = [[toy(burn_ms=1.0 + number / 10), toy(burn_ms=2.0)] for number in range(7)]
+    compared = lab_of(tmp_path).compare_each(seven, **ASKED)  # two, two, and three of them
+    assert {borrowed for one in compared for borrowed in one.ratios()["borrowed"]} == {2}
 
 
 def test_a_margin_that_is_none_is_refused(tmp_path):
