@@ -41,6 +41,11 @@ MARGIN = 0.05
 MOST = 0.5
 """Of the rounds that a ratio is made of: if more are disturbed, there is no ratio."""
 
+PATIENCE = 4
+"""Times the repetitions of its pilot: where a ratio is still disturbed after so many, the time that comparisons share
+is not spent on it any more.
+"""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -73,7 +78,8 @@ class Comparison:
     @property
     def settled(self) -> bool:
         """Has every ratio the precision asked for, or is there none to be had?"""
-        return not self._unclear and settled(self._wanted(), self.precision, self._peers())
+        unclear = any(self._is_unclear(*pair) and self._has_hope(*pair) for pair in self._given())
+        return not unclear and settled(self._wanted(), self.precision, self._peers())
 
     @property
     def gain(self) -> float:
@@ -225,13 +231,15 @@ class Comparison:
 
     @property
     def _unclear(self) -> bool:
+        return any(self._is_unclear(*pair) for pair in self._given())
+
+    def _is_unclear(self, condition: Condition, role: str) -> bool:
         """Has a ratio no interval that says something, and may get one: is it disturbed, or were its processes lost
         with other conditions that failed in them?
         """
-        return any(
-            self.disturbed(self.baseline, one, role)
-            or (len(self._pairs(self.baseline, one, role)) < 2 and any(m.lost for m in self._every(one, role)))
-            for one, role in self._given()
+        return self.disturbed(self.baseline, condition, role) or (
+            len(self._pairs(self.baseline, condition, role)) < 2
+            and any(m.lost for m in self._every(condition, role))
         )
 
     def _given(self) -> list[tuple[Condition, str]]:
@@ -246,11 +254,14 @@ class Comparison:
         return self._paired([pair for pair in self._given() if self._has_hope(*pair)])
 
     def _has_hope(self, condition: Condition, role: str) -> bool:
-        """Neither does it slow down, nor has it failed by itself in both of the last repetitions."""
-        tried = self._every(condition, role)
-        last = sorted({m.repetition for m in self.measurements})[-2:]
+        """Neither does it slow down, nor has it failed by itself in both of the last repetitions, nor is it still
+        unclear after so many (``PATIENCE``).
+        """
+        tried, repetitions = self._every(condition, role), sorted({m.repetition for m in self.measurements})
+        last = repetitions[-2:]
         failing = len(last) > 1 and not any(m.ok or m.lost for m in tried if m.repetition in last)
-        return not (failing or self.slows_down(self.baseline) or self.slows_down(condition))
+        given_up = len(repetitions) >= PATIENCE * self.pilot and self._is_unclear(condition, role)
+        return not (failing or given_up or self.slows_down(self.baseline) or self.slows_down(condition))
 
     def _every(self, condition: Condition, role: str) -> list[Measurement]:
         """As :meth:`_of`, with those that failed."""
