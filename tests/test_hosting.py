@@ -149,6 +149,14 @@ def test_what_was_finished_is_kept_when_the_rest_is_stopped(tmp_path, monkeypatc
     assert kept.items() <= now.items()
     assert len(now) == 6, "three repetitions of two comparisons: none was measured twice"
     assert [one.plan.ended for one in compared] == [PRECISION] * 2
+    whole = Lab(outputs=tmp_path / "whole", patience_s=10).compare_each(groups(), **ASKED)
+    for one, uninterrupted in zip(compared, whole, strict=True):
+        assert rounds_by_process(one) == rounds_by_process(uninterrupted)
+        assert one.ratios().equals(uninterrupted.ratios()), "in whichever order they came first in their processes"
+
+
+def rounds_by_process(comparison):
+    return {(m.file, m.role, m.condition.key): [b.round for b in m.blocks] for m in comparison.measurements}
 
 
 def test_a_workload_that_has_to_stay_alone_does(tmp_path, monkeypatch, started):
