@@ -406,6 +406,22 @@ def test_batch_sizes_are_compared_within_one_batch_size(tmp_path: Path) -> None:
     assert asked == experiments.conditions("batch_size", parameters)
 
 
+def test_memory_that_too_few_processes_measured_first_has_no_interval_and_that_is_said(tmp_path: Path) -> None:
+    parameters = three_batch_sizes()
+    result = batch_size.measure(parameters, SyntheticLab(tmp_path))
+    assert not any("without an interval" in text for text in result.findings())
+    frame = result.tables()["indicators"][1]
+    assert set(frame["first_in_process"]) == {5}
+    largest = max(parameters.batch_sizes)
+    for comparison in result.comparisons:
+        for m in comparison.measurements:
+            m.hosted_after = int(m.condition.batch_size == largest and m.repetition > 0)
+    told = [text for text in result.findings() if "peak memory goes" in text]
+    assert len(told) == len(parameters.subjects)
+    for text in told:
+        assert text.endswith(f"(at batch {largest} without an interval: 1 of its 5 processes measured it first).")
+
+
 def test_operators_vary_one_thing_at_a_time_and_measure_the_base_once() -> None:
     values = changed("operators", "operators.0.vary", {"batch_size": [8, 64], "in_channels": [4]})
     parameters = operators.Parameters(**{**values, "operators": values["operators"][:1]})

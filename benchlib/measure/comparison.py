@@ -238,8 +238,7 @@ class Comparison:
         with other conditions that failed in them?
         """
         return self.disturbed(self.baseline, condition, role) or (
-            len(self._pairs(self.baseline, condition, role)) < 2
-            and any(m.lost for m in self._every(condition, role))
+            len(self._pairs(self.baseline, condition, role)) < 2 and any(m.lost for m in self._every(condition, role))
         )
 
     def _given(self) -> list[tuple[Condition, str]]:

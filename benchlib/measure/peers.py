@@ -4,9 +4,9 @@ Of one kind are ratios of the same frameworks, in the same lanes, on the same de
 a kind of their own. Lenders are independent: a comparison gives one of its ratios to a kind, for its ratios share a
 baseline; and of comparisons that were hosted by the same processes, and may all be fast or slow with these, one lends,
 and to none of the others. Of several it is the first by its key, which says nothing of its variance. A ratio that is
-mostly disturbed or slows down lends nothing, as it is none. One of models that differ, or that nobody has checked, does:
-what it lends is how far processes lie from each other. Whatever lies in the folder counts, in whichever order it was
-measured.
+mostly disturbed or slows down lends nothing, as it is none. One of models that differ, or that nobody has checked,
+does: what it lends is how far processes lie from each other. Whatever lies in the folder counts, in whichever order it
+was measured.
 """
 
 from __future__ import annotations
