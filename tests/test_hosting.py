@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from benchlib import lab as lab_module
-from benchlib import workloads
+from benchlib import experiments, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures, NotMeasured
@@ -109,6 +109,16 @@ def test_what_a_process_has_once_is_taken_from_those_that_a_condition_came_first
             mine = [m for m in comparison.measurements if m.role != "control" and str(m.condition) == row["label"]]
             peaks = [m.memory["peak"] for m in mine if m.hosted_after == 0]
             assert row["memory_mib"] == pytest.approx(sum(peaks) / len(peaks))
+
+
+def test_of_two_comparisons_each_comes_first_equally_often_in_an_even_pilot(tmp_path):
+    lab = lab_of(tmp_path, Measures.LATER)
+    compared = lab.compare_each(groups(), **{**COARSE, "pilot": 4})
+    lab.pilots()
+    assert [set(one.throughput()["first_in_process"]) for one in compared] == [{2}, {2}]
+    assert all(one.throughput()["memory_mib_low"].notna().all() for one in compared)
+    parameters = experiments.load("batch_size", "parameters/quick/batch_size.yaml")
+    assert parameters.pilot >= 2 * len(parameters.batch_sizes), "it asks for peak memory"
 
 
 def test_a_process_that_dies_costs_what_it_had_not_finished(tmp_path):
