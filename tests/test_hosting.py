@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from benchlib import lab as lab_module
 from benchlib import experiments, workloads
+from benchlib import lab as lab_module
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures, NotMeasured
