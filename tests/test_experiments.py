@@ -357,11 +357,13 @@ def test_a_budget_too_small_is_refused_before_anything_starts(notebook, tmp_path
     values = quick(notebook) | {"budget_s": 2}
     path = tmp_path / f"{notebook}.yaml"
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
-    with pytest.raises(BenchlibError, match=rf"{notebook}\.yaml: budget_s 2\.0: the pilot takes 3 times"):
+    with pytest.raises(
+        BenchlibError, match=rf"{notebook}\.yaml: budget_s 2\.0: the pilot takes {values['pilot']} times"
+    ):
         suite.checked(notebook, path)
     lab = SyntheticLab(tmp_path / "outputs")
     monkeypatch.setattr(lab, "certify", lambda conditions: pytest.fail("the gate was at work"))
-    with pytest.raises(BenchlibError, match=r"budget_s 2\.0: the pilot takes 3 times"):
+    with pytest.raises(BenchlibError, match=rf"budget_s 2\.0: the pilot takes {values['pilot']} times"):
         experiments.measure(notebook, values, lab)
     assert lab.asked == []
 
@@ -372,7 +374,7 @@ def test_blocks_too_long_for_the_budget_are_refused_by_their_own_name(tmp_path: 
         path.write_text(yaml.safe_dump({**quick("batch_size"), "block_s": block_s, "budget_s": budget_s}))
         with pytest.raises(BenchlibError) as refused:
             suite.checked("batch_size", path)
-        pilot = f"the pilot takes 3 times 3 processes of {LEAST_ROUNDS} blocks of"
+        pilot = f"the pilot takes {quick('batch_size')['pilot']} times 3 processes of {LEAST_ROUNDS} blocks of"
         assert str(refused.value).startswith(f"{path}: {told}: {pilot}")
         assert f"block_s {float(block_s)!r}" in str(refused.value)
         assert f"budget_s {float(budget_s)!r}" in str(refused.value)
