@@ -7,11 +7,12 @@ should hold the truth in 93 to 97 % of the comparisons. The first table is of co
 intervals. Pooled blocks are what the same measurements give as independent samples, as is usual in the field: intervals
 too narrow to be believed.
 
-The others are of moderated intervals, of comparisons of which 20 lie in a folder and lend each other their variances.
-In the second they are brought to 3 processes each and share a clock of so many minutes: "with 4 to 5 %" is how often
-those hold the truth that had 4 or 5 processes when it stopped, "of 4 to 5" how many those were. In the third all have
-so many processes; widths are the median of half-widths over those of Student's intervals of the same processes. The
-fourth is the third in folders of only 3 comparisons, the fewest that lend each other anything.
+The others are of moderated intervals, of comparisons of which 20 lie in a folder, 4 hosted by the same processes: of
+these one lends its variance to those of other processes. The last kinds of noise are of processes that are fast or slow
+whatever they host. In the second table they are brought to 3 processes each and share a clock of so many minutes:
+"with 4 to 5 %" is how often those hold the truth that had 4 or 5 processes when it stopped, "of 4 to 5" how many those
+were. In the third all have so many processes; widths are the median of half-widths over those of Student's intervals of
+the same processes. The fourth is the third in folders of 12 comparisons: with the fewest lenders there can be, 2.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from benchlib.measure.planner import PILOT
 from benchlib.measure.simulation import (
     CLOCK_MINUTES,
     FOLDERS,
+    HOSTED,
+    HOSTED_FOLDERS,
     NOISES,
     TOGETHER,
     Folder,
@@ -35,6 +38,9 @@ from benchlib.measure.simulation import (
 )
 
 PROCESSES = (3, 5, 8)
+KINDS = (*FOLDERS, *HOSTED_FOLDERS)
+FEWEST = HOSTED * (LEAST_PEERS + 1)
+"""Comparisons in a folder that have so many to borrow from."""
 
 
 def main() -> None:
@@ -49,16 +55,16 @@ def main() -> None:
     number = asked.comparisons
     with ProcessPoolExecutor(2) as pool:
         alone = [pool.submit(coverage, noise, number, asked.budget, asked.pilot) for noise in NOISES]
-        clock = [pool.submit(_with_a_clock, folder, number, asked.minutes, asked.seed) for folder in FOLDERS]
-        fixed = [pool.submit(_with_so_many, folder, number, asked.seed) for folder in FOLDERS]
-        few = [pool.submit(_with_so_many, folder, number, asked.seed, LEAST_PEERS + 1) for folder in FOLDERS]
+        clock = [pool.submit(_with_a_clock, folder, number, asked.minutes, asked.seed) for folder in KINDS]
+        fixed = [pool.submit(_with_so_many, folder, number, asked.seed) for folder in KINDS]
+        few = [pool.submit(_with_so_many, folder, number, asked.seed, FEWEST) for folder in KINDS]
         print(f"{number} simulated comparisons of each kind, {asked.pilot} processes at least, {asked.budget:g} s")
         _show([row.result() for row in alone])
         print(f"\n{number} of each kind in folders, a clock of {asked.minutes:g} minutes for each folder")
         _show([row.result() for row in clock])
         print(f"\n{number} of each kind in folders, all with so many processes")
         _show([row.result() for row in fixed])
-        print(f"\n{number} of each kind in folders of {LEAST_PEERS + 1}, all with so many processes")
+        print(f"\n{number} of each kind in folders of {FEWEST}, all with so many processes")
         _show([row.result() for row in few])
 
 

@@ -19,8 +19,10 @@ import psutil
 from benchlib.errors import BenchlibError
 from benchlib.results import Measurement, Store
 
-Row = tuple[str, int, str, str, int]
-"""Of a process: group, repetition, role, condition and seed; what it is measured for, whichever attempt it was."""
+Row = tuple[str, int, str, str]
+"""Of a process: group, repetition, role and condition; what it is measured for, whichever attempt it was. A training
+run's seed is in its group; that of a process which hosts several comparisons is of whichever came first.
+"""
 
 GRACE_S = 20.0
 """In which processes may still end by themselves: a launcher waits for its group, a browser for its page."""
@@ -160,7 +162,7 @@ def ended(code: int | None, allowed: Iterable[int]) -> list[str]:
 
 
 def _row(m: Measurement) -> Row:
-    return (m.group, m.repetition, m.role, m.condition.key, m.seed)
+    return (m.group, m.repetition, m.role, m.condition.key)
 
 
 def _digest(path: Path) -> str | None:

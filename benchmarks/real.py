@@ -3,10 +3,11 @@
     .venv/bin/python benchmarks/real.py [--comparisons 100] [--minutes 60]
 
 Real comparisons of PyTorch's ``cnn`` (images of 8x8; as the workload ``planted``, with nothing planted) on this machine
-with the settings of the profile quick: with itself (A/A), in the tuned and in the default lane; and, in the tuned lane,
-with itself slowed down by 3 % and 10 %, by an optimizer that burns these shares of each step. Four batch sizes are
-hosted by the same processes. As many comparisons as a quick report has lie in one outputs folder and borrow each
-other's variances: they differ by batch size, and by a number that changes nothing.
+with the pilot, blocks and precision of the profile quick, and 25 s for each comparison, where quick's share a clock:
+with itself (A/A), in the tuned and in the default lane; and, in the tuned lane, with itself slowed down by 3 % and
+10 %, by an optimizer that burns these shares of each step. Four batch sizes are hosted by the same processes. As many
+comparisons as a quick report has lie in one outputs folder; those that other processes host lend their variances: they
+differ by batch size, and by a number that changes nothing.
 
 At least 90 of 100 intervals of A/A should hold 1, and of the others the planted ratio; a comparison without an interval
 is counted apart. What has been measured is kept in outputs/benchmarks/real, so the study can be stopped and goes on;

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchlib import variables, workloads
+from benchlib import experiments, variables, workloads
 from benchlib.condition import Condition
 from benchlib.measure import disturbance, gate, moderation
 from benchlib.measure.planner import PRECISION
@@ -178,6 +178,13 @@ def real(command, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = command("real")
     module.plant()
     return module
+
+
+def test_real_comparisons_have_quicks_settings_but_for_a_clock_that_they_share(real: ModuleType) -> None:
+    quick = experiments.load("devices", ROOT / "parameters" / "quick" / "devices.yaml").settings
+    shared = ("precision", "block_s", "pilot")
+    assert {name: real.ASKED[name] for name in shared} == {name: quick[name] for name in shared}
+    assert f"{real.ASKED['budget_s']:g} s for each comparison" in " ".join(real.__doc__.split())
 
 
 def test_real_comparisons_differ_within_a_folder_and_share_a_certificate(real: ModuleType) -> None:

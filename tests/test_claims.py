@@ -711,6 +711,25 @@ def test_growth_with_the_batch(tmp_path: Path, write: Callable) -> None:
     assert [case.why for case in found(tmp_path, "C12").outcome.cases] == [RESTLESS, "", ""], "speed only"
 
 
+def test_memory_that_was_measured_first_in_too_few_processes_is_named(tmp_path: Path, write: Callable) -> None:
+    def row(batch: int, firsts: int) -> dict:
+        no_gpu = {"accelerator_memory_mib": math.nan, "accelerator_percent": math.nan}
+        named = {"subject": "pytorch eager tuned", "batch_size": batch, "first_in_process": firsts, **no_gpu}
+        ends = _around("memory_mib", 100.0 * batch)
+        return (
+            named
+            | _around("samples_per_second", batch)
+            | (ends if firsts > 1 else {**ends, "memory_mib_low": math.nan})
+        )
+
+    write("batch_size", "indicators", [row(4, 2), row(64, 1)], workload="cnn", data="digits")
+    speed, memory = found(tmp_path, "C12").outcome.cases
+    assert (speed.bears, memory.bears) == (SUPPORTS, OPEN)
+    assert memory.why.startswith(NO_INTERVAL)
+    assert memory.why.endswith("measured the size first, 2 at batch 4 and 1 at batch 64")
+    assert "which are independent" not in found(tmp_path, "C12").rule, "the same processes may have measured both"
+
+
 def _around(name: str, value: float) -> dict[str, float]:
     return {name: value, f"{name}_low": 0.95 * value, f"{name}_high": 1.05 * value}
 

@@ -8,7 +8,7 @@ from synthetic_lab import SyntheticLab
 
 from benchlib.condition import Condition
 from benchlib.measure import steady
-from benchlib.measure.comparison import SHARED, Comparison
+from benchlib.measure.comparison import DISTURBED, SHARED, Comparison
 from benchlib.results import LOST
 
 ONE, OTHER = Condition(workload="cnn"), Condition(workload="cnn", batch_size=50)
@@ -61,6 +61,19 @@ def test_only_processes_in_which_a_condition_came_first_tell_of_first_steps_and_
     assert row["memory_mib"] == pytest.approx(500.0)
 
 
+def test_what_failed_in_a_host_and_went_well_when_it_was_tried_again_is_no_failure(comparison):
+    """A host has the seed of what came first in it, which may be at another repetition."""
+    together = [m for m in comparison.measurements if m.repetition == 0]
+    lost = [m.model_copy(update={"file": "hosted", "seed": 3, "hosted_after": 1, "failure": "died"}) for m in together]
+    hosted = replace(comparison, measurements=[*lost, *comparison.measurements[len(together) :]])
+    assert len(hosted.failures()) == 3
+    for m in together:
+        m.attempt = 1
+    again = replace(comparison, measurements=[*lost, *comparison.measurements])
+    assert again.failures().empty
+    assert again.throughput()["failed"].tolist() == [0, 0]
+
+
 def test_the_widest_interval_is_named(comparison):
     width, whose = comparison.widest
     assert width > 0
@@ -110,6 +123,19 @@ def test_a_ratio_whose_processes_were_lost_with_others_is_not_settled(comparison
             m.failure = f"{LOST} {ONE}: died"
     assert not coarse.settled
     assert replace(coarse, budget_s=math.inf).plan.ended is None
+
+
+def test_a_ratio_that_stays_disturbed_is_given_up(comparison):
+    """Else all the time that comparisons share goes to it, once the others are settled."""
+    coarse = replace(comparison, precision=0.9, pilot=2, budget_s=math.inf)
+    for m in coarse.measurements:
+        if m.condition == OTHER:
+            m.blocks = [block.model_copy(update={"disturbed": True}) for block in m.blocks]
+    assert coarse.disturbed(ONE, OTHER)
+    assert not coarse.settled, "5 repetitions of a pilot of 2: it may become quieter"
+    assert replace(coarse, pilot=1).settled
+    assert replace(coarse, pilot=1).plan.ended is None, "it has not got what was asked for"
+    assert replace(coarse, pilot=1).ratios().set_index("role").loc["condition", "verdict"] == DISTURBED
 
 
 def test_what_another_repetition_costs_follows_from_the_rounds_that_it_would_have(comparison):

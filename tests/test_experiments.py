@@ -357,11 +357,13 @@ def test_a_budget_too_small_is_refused_before_anything_starts(notebook, tmp_path
     values = quick(notebook) | {"budget_s": 2}
     path = tmp_path / f"{notebook}.yaml"
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
-    with pytest.raises(BenchlibError, match=rf"{notebook}\.yaml: budget_s 2\.0: the pilot takes 3 times"):
+    with pytest.raises(
+        BenchlibError, match=rf"{notebook}\.yaml: budget_s 2\.0: the pilot takes {values['pilot']} times"
+    ):
         suite.checked(notebook, path)
     lab = SyntheticLab(tmp_path / "outputs")
     monkeypatch.setattr(lab, "certify", lambda conditions: pytest.fail("the gate was at work"))
-    with pytest.raises(BenchlibError, match=r"budget_s 2\.0: the pilot takes 3 times"):
+    with pytest.raises(BenchlibError, match=rf"budget_s 2\.0: the pilot takes {values['pilot']} times"):
         experiments.measure(notebook, values, lab)
     assert lab.asked == []
 
@@ -372,7 +374,7 @@ def test_blocks_too_long_for_the_budget_are_refused_by_their_own_name(tmp_path: 
         path.write_text(yaml.safe_dump({**quick("batch_size"), "block_s": block_s, "budget_s": budget_s}))
         with pytest.raises(BenchlibError) as refused:
             suite.checked("batch_size", path)
-        pilot = f"the pilot takes 3 times 3 processes of {LEAST_ROUNDS} blocks of"
+        pilot = f"the pilot takes {quick('batch_size')['pilot']} times 3 processes of {LEAST_ROUNDS} blocks of"
         assert str(refused.value).startswith(f"{path}: {told}: {pilot}")
         assert f"block_s {float(block_s)!r}" in str(refused.value)
         assert f"budget_s {float(budget_s)!r}" in str(refused.value)
@@ -404,6 +406,22 @@ def test_batch_sizes_are_compared_within_one_batch_size(tmp_path: Path) -> None:
     assert all([c.framework for c in group] == ["pytorch", "mindspore"] for group in compared)
     asked = [condition for asked in lab.asked for condition in asked[1]]
     assert asked == experiments.conditions("batch_size", parameters)
+
+
+def test_memory_that_too_few_processes_measured_first_has_no_interval_and_that_is_said(tmp_path: Path) -> None:
+    parameters = three_batch_sizes()
+    result = batch_size.measure(parameters, SyntheticLab(tmp_path))
+    assert not any("without an interval" in text for text in result.findings())
+    frame = result.tables()["indicators"][1]
+    assert set(frame["first_in_process"]) == {5}
+    largest = max(parameters.batch_sizes)
+    for comparison in result.comparisons:
+        for m in comparison.measurements:
+            m.hosted_after = int(m.condition.batch_size == largest and m.repetition > 0)
+    told = [text for text in result.findings() if "peak memory goes" in text]
+    assert len(told) == len(parameters.subjects)
+    for text in told:
+        assert text.endswith(f"(at batch {largest} without an interval: 1 of its 5 processes measured it first).")
 
 
 def test_operators_vary_one_thing_at_a_time_and_measure_the_base_once() -> None:

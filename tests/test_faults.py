@@ -28,7 +28,7 @@ import fault_trials
 import faults
 
 KINDS = {
-    "kill -9 of the parent": "training",
+    "kill -9 of the parent": "comparison",
     "SIGTERM to the parent": "pdf",
     "Ctrl-C": "suite",
     "kill -9 of a worker": "group",
@@ -78,6 +78,11 @@ def test_nothing_is_said_of_a_run_that_went_on(folder: Folder) -> None:
     folder.store.save(repetition(2, baseline="it died"))  # all are tried again, for they have no baseline
     folder.store.save(repetition(2, attempt=1))
     assert folder.wrong() == []
+
+
+def test_the_seed_of_a_host_is_that_of_what_came_first_in_it_which_a_fault_may_change(folder: Folder) -> None:
+    otherwise = fault_judge.measured([m.model_copy(update={"seed": 3}) for m in folder.store.all()])
+    assert fault_judge.missing(otherwise, folder.expected) == []
 
 
 def lose(folder: Folder) -> None:

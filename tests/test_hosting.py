@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
+from benchlib import experiments, workloads
 from benchlib import lab as lab_module
-from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures, NotMeasured
@@ -111,6 +111,16 @@ def test_what_a_process_has_once_is_taken_from_those_that_a_condition_came_first
             assert row["memory_mib"] == pytest.approx(sum(peaks) / len(peaks))
 
 
+def test_of_two_comparisons_each_comes_first_equally_often_in_an_even_pilot(tmp_path):
+    lab = lab_of(tmp_path, Measures.LATER)
+    compared = lab.compare_each(groups(), **{**COARSE, "pilot": 4})
+    lab.pilots()
+    assert [set(one.throughput()["first_in_process"]) for one in compared] == [{2}, {2}]
+    assert all(one.throughput()["memory_mib_low"].notna().all() for one in compared)
+    parameters = experiments.load("batch_size", "parameters/quick/batch_size.yaml")
+    assert parameters.pilot >= 2 * len(parameters.batch_sizes), "it asks for peak memory"
+
+
 def test_a_process_that_dies_costs_what_it_had_not_finished(tmp_path):
     dies = [toy(burn_ms=1.0), toy(misbehave="die in a block")]
     good = [toy(burn_ms=2.0), toy(burn_ms=2.5)]
@@ -149,6 +159,14 @@ def test_what_was_finished_is_kept_when_the_rest_is_stopped(tmp_path, monkeypatc
     assert kept.items() <= now.items()
     assert len(now) == 6, "three repetitions of two comparisons: none was measured twice"
     assert [one.plan.ended for one in compared] == [PRECISION] * 2
+    whole = Lab(outputs=tmp_path / "whole", patience_s=10).compare_each(groups(), **ASKED)
+    for one, uninterrupted in zip(compared, whole, strict=True):
+        assert rounds_by_process(one) == rounds_by_process(uninterrupted)
+        assert one.ratios().equals(uninterrupted.ratios()), "in whichever order they came first in their processes"
+
+
+def rounds_by_process(comparison):
+    return {(m.file, m.role, m.condition.key): [b.round for b in m.blocks] for m in comparison.measurements}
 
 
 def test_a_workload_that_has_to_stay_alone_does(tmp_path, monkeypatch, started):
@@ -382,7 +400,8 @@ def test_timers_are_checked_once(tmp_path, monkeypatch):
         lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=1.0)])
 
 
-def test_ratios_borrow_from_the_other_comparisons_of_their_folder(tmp_path):
+def test_ratios_borrow_from_the_other_comparisons_of_their_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(rounds, "host", lambda condition: condition.key)  # each by itself
     five = [[toy(burn_ms=1.0 + number / 10), toy(burn_ms=2.0)] for number in range(5)]
     compared = lab_of(tmp_path).compare_each(five, **ASKED)
     alone = lab_of(tmp_path / "alone").compare(five[0], **ASKED)
@@ -398,6 +417,12 @@ def test_ratios_borrow_from_the_other_comparisons_of_their_folder(tmp_path):
     assert read.ratios().equals(one.ratios()) or read.ratios()["low"].tolist() == pytest.approx(
         one.ratios()["low"].tolist()
     ), "in whichever order they are asked for"
+
+
+def test_comparisons_in_the_same_processes_lend_once_and_not_to_each_other(tmp_path):
+    seven = [[toy(burn_ms=1.0 + number / 10), toy(burn_ms=2.0)] for number in range(7)]
+    compared = lab_of(tmp_path).compare_each(seven, **ASKED)  # two, two, and three of them
+    assert {borrowed for one in compared for borrowed in one.ratios()["borrowed"]} == {2}
 
 
 def test_a_margin_that_is_none_is_refused(tmp_path):

@@ -14,6 +14,7 @@ from benchlib.condition import Condition
 from benchlib.measure.moderation import Spread
 from benchlib.measure.peers import Peers, host_of, kind
 from benchlib.measure.statistics import rounds_of
+from benchlib.measure.steady import SLOWING
 from benchlib.results import Measurement, Store, seconds_by_round
 
 PYTORCH = Condition(workload="cnn")
@@ -148,3 +149,83 @@ def test_in_whichever_order_the_files_come_it_is_the_same(tmp_path):
                 shutil.copy(file, stored(folder).folder)
             peers.refresh()
         assert peers.of("another", PAIR) == expected
+
+
+def hosted(folder: Path, comparisons: list[list[Measurement]], opened: float, repetitions: range = range(5)) -> None:
+    """As though these repetitions of the comparisons had been measured in the same processes."""
+    for repetition in repetitions:
+        for together in comparisons:
+            ones = [m for m in together if m.repetition == repetition]
+            for m in ones:
+                m.opening_s, m.shared_by = opened + repetition / 7, len(comparisons)
+            stored(folder).save(ones)
+
+
+def test_of_comparisons_that_have_processes_in_common_one_lends_and_to_others_only(tmp_path):
+    sizes = enumerate(at_batch(4, 8, 16, 32, 64, 128), start=1)
+    compared = [measured(tmp_path, conditions, spread=number / 100) for number, conditions in sizes]
+    places = sorted(range(6), key=lambda place: compared[place][0].group)
+    place_of = dict(zip(peers_in(tmp_path).of("another", PAIR), places, strict=True))
+    hosted(tmp_path, compared[:3], 5.0)
+    hosted(tmp_path, compared[3:5], 6.0)
+    peers = peers_in(tmp_path)
+
+    def lenders(number: int) -> set[int]:
+        return {place_of[spread] for spread in peers.of(compared[number][0].group, PAIR)}
+
+    assert len(peers.of("another", PAIR)) == 3, "of three and of two one each, and the one that was alone"
+    assert len(peers.of(compared[5][0].group, PAIR)) == 2
+    for number in range(3):
+        assert lenders(number) in ({3, 5}, {4, 5}), "none that is fast or slow with it"
+    for number in (3, 4):
+        assert len(lenders(number)) == 2
+        assert not lenders(number) & {3, 4}
+
+
+def test_one_repetition_in_common_is_enough_for_two_not_to_be_independent(tmp_path):
+    compared = [measured(tmp_path, conditions) for conditions in at_batch(8, 16, 32)]
+    hosted(tmp_path, compared[:2], 5.0, range(4, 5))
+    peers = peers_in(tmp_path)
+    assert len(peers.of("another", PAIR)) == 2
+    assert len(peers.of(compared[0][0].group, PAIR)) == 1
+
+
+def test_a_condition_that_has_no_variance_leaves_it_to_another_of_its_comparison(tmp_path):
+    together = measured(tmp_path, [PYTORCH, MINDSPORE, MINDSPORE.but(mode="graph")])
+    first = min(m.condition.key for m in together if m.role == "condition")
+    (before,) = peers_in(tmp_path).of("another", PAIR)
+    for repetition in range(5):
+        ones = [m for m in together if m.repetition == repetition]
+        for m in ones:
+            if m.condition.key == first and repetition:
+                m.failure = "it died"
+        stored(tmp_path).save(ones)
+    (after,) = peers_in(tmp_path).of("another", PAIR)
+    assert after.freedom == 4
+    assert after != before
+
+
+def test_a_ratio_that_is_mostly_disturbed_lends_nothing(tmp_path):
+    together = measured(tmp_path, [PYTORCH, MINDSPORE])
+    for number, lends in ((2, 1), (3, 0)):
+        for repetition in range(5):
+            ones = [m for m in together if m.repetition == repetition]
+            for m in ones:
+                for block in m.blocks:
+                    block.disturbed = m.role == "condition" and block.round < number
+            stored(tmp_path).save(ones)
+        assert len(peers_in(tmp_path).of("another", PAIR)) == lends, f"{number} of 5 rounds were disturbed"
+
+
+@pytest.mark.parametrize("role", ["baseline", "condition"])
+def test_a_ratio_whose_processes_slow_down_lends_nothing(tmp_path, role):
+    together = measured(tmp_path, [PYTORCH, MINDSPORE])
+    slow = {"baseline": {"baseline", "control"}, "condition": {"condition"}}[role]
+    for repetition in range(5):
+        ones = [m for m in together if m.repetition == repetition]
+        for m in ones:
+            m.steady = SLOWING if m.role in slow else m.steady
+        stored(tmp_path).save(ones)
+    peers = peers_in(tmp_path)
+    assert peers.of("another", PAIR) == ()
+    assert len(peers.of("another", of_kind(PYTORCH, PYTORCH, control=True))) == (role == "condition")

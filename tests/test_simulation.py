@@ -7,13 +7,20 @@ import math
 import numpy as np
 import pytest
 
-from benchlib.measure.planner import LEAST_PILOT
+from benchlib.measure.planner import LEAST_PILOT, best_rounds
 from benchlib.measure.simulation import (
     FOLDERS,
+    HOSTED,
+    HOSTED_FOLDERS,
+    NO_HOSTS,
     NOISES,
+    OPENING_S,
+    ROUND_S,
+    START_S,
     TOGETHER,
     TRUTH,
     Noise,
+    _Member,
     coverage,
     coverages,
     moderated_coverage,
@@ -91,3 +98,35 @@ def test_a_table_of_all_kinds_has_students_and_moderated_intervals():
     assert table["holds %"].count() == len(NOISES), "those whose comparisons are alike"
     assert table["moderated hold %"].between(50, 100).all()
     assert (table["their half-widths over Student's"] < 1).all()
+
+
+def test_what_a_process_hosts_has_in_common_what_the_process_is():
+    noise = Noise("hosts", between=0.1, within=0.0, memory=0.0, drift=0.0, bursts=0.0, common=0.75)
+    rng = np.random.default_rng(0)
+    pairs = []
+    for _ in range(2000):
+        hosts = rng.normal(size=3)
+        pairs.append([repetition(noise, rng, 2, hosts)[0].means["condition"] for _ in range(2)])
+    one, other = np.transpose(pairs)
+    assert np.std(one) == pytest.approx(0.1 * math.sqrt(2), rel=0.05)
+    assert np.corrcoef(one, other)[0, 1] == pytest.approx(0.75, abs=0.03)
+
+
+def test_comparisons_in_common_processes_borrow_from_others_and_hold_the_truth():
+    """All of a folder in the same processes, which are fast or slow whatever they host: none can lend to another."""
+    common = next(folder for folder in HOSTED_FOLDERS if folder.noise.common == 1)
+    row = moderated_row(common, moderated_coverage(common, 800, minutes=0, together=HOSTED))
+    assert row["half-width over Student's"] == pytest.approx(1)
+    assert row["holds %"] >= 92.5
+    row = moderated_row(common, moderated_coverage(common, 400, minutes=0))
+    assert row["half-width over Student's"] < 0.75
+    assert row["holds %"] >= 92
+
+
+def test_a_repetition_is_priced_as_the_product_prices_it():
+    member = _Member(NOISES[0], 1.0)
+    rng = np.random.default_rng(0)
+    for rounds in (40, 40, 40):
+        member.repeat(rng, rounds, NO_HOSTS)
+    assert best_rounds(member.done) != 40
+    assert member.worth.own_s == START_S - OPENING_S + best_rounds(member.done) * ROUND_S

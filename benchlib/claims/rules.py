@@ -42,7 +42,7 @@ from benchlib.claims.rows import (
     within_frameworks,
 )
 from benchlib.claims.settings import OTHER_EPOCHS, Setting, setting_of, setting_of_task
-from benchlib.claims.verdicts import NOISY, ONE_SEED, OPEN, Case, Outcome
+from benchlib.claims.verdicts import NO_INTERVAL, NOISY, ONE_SEED, OPEN, Case, Outcome
 from benchlib.measure.comparison import DISTURBED, MOST
 from benchlib.measure.statistics import geometric_interval
 from benchlib.published import Claim
@@ -308,9 +308,10 @@ def gpu_faster(results: Results, claim: Claim) -> Outcome:
 
 def grows_with_batch(results: Results, claim: Claim) -> Outcome:
     """Samples per second, peak memory (the accelerator's, where there is one) and the accelerator's utilisation, at the
-    largest batch size over the smallest, same framework; the two intervals, which are independent, are combined on
-    the scale of logarithms. Above 1 supports the claim, below 1 or within the margin of 1 contradicts it; speed,
-    only if neither size's A/A excludes 1 or was disturbed."""
+    largest batch size over the smallest, same framework; the two intervals are combined on the scale of logarithms as
+    if they were independent: where the same processes measured both sizes, what these have in common cancels out of the
+    ratio, and its interval is rather too wide. Above 1 supports the claim, below 1 or within the margin of 1
+    contradicts it; speed, only if neither size's A/A excludes 1 or was disturbed."""
     frame = results.table("batch_size", "indicators", "memory_mib_low")
     compared = results.table("batch_size", "ratios", "control_low")
     doubts = {row["batch_size"]: control_doubt(row) for _, row in compared.iterrows()}
@@ -344,10 +345,17 @@ def grows_with_batch(results: Results, claim: Claim) -> Outcome:
                 continue
             speed = name == "samples_per_second"
             doubt = next(filter(None, (doubts.get(row["batch_size"]) for row in (small, large) if speed)), "")
+            if name == "memory_mib" and math.isnan(ratio.low):
+                doubt = _first_in_too_few(small, large)
             files, margin = files_of(small, large), results.margin("batch_size")
             case = ratio_case(f"{start}, {words}", ratio, large, margin, files=files, doubt=doubt)
             outcome.cases.append(setting.of(case))
     return outcome
+
+
+def _first_in_too_few(*rows: pd.Series) -> str:
+    firsts = " and ".join(f"{row.get('first_in_process', 0):.0f} at batch {row['batch_size']}" for row in rows)
+    return f"{NO_INTERVAL}: peak memory counts only in those that measured the size first, {firsts}"
 
 
 def inner_maximum(results: Results, claim: Claim, notebook: str, x: str, epochs: int, best: float) -> Outcome:

@@ -92,7 +92,8 @@ class ByBatch(Result):
         frame = throughputs(self.comparisons, self.ceiling)
         return {
             "indicators": (
-                "Each framework at each batch size: means over processes, with 95 % intervals.",
+                "Each framework at each batch size: means over processes, with 95 % intervals; of peak memory over "
+                "those that measured it first.",
                 indicators(frame),
             ),
             "processes": (PROCESSES, processes(frame)),
@@ -175,5 +176,15 @@ def _growth_sentence(who: str, rows: pd.DataFrame) -> str:
         f"{who}: throughput is highest at batch {best['batch_size']} with {throughput} "
         f"{_unit(rows)}/s, {times} times that at batch {first['batch_size']}; "
         f"peak memory goes from {memory[0]} MiB at batch {first['batch_size']} "
-        f"to {memory[1]} MiB at batch {last['batch_size']}."
+        f"to {memory[1]} MiB at batch {last['batch_size']}{_without_interval(first, last)}."
+    )
+
+
+def _without_interval(*rows: pd.Series) -> str:
+    """Which of these rows came first in too few processes for an interval of their peak memory."""
+    return "".join(
+        f" (at batch {row['batch_size']} without an interval: {row['first_in_process']} of its {row['processes']} "
+        "processes measured it first)"
+        for row in rows
+        if pd.isna(row["memory_mib_low"])
     )

@@ -263,8 +263,8 @@ def failures_beside(ceiling: Ceiling, timers: Iterable[SyncCheck] = ()) -> list[
 
 
 def indicators(frame: pd.DataFrame) -> pd.DataFrame:
-    """Of :func:`throughputs`, what the experiment asks for."""
-    return frame.drop(columns=list(OF_PROCESSES))
+    """Of :func:`throughputs`, what the experiment asks for; and of how many processes peak memory is."""
+    return frame.drop(columns=[name for name in OF_PROCESSES if name != "first_in_process"])
 
 
 def processes(frame: pd.DataFrame) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -40,6 +40,11 @@ MARGIN = 0.05
 
 MOST = 0.5
 """Of the rounds that a ratio is made of: if more are disturbed, there is no ratio."""
+
+PATIENCE = 4
+"""Times the repetitions of its pilot: where a ratio is still disturbed after so many, the time that comparisons share
+is not spent on it any more.
+"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,8 @@ class Comparison:
     @property
     def settled(self) -> bool:
         """Has every ratio the precision asked for, or is there none to be had?"""
-        return not self._unclear and settled(self._wanted(), self.precision, self._peers())
+        unclear = any(self._is_unclear(*pair) and self._has_hope(*pair) for pair in self._given())
+        return not unclear and settled(self._wanted(), self.precision, self._peers())
 
     @property
     def gain(self) -> float:
@@ -154,16 +160,7 @@ class Comparison:
         for m in self.measurements:
             if m.ok:
                 files.setdefault(m.file, []).append(m)
-        mine = [(m, together) for together in files.values() for m in together if m.condition == condition]
-        if mine and sum(m.steady == SLOWING for m, _ in mine) > len(mine) / 2:
-            return True
-        others = [[one for one in together if one.condition != condition] for _, together in mine]
-        alone = [steady.growth(_relative(m, [])) for m, _ in mine]
-        beside = [steady.growth(_relative(m, there)) for (m, _), there in zip(mine, others, strict=True)]
-        return all(
-            geometric_interval([value for value in values if value is not None], steady.SURELY).low > steady.GROWTH
-            for values in (alone, beside)
-        )
+        return slow_down([growth for together in files.values() for growth in growths(condition, together)])
 
     def throughput(self) -> pd.DataFrame:
         """A row per condition: samples per second and step time with intervals over processes (nan for one that keeps
@@ -234,13 +231,14 @@ class Comparison:
 
     @property
     def _unclear(self) -> bool:
+        return any(self._is_unclear(*pair) for pair in self._given())
+
+    def _is_unclear(self, condition: Condition, role: str) -> bool:
         """Has a ratio no interval that says something, and may get one: is it disturbed, or were its processes lost
         with other conditions that failed in them?
         """
-        return any(
-            self.disturbed(self.baseline, one, role)
-            or (len(self._pairs(self.baseline, one, role)) < 2 and any(m.lost for m in self._every(one, role)))
-            for one, role in self._given()
+        return self.disturbed(self.baseline, condition, role) or (
+            len(self._pairs(self.baseline, condition, role)) < 2 and any(m.lost for m in self._every(condition, role))
         )
 
     def _given(self) -> list[tuple[Condition, str]]:
@@ -255,11 +253,14 @@ class Comparison:
         return self._paired([pair for pair in self._given() if self._has_hope(*pair)])
 
     def _has_hope(self, condition: Condition, role: str) -> bool:
-        """Neither does it slow down, nor has it failed by itself in both of the last repetitions."""
-        tried = self._every(condition, role)
-        last = sorted({m.repetition for m in self.measurements})[-2:]
+        """Neither does it slow down, nor has it failed by itself in both of the last repetitions, nor is it still
+        unclear after so many (``PATIENCE``).
+        """
+        tried, repetitions = self._every(condition, role), sorted({m.repetition for m in self.measurements})
+        last = repetitions[-2:]
         failing = len(last) > 1 and not any(m.ok or m.lost for m in tried if m.repetition in last)
-        return not (failing or self.slows_down(self.baseline) or self.slows_down(condition))
+        given_up = len(repetitions) >= PATIENCE * self.pilot and self._is_unclear(condition, role)
+        return not (failing or given_up or self.slows_down(self.baseline) or self.slows_down(condition))
 
     def _every(self, condition: Condition, role: str) -> list[Measurement]:
         """As :meth:`_of`, with those that failed."""
@@ -409,6 +410,36 @@ def verdict_on(interval: Interval, margin: float) -> str:
     return NO_DIFFERENCE
 
 
+class Growth(NamedTuple):
+    """Of a process that may get slower: was it slowing down when its warm-up ended; and by how much its blocks grow
+    (see ``steady.growth``), as they are and relative to the other conditions in the same rounds.
+    """
+
+    slowing: bool
+    alone: float | None
+    beside: float | None
+
+
+def growths(condition: Condition, together: Sequence[Measurement]) -> list[Growth]:
+    """Of the processes of a condition, among those that were measured ``together`` and went well."""
+    others = [m for m in together if m.condition != condition]
+    return [
+        Growth(m.steady == SLOWING, steady.growth(_relative(m, [])), steady.growth(_relative(m, others)))
+        for m in together
+        if m.condition == condition
+    ]
+
+
+def slow_down(processes: Sequence[Growth]) -> bool:
+    """Does a condition with these processes get slower: see :meth:`Comparison.slows_down`."""
+    if sum(one.slowing for one in processes) > len(processes) / 2:
+        return True
+    return all(
+        geometric_interval([value for value in values if value is not None], steady.SURELY).low > steady.GROWTH
+        for values in ([one.alone for one in processes], [one.beside for one in processes])
+    )
+
+
 def _name(role: str, condition: Condition) -> str:
     """Of a ratio, for the planner."""
     return f"{role} {condition.key}"
@@ -453,7 +484,8 @@ def _failed(measurements: Iterable[Measurement]) -> list[tuple[Measurement, str]
     baselines = {m.file: m for m in measurements if m.role == "baseline"}
     attempts: dict[tuple, list[Measurement]] = {}
     for m in measurements:
-        attempts.setdefault((m.group, m.role, m.condition.key, m.repetition, m.seed), []).append(m)
+        # Not by seed: a training run's is in its group, and a host's is that of whatever came first in it.
+        attempts.setdefault((m.group, m.role, m.condition.key, m.repetition), []).append(m)
     failed = []
     for tried in attempts.values():
         if not any(_paired(m, baselines) for m in tried):
@@ -474,18 +506,23 @@ _Pair = tuple[Measurement, Measurement]
 
 def _ratio(pairs: list[_Pair], peers: Sequence[Spread]) -> Interval:
     if _mostly_disturbed(pairs):
-        return Interval(math.nan, math.nan, math.nan, sum(bool(_flags(*pair)) for pair in pairs))
+        return Interval(math.nan, math.nan, math.nan, sum(bool(disturbed_rounds(*pair)) for pair in pairs))
     logs = [rounds_of(seconds_by_round(one), seconds_by_round(other)) for one, other in pairs]
     return moderated_interval([rounds for rounds in logs if rounds], peers)
 
 
 def _mostly_disturbed(pairs: list[_Pair]) -> bool:
     """Is more than half of the rounds that both have disturbed, for the one or for the other?"""
-    flags = [flag for pair in pairs for flag in _flags(*pair)]
+    return mostly(flag for pair in pairs for flag in disturbed_rounds(*pair))
+
+
+def mostly(disturbed: Iterable[bool]) -> bool:
+    """Are so many of the rounds ``disturbed`` (``MOST``) that they make no ratio?"""
+    flags = list(disturbed)
     return sum(flags) > MOST * len(flags)
 
 
-def _flags(one: Measurement, other: Measurement) -> list[bool]:
+def disturbed_rounds(one: Measurement, other: Measurement) -> list[bool]:
     """Of each round that both have: was it disturbed, for the one or for the other?"""
     ones, others = ({block.round: block.disturbed for block in counted(m.blocks)} for m in (one, other))
     return [ones[number] or others[number] for number in ones.keys() & others.keys()]

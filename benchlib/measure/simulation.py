@@ -49,6 +49,7 @@ class Noise:
     memory: float  # correlation of a block with the one before it in its process
     drift: float  # of the machine, in a round; its blocks come one after the other
     bursts: float  # share of blocks that are disturbed, by half their time
+    common: float = 0.0  # share of the variance between processes that is the same in all that a process hosts
 
 
 NOISES = (
@@ -107,16 +108,24 @@ def _comparison(noise: Noise, rng: np.random.Generator, budget_s: float, pilot: 
     }
 
 
-def repetition(noise: Noise, rng: np.random.Generator, rounds: int) -> tuple[Paired, dict[str, np.ndarray]]:
+NO_HOSTS = np.zeros(len(SPEEDS))
+
+
+def repetition(
+    noise: Noise, rng: np.random.Generator, rounds: int, hosts: np.ndarray = NO_HOSTS
+) -> tuple[Paired, dict[str, np.ndarray]]:
     """What three processes in rounds (baseline, control, condition) give the planner, and the seconds of their blocks:
-    a round's blocks in random order, as the machine drifts.
+    a round's blocks in random order, as the machine drifts. ``hosts`` are how these processes differ from others, in
+    standard deviations, whatever they host.
     """
     turns = len(SPEEDS)
+    alone, common = math.sqrt(1 - noise.common) * noise.between, math.sqrt(noise.common) * noise.between
     drift = np.cumsum(rng.normal(0, noise.drift / math.sqrt(turns), rounds * turns)).reshape(rounds, turns)
     drift = rng.permuted(drift, axis=1)
     seconds = {}
     for turn, (name, speed) in enumerate(SPEEDS.items()):
-        own = rng.normal(0, noise.between) + drift[:, turn] + _blocks(noise, rng, rounds) - math.log(speed)
+        of_process = rng.normal(0, alone) + common * hosts[turn]
+        own = of_process + drift[:, turn] + _blocks(noise, rng, rounds) - math.log(speed)
         seconds[name] = np.exp(own)
     by_round = {name: dict(enumerate(values)) for name, values in seconds.items()}
     logs = {name: rounds_of(by_round["baseline"], by_round[name]) for name in ("control", "condition")}
@@ -167,6 +176,12 @@ FOLDERS = (
     Folder("one in ten restless, processes only", NOISES[0], _restless, of_blocks=False),
     Folder("sds that differ 20 times", NOISES[0], _spread),
 )
+HOSTED_FOLDERS = (
+    Folder("hosted, half in common", replace(NOISES[0], common=0.5), _alike),
+    Folder("hosted, all in common", replace(NOISES[0], common=1.0), _alike),
+    Folder("default lane, hosted, all in common", replace(NOISES[2], common=1.0), _alike),
+)
+"""Where comparisons that are hosted by the same processes are fast or slow with these."""
 
 TOGETHER, HOSTED = 20, 4  # comparisons in a folder, and of these in the same processes
 OPENING_S = 5.0  # of START_S: what those that are hosted together share
@@ -236,15 +251,15 @@ class _Member:
     done: list[Paired] = field(default_factory=list)
     peers: Peers = field(default_factory=dict)
 
-    def repeat(self, rng: np.random.Generator, rounds: int) -> float:
+    def repeat(self, rng: np.random.Generator, rounds: int, hosts: np.ndarray) -> float:
         """Another repetition; the seconds that it takes, but for the opening of its processes."""
-        self.done.append(repetition(self.noise, rng, rounds)[0])
+        self.done.append(repetition(self.noise, rng, rounds, hosts)[0])
         return START_S - OPENING_S + rounds * ROUND_S
 
     @property
     def worth(self) -> Worth:
-        rounds = np.median([len(paired.logs["condition"]) for paired in self.done])
-        return Worth(gain(self.done, self.peers), OPENING_S, START_S - OPENING_S + float(rounds) * ROUND_S)
+        own_s = START_S - OPENING_S + best_rounds(self.done) * ROUND_S
+        return Worth(gain(self.done, self.peers), OPENING_S, own_s)
 
     @property
     def outcome(self) -> dict[str, float]:
@@ -272,11 +287,13 @@ def _folder(
     hosts = [members[first : first + HOSTED] for first in range(0, together, HOSTED)]
     spent_s = 0.0
     for host in hosts * pilot:
-        spent_s += OPENING_S + sum(one.repeat(rng, pilot_rounds(START_S, ROUND_S)) for one in host)
-    _lend(members)
+        opened = rng.normal(size=len(SPEEDS))
+        spent_s += OPENING_S + sum(one.repeat(rng, pilot_rounds(START_S, ROUND_S), opened) for one in host)
+    _lend(hosts)
     while spent_s < clock_s and (repeated := _best(hosts, clock_s - spent_s)):
-        spent_s += OPENING_S + sum(one.repeat(rng, best_rounds(one.done)) for one in repeated)
-        _lend(members)
+        opened = rng.normal(size=len(SPEEDS))
+        spent_s += OPENING_S + sum(one.repeat(rng, best_rounds(one.done), opened) for one in repeated)
+        _lend(hosts)
     return [one.outcome for one in members]
 
 
@@ -288,9 +305,10 @@ def _best(hosts: list[list[_Member]], left_s: float) -> list[_Member]:
     return [members[place] for place in best.members]
 
 
-def _lend(members: list[_Member]) -> None:
-    """What the others of a folder have shown, to each."""
-    seen = [spreads(one.done) for one in members]
-    for number, one in enumerate(members):
+def _lend(hosts: list[list[_Member]]) -> None:
+    """What comparisons in other processes have shown, to each: of those that share theirs, one (see ``peers``)."""
+    seen = [spreads(host[0].done) for host in hosts]
+    for number, host in enumerate(hosts):
         others = [*seen[:number], *seen[number + 1 :]]
-        one.peers = {name: [other[name] for other in others] for name in seen[number]}
+        for one in host:
+            one.peers = {name: [other[name] for other in others] for name in seen[number]}
