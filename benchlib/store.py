@@ -32,17 +32,17 @@ from benchlib.suite import tables
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMAT = 6
-"""Of the files; a reader refuses a newer one by name. Before 6 a process was measured for 6 rounds, however long its
+FORMAT = 7
+"""Of the files; a reader refuses a newer one by name."""
+
+LENDING = 6
+"""The first format whose files lend their variances. Before it a process was measured for 6 rounds, however long its
 start had taken: the variances of those are of another kind.
 """
 
 
 ATTEMPTS = 2
 """So often a process that fails is started, in as many calls: what cannot work is not tried for ever."""
-
-LOST = "its process had failed with"
-"""How the failure of a condition begins that was not measured, because its process had failed before."""
 
 
 class Record(BaseModel):
@@ -114,6 +114,7 @@ class Measurement(Record):
     attempt: int = 0  # from 0; what fails is tried once more
     started_utc: str
     failure: str | None = None  # what went wrong, with the end of what the worker said; None: nothing
+    lost: bool = False  # did it fail only because its process had failed with another condition?
     # Set in the worker's environment or by its session; empty where it could not be started.
     knobs: dict[str, str] = Field(default_factory=dict)
     inherited: dict[str, str] = Field(default_factory=dict)  # libraries and devices, see ``benchlib.variables``
@@ -143,11 +144,6 @@ class Measurement(Record):
     @property
     def ok(self) -> bool:
         return self.failure is None
-
-    @property
-    def lost(self) -> bool:
-        """Did it fail only because its process had failed with another condition?"""
-        return self.failure is not None and self.failure.startswith(LOST)
 
     def plot(self) -> Figure:
         """The blocks over time, and what the sampler read beside them, as a figure."""
@@ -319,7 +315,7 @@ class Store:
         except (OSError, ValueError, pa.ArrowException):  # damaged, or gone: whoever asks for it is told
             return []
         for row in rows:
-            if row["format"] != FORMAT or row["kind"] != "comparison":
+            if row["format"] < LENDING or row["kind"] != "comparison":
                 return []
             document = json.loads(row["measurement"])
             document["condition"] = _condition(json.dumps(document["condition"]))

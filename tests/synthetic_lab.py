@@ -10,7 +10,7 @@ import numpy as np
 
 from benchlib import knobs
 from benchlib.analysis.comparison import MARGIN, Comparison
-from benchlib.analysis.equivalence import Certificate, Check
+from benchlib.analysis.equivalence import Certificate, Check, Failure, certify
 from benchlib.analysis.planner import PILOT
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
@@ -19,6 +19,15 @@ from benchlib.measure.contract import SyncCheck
 from benchlib.store import Block, Epoch, Measurement, Sample, Store
 from benchlib.worker.steady import STEADY
 from benchlib.workloads import load
+
+NO_KERNEL = Failure(
+    sentence="worker failed in 'check': TypeError: \n------\n- Kernel select failed:\n-----\nno bf16",
+    printed="x",
+    request="check",
+    exception="TypeError",
+    message="\n------\n- Kernel select failed:\n-----\nno bf16",
+)
+"""As MindSpore refuses."""
 
 
 def step_seconds(condition: Condition) -> float:
@@ -50,7 +59,7 @@ class SyntheticLab:
         differs: Callable[[Condition], bool] = lambda condition: False,
         loss: Callable[[Condition, int, int], float] = lambda condition, seed, epoch: 2.3 / epoch,
         first: Callable[[Condition], float] = lambda condition: 1.0,
-        cannot: Callable[[Condition], bool | str] = lambda condition: False,
+        cannot: Callable[[Condition], bool | Failure] = lambda condition: False,
         unrounded: Callable[[Condition], bool] = lambda condition: False,
         disturbed: Callable[[Condition], bool] = lambda condition: False,
     ) -> None:
@@ -195,10 +204,8 @@ class SyntheticLab:
         found = {}
         for condition in conditions:
             if cannot := self.cannot(condition):
-                mindspore = "failed in 'check': TypeError: \n------\n- Kernel select failed:\n-----\nno bf16"
-                said = cannot if isinstance(cannot, str) else mindspore
-                reason = f"the condition failed: worker {said}. The end of what it said:\nx"
-                found[condition.key] = Certificate(condition=condition, reference=conditions[0], reason=reason)
+                failure = cannot if isinstance(cannot, Failure) else NO_KERNEL
+                found[condition.key] = certify(condition, conditions[0], failure, {}, {}, {})
                 continue
             mixed = condition.precision != "fp32"
             tolerance = 0.06 if mixed else 1e-5

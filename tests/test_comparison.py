@@ -8,7 +8,6 @@ from synthetic_lab import SyntheticLab
 
 from benchlib.analysis.comparison import DISTURBED, SHARED, Comparison
 from benchlib.condition import Condition
-from benchlib.store import LOST
 from benchlib.worker import steady
 
 ONE, OTHER = Condition(workload="cnn"), Condition(workload="cnn", batch_size=50)
@@ -107,7 +106,7 @@ def test_time_is_not_spent_on_what_keeps_failing_by_itself(comparison):
     assert comparison.widest[1] == f"A/A of {ONE}"
     for m in comparison.measurements:
         if m.condition == OTHER and m.repetition >= 3:
-            m.failure = f"{LOST} {ONE}: out of memory"
+            m.failure, m.lost = f"its process had failed with {ONE}: out of memory", True
     assert comparison.widest[1] == str(OTHER), "it did not fail itself"
 
 
@@ -120,7 +119,7 @@ def test_a_ratio_whose_processes_were_lost_with_others_is_not_settled(comparison
     assert coarse.settled, "it fails by itself: more of it would do nothing"
     for m in coarse.measurements:
         if m.condition == OTHER:
-            m.failure = f"{LOST} {ONE}: died"
+            m.failure, m.lost = f"its process had failed with {ONE}: died", True
     assert not coarse.settled
     assert replace(coarse, budget_s=math.inf).plan.ended is None
 

@@ -16,6 +16,7 @@ from synthetic_lab import SyntheticLab, step_seconds
 
 from benchlib.analysis.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS, amortisation
 from benchlib.analysis.comparison import DISTURBED
+from benchlib.analysis.equivalence import Failure
 from benchlib.analysis.statistics import ratio_of_means
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
@@ -262,32 +263,38 @@ def test_without_any_baseline_each_row_says_why(tmp_path):
     assert set(result.tables()) == {"ratios"}
 
 
+def refusal(request, exception, message):
+    sentence = f"worker failed in {request!r}: {exception}: {message}"
+    return Failure(sentence=sentence, printed="x", request=request, exception=exception, message=message)
+
+
 @pytest.mark.parametrize(
-    ("said", "answer"),
+    ("failure", "answer"),
     [
-        ("failed in 'check': TypeError: no bf16", True),
-        ("failed in 'open': BenchlibError: device 'npu': mindspore 2.9.0 finds no Ascend here", True),
-        ("failed in 'build': BenchlibError: cnn: weight 'fc' is missing", False),
-        ("failed in 'first_step': OutOfMemoryError: CUDA out of memory", False),
-        ("failed in 'check': RuntimeError: DefaultCPUAllocator: can't allocate memory", False),
-        ("died in 'check' (signal SIGKILL)", False),
-        ("hung in 'check': silent for 900 s", False),
-        ("talked rubbish in 'check': {'x", False),
-        ("could not be started: OSError: no space left", False),
+        (refusal("check", "TypeError", "no bf16"), True),
+        (refusal("open", "BenchlibError", "device 'npu': mindspore 2.9.0 finds no Ascend here"), True),
+        (refusal("build", "BenchlibError", "cnn: weight 'fc' is missing"), False),
+        (refusal("first_step", "OutOfMemoryError", "CUDA ran out"), False),
+        (refusal("first_step", "OutOfMemoryError", "CUDA out of memory"), False),
+        (refusal("check", "RuntimeError", "DefaultCPUAllocator: can't allocate memory"), False),
+        (Failure(sentence="worker died in 'check' (signal SIGKILL)", printed="TypeError: no bf16"), False),
+        (Failure(sentence="worker hung in 'check': silent for 900 s", printed=""), False),
+        (Failure(sentence="worker talked rubbish in 'check': {'x", printed=""), False),
+        (Failure(sentence="worker could not be started: OSError: no space left"), False),
     ],
 )
-def test_only_a_framework_that_refuses_has_answered(said, answer, tmp_path):
+def test_only_a_framework_that_refuses_has_answered(failure, answer, tmp_path):
     who = "mindspore graph fp16-O2 tuned"
-    result = measured(tmp_path, cannot=lambda one: said if one.precision == "fp16-O2" else False)
+    result = measured(tmp_path, cannot=lambda one: failure if one.precision == "fp16-O2" else False)
     row = result.tables()["ratios"][1].set_index("subject").loc[who]
     assert row["verdict"] == (modes.IMPOSSIBLE if answer else modes.FAILED)
-    assert row["why"] == f"worker {said}"
+    assert row["why"] == failure.sentence
     failed = result.failures()
     assert len(failed) == (0 if answer else 1)
     assert failed["again"].all()
     assert not len(failed) or failed["file"].iloc[0].startswith("certificates/")
     told = " ".join(result.findings())
-    assert f"{who} {'is not possible here' if answer else 'failed'}: worker {said}" in told
+    assert f"{who} {'is not possible here' if answer else 'failed'}: {failure.sentence}" in told
     measured_too = result.tables()["ratios"][1].set_index("subject").loc["mindspore graph tuned"]
     assert measured_too["ratio"] > 0, "the others are measured"
 
@@ -304,8 +311,8 @@ def test_what_failed_in_the_gate_is_tried_again_by_the_next_run_and_not_for_ever
     def dies(conditions, inputs, patience_s):
         every = list(conditions)
         tried.append(len(every))
-        said = "worker died in 'check' (signal SIGKILL). The end of what it said:\n(nothing)"
-        yield from ((one, said, said, Surroundings()) for one in every)
+        died = Failure(sentence="worker died in 'check' (signal SIGKILL)", printed="")
+        yield from ((one, died, died, Surroundings()) for one in every)
 
     monkeypatch.setattr(gate, "run", dies)
     parameters = modes.Parameters(**quick("modes"))
@@ -316,8 +323,8 @@ def test_what_failed_in_the_gate_is_tried_again_by_the_next_run_and_not_for_ever
 
 def test_mixed_precision_of_a_pytorch_that_failed_in_fp32_is_not_called_impossible(tmp_path, monkeypatch):
     def refuses(conditions, inputs, patience_s):
-        said = "worker failed in 'build': TypeError: no. The end of what it said:\n(nothing)"
-        yield from ((one, said, said, Surroundings()) for one in conditions)
+        refused = refusal("build", "TypeError", "no")
+        yield from ((one, refused, refused, Surroundings()) for one in conditions)
 
     monkeypatch.setattr(gate, "run", refuses)
     result = modes.measure(modes.Parameters(**quick("modes")), Lab(outputs=tmp_path))

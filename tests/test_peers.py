@@ -94,7 +94,7 @@ def test_one_ratio_of_a_comparison_counts(tmp_path):
 def test_measurements_of_an_older_format_lend_nothing(tmp_path, monkeypatch):
     measured(tmp_path, at_batch(8)[0])
     with monkeypatch.context() as patch:
-        patch.setattr(results, "FORMAT", results.FORMAT - 1)
+        patch.setattr(results, "FORMAT", results.LENDING - 1)
         measured(tmp_path, at_batch(16)[0])
     assert len(peers_in(tmp_path).of("another", PAIR)) == 1
 

@@ -10,8 +10,9 @@ says so.
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -100,6 +101,39 @@ class Check(BaseModel):
     ok: bool
 
 
+class Failure(BaseModel):
+    """Why a worker gave nothing: in a sentence, with the end of what it printed; and the exception that it answered
+    with, if it has answered.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    sentence: str  # "worker failed in 'check': TypeError: no kernel"
+    printed: str | None = None  # None: it could not be started
+    exception: str = ""  # the name of its class; empty: the worker died, hung, talked rubbish or was never asked
+    message: str = ""  # the exception's
+    request: str = ""  # that it answered
+
+    @property
+    def is_refusal(self) -> bool:
+        """Did the framework refuse what it was asked for, by an exception of its own? A worker that died, hung or
+        talked rubbish has not answered, nor has one that lacked memory, or whose model is not built as the workload
+        says.
+        """
+        lacked_memory = _NO_MEMORY.search(f"{self.exception} {self.message}")
+        own = self.exception != "BenchlibError" or self.request == "open"
+        return bool(self.exception) and own and not lacked_memory
+
+    def __str__(self) -> str:
+        if self.printed is None:
+            return self.sentence
+        return f"{self.sentence}. The end of what it said:\n{self.printed or '(nothing)'}"
+
+
+_NO_MEMORY = re.compile(r"memoryerror|out of memory|allocate memory", re.IGNORECASE)
+"""How frameworks and allocators say it."""
+
+
 class Certificate(BaseModel):
     """What the gate found for one condition; ``verdict`` is "same", "different" or "not checked" (with ``reason``)."""
 
@@ -109,6 +143,8 @@ class Certificate(BaseModel):
     reference: Condition
     checks: list[Check] = []
     reason: str = ""
+    failure: Failure | None = None  # of the condition's worker, or of the reference's
+    failed: Literal["condition", "reference"] | None = None  # whose it is
     attempts: int = 1  # to make it
     run: str = ""  # in which the last of them was
     trials: int = 0  # that the condition made
@@ -127,6 +163,11 @@ class Certificate(BaseModel):
     @property
     def same(self) -> bool:
         return self.verdict == SAME
+
+    @property
+    def refused(self) -> bool:
+        """Did the condition's framework refuse it (see :attr:`Failure.is_refusal`)?"""
+        return self.failed == "condition" and self.failure is not None and self.failure.is_refusal
 
     @property
     def unrounded(self) -> bool:
@@ -166,20 +207,19 @@ class Certificate(BaseModel):
 def certify(
     condition: Condition,
     reference: Condition,
-    found: Mapping[str, np.ndarray] | str,
-    expected: Mapping[str, np.ndarray] | str,
+    found: Mapping[str, np.ndarray] | Failure,
+    expected: Mapping[str, np.ndarray] | Failure,
     gate_environment: Mapping[str, str],
     inputs: Mapping[str, str],
 ) -> Certificate:
-    """Compare what a gated condition computed with what the reference did; a text in place of the arrays is a
-    worker's failure. ``gate_environment`` is what was set for the gate only, ``inputs`` the hashes of what both were
-    given.
+    """Compare what a gated condition computed with what the reference did, or say which of the two failed.
+    ``gate_environment`` is what was set for the gate only, ``inputs`` the hashes of what both were given.
     """
     neutralised = {**workloads.load(condition.workload).gate.hyperparameters, **gate_environment}
     told = {"condition": condition, "reference": reference, "neutralised": neutralised, "inputs": dict(inputs)}
-    for who, result in (("the condition", found), ("the reference", expected)):
-        if isinstance(result, str):
-            return Certificate(**told, reason=f"{who} failed: {result}")
+    for who, result in (("condition", found), ("reference", expected)):
+        if isinstance(result, Failure):
+            return Certificate(**told, reason=f"the {who} failed: {result}", failure=result, failed=who)
     trials = len({name.partition("/")[0] for name in found})
     return Certificate(**told, trials=trials, checks=compare(found, expected, tolerances(condition)))
 

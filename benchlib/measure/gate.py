@@ -23,6 +23,7 @@ import numpy as np
 
 from benchlib import knobs, workloads
 from benchlib.analysis import equivalence
+from benchlib.analysis.equivalence import Failure
 from benchlib.condition import Condition
 from benchlib.measure import record
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
@@ -77,7 +78,7 @@ def reference(condition: Condition) -> Condition:
 NOT_STARTED = Surroundings()
 """Of a condition whose worker could not be started."""
 
-Computed = dict[str, np.ndarray] | str
+Computed = dict[str, np.ndarray] | Failure
 """What a condition computed, arrays by name; or why it failed."""
 
 
@@ -152,7 +153,7 @@ class _Expected:
             return None
         with self._changed:
             self._changed.wait_for(lambda: its in self.found or self._closed)
-            return "the gate was ended" if self._closed else self.found[its]
+            return Failure(sentence="the gate was ended") if self._closed else self.found[its]
 
     def close(self) -> None:
         """Nobody will put any more: let go who waits."""
@@ -253,7 +254,7 @@ def _computed(
     except WorkerFailed as failure:
         # One that does not even open fails for all that it was to do: starting it again for each would take for ever.
         for one in [condition] if opened else [job.condition for job in jobs]:
-            yield one, str(failure)
+            yield one, failure.failure
     finally:
         if worker is not None:
             worker.end()
@@ -303,6 +304,6 @@ def _alike(arrays: Iterable[np.ndarray]) -> bool:
 
 def _agree(condition: Condition, found: dict[str, np.ndarray], expected: Computed | None) -> bool:
     """Has all that the certificate will ask for been seen? A reference that failed will not be agreed with."""
-    if expected is None or isinstance(expected, str):
+    if expected is None or isinstance(expected, Failure):
         return expected is not None
     return all(check.ok for check in equivalence.compare(found, expected, equivalence.tolerances(condition)))

@@ -135,7 +135,7 @@ class GroupChannel:
                 except ChannelClosed:
                     raise ChannelClosed(f"process {rank} of {self._world_size} is gone") from None
                 if "error" in answer:
-                    return {**answer, "error": f"process {rank} of {self._world_size}: {answer['error']}"}
+                    return {**answer, "of": f"process {rank} of {self._world_size}"}
                 answers[rank] = answer
         return merged([answers[rank] for rank in sorted(answers)])
 

@@ -21,6 +21,7 @@ import numpy as np
 import psutil
 
 from benchlib import knobs, scratch, variables
+from benchlib.analysis.equivalence import Failure
 from benchlib.condition import Condition
 from benchlib.measure import answers, group, machine
 from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
@@ -35,6 +36,10 @@ TAIL_CHARACTERS = 2000
 
 class WorkerFailed(Exception):
     """A worker died, hung, failed or talked rubbish; the text says which, and ends with what it printed last."""
+
+    def __init__(self, failure: Failure | str) -> None:
+        self.failure = Failure(sentence=failure) if isinstance(failure, str) else failure
+        super().__init__(str(self.failure))
 
 
 class WorkerProcess:
@@ -231,7 +236,7 @@ class WorkerProcess:
         except ChannelGarbage as error:
             raise self.failed(f"talked rubbish in {do!r}: {error}") from None
         if "error" in answer:
-            raise self.failed(f"failed in {do!r}: {answer['error']}", str(answer.get("traceback", "")))
+            raise self._refused(do, answer)
         if wrong := answers.wrong(do, answer):
             raise self.failed(f"answered what cannot be used in {do!r}: {wrong}")
         return answer
@@ -242,14 +247,25 @@ class WorkerProcess:
         except ValueError as error:
             raise self.failed(f"wrote what cannot be used: {error}") from error
 
-    def failed(self, what: str, said: str = "") -> WorkerFailed:
+    def failed(self, what: str) -> WorkerFailed:
+        """An error that says ``what`` is wrong with the worker, which is then ended."""
+        return self._failed(what)
+
+    def _refused(self, do: str, answer: dict[str, Any]) -> WorkerFailed:
+        """Of an answer that is an exception."""
+        exception, message, traceback = (str(answer.get(name, "")) for name in ("exception", "error", "traceback"))
+        process = f"{answer['of']}: " if "of" in answer else ""
+        refusal = {"request": do, "exception": exception, "message": message}
+        return self._failed(f"failed in {do!r}: {process}{exception}: {message}", traceback, **refusal)
+
+    def _failed(self, what: str, said: str = "", **refusal: str) -> WorkerFailed:
         self._kill()
         code = self.process.returncode
         how = f" (signal {signal.Signals(-code).name})" if code is not None and code < 0 and "died" in what else ""
         printed = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
-        tail = (printed + said)[-TAIL_CHARACTERS:].strip()
-        text = f"worker {what}{how}. The end of what it said:\n{tail or '(nothing)'}"
-        return WorkerFailed(text.encode(errors="replace").decode())  # JSON can say halves of characters, no file can
+        texts = {"sentence": f"worker {what}{how}", "printed": (printed + said)[-TAIL_CHARACTERS:].strip(), **refusal}
+        # JSON can say halves of characters, no file can.
+        return WorkerFailed(Failure(**{name: text.encode(errors="replace").decode() for name, text in texts.items()}))
 
     def _kill(self) -> None:
         if self.process.poll() is None:

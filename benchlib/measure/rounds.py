@@ -29,7 +29,7 @@ from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerProcess
 from benchlib.measure.record import AFTER_IMPORT
 from benchlib.measure.sampler import Sampler
-from benchlib.store import LOST, Block, Measurement
+from benchlib.store import Block, Measurement
 from benchlib.validation import Strict
 from benchlib.worker.steady import WINDOW
 
@@ -125,7 +125,8 @@ def _hosted(before: _Entry, measurement: Measurement, job: Job, number: int) -> 
     measurement.memory = {name: value for name, value in before.measurement.memory.items() if name == AFTER_IMPORT}
     if before.measurement.failure is not None:
         failed = before.measurement
-        measurement.failure = failed.failure if failed.lost else f"{LOST} {failed.condition}: {failed.failure}"
+        own = f"its process had failed with {failed.condition}: {failed.failure}"
+        measurement.failure, measurement.lost = failed.failure if failed.lost else own, True
     return _Entry(measurement, job, before.worker, before.worker and Sampler(before.worker))
 
 

@@ -60,7 +60,8 @@ class Worker:
             try:
                 answer = getattr(self, f"do_{request.pop('do')}")(**request)
             except Exception as error:  # whatever it is, the parent records it; this process then ends
-                self.channel.send({"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()})
+                answer = {"exception": type(error).__name__, "error": str(error), "traceback": traceback.format_exc()}
+                self.channel.send(answer)
                 return
             self.channel.send(answer)
 

@@ -5,7 +5,6 @@ compilation.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
@@ -148,7 +147,7 @@ class _Case:
         if condition.key in self.impossible:
             return IMPOSSIBLE, self.impossible[condition.key]
         if condition.key in self.failed:
-            return FAILED, _reason(self.failed[condition.key].reason)
+            return FAILED, _reason(self.failed[condition.key])
         _, reason = self.why(self.conditions[0])
         return NOT_COMPARED, f"no baseline can be run here: {self.conditions[0].subject}: {reason}"
 
@@ -512,10 +511,6 @@ def _missing(condition: Condition) -> str | None:
     return machine.available(condition.framework, condition.device)
 
 
-_ANSWER = re.compile(r"the condition failed: worker failed in '(\w+)': (\w+)(.*)", re.DOTALL)
-_NO_MEMORY = re.compile(r"memoryerror|out of memory|allocate memory", re.IGNORECASE)
-
-
 def _tried(group: list[Condition], lab: Lab) -> tuple[dict[str, str], dict[str, Certificate]]:
     """By condition key, why a condition cannot be run here, and the certificates of those that failed when they were
     tried, which says nothing of what is possible.
@@ -530,22 +525,11 @@ def _tried(group: list[Condition], lab: Lab) -> tuple[dict[str, str], dict[str, 
     for key, certificate in certificates.items():
         if certificate.verdict != NOT_CHECKED:
             continue
-        if _is_answer(certificate.reason) and certificate.condition != certain:
-            impossible[key] = _reason(certificate.reason)
+        if certificate.refused and certificate.condition != certain:
+            impossible[key] = _reason(certificate)
         else:
             failed[key] = certificate
     return impossible, failed
-
-
-def _is_answer(reason: str) -> bool:
-    """Did the framework refuse the condition, by an exception of its own? A worker that died, hung or talked rubbish
-    has not answered, nor has one that lacked memory, or whose model is not built as the workload says.
-    """
-    found = _ANSWER.match(_told(reason))
-    if found is None:
-        return False
-    request, exception, said = found.groups()
-    return not _NO_MEMORY.search(exception + said) and (exception != "BenchlibError" or request == "open")
 
 
 def _steps_of_epoch(condition: Condition, lab: Lab) -> float:
@@ -562,16 +546,12 @@ def _with_mixed(group: list[Condition]) -> list[Condition]:
     return [one for one in group if kinds[one.but(precision="fp32")] > 1]
 
 
-def _reason(text: str) -> str:
-    """A worker's failure in a line: what it says before its own output, without rules and empty lines."""
-    lines = [line.strip(" -") for line in _told(text).removeprefix("the condition failed: ").splitlines()]
+def _reason(certificate: Certificate) -> str:
+    """Why a model could not be checked, in a line without rules and empty lines."""
+    whose = "" if certificate.failed == "condition" else f"the {certificate.failed} failed: "
+    lines = [line.strip(" -") for line in f"{whose}{certificate.failure.sentence}".splitlines()]
     line = " ".join(line for line in lines if line)
     return line if len(line) <= LONGEST_REASON else line[:LONGEST_REASON] + " ..."
-
-
-def _told(reason: str) -> str:
-    """A certificate's reason without what the worker said last."""
-    return reason.partition(". The end of what it said")[0]
 
 
 def _without_mode(condition: Condition) -> str:
