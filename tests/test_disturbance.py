@@ -26,7 +26,7 @@ from benchlib.condition import Condition
 from benchlib.measure import disturbance, rounds
 from benchlib.measure.disturbance import FAR_OFF, IDLE_WORKERS, NO_CPU, OTHERS, STOPPED, Pace, Watch, mark_outliers
 from benchlib.store import Block, counted
-from benchlib.suite import experiments
+from benchlib.suite import display, experiments
 from benchlib.suite.experiments import result as result_module
 from benchlib.suite.experiments.result import NO_RATIO
 
@@ -146,7 +146,7 @@ def test_more_than_half_of_the_rounds_disturbed_on_either_side_is_no_verdict(tmp
     assert (verdict, interval.excludes(1)) == (DISTURBED, False)
     assert comparison.throughput()["samples_per_second"].isna().tolist() == [role == "baseline", role == "condition"]
     assert result_module.ratio_text(result_module.ratios([comparison]).iloc[0]) == NO_RATIO[DISTURBED]
-    assert DISTURBED in comparison._repr_html_()
+    assert DISTURBED in display.html(comparison)
     notes = [text.get_text() for axes in comparison.plot().axes for text in axes.texts]
     assert notes.count(DISTURBED) == 2, "at the ratio and at the bar"
 

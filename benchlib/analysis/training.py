@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,15 +18,12 @@ from benchlib.analysis.equivalence import Certificate
 from benchlib.analysis.statistics import Interval, geometric_interval, mean_interval
 from benchlib.condition import Condition
 from benchlib.knobs import Ledger
+from benchlib.shown import Shown
 from benchlib.store import Block, Measurement, identity
-from benchlib.suite import tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
-class TrainingRuns:
+class TrainingRuns(Shown):
     """The runs of ``conditions``, one measurement a condition and seed; each trained ``epochs`` at least."""
 
     conditions: list[Condition]
@@ -93,20 +90,6 @@ class TrainingRuns:
         """The knobs that were set, in the workers of the gate, too."""
         return Ledger([*self.measurements, *self.certificates.values()])
 
-    def plot(self) -> Figure:
-        """Metric and loss by epoch, as a figure."""
-        from benchlib.suite import plots  # matplotlib takes long to import: not for nothing
-
-        return plots.training(self)
-
-    def _repr_html_(self) -> str:
-        runs = self.runs()
-        shown = pd.DataFrame([_in_short(label, rows) for label, rows in runs.groupby("label", sort=False)])
-        told = f"Training runs: the metric after {self.epochs} epochs over seeds, the epoch's mean time"
-        if self.threshold is None:
-            return tables.html(shown.drop(columns=["reached", "seconds_to_threshold"]), f"{told}.").data
-        return tables.html(shown, f"{told}, and the median time to a metric of {self.threshold:g}.").data
-
     def _of(self, condition: Condition) -> list[Measurement]:
         return [m for m in self.measurements if m.condition == condition]
 
@@ -170,23 +153,6 @@ def median_to_threshold(runs: pd.DataFrame, column: str) -> float:
     """
     median = runs[column].mask(~runs["reached"], np.inf).median()
     return float(median) if np.isfinite(median) else np.nan
-
-
-def _in_short(label: str, runs: pd.DataFrame) -> dict[str, Any]:
-    """The runs of one condition in a row; times are those of the undisturbed."""
-    timed = undisturbed(runs)
-    return {
-        "condition": label,
-        "runs": len(runs),
-        "final_metric": runs["metric"].mean(),
-        "lowest": runs["metric"].min(),
-        "highest": runs["metric"].max(),
-        "epoch_s": timed["epoch_s"].mean(),
-        "reached": int(runs["reached"].sum()),
-        "seconds_to_threshold": median_to_threshold(timed, "seconds_to_threshold"),
-        "disturbed": len(runs) - len(timed),
-        "failed": int(runs["failure"].notna().sum()),
-    }
 
 
 def _disturbed_time(blocks: list[Block]) -> float:

@@ -6,8 +6,7 @@ import shutil
 from pathlib import Path
 
 from benchlib.errors import BenchlibError
-from benchlib.suite import experiments
-from benchlib.suite import runs as suite
+from benchlib.suite import experiments, records
 
 
 def unused(folder: Path) -> list[Path]:
@@ -16,7 +15,7 @@ def unused(folder: Path) -> list[Path]:
 
     A BenchlibError where it is not known what is needed: a notebook has not come to its end, or its record is gone.
     """
-    records = {name: suite.read_record(folder, name) for name in experiments.NOTEBOOKS}
+    records = {name: records.read(folder, name) for name in experiments.NOTEBOOKS}
     unknown = [name for name, record in records.items() if record and record["status"] != "succeeded"]
     unknown += [name for name, record in records.items() if record is None and _left_something(folder, name)]
     if unknown or not any(records.values()):
