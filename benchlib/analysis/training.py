@@ -15,7 +15,7 @@ import pandas as pd
 
 from benchlib.analysis.comparison import MOST, failures
 from benchlib.analysis.equivalence import Certificate
-from benchlib.analysis.statistics import Interval, geometric_interval, mean_interval
+from benchlib.analysis.statistics import Interval, geometric_interval
 from benchlib.condition import Condition
 from benchlib.knobs import Ledger
 from benchlib.shown import Shown
@@ -49,16 +49,6 @@ class TrainingRuns(Shown):
         epoch), metric (after it).
         """
         return pd.DataFrame([row for m in self.measurements for row in _curve(m)])
-
-    def last_loss(self, condition: Condition) -> Interval:
-        """The mean loss of the last epoch that all runs have, with an interval over seeds."""
-        return mean_interval(list(self._last_losses(condition).values()), least=0)
-
-    def loss_ratio(self, condition: Condition, other: Condition) -> Interval:
-        """The last epoch's loss over that of another condition, within seeds; nan where a loss is not finite."""
-        mine, theirs = self._last_losses(condition), self._last_losses(other)
-        ratios = [mine[seed] / theirs[seed] for seed in mine.keys() & theirs.keys()]
-        return geometric_interval([math.log(one) if one > 0 else math.nan for one in ratios])
 
     def first_epoch(self, condition: Condition, with_compilation: bool = True) -> Interval:
         """Time of the first epoch over the geometric mean of the others', with an interval over seeds. With compilation
@@ -103,11 +93,6 @@ class TrainingRuns(Shown):
             quiet = [m for m in runs if not m.first_step_disturbed_by]
             runs = [] if len(runs) - len(quiet) > MOST * len(runs) else quiet
         return [m for m in runs if not _first_epoch_disturbed(m)]
-
-    def _last_losses(self, condition: Condition) -> dict[int, float]:
-        """By seed, of the runs that got so far."""
-        last = self.epochs - 1
-        return {m.seed: m.epochs[last].loss for m in self._of(condition) if len(m.epochs) > last}
 
     def _run(self, m: Measurement) -> dict[str, Any]:
         seconds = np.cumsum([epoch.wall_s for epoch in m.epochs])
