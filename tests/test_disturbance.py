@@ -18,7 +18,6 @@ import pytest
 import yaml
 from synthetic_lab import SyntheticLab
 
-from benchlib.analysis import training
 from benchlib.analysis.amortisation import amortisation
 from benchlib.analysis.comparison import DISTURBED, SLOWER, Comparison, same_within
 from benchlib.analysis.planner import BUDGET, PILOT, PRECISION, Paired, plan
@@ -26,7 +25,7 @@ from benchlib.condition import Condition
 from benchlib.measure import disturbance, rounds
 from benchlib.measure.disturbance import FAR_OFF, IDLE_WORKERS, NO_CPU, OTHERS, STOPPED, Pace, Watch, mark_outliers
 from benchlib.store import Block, counted
-from benchlib.suite import display, experiments
+from benchlib.suite import display, experiments, summaries
 from benchlib.suite.experiments import result as result_module
 from benchlib.suite.experiments.result import NO_RATIO
 
@@ -292,7 +291,7 @@ def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> No
     assert len(result_module.undisturbed(frame)) == 5
     assert runs.first_epoch(TORCH).processes == 2
     assert runs.first_epoch(TORCH).estimate == pytest.approx(whole.estimate, rel=0.1), "not ten times as long"
-    shown = training._in_short(str(TORCH), frame[:3])
+    shown = summaries._runs_row(str(TORCH), frame[:3])
     assert shown["epoch_s"] <= slowest, "in short, too"
     assert shown["disturbed"] == 1
     (told,) = result_module.disturbed_runs([runs])
