@@ -745,7 +745,7 @@ def test_two_tasks_of_one_workload_on_one_data_set_each_have_their_own_rows_and_
 def test_claims_read_the_parameters_of_their_own_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = two_of_a_kind(tmp_path).cases
     given = {"tasks": [case.task.model_dump() for case in values]}
-    monkeypatch.setattr(suite, "read_record", lambda folder, notebook: {"parameters": given})
+    monkeypatch.setattr(records, "read", lambda folder, notebook: {"parameters": given})
     results = Results(tmp_path)
     assert [results.task("frameworks", name).get("threshold") for name in (SMALL, LARGE)] == [0.8, 0.7]
     assert results.task("frameworks", "cnn on digits") == {}, "which of them is not said"

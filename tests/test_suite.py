@@ -498,7 +498,7 @@ class TestNoRoom:
         assert not list(Path("outputs/quick/notebooks").glob(".partial-*"))
 
     def test_where_not_even_the_record_can_be_written_it_is_said(self, monkeypatch):
-        monkeypatch.setattr(suite, "_write", full)
+        monkeypatch.setattr(records, "write", full)
         code, said = run_and_read()
         assert code == 1
         assert "second: its record cannot be kept: " in said

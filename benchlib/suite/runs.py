@@ -380,7 +380,7 @@ def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any]) 
     try:
         records.keep(records.path_of(folder, item.name), record)
     except OSError as error:
-        _say(f"{item.name}: its record cannot be kept: {unwritable(error, folder)}")
+        _say(f"{item.name}: its record cannot be kept: {unwritable(error, target.parent)}")
     _say(f"{item.name}: {record['status']} after {progress.duration(record['seconds'])}")
     return record
 
