@@ -29,7 +29,7 @@ lab: $(INSTALLED) ## Open JupyterLab on a page of the notebooks and where each s
 lint: $(INSTALLED) ## Check style, format, and that each floor of the house imports only floors below
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/lint-imports --no-cache --no-logo
+	$(BIN)/lint-imports --no-logo
 
 # Where pip finds torch's build with CUDA, the lock takes in CUDA's packages too: lock where it finds the CPU build.
 # The suffix of that build (+cpu) is cut off, because no package index has a version of that name.
