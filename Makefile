@@ -26,9 +26,10 @@ test: $(INSTALLED) ## Run the fast tests (.venv/bin/pytest -m slow runs the othe
 lab: $(INSTALLED) ## Open JupyterLab on a page of the notebooks and where each stands
 	$(BIN)/python -m benchlib lab --profile $(PROFILE)
 
-lint: $(INSTALLED) ## Check style and format
+lint: $(INSTALLED) ## Check style, format, and that each floor of the house imports only floors below
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
 # Where pip finds torch's build with CUDA, the lock takes in CUDA's packages too: lock where it finds the CPU build.
 # The suffix of that build (+cpu) is cut off, because no package index has a version of that name.

@@ -267,7 +267,7 @@ def _trace(given: argparse.Namespace) -> int:
 
 
 def _appendix(given: argparse.Namespace) -> int:
-    from benchlib.suite.report import appendix
+    from benchlib.suite import appendix
 
     return appendix.make(given.profile, given.outputs, given.appendix == "code", given.paper)
 

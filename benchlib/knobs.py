@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Protocol
 from benchlib import variables, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, unknown
+from benchlib.shown import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ def left_out(processes: Iterable[Process]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class Ledger(Shown):
     """The ledger of the knobs that were set in some processes, as an object that shows itself."""
 
     processes: list[Process]
@@ -272,17 +272,3 @@ class Ledger:
     def left_out(self) -> list[str]:
         """As of :func:`left_out`."""
         return left_out(self.processes)
-
-    def plot(self) -> Figure:
-        """Which knob is set where, as a figure."""
-        from benchlib.suite import plots  # matplotlib takes long to import: not for nothing
-
-        return plots.ledger(self)
-
-    def _repr_html_(self) -> str:
-        from benchlib.suite import tables
-
-        caption = "The knobs that were set; all others are as installed."
-        if self.left_out:
-            caption += f" Set in the shell, and left out of the workers' environments: {', '.join(self.left_out)}."
-        return tables.html(self.frame, caption).data

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import html
 import json
-import math
 import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -27,10 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.progress import say
-from benchlib.suite import tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from benchlib.shown import Shown
 
 FORMAT = 7
 """Of the files; a reader refuses a newer one by name."""
@@ -100,7 +95,7 @@ class Epoch(Record):
     metric: float  # on the test data, after the epoch
 
 
-class Measurement(Record):
+class Measurement(Shown, Record):
     """What one process gave, with all that is needed to do it again."""
 
     kind: str  # "comparison" or "training"
@@ -144,24 +139,6 @@ class Measurement(Record):
     @property
     def ok(self) -> bool:
         return self.failure is None
-
-    def plot(self) -> Figure:
-        """The blocks over time, and what the sampler read beside them, as a figure."""
-        from benchlib.suite import plots  # matplotlib takes long to import: not for nothing
-
-        return plots.measurement(self)
-
-    def _repr_html_(self) -> str:
-        place = f"{self.role}, repetition {self.repetition}" if self.kind == "comparison" else "training run"
-        told = f"{self.condition}: {place}, seed {self.seed}, started {self.started_utc}."
-        parts = [tables.html(pd.DataFrame([_in_short(self)]), told).data]
-        if self.epochs:
-            renamed = {"wall_s": "epoch_s", "loss": "final_loss"}
-            epochs = pd.DataFrame([epoch.model_dump() for epoch in self.epochs]).rename(columns=renamed)
-            parts.append(tables.html(epochs, "Its epochs.").data)
-        if not self.ok:
-            parts.insert(0, f"<p><b>failed</b></p><pre>{html.escape(self.failure)}</pre>")
-        return "".join(parts)
 
 
 _TABLES = {"blocks": Block, "trace": Sample, "epochs": Epoch}
@@ -353,23 +330,6 @@ def seconds_by_round(m: Measurement) -> dict[int, float]:
     the process's.
     """
     return {block.round: block.wall_s / block.samples for block in counted(m.blocks) if not block.disturbed}
-
-
-def _in_short(m: Measurement) -> dict[str, Any]:
-    """What a process gave, in a row; nan for what it did not come to."""
-    blocks = counted(m.blocks)
-    wall_s, nan = sum(block.wall_s for block in blocks) or math.nan, math.nan
-    return {
-        "blocks": len(blocks),
-        "of them disturbed": sum(block.disturbed for block in blocks),
-        "step_ms": 1000 * wall_s / (sum(block.steps for block in blocks) or nan),
-        "samples_per_second": sum(block.samples for block in blocks) / wall_s,
-        "cores_used": sum(block.cpu_s for block in blocks) / wall_s,
-        "memory_mib": m.memory.get("peak", nan),
-        "first_step_s": nan if m.first_step_s is None else m.first_step_s,
-        "warm_up_s": nan if m.warm_up_s is None else m.warm_up_s,
-        "warm-up": m.steady,
-    }
 
 
 def _row(measurement: Measurement) -> dict[str, Any]:

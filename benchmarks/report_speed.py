@@ -24,6 +24,7 @@ import nbformat
 import pandas as pd
 
 from benchlib.store import Store
+from benchlib.suite import records
 from benchlib.suite import runs as suite
 from benchlib.suite.tables import FILES
 
@@ -44,7 +45,7 @@ def main() -> None:
         command = [sys.executable, "-m", "benchlib", "report", "--outputs", str(folder)]
         subprocess.run(command, check=True, capture_output=True)  # so that neither disk nor bytecode is cold
         for name in suite.GATHERING:
-            suite.record_path(folder, name).unlink()
+            records.path_of(folder, name).unlink()
         started = time.monotonic()
         subprocess.run(command, check=True)
         seconds = time.monotonic() - started
@@ -76,10 +77,10 @@ def multiply(folder: Path) -> int:
     table = pd.read_csv(folder / TABLE)
     table[FILES] = [f"{own} {' '.join(keys[row :: len(table)])}" for row, own in enumerate(table[FILES])]
     table.to_csv(folder / TABLE, index=False)
-    record = suite.read_record(folder, NOTEBOOK)
+    record = records.read(folder, NOTEBOOK)
     paths = [TABLE, *(f"measurements/{key}.parquet" for key in keys)]
-    record["files"] |= {path: suite.digest((folder / path).read_bytes()) for path in paths}
-    suite.record_path(folder, NOTEBOOK).write_text(json.dumps(record), encoding="utf-8")
+    record["files"] |= {path: records.digest((folder / path).read_bytes()) for path in paths}
+    records.path_of(folder, NOTEBOOK).write_text(json.dumps(record), encoding="utf-8")
     return count
 
 

@@ -20,8 +20,7 @@ from benchlib.analysis.comparison import DISTURBED
 from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition
 from benchlib.store import Store
-from benchlib.suite import claims, experiments, figures, published, tables
-from benchlib.suite import runs as suite
+from benchlib.suite import claims, experiments, figures, published, records, tables
 from benchlib.suite.claims import rules
 from benchlib.suite.claims.cases import bearing
 from benchlib.suite.claims.rows import Results
@@ -68,7 +67,7 @@ def write(tmp_path: Path) -> Callable[..., None]:
         path = tmp_path / "notebooks" / f"{notebook}.json"
         files = json.loads(path.read_text())["files"] if path.exists() else {}
         table = f"tables/{notebook}_{name}.csv"
-        files[table] = suite.digest((tmp_path / table).read_bytes())
+        files[table] = records.digest((tmp_path / table).read_bytes())
         path.write_text(json.dumps({"status": status, "parameters": parameters, "files": files}))
 
     return inner
@@ -778,7 +777,7 @@ def ran(notebook: str, lab: SyntheticLab, **changes: object) -> None:
         for name, (caption, frame) in made.items()
         for path in tables.save(frame, lab.folder / "tables", f"{notebook}_{name}", caption)
     ]
-    files = {path.relative_to(lab.folder).as_posix(): suite.digest(path.read_bytes()) for path in paths}
+    files = {path.relative_to(lab.folder).as_posix(): records.digest(path.read_bytes()) for path in paths}
     record = {"status": "succeeded", "files": files, "parameters": parameters.model_dump(mode="json")}
     (lab.folder / "notebooks").mkdir(exist_ok=True)
     (lab.folder / "notebooks" / f"{notebook}.json").write_text(json.dumps(record))
@@ -1040,7 +1039,7 @@ def test_tables_and_measurements_are_read_once(
     own, documents = pd.read_csv, Store.documents
     monkeypatch.setattr(pd, "read_csv", lambda path: read.append(path.name) or own(path))
     monkeypatch.setattr(Store, "documents", lambda self, key: read.append(key) or documents(self, key))
-    monkeypatch.setattr(suite, "digest", lambda value, of=suite.digest: read.append("digest") or of(value))
+    monkeypatch.setattr(records, "digest", lambda value, of=records.digest: read.append("digest") or of(value))
     result = experiments.module("claims").measure(None, lab)
     for name in ("verdicts", "cases", "rules"):
         result.show_table(name)

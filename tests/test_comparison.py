@@ -8,6 +8,7 @@ from synthetic_lab import SyntheticLab
 
 from benchlib.analysis.comparison import DISTURBED, SHARED, Comparison
 from benchlib.condition import Condition
+from benchlib.suite import display
 from benchlib.worker import steady
 
 ONE, OTHER = Condition(workload="cnn"), Condition(workload="cnn", batch_size=50)
@@ -47,7 +48,7 @@ def test_a_comparison_without_a_budget_ended_with_the_time_that_all_share(compar
     shared = replace(comparison, budget_s=float("inf"), precision=0.001)
     assert shared.plan.ended is None
     assert shared.ended == SHARED
-    assert SHARED in shared._repr_html_()
+    assert SHARED in display.html(shared)
 
 
 def test_only_processes_in_which_a_condition_came_first_tell_of_first_steps_and_memory(comparison):

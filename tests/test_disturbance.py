@@ -18,7 +18,6 @@ import pytest
 import yaml
 from synthetic_lab import SyntheticLab
 
-from benchlib.analysis import training
 from benchlib.analysis.amortisation import amortisation
 from benchlib.analysis.comparison import DISTURBED, SLOWER, Comparison, same_within
 from benchlib.analysis.planner import BUDGET, PILOT, PRECISION, Paired, plan
@@ -26,7 +25,7 @@ from benchlib.condition import Condition
 from benchlib.measure import disturbance, rounds
 from benchlib.measure.disturbance import FAR_OFF, IDLE_WORKERS, NO_CPU, OTHERS, STOPPED, Pace, Watch, mark_outliers
 from benchlib.store import Block, counted
-from benchlib.suite import experiments
+from benchlib.suite import display, experiments, summaries
 from benchlib.suite.experiments import result as result_module
 from benchlib.suite.experiments.result import NO_RATIO
 
@@ -146,7 +145,7 @@ def test_more_than_half_of_the_rounds_disturbed_on_either_side_is_no_verdict(tmp
     assert (verdict, interval.excludes(1)) == (DISTURBED, False)
     assert comparison.throughput()["samples_per_second"].isna().tolist() == [role == "baseline", role == "condition"]
     assert result_module.ratio_text(result_module.ratios([comparison]).iloc[0]) == NO_RATIO[DISTURBED]
-    assert DISTURBED in comparison._repr_html_()
+    assert DISTURBED in display.html(comparison)
     notes = [text.get_text() for axes in comparison.plot().axes for text in axes.texts]
     assert notes.count(DISTURBED) == 2, "at the ratio and at the bar"
 
@@ -292,7 +291,7 @@ def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> No
     assert len(result_module.undisturbed(frame)) == 5
     assert runs.first_epoch(TORCH).processes == 2
     assert runs.first_epoch(TORCH).estimate == pytest.approx(whole.estimate, rel=0.1), "not ten times as long"
-    shown = training._in_short(str(TORCH), frame[:3])
+    shown = summaries._runs_row(str(TORCH), frame[:3])
     assert shown["epoch_s"] <= slowest, "in short, too"
     assert shown["disturbed"] == 1
     (told,) = result_module.disturbed_runs([runs])

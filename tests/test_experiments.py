@@ -31,7 +31,7 @@ from benchlib.lab import Lab
 from benchlib.measure import machine, memory
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
-from benchlib.suite import experiments
+from benchlib.suite import experiments, records
 from benchlib.suite import runs as suite
 from benchlib.suite.claims.rows import Results
 from benchlib.suite.experiments import (
@@ -766,7 +766,7 @@ def test_two_tasks_of_one_workload_on_one_data_set_each_have_their_own_rows_and_
 def test_claims_read_the_parameters_of_their_own_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = two_of_a_kind(tmp_path).cases
     given = {"tasks": [case.task.model_dump() for case in values]}
-    monkeypatch.setattr(suite, "read_record", lambda folder, notebook: {"parameters": given})
+    monkeypatch.setattr(records, "read", lambda folder, notebook: {"parameters": given})
     results = Results(tmp_path)
     assert [results.task("frameworks", name).get("threshold") for name in (SMALL, LARGE)] == [0.8, 0.7]
     assert results.task("frameworks", "cnn on digits") == {}, "which of them is not said"
@@ -1010,7 +1010,7 @@ def save_as_the_suite_does(folder: Path, name: str, summary: dict[str, Any]) -> 
         *summary["tables"],
         *(f"measurements/{key}.parquet" for key in summary["measurements"]),
     ]
-    files = {path: suite.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
+    files = {path: records.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
     record = {"notebook": name, "status": "succeeded", "files": files}
     (folder / "notebooks" / f"{name}.json").write_text(json.dumps(record), encoding="utf-8")
 
@@ -1075,7 +1075,7 @@ def test_notebooks_run_and_the_report_gathers_them(run_notebook: Any, tmp_path: 
     assert "threads 2" in page, "the settings read back"
     saved = pd.read_csv(tmp_path / "tables" / "measurements.csv")
     told = {file for summary in report.summaries.values() for file in summary["measurements"]}
-    wrong = {Path(file).stem for file in suite.all_wrong(tmp_path, experiments.NOTEBOOKS) if "parquet" in file}
+    wrong = {Path(file).stem for file in records.all_wrong(tmp_path, experiments.NOTEBOOKS) if "parquet" in file}
     assert {cut, gone} < wrong, "learning_rate made up other runs under the keys of two of batch_size"
     assert all(key in page for key in wrong)
     assert set(saved["file"]) == told - wrong, "what lies in the folder besides, of older code, is not in the report"

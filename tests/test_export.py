@@ -18,9 +18,8 @@ from rocrate.rocrate import ROCrate
 from test_suite import make_project, printed, run_and_read, write_notebook, write_parameters
 
 from benchlib.errors import BenchlibError
-from benchlib.suite import execution, experiments, showing, tables
-from benchlib.suite import runs as suite
-from benchlib.suite.report import appendix, pdf
+from benchlib.suite import appendix, execution, experiments, records, showing, tables
+from benchlib.suite.report import pdf
 from benchlib.suite.report.export import export_html
 
 MADE = Path("outputs/quick/appendix")
@@ -358,9 +357,9 @@ class TestAppendix:
     def test_what_is_wrong_for_one_notebook_is_not_taken_from_another(self):
         path = Path("outputs/quick/measurements/first.parquet")
         path.write_text("cut")
-        record = suite.read_record(Path("outputs/quick"), "report")  # as of one that gathers, and took what it found
-        record["files"]["measurements/first.parquet"] = suite.digest(path.read_bytes())
-        suite.record_path(Path("outputs/quick"), "report").write_text(json.dumps(record))
+        record = records.read(Path("outputs/quick"), "report")  # as of one that gathers, and took what it found
+        record["files"]["measurements/first.parquet"] = records.digest(path.read_bytes())
+        records.path_of(Path("outputs/quick"), "report").write_text(json.dumps(record))
         files = self.make()
         assert self.said.splitlines()[-1] == "  measurements/first.parquet: it is not what first made"
         assert "measurements/first.parquet" not in files

@@ -48,11 +48,6 @@ TWO_CHIPS = """
 | 1     1                   | 0000:9F:00.0  | 0                    0    / 0                2874 / 65536            |
 +===========================+===============+======================================================================+
 """
-USAGES = """
-    HBM Capacity(MB)               : 65536
-    HBM Usage Rate(%)              : 3
-    Aicore Usage Rate(%)           : 41
-"""
 HEAD = "NpuID(Idx)  ChipId(Idx) Pwr(W)      Temp(C)     AI Core(%)  AI Cpu(%)   Ctrl Cpu(%) Memory(%)   Memory BW(%)"
 ROW = "2           0           90.1        34          12          0           2           5           0"
 
@@ -65,12 +60,6 @@ def test_the_table_of_one_chip_and_of_two():
     first, second = npu_smi.parse_table(TWO_CHIPS)
     assert (first.npu, first.chip, second.npu, second.chip) == (0, 0, 0, 1)
     assert (first.power_w, second.power_w) == (162.6, None), "what the driver does not tell is no 0"
-
-
-def test_usages_whatever_else_they_say():
-    assert npu_smi.parse_usages(USAGES) == Usage(percent=41.0, memory_percent=3.0, memory_total_mib=65536.0)
-    renamed = USAGES.replace("Aicore Usage Rate", "AI Core Usage Rate") + "    Vector Cores : many\n"
-    assert npu_smi.parse_usages(renamed) == npu_smi.parse_usages(USAGES)
 
 
 def test_the_last_row_that_was_watched():
@@ -88,8 +77,6 @@ def test_the_last_row_that_was_watched():
         (npu_smi.parse_table, "no such command"),
         (npu_smi.parse_table, ONE_CHIP.replace("AICore(%) ", "          ")),
         (npu_smi.parse_table, ONE_CHIP.replace("88.2", "warm")),
-        (npu_smi.parse_usages, "Segmentation fault"),
-        (npu_smi.parse_usages, "NPU ID : 0"),
         (lambda text: npu_smi.parse_watch([HEAD, text]), "2  0  90.1"),
         (lambda text: npu_smi.parse_watch([text, "1 2"]), "NpuID(Idx)  Fans"),
     ],

@@ -18,8 +18,7 @@ from test_experiments import quick, read_summary, save_as_the_suite_does
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.store import Store
-from benchlib.suite import experiments
-from benchlib.suite import runs as suite
+from benchlib.suite import experiments, records
 from benchlib.suite.experiments.claims import Claims
 from benchlib.suite.experiments.report import Report
 
@@ -125,9 +124,9 @@ CONTROLS = ["control", "control_low", "control_high"]
 
 
 def test_a_notebook_of_before_is_shown_and_marked_as_stale(folder: Path) -> None:
-    record = suite.read_record(folder, "learning_rate")
+    record = records.read(folder, "learning_rate")
     why = "these have changed: benchlib"
-    suite.record_path(folder, "learning_rate").write_text(json.dumps({**record, "stale": why}))
+    records.path_of(folder, "learning_rate").write_text(json.dumps({**record, "stale": why}))
     report = Report(Lab(outputs=folder))
     missing = report.show_missing().data
     assert f"learning_rate: a result of before, which is stale ({why}): nothing was measured for another" in missing

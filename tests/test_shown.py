@@ -20,7 +20,7 @@ from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.knobs import Ledger
 from benchlib.store import Measurement, Sample
-from benchlib.suite import figures, tables
+from benchlib.suite import display, figures, tables
 
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
 MINDSPORE = TORCH.but(framework="mindspore", mode="graph")
@@ -61,7 +61,7 @@ def shows_itself(figure: Figure) -> bool:
 class TestComparison:
     def test_its_html_has_ratios_intervals_verdicts_and_throughput(self, lab: SyntheticLab) -> None:
         comparison = compared(lab, MINDSPORE)
-        found = cells(comparison._repr_html_())
+        found = cells(display.html(comparison))
         control, row = (row for _, row in comparison.ratios().iterrows())
         assert str(MINDSPORE) in found
         assert tables.ratio(row["ratio"], row["low"], row["high"]) in found
@@ -87,7 +87,7 @@ class TestComparison:
     def test_a_condition_without_a_ratio_is_a_cross_and_a_word(self, tmp_path: Path) -> None:
         lab = SyntheticLab(tmp_path, differs=lambda condition: condition == MINDSPORE)
         comparison = compared(lab, MINDSPORE)
-        assert "models differ" in cells(comparison._repr_html_())
+        assert "models differ" in cells(display.html(comparison))
         crosses = [line for line in comparison.plot().axes[0].lines if line.get_marker() == "x"]
         assert [line.get_ydata()[0] for line in crosses] == [1]
 
@@ -95,7 +95,7 @@ class TestComparison:
         failing = SyntheticLab(tmp_path, fails=lambda condition: True)
         for comparison in (compared(failing, MINDSPORE), compared(lab)):
             assert shows_itself(comparison.plot())
-            assert str(TORCH) in comparison._repr_html_()
+            assert str(TORCH) in display.html(comparison)
 
 
 class TestMeasurement:
@@ -111,7 +111,7 @@ class TestMeasurement:
         return measured
 
     def test_its_html_says_what_it_is_and_what_it_gave(self, measurement: Measurement) -> None:
-        html = measurement._repr_html_()
+        html = display.html(measurement)
         assert f"{TORCH}: baseline, repetition 0, seed 0" in html
         found = cells(html)
         assert found[:3] == ["5", "1", "100"], "blocks, of them disturbed, ms a step"
@@ -133,25 +133,25 @@ class TestMeasurement:
 
     def test_a_failure_is_shown_with_its_text(self, measurement: Measurement) -> None:
         measurement.failure, measurement.blocks = "died in <block>", []
-        assert "<pre>died in &lt;block&gt;</pre>" in measurement._repr_html_()
+        assert "<pre>died in &lt;block&gt;</pre>" in display.html(measurement)
         assert "died in <block>" in measurement.plot().axes[0].texts[0].get_text()
 
     def test_a_training_run_has_its_epochs(self, lab: SyntheticLab) -> None:
         run = trained(lab).measurements[0]
-        assert tables.number(run.epochs[-1].metric) in cells(run._repr_html_())
+        assert tables.number(run.epochs[-1].metric) in cells(display.html(run))
         assert shows_itself(run.plot())
 
 
 class TestTrainingRuns:
     def test_their_html_has_a_row_a_condition(self, lab: SyntheticLab) -> None:
         runs = trained(lab)
-        found = cells(runs._repr_html_())
+        found = cells(display.html(runs))
         assert [found[0], found[len(found) // 2]] == [str(TORCH), str(MINDSPORE)]
         mine = runs.runs().query("framework == 'pytorch'")["metric"]
         assert found[1:5] == ["2", *(tables.number(value) for value in (mine.mean(), mine.min(), mine.max()))]
 
     def test_without_a_threshold_nothing_is_said_of_one(self, lab: SyntheticLab) -> None:
-        assert "threshold" not in trained(lab, threshold=None)._repr_html_()
+        assert "threshold" not in display.html(trained(lab, threshold=None))
 
     def test_their_figure_has_metric_and_loss_by_epoch(self, lab: SyntheticLab) -> None:
         runs = trained(lab)
@@ -165,7 +165,7 @@ class TestTrainingRuns:
 
     def test_runs_that_all_failed_show_themselves_too(self, tmp_path: Path) -> None:
         runs = trained(SyntheticLab(tmp_path, fails=lambda condition: True))
-        assert str(TORCH) in runs._repr_html_()
+        assert str(TORCH) in display.html(runs)
         assert shows_itself(runs.plot())
 
 
@@ -175,8 +175,8 @@ class TestCertificate:
         return lab.certify([TORCH, MINDSPORE])[MINDSPORE.key]
 
     def test_its_html_has_differences_and_tolerances(self, certificate: Certificate) -> None:
-        assert "<b>same</b>" in certificate._repr_html_()
-        assert cells(certificate._repr_html_())[:4] == ["outputs", "1.0e-07", "1.0e-05", "same"]
+        assert "<b>same</b>" in display.html(certificate)
+        assert cells(display.html(certificate))[:4] == ["outputs", "1.0e-07", "1.0e-05", "same"]
 
     def test_its_figure_has_each_difference_over_its_tolerance(self, certificate: Certificate) -> None:
         figure = certificate.plot()
@@ -189,15 +189,15 @@ class TestCertificate:
     def test_one_without_checks_says_why(self, tmp_path: Path) -> None:
         lab = SyntheticLab(tmp_path, cannot=lambda condition: True)
         certificate = lab.certify([MINDSPORE])[MINDSPORE.key]
-        assert "<b>not checked</b>" in certificate._repr_html_()
-        assert "no bf16" in certificate._repr_html_()
+        assert "<b>not checked</b>" in display.html(certificate)
+        assert "no bf16" in display.html(certificate)
         assert "not checked: the condition failed" in certificate.plot().axes[0].texts[0].get_text()
 
 
 class TestLedger:
     def test_its_html_has_every_knob_with_its_reason(self, lab: SyntheticLab) -> None:
         ledger = compared(lab, MINDSPORE).ledger()
-        found = cells(ledger._repr_html_())
+        found = cells(display.html(ledger))
         assert found == [
             str(value).replace("'", "&#x27;") for row in ledger.frame.itertuples(index=False) for value in row
         ]
@@ -222,12 +222,12 @@ class TestLedger:
             frame = measured.ledger().frame
             assert "an older value" in set(frame["value"])
             assert {"OMP_WAIT_POLICY"} <= set(frame["name"]), "of the gate"
-            assert "NPROC" in measured.ledger()._repr_html_()
+            assert "NPROC" in display.html(measured.ledger())
 
     def test_without_a_knob_it_says_so(self) -> None:
         ledger = Ledger([SimpleNamespace(condition=MINDSPORE, knobs={}, left_out=[])])
         assert "no knob is set" in ledger.plot().axes[0].texts[0].get_text()
-        assert tables.NOTHING in ledger._repr_html_()
+        assert tables.NOTHING in display.html(ledger)
 
 
 def test_the_same_figure_gives_the_same_bytes(lab: SyntheticLab) -> None:
@@ -235,20 +235,67 @@ def test_the_same_figure_gives_the_same_bytes(lab: SyntheticLab) -> None:
     assert figures.svg(comparison.plot()) == figures.svg(comparison.plot())
 
 
+LEDGER = """
+import sys
+from benchlib import knobs, lab
+from benchlib.analysis.equivalence import Certificate
+from benchlib.condition import Condition
+
+tuned = Condition(workload="cnn", lane="tuned")
+ledger = knobs.Ledger([Certificate(condition=tuned, reference=tuned, knobs=knobs.of(tuned))])
+"""
+"""A result that shows itself, as one may type it."""
+
+
+def printed(script: str) -> str:
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+
+
 def test_no_drawing_library_is_imported_before_a_figure_is_asked_for() -> None:
-    script = (
-        "import sys\n"
-        "from benchlib import equivalence, knobs, lab, results\n"
+    script = LEDGER + (
+        "print(*(one for one in sys.modules if one.startswith('benchlib.suite')))\n"
+        "from benchlib.suite import display\n"
         "from benchlib.suite.experiments import report\n"  # it shows what is drawn already
-        "from benchlib.condition import Condition\n"
-        "from benchlib.analysis.equivalence import Certificate\n"
-        "tuned = Condition(workload='cnn', lane='tuned')\n"
-        "knobs.Ledger([Certificate(condition=tuned, reference=tuned, knobs=knobs.of(tuned))])._repr_html_()\n"
+        "display.html(ledger)\n"
         "slow = {'matplotlib', 'seaborn', 'benchlib.suite.plots', 'lark'}\n"  # lark: jsonschema 4.25's grammars
         "print(*(slow & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "\n"
+    assert printed(script) == "\n\n", "of the suite's floor nothing, and then nothing that draws"
+
+
+def test_in_ipython_a_result_at_the_end_of_a_cell_is_shown_with_nothing_done_for_it() -> None:
+    script = f"""
+from IPython.core.interactiveshell import InteractiveShell
+
+shell = InteractiveShell.instance()
+for cell in ({LEDGER!r}, "from benchlib.shown import Shown"):
+    shell.run_cell(cell).raise_error()
+formats, _ = shell.display_formatter.format(shell.user_ns["ledger"])
+print(formats["text/html"])
+formats, _ = shell.display_formatter.format(shell.user_ns["ledger"].plot())
+print(formats["text/html"])
+shell.user_ns["Other"] = type("Other", (shell.user_ns["Shown"],), {{}})
+formats, _ = shell.display_formatter.format(shell.user_ns["Other"]())
+print(*formats)
+"""
+    table, figure, other = printed(script).splitlines()
+    assert "ONEDNN_MAX_CPU_ISA" not in cells(table), "of MindSpore"
+    assert "MALLOC_MMAP_THRESHOLD_" in cells(table)
+    assert "data:image/svg+xml;base64," in figure
+    assert other == "text/plain", "what the suite says nothing of"
+
+
+def test_without_what_draws_a_figure_is_an_error_that_says_what_to_install() -> None:
+    script = f"""{LEDGER}
+from benchlib.errors import BenchlibError
+
+sys.modules["matplotlib"] = None
+try:
+    ledger.plot()
+except BenchlibError as error:
+    print(error)
+"""
+    assert re.search(r"has no matplotlib.* -m pip install 'benchlib\[suite\]'", printed(script))
 
 
 def test_what_is_not_finite_is_drawn_at_the_edge(lab: SyntheticLab) -> None:

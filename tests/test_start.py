@@ -10,8 +10,8 @@ import pytest
 from test_suite import make_project, run_and_read, write_notebook, write_parameters
 
 from benchlib.errors import BenchlibError
+from benchlib.suite import records, start
 from benchlib.suite import runs as suite
-from benchlib.suite import start
 
 ROOT = Path(__file__).parents[1]
 
@@ -31,7 +31,7 @@ def record(name, **values):
     environment = suite._environment()
     inputs = suite._inputs(item, Path("outputs/quick"), environment)
     told = {"notebook": name, "status": "succeeded", "started_utc": "2026-01-02T03:04:05+00:00", "inputs": inputs}
-    suite._write(folder / f"{name}.json", {**told, "files": {}, **values})
+    records.write(folder / f"{name}.json", {**told, "files": {}, **values})
     if values.get("status", "succeeded") == "succeeded":
         (folder / f"{name}.ipynb").write_text(Path("notebooks", f"{name}.ipynb").read_text())
 

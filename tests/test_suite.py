@@ -28,7 +28,7 @@ from benchlib.__main__ import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import machine
-from benchlib.suite import execution, experiments
+from benchlib.suite import execution, experiments, records
 from benchlib.suite import runs as suite
 from benchlib.suite.report.pdf import NoBrowser
 
@@ -133,7 +133,7 @@ def measure_nothing(monkeypatch):
 
 
 def record_of(name):
-    return suite.read_record(Path("outputs/quick"), name)
+    return records.read(Path("outputs/quick"), name)
 
 
 def executed(name):
@@ -498,7 +498,7 @@ class TestNoRoom:
         assert not list(Path("outputs/quick/notebooks").glob(".partial-*"))
 
     def test_where_not_even_the_record_can_be_written_it_is_said(self, monkeypatch):
-        monkeypatch.setattr(suite, "_write", full)
+        monkeypatch.setattr(records, "write", full)
         code, said = run_and_read()
         assert code == 1
         assert "second: its record cannot be kept: " in said
@@ -819,7 +819,7 @@ class TestReport:
 
     def test_a_notebook_that_failed_or_has_not_run_is_missing(self):
         for text in ('{"status": "failed", "error": {"cell": "In [1]", "text": "no", "partial": "x"}}', ""):
-            suite.record_path(Path("outputs/quick"), "second").write_text(text)
+            records.path_of(Path("outputs/quick"), "second").write_text(text)
             code, said = run_and_read(["report"])
             assert code == 1
             assert "missing from the report: second" in said

@@ -18,8 +18,7 @@ from benchlib.lab import Lab
 from benchlib.measure import machine
 from benchlib.measure.jobs import prepare_job
 from benchlib.store import Store
-from benchlib.suite import experiments, trace
-from benchlib.suite import runs as suite
+from benchlib.suite import experiments, records, trace
 from benchlib.worker import files, service
 
 ROOT = Path(__file__).parents[1]
@@ -161,7 +160,7 @@ def recorded(results: Path, tmp_path: Path) -> Path:
     """A copy of the results with the record of their notebook."""
     folder = shutil.copytree(results, tmp_path / "recorded")
     paths = [path for kind in ("tables", "figures", "measurements") for path in (folder / kind).iterdir()]
-    made = {path.relative_to(folder).as_posix(): suite.digest(path.read_bytes()) for path in paths}
+    made = {path.relative_to(folder).as_posix(): records.digest(path.read_bytes()) for path in paths}
     (folder / "notebooks").mkdir()
     (folder / "notebooks" / "operators.json").write_text(json.dumps({"status": "succeeded", "files": made}))
     return folder
@@ -269,7 +268,7 @@ def test_a_lock_that_has_changed_is_said_of_the_notebooks_that_are_traced(tmp_pa
     (tmp_path / "notebooks").mkdir()
     for name, made_with in {"modes": lock, "scaling": b"an older one", "operators": b"an older one"}.items():
         files = {"measurements/aa.parquet": ""} if name != "operators" else {"measurements/bb.parquet": ""}
-        record = {"inputs": {"requirements.lock": suite.digest(made_with)}, "files": files}
+        record = {"inputs": {"requirements.lock": records.digest(made_with)}, "files": files}
         (tmp_path / "notebooks" / f"{name}.json").write_text(json.dumps(record))
     assert trace.stale(["aa"], tmp_path) == ["scaling: requirements.lock has changed since this notebook was executed"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -19,13 +19,10 @@ from benchlib.analysis.planner import Paired, Plan, best_rounds, gain, half_widt
 from benchlib.analysis.statistics import Interval, geometric_interval, mean_interval, rounds_of
 from benchlib.condition import Condition
 from benchlib.knobs import Ledger
+from benchlib.shown import Shown
 from benchlib.store import ATTEMPTS, Measurement, Sample, counted, identity, seconds_by_round
-from benchlib.suite import tables
 from benchlib.worker import steady
 from benchlib.worker.steady import SLOWING, STEADY
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
 SAME_WITHIN = "the same within"
@@ -48,7 +45,7 @@ is not spent on it any more.
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Shown):
     """Measurements of ``conditions``, the first of which is the baseline, and the certificates that their models are
     the same.
     """
@@ -189,29 +186,6 @@ class Comparison:
     def ledger(self) -> Ledger:
         """The knobs that were set, in the workers of the gate, too."""
         return Ledger([*self.measurements, *self.certificates.values()])
-
-    def plot(self) -> Figure:
-        """Ratios with their intervals and the A/A control's, and throughput, as a figure."""
-        from benchlib.suite import plots  # matplotlib takes long to import: not for nothing
-
-        return plots.comparison(self)
-
-    def _repr_html_(self) -> str:
-        ratios, throughput = self.ratios(), self.throughput()
-        who = ratios["label"].mask(ratios["role"] == "control", "A/A: the baseline again")
-        shown = ratios.rename(columns={"low": "ratio_low", "high": "ratio_high"}).assign(condition=who)
-        shown = shown[["condition", "ratio", "ratio_low", "ratio_high", "processes", "verdict"]]
-        told = f"Throughput relative to {self.baseline}, with 95 % intervals over processes ({self._ending()})."
-        ends = {"low": "samples_per_second_low", "high": "samples_per_second_high", "label": "condition"}
-        intervals = [f"{name}{end}" for name in ("samples_per_second", "step_ms") for end in ("", "_low", "_high")]
-        columns = ["condition", *intervals, "cores_used", "memory_mib", "first_step_s"]
-        measured = throughput.rename(columns=ends)[columns]
-        return tables.html(shown, told).data + tables.html(measured, "The conditions by themselves.").data
-
-    def _ending(self) -> str:
-        plan = self.plan
-        width = f", widest half-width {tables.number(100 * plan.half_width, 2)} %" if plan.half_width > 0 else ""
-        return f"{self.ended or 'not ended yet'}{width}"
 
     def _ratios(self) -> list[tuple[Condition, Condition, str]]:
         """What is compared with the baseline: the baseline, the other, and in which role."""

@@ -9,10 +9,9 @@ says so.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,10 +19,7 @@ from pydantic import BaseModel, ConfigDict
 
 from benchlib import workloads
 from benchlib.condition import Condition
-from benchlib.suite import tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from benchlib.shown import Shown
 
 SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"
 
@@ -134,7 +130,7 @@ _NO_MEMORY = re.compile(r"memoryerror|out of memory|allocate memory", re.IGNOREC
 """How frameworks and allocators say it."""
 
 
-class Certificate(BaseModel):
+class Certificate(Shown, BaseModel):
     """What the gate found for one condition; ``verdict`` is "same", "different" or "not checked" (with ``reason``)."""
 
     model_config = ConfigDict(frozen=True)
@@ -178,30 +174,6 @@ class Certificate(BaseModel):
     def table(self) -> pd.DataFrame:
         """A row per check."""
         return pd.DataFrame([check.model_dump() for check in self.checks], columns=list(Check.model_fields))
-
-    def plot(self) -> Figure:
-        """The differences from the reference relative to the tolerances, as a figure."""
-        from benchlib.suite import plots  # matplotlib takes long to import: not for nothing
-
-        return plots.certificate(self)
-
-    def _repr_html_(self) -> str:
-        told = f"{self.condition} against {self.reference}"
-        if not self.checks:
-            return f"<p>{html.escape(told)}: <b>{self.verdict}</b></p><pre>{html.escape(self.reason)}</pre>"
-        rows = [
-            {
-                "quantity": check.name,
-                "largest relative difference": f"{check.difference:.1e}",
-                "allowed": f"{check.tolerance:.1e}",
-                "verdict": SAME if check.ok else DIFFERENT,
-                "of the trial that agrees least": f"{check.worst:.1e}",
-                "where": check.at,
-            }
-            for check in self.checks
-        ]
-        head = f"<p>{html.escape(told)}: <b>{self.verdict}</b></p>"
-        return head + tables.html(pd.DataFrame(rows), f"After {self.trials} trials.").data
 
 
 def certify(

@@ -8,25 +8,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from benchlib.analysis.comparison import MOST, failures
 from benchlib.analysis.equivalence import Certificate
-from benchlib.analysis.statistics import Interval, geometric_interval, mean_interval
+from benchlib.analysis.statistics import Interval, geometric_interval
 from benchlib.condition import Condition
 from benchlib.knobs import Ledger
+from benchlib.shown import Shown
 from benchlib.store import Block, Measurement, identity
-from benchlib.suite import tables
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
-class TrainingRuns:
+class TrainingRuns(Shown):
     """The runs of ``conditions``, one measurement a condition and seed; each trained ``epochs`` at least."""
 
     conditions: list[Condition]
@@ -52,16 +49,6 @@ class TrainingRuns:
         epoch), metric (after it).
         """
         return pd.DataFrame([row for m in self.measurements for row in _curve(m)])
-
-    def last_loss(self, condition: Condition) -> Interval:
-        """The mean loss of the last epoch that all runs have, with an interval over seeds."""
-        return mean_interval(list(self._last_losses(condition).values()), least=0)
-
-    def loss_ratio(self, condition: Condition, other: Condition) -> Interval:
-        """The last epoch's loss over that of another condition, within seeds; nan where a loss is not finite."""
-        mine, theirs = self._last_losses(condition), self._last_losses(other)
-        ratios = [mine[seed] / theirs[seed] for seed in mine.keys() & theirs.keys()]
-        return geometric_interval([math.log(one) if one > 0 else math.nan for one in ratios])
 
     def first_epoch(self, condition: Condition, with_compilation: bool = True) -> Interval:
         """Time of the first epoch over the geometric mean of the others', with an interval over seeds. With compilation
@@ -93,20 +80,6 @@ class TrainingRuns:
         """The knobs that were set, in the workers of the gate, too."""
         return Ledger([*self.measurements, *self.certificates.values()])
 
-    def plot(self) -> Figure:
-        """Metric and loss by epoch, as a figure."""
-        from benchlib.suite import plots  # matplotlib takes long to import: not for nothing
-
-        return plots.training(self)
-
-    def _repr_html_(self) -> str:
-        runs = self.runs()
-        shown = pd.DataFrame([_in_short(label, rows) for label, rows in runs.groupby("label", sort=False)])
-        told = f"Training runs: the metric after {self.epochs} epochs over seeds, the epoch's mean time"
-        if self.threshold is None:
-            return tables.html(shown.drop(columns=["reached", "seconds_to_threshold"]), f"{told}.").data
-        return tables.html(shown, f"{told}, and the median time to a metric of {self.threshold:g}.").data
-
     def _of(self, condition: Condition) -> list[Measurement]:
         return [m for m in self.measurements if m.condition == condition]
 
@@ -120,11 +93,6 @@ class TrainingRuns:
             quiet = [m for m in runs if not m.first_step_disturbed_by]
             runs = [] if len(runs) - len(quiet) > MOST * len(runs) else quiet
         return [m for m in runs if not _first_epoch_disturbed(m)]
-
-    def _last_losses(self, condition: Condition) -> dict[int, float]:
-        """By seed, of the runs that got so far."""
-        last = self.epochs - 1
-        return {m.seed: m.epochs[last].loss for m in self._of(condition) if len(m.epochs) > last}
 
     def _run(self, m: Measurement) -> dict[str, Any]:
         seconds = np.cumsum([epoch.wall_s for epoch in m.epochs])
@@ -170,23 +138,6 @@ def median_to_threshold(runs: pd.DataFrame, column: str) -> float:
     """
     median = runs[column].mask(~runs["reached"], np.inf).median()
     return float(median) if np.isfinite(median) else np.nan
-
-
-def _in_short(label: str, runs: pd.DataFrame) -> dict[str, Any]:
-    """The runs of one condition in a row; times are those of the undisturbed."""
-    timed = undisturbed(runs)
-    return {
-        "condition": label,
-        "runs": len(runs),
-        "final_metric": runs["metric"].mean(),
-        "lowest": runs["metric"].min(),
-        "highest": runs["metric"].max(),
-        "epoch_s": timed["epoch_s"].mean(),
-        "reached": int(runs["reached"].sum()),
-        "seconds_to_threshold": median_to_threshold(timed, "seconds_to_threshold"),
-        "disturbed": len(runs) - len(timed),
-        "failed": int(runs["failure"].notna().sum()),
-    }
 
 
 def _disturbed_time(blocks: list[Block]) -> float:

@@ -6,9 +6,21 @@ The parent turns a data set into files (``benchlib.data.prepare``); workers map 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from benchlib.errors import BenchlibError, unknown
+
+
+class Chosen(Protocol):
+    """What a condition has chosen that its data depend on; conditions are a floor above, and ask here what there is."""
+
+    workload: str
+    data: str
+    hyperparameters: Mapping[str, Any]
+    batch_size: int
+    train_samples: int | None
 
 
 @dataclass(frozen=True)

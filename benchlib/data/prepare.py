@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from benchlib import data, workloads
-from benchlib.condition import Condition
 from benchlib.data import (
+    Chosen,
     cifar10,
     cora,
     corpus,
@@ -48,7 +48,7 @@ Made = tuple[dict[str, np.ndarray], dict[str, Any]]
 """Arrays by name, and what is said of them."""
 
 
-def require(condition: Condition) -> None:
+def require(condition: Chosen) -> None:
     """Raise a BenchlibError if the condition's data is plainly not there. Reads and downloads nothing."""
     loader = _LOADERS.get(condition.data)
     if hasattr(loader, "require"):
@@ -60,7 +60,7 @@ def identity(name: str) -> str:
     return _LOADERS[name].identity() if name in _LOADERS else ""
 
 
-def least_bytes(condition: Condition) -> float:
+def least_bytes(condition: Chosen) -> float:
     """What :func:`prepare` has to hold in memory at once, at least: an operator's batches, which are drawn and then
     stacked; a data set's tokens. Of images and graphs, whose size no hyperparameter sets, nothing is said.
     """
@@ -73,7 +73,7 @@ def least_bytes(condition: Condition) -> float:
     return 0.0
 
 
-def prepare(condition: Condition, seed: int, inputs: Path) -> Path:
+def prepare(condition: Chosen, seed: int, inputs: Path) -> Path:
     """The folder under ``inputs`` with the data of ``condition``, for ``batches.Batches``; made if it is not there.
 
     Images: ``train_inputs`` and ``test_inputs`` float32 (n, 3, side, side), standardised per channel by the mean and
@@ -107,10 +107,10 @@ def prepare(condition: Condition, seed: int, inputs: Path) -> Path:
 
 def _prepare(
     name: str,
-    condition: Condition,
+    condition: Chosen,
     inputs: Path,
     loader: ModuleType,
-    make: Callable[[ModuleType, Condition], Made],
+    make: Callable[[ModuleType, Chosen], Made],
 ) -> Path:
     folder = inputs / _slug(name, loader.identity())
     if not folder.exists():
@@ -120,11 +120,11 @@ def _prepare(
     return folder
 
 
-def _images_name(condition: Condition) -> str:
+def _images_name(condition: Chosen) -> str:
     return f"-{condition.hyperparameters['image_size']}px"
 
 
-def _images(loader: ModuleType, condition: Condition) -> Made:
+def _images(loader: ModuleType, condition: Chosen) -> Made:
     loaded, size = loader.load(), condition.hyperparameters["image_size"]
     (train, repeat), (test, _) = (images.fitted(one, size) for one in (loaded.train_images, loaded.test_images))
     train, test, means, deviations = images.standardised(train, test)
@@ -147,7 +147,7 @@ def _images(loader: ModuleType, condition: Condition) -> Made:
     }
 
 
-def _graph(loader: ModuleType, condition: Condition) -> Made:
+def _graph(loader: ModuleType, condition: Chosen) -> Made:
     graph = loader.load()
     return graphs.arrays(graph), {
         "note": graph.note,
@@ -157,12 +157,12 @@ def _graph(loader: ModuleType, condition: Condition) -> Made:
     }
 
 
-def _sequences_name(condition: Condition) -> str:
+def _sequences_name(condition: Chosen) -> str:
     side = "before" if workloads.load(condition.workload).pads_before else "after"
     return f"-{condition.hyperparameters['words']}words-{condition.hyperparameters['length']}tokens-{side}"
 
 
-def _sequences(loader: ModuleType, condition: Condition) -> Made:
+def _sequences(loader: ModuleType, condition: Chosen) -> Made:
     length, before = condition.hyperparameters["length"], workloads.load(condition.workload).pads_before
     loaded = loader.load(condition.hyperparameters["words"])
     chosen = np.arange(len(loaded.train_labels))[_balanced(loaded.train_labels, condition.train_samples)]
@@ -185,12 +185,12 @@ def _sequences(loader: ModuleType, condition: Condition) -> Made:
     }
 
 
-def _translations_name(condition: Condition) -> str:
+def _translations_name(condition: Chosen) -> str:
     values = condition.hyperparameters
     return f"-{values['words']}and{values['target_words']}words-{values['length']}tokens"
 
 
-def _translations(loader: ModuleType, condition: Condition) -> Made:
+def _translations(loader: ModuleType, condition: Chosen) -> Made:
     values, pairs = condition.hyperparameters, loader.load()
     arrays = translations.arrays(
         pairs, values["words"], values["target_words"], values["length"], condition.train_samples
@@ -203,12 +203,12 @@ def _translations(loader: ModuleType, condition: Condition) -> Made:
     }
 
 
-def _corpus_name(condition: Condition) -> str:
+def _corpus_name(condition: Chosen) -> str:
     values = condition.hyperparameters
     return f"-{values['words']}words-{values['length']}tokens-{values['masked']}masked"
 
 
-def _corpus(loader: ModuleType, condition: Condition) -> Made:
+def _corpus(loader: ModuleType, condition: Chosen) -> Made:
     values, loaded = condition.hyperparameters, loader.load()
     arrays = corpus.arrays(loaded, values["words"], values["length"], values["masked"], condition.train_samples)
     return arrays, {
@@ -223,7 +223,7 @@ def _balanced(labels: np.ndarray, samples: int | None) -> np.ndarray | slice:
     return slice(None) if samples is None else images.balanced_order(labels, seed=0)[:samples]
 
 
-def _prepare_operator(workload: Workload, condition: Condition, seed: int, inputs: Path) -> Path:
+def _prepare_operator(workload: Workload, condition: Chosen, seed: int, inputs: Path) -> Path:
     values = condition.hyperparameters
     name = f"{workload.name}-batch{condition.batch_size}-seed{seed}"
     folder = inputs / _slug(name, values, inspect.getsourcefile(workload.inputs))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from benchlib import workloads
-from benchlib.condition import Condition
+from benchlib.data import Chosen
 from benchlib.errors import BenchlibError
 from benchlib.worker import files
 from benchlib.workloads import Values, Weight, Workload
@@ -26,7 +26,7 @@ def draw(workload: Workload, values: Values, seed: int) -> dict[str, np.ndarray]
     return {name: _draw(name, weight, rng) for name, weight in workload.weights(values).items()}
 
 
-def prepare_weights(condition: Condition, seed: int, inputs: Path) -> Path:
+def prepare_weights(condition: Chosen, seed: int, inputs: Path) -> Path:
     """The folder under ``inputs`` with the initial state for ``condition`` and ``seed`` (``files.arrays`` reads it)."""
     workload = workloads.load(condition.workload)
     shapes = {

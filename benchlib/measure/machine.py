@@ -40,12 +40,10 @@ HASHED = frozenset({"benchlib.data.prepare", "benchlib.data.weights", "benchlib.
 KEEPING = frozenset(
     {
         "benchlib.measure.answers",
-        "benchlib.suite",
-        "benchlib.suite.plots",
         "benchlib.progress",
         "benchlib.store",
         "benchlib.scratch",
-        "benchlib.suite.tables",
+        "benchlib.shown",
         "benchlib.validation",
     }
 )

@@ -1,4 +1,4 @@
-"""What ``npu-smi`` says of Ascend NPUs: its table, its ``usages`` and its ``watch`` form, as numbers.
+"""What ``npu-smi`` says of Ascend NPUs: its table and its ``watch`` form, as numbers.
 
 Names and columns differ from driver to driver: what is not known is left out, what is missing is None. What has another
 form is a BenchlibError that shows it. Written from output that others recorded (it is in the tests); never run on
@@ -44,7 +44,6 @@ class Usage:
 
     percent: float | None = None  # of the AI cores
     memory_percent: float | None = None
-    memory_total_mib: float | None = None
     power_w: float | None = None
     temperature_c: float | None = None
 
@@ -105,21 +104,6 @@ def parse_table(text: str) -> list[Npu]:
     if not heads or first is not None:
         raise _unreadable("npu-smi info", text)
     return found
-
-
-def parse_usages(text: str) -> Usage:
-    """``npu-smi info -t usages -i NPU``: a name and a value a line."""
-    told = {}
-    for line in filter(str.strip, text.splitlines()):
-        name, colon, value = line.partition(":")
-        if not colon:
-            raise _unreadable("npu-smi info -t usages", line)
-        told[re.sub(r"\W|_", "", name.lower())] = value.strip()
-    percent = _told(told, ("aicoreusagerate",))
-    memory = _told(told, ("hbmusagerate", "ddrusagerate", "memoryusagerate"))
-    if percent is None and memory is None:
-        raise _unreadable("npu-smi info -t usages", text)
-    return Usage(percent, memory, _told(told, ("hbmcapacitymb", "ddrcapacitymb", "memorycapacitymb")))
 
 
 def parse_watch(lines: Iterable[str]) -> Usage | None:

@@ -6,8 +6,7 @@ import shutil
 from pathlib import Path
 
 from benchlib.errors import BenchlibError
-from benchlib.suite import experiments
-from benchlib.suite import runs as suite
+from benchlib.suite import experiments, records
 
 
 def unused(folder: Path) -> list[Path]:
@@ -16,16 +15,16 @@ def unused(folder: Path) -> list[Path]:
 
     A BenchlibError where it is not known what is needed: a notebook has not come to its end, or its record is gone.
     """
-    records = {name: suite.read_record(folder, name) for name in experiments.NOTEBOOKS}
-    unknown = [name for name, record in records.items() if record and record["status"] != "succeeded"]
-    unknown += [name for name, record in records.items() if record is None and _left_something(folder, name)]
-    if unknown or not any(records.values()):
+    by_name = {name: records.read(folder, name) for name in experiments.NOTEBOOKS}
+    unknown = [name for name, record in by_name.items() if record and record["status"] != "succeeded"]
+    unknown += [name for name, record in by_name.items() if record is None and _left_something(folder, name)]
+    if unknown or not any(by_name.values()):
         which = ", ".join(unknown) or "every notebook"
         raise BenchlibError(
             f"{folder}: of {which} there is no whole record, so that it is not known what is needed: run again first, "
             "or take all away with --all"
         )
-    named = {Path(file) for record in records.values() if record for file in record["files"]}
+    named = {Path(file) for record in by_name.values() if record for file in record["files"]}
     measured = sorted((folder / "measurements").glob("*.parquet"))
     found = [path for path in measured if path.relative_to(folder) not in named]
     found += sorted(folder.glob("*/.partial-*"))

@@ -1,7 +1,4 @@
-"""A figure for each object that shows itself in a notebook: what its ``plot()`` gives.
-
-Objects import this module when they are asked for a figure, not before: matplotlib takes long to import.
-"""
+"""A figure for each result that shows itself in a notebook: what its ``plot()`` gives."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -18,17 +14,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from benchlib.analysis.comparison import DISTURBED, MOST
+from benchlib.analysis.comparison import DISTURBED, MOST, Comparison
+from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
+from benchlib.knobs import Ledger
+from benchlib.shown import Shown
 from benchlib.store import Measurement, identity
 from benchlib.suite import figures, showing
 from benchlib.workloads import load
-
-if TYPE_CHECKING:
-    from benchlib.analysis.comparison import Comparison
-    from benchlib.analysis.equivalence import Certificate
-    from benchlib.analysis.training import TrainingRuns
-    from benchlib.knobs import Ledger
 
 TRACE = {
     "worker_cores": "cores used",
@@ -41,8 +35,15 @@ TRACE = {
 _DISTURBED = ("disturbed", Line2D([], [], color="0.2", marker="x", linestyle=""))
 
 
+@functools.singledispatch
+def draw(result: Shown) -> Figure:
+    """``result`` as a figure, which shows itself in a notebook with its caption."""
+    raise NotImplementedError(f"nothing is said of how a {type(result).__name__} is drawn")
+
+
+@draw.register
 @figures.styled
-def comparison(compared: Comparison) -> Figure:
+def _(compared: Comparison) -> Figure:
     """Ratios to the baseline with their intervals and the A/A control's, beside each condition's throughput."""
     ratios = compared.ratios()
     control, ratios = ratios[ratios["role"] == "control"].iloc[0], ratios[ratios["role"] != "control"]
@@ -69,8 +70,9 @@ def comparison(compared: Comparison) -> Figure:
     return _shown(figures.finish(figure, {}, extra), caption)
 
 
+@draw.register
 @figures.styled
-def measurement(measured: Measurement) -> Figure:
+def _(measured: Measurement) -> Figure:
     """The blocks of a process over time, and beside them what the sampler read."""
     blocks = measured.blocks
     if not blocks:
@@ -98,8 +100,9 @@ def measurement(measured: Measurement) -> Figure:
     return _shown(figures.finish(figure, {"a block": look}, extra), caption)
 
 
+@draw.register
 @figures.styled
-def training(trained: TrainingRuns) -> Figure:
+def _(trained: TrainingRuns) -> Figure:
     """Metric and loss by epoch: means over seeds, and bands from the lowest seed to the highest."""
     frame = trained.curves()
     if not len(frame):
@@ -120,8 +123,9 @@ def training(trained: TrainingRuns) -> Figure:
     return _shown(figures.finish(figure, looks, extra), caption)
 
 
+@draw.register
 @figures.styled
-def certificate(given: Certificate) -> Figure:
+def _(given: Certificate) -> Figure:
     """The largest relative differences from the reference, over what is allowed."""
     if not given.checks:
         return _nothing(f"{given.verdict}: {given.reason}")
@@ -142,8 +146,9 @@ def certificate(given: Certificate) -> Figure:
     return _shown(figures.finish(figure, looks), caption)
 
 
+@draw.register
 @figures.styled
-def ledger(kept: Ledger) -> Figure:
+def _(kept: Ledger) -> Figure:
     """Which knob is set where: a row for each, a column for each framework, device and lane."""
     frame = kept.frame
     conditions = [process.condition for process in kept.processes]

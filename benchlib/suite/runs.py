@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import importlib.metadata
 import json
 import os
@@ -35,7 +34,7 @@ from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, unknown, unwritable
 from benchlib.measure import machine
-from benchlib.suite import clock, experiments, pool
+from benchlib.suite import clock, experiments, pool, records
 from benchlib.suite.experiments.parameters import Parameters
 from benchlib.suite.report.pdf import NoBrowser, print_pdf
 
@@ -110,13 +109,13 @@ def report(profile: str, outputs: Path | None = None) -> int:
     files = _parameter_files(profile)
     gathering = [name for name in experiments.NOTEBOOKS if name in GATHERING]
     code = _execute_all([_planned(name, files.get(name)) for name in gathering], folder, _environment(), None, 0)
-    records = {name: read_record(folder, name) for name in experiments.NOTEBOOKS if name in {*files, *GATHERING}}
-    missing = [name for name, record in records.items() if not record or record["status"] != "succeeded"]
-    wrong = [f"{file} {what}" for file, what in all_wrong(folder, experiments.NOTEBOOKS).items()]
+    outcomes = {name: records.read(folder, name) for name in experiments.NOTEBOOKS if name in {*files, *GATHERING}}
+    missing = [name for name, record in outcomes.items() if not record or record["status"] != "succeeded"]
+    wrong = [f"{file} {what}" for file, what in records.all_wrong(folder, experiments.NOTEBOOKS).items()]
     for text in (f"{', '.join(missing)} (the report says why)" if missing else "", *wrong):
         if text:
             _say(f"missing from the report: {text}")
-    there = [record for record in records.values() if record]
+    there = [record for record in outcomes.values() if record]
     failed, stale = _say_failures(there), _say_stale(there)
     return 1 if code or missing or wrong or failed or stale else 0
 
@@ -134,8 +133,8 @@ def _execute_all(
     with alone(folder), _followed(folder / "progress.log"):
         allowed = clock.Clock(folder, _timed(planned, folder, environment), own, more, len(planned))
         by_itself = _measure(planned, folder, environment, allowed)
-        records = _bring_all_up_to_date(planned, folder, environment, by_itself, keep=not allowed.measures)
-        failed = [record for record in records if record["status"] == "failed"]
+        outcomes = _bring_all_up_to_date(planned, folder, environment, by_itself, keep=not allowed.measures)
+        failed = [record for record in outcomes if record["status"] == "failed"]
         for record in failed:
             _say(_told(record))
         try:
@@ -143,11 +142,11 @@ def _execute_all(
         except OSError as error:
             _say(f"report: {unwritable(error, folder)}")
             printed = False
-    unmeasured = _say_failures(records)
-    stale = _say_stale(records)
+    unmeasured = _say_failures(outcomes)
+    stale = _say_stale(outcomes)
     if failed:
         names = ", ".join(record["notebook"] for record in failed)
-        _say(f"{len(failed)} of {len(records)} notebooks failed: {names}")
+        _say(f"{len(failed)} of {len(outcomes)} notebooks failed: {names}")
     return 1 if failed or stale or unmeasured or allowed.broke_off or not printed else 0
 
 
@@ -195,47 +194,6 @@ def checked(name: str, file: Path) -> tuple[dict[str, Any], dict[str, str], list
     return parameters.model_dump(mode="json"), data, conditions
 
 
-def read_record(folder: Path, name: str) -> dict[str, Any] | None:
-    """The record of notebook ``name`` in a folder of results, None if it was never started.
-
-    ``status`` is ``succeeded`` (where it has ``stale``, that says what has changed since, and there are no measurements
-    for another result), ``running`` (at work, or killed), or ``failed``; then ``error`` says in which ``cell`` and why
-    (``text``), and where what there is of the notebook lies (``partial``; without it, nothing).
-    """
-    try:
-        return json.loads(record_path(folder, name).read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
-        return None
-
-
-def wrong_files(record: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
-    """The files that a notebook made and that are not there as it made them, each with what is wrong with it."""
-    for file, made in record["files"].items():
-        if not (folder / file).is_file():
-            yield file, "is gone"
-        elif digest((folder / file).read_bytes()) != made:  # JupyterLab writes to the same folder
-            yield file, "is not what it made"
-
-
-def all_wrong(folder: Path, notebooks: Iterable[str]) -> dict[str, str]:
-    """By file, as :func:`wrong_files`, of all these notebooks that have succeeded. What is wrong for one is wrong: a
-    notebook that gathers takes what it finds for what the others made.
-    """
-    found: dict[str, str] = {}
-    for name in notebooks:
-        record = read_record(folder, name)
-        if record and record["status"] == "succeeded":
-            for file, what in wrong_files(record, folder):
-                found.setdefault(file, what.replace("it made", f"{name} made"))
-    return found
-
-
-def digest(value: Any) -> str:
-    """A short hash of bytes, or of anything that JSON can hold."""
-    text = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
-    return hashlib.sha256(text).hexdigest()[:16]
-
-
 def _parameter_files(profile: str) -> dict[str, Path]:
     """The parameter files of ``profile`` by name; a BenchlibError if this is not the project, or there is none such."""
     every = Path("parameters")
@@ -257,7 +215,7 @@ def _planned(name: str, file: Path | None) -> Planned:
 
 
 def _state(name: str, profile: str, files: dict[str, Path], folder: Path, environment: dict[str, Any]) -> State:
-    record, target = read_record(folder, name), _executed_path(folder, name)
+    record, target = records.read(folder, name), _executed_path(folder, name)
     told = {
         "started_utc": record["started_utc"] if record else None,
         "executed": target if target.exists() else None,
@@ -276,11 +234,6 @@ def _state(name: str, profile: str, files: dict[str, Path], folder: Path, enviro
     if reason is None:
         return State(name, RUN, **told)
     return State(name, STALE if told["executed"] else MISSING, reason, **told)
-
-
-def record_path(folder: Path, name: str) -> Path:
-    """Where the record of notebook ``name`` lies."""
-    return folder / "notebooks" / f"{name}.json"
 
 
 def sources(notebook: Path) -> list[list[str]]:
@@ -338,7 +291,7 @@ def _measure(planned: list[Planned], folder: Path, environment: dict[str, Any], 
 
 def _timed(planned: list[Planned], folder: Path, environment: dict[str, Any]) -> str:
     """What the time counts for that has been spent on a folder of results."""
-    return digest([[item.name, _lasting(item, folder, environment)] for item in planned if item.conditions])
+    return records.digest([[item.name, _lasting(item, folder, environment)] for item in planned if item.conditions])
 
 
 def _checked_again(planned: Iterable[Planned]) -> dict[str, Parameters]:
@@ -350,12 +303,12 @@ def _checked_again(planned: Iterable[Planned]) -> dict[str, Parameters]:
 def _is_due(item: Planned, folder: Path, environment: dict[str, Any]) -> bool:
     """Has a notebook to be executed?"""
     inputs, target = _inputs(item, folder, environment), _executed_path(folder, item.name)
-    return _why(read_record(folder, item.name), inputs, folder, target) is not None
+    return _why(records.read(folder, item.name), inputs, folder, target) is not None
 
 
 def _measured_before(item: Planned, folder: Path, environment: dict[str, Any]) -> bool:
     """Has a notebook succeeded with what it would be made of now, but for measurements?"""
-    record = read_record(folder, item.name)
+    record = records.read(folder, item.name)
     return (
         bool(record)
         and record["status"] == "succeeded"
@@ -397,12 +350,12 @@ def _bring_all_up_to_date(
         return _bring_up_to_date(item, folder, environment, keep)
 
     with lab.measuring(lab.Measures.BUDGET):
-        records = [bring(item) for item in measuring]
+        outcomes = [bring(item) for item in measuring]
     with lab.measuring(lab.Measures.NOTHING):
-        records += pool.each(bring, others)
+        outcomes += pool.each(bring, others)
     with lab.measuring(lab.Measures.NOTHING):
-        records += map(bring, gathering)
-    by_name = {record["notebook"]: record for record in records}
+        outcomes += map(bring, gathering)
+    by_name = {record["notebook"]: record for record in outcomes}
     return [by_name[item.name] for item in planned]
 
 
@@ -412,12 +365,12 @@ def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any], 
     """
     target = _executed_path(folder, item.name)
     inputs = _inputs(item, folder, environment)
-    record = before = read_record(folder, item.name)
+    record = before = records.read(folder, item.name)
     reason = _why(before, inputs, folder, target)
     if reason is None:
         _say(f"{item.name}: unchanged, not executed again ({target})")
         if record.pop("stale", None):
-            _keep(record_path(folder, item.name), record)
+            _keep(folder, record)
         return record
     keep = keep and before is not None and before["status"] == "succeeded" and target.exists()
     _say(f"{item.name}: {reason}")
@@ -433,7 +386,7 @@ def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any], 
     try:
         if not keep:
             target.unlink(missing_ok=True)  # made of other inputs: nobody shall take it for the result of these
-            _write(record_path(folder, item.name), record)
+            records.write(records.path_of(folder, item.name), record)
         record |= _execute(item, folder, target)
     except OSError as error:
         record |= {"status": "failed", "error": {"cell": "writing its files", "text": unwritable(error, folder)}}
@@ -445,14 +398,14 @@ def _bring_up_to_date(item: Planned, folder: Path, environment: dict[str, Any], 
             _partial(target).unlink(missing_ok=True)
         else:
             target.unlink(missing_ok=True)
-    _keep(record_path(folder, item.name), record)
+    _keep(folder, record)
     _say(f"{item.name}: {word} after {progress.duration(time.monotonic() - started)}")
     return record
 
 
-def _say_failures(records: Iterable[dict[str, Any]]) -> bool:
+def _say_failures(outcomes: Iterable[dict[str, Any]]) -> bool:
     """Say which of these notebooks have measurements that failed; is there one?"""
-    failed = [record for record in records if record.get("failures")]
+    failed = [record for record in outcomes if record.get("failures")]
     for record in failed:
         number = record["failures"]
         again = "; the next run tries them again" if record["again"] else ""
@@ -491,7 +444,7 @@ def _execute(item: Planned, folder: Path, target: Path) -> dict[str, Any]:
     measurements = [f"measurements/{key}.parquet" for key in summary["measurements"]]
     paths = [*summary["figures"], *summary["tables"], *measurements]
     # Of a notebook that gathers, a measurement may be gone; the report names it.
-    files = {path: digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
+    files = {path: records.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
     failed = {name: summary[name] for name in ("failures", "again")}
     return {"kernel": KERNEL, "status": "succeeded", **failed, "files": files}
 
@@ -514,7 +467,7 @@ def _outdated(record: dict[str, Any], inputs: dict[str, str], folder: Path, targ
         return f"{record['again']} measurements had failed"
     if not target.exists():
         return f"{target} is gone"
-    file, wrong = next(wrong_files(record, folder), (None, None))
+    file, wrong = next(records.wrong_files(record, folder), (None, None))
     return f"{folder / file} {wrong}" if wrong else None
 
 
@@ -522,23 +475,23 @@ def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[st
     """Hashes of all that a notebook's result depends on, each under the word that tells a user what changed."""
     lock = Path("requirements.lock")
     inputs = {
-        "notebook": digest(sources(item.notebook)),
-        "parameters": digest(item.parameters),
-        "benchlib": digest(_library()),
-        "requirements.lock": digest(lock.read_bytes()) if lock.exists() else "",
-        "machine": digest(environment["machine"]),
-        "versions": digest([environment[name] for name in ("interpreter", "versions", "frameworks")]),
-        "packages": digest(_packages(item, environment)),
-        "variables": digest(_distinct(variables.identity(one) for one in item.conditions)),
-        "data": digest(item.data),
+        "notebook": records.digest(sources(item.notebook)),
+        "parameters": records.digest(item.parameters),
+        "benchlib": records.digest(_library()),
+        "requirements.lock": records.digest(lock.read_bytes()) if lock.exists() else "",
+        "machine": records.digest(environment["machine"]),
+        "versions": records.digest([environment[name] for name in ("interpreter", "versions", "frameworks")]),
+        "packages": records.digest(_packages(item, environment)),
+        "variables": records.digest(_distinct(variables.identity(one) for one in item.conditions)),
+        "data": records.digest(item.data),
     }
     if "block_s" in item.parameters:  # it compares, and what others have shown widens or narrows its intervals
-        inputs[MEASUREMENTS] = digest(sorted(path.name for path in (folder / MEASUREMENTS).glob("*.parquet")))
+        inputs[MEASUREMENTS] = records.digest(sorted(path.name for path in (folder / MEASUREMENTS).glob("*.parquet")))
     if item.name in GATHERING:
         before = experiments.NOTEBOOKS[: experiments.NOTEBOOKS.index(item.name)]
-        paths = [record_path(folder, name) for name in before]
+        paths = [records.path_of(folder, name) for name in before]
         told = [path.read_text(encoding="utf-8") for path in paths if path.exists()]
-        inputs["results"] = digest([told, sorted(all_wrong(folder, before).items())])
+        inputs["results"] = records.digest([told, sorted(records.all_wrong(folder, before).items())])
     return inputs
 
 
@@ -571,7 +524,7 @@ def _bring_pages_up_to_date(folder: Path) -> bool:
     """Make ``report.html`` from the executed report, and ``report.pdf`` from that, where they are older; put them aside
     if the report failed. False if the printing failed.
     """
-    record, html, pdf = read_record(folder, REPORT), folder / "report.html", folder / "report.pdf"
+    record, html, pdf = records.read(folder, REPORT), folder / "report.html", folder / "report.pdf"
     if record is None or record["status"] != "succeeded":
         for page in (html, pdf):
             if page.exists():
@@ -659,7 +612,7 @@ def _told(record: dict[str, Any]) -> str:
 def _library() -> dict[str, str]:
     """Hashes of benchlib's files."""
     files = sorted(path for path in machine.PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return {path.relative_to(machine.PACKAGE).as_posix(): digest(path.read_bytes()) for path in files}
+    return {path.relative_to(machine.PACKAGE).as_posix(): records.digest(path.read_bytes()) for path in files}
 
 
 def _executed_path(folder: Path, name: str) -> Path:
@@ -670,31 +623,13 @@ def _partial(executed: Path) -> Path:
     return executed.with_name(f".partial-{executed.name}")
 
 
-def _write(path: Path, record: dict[str, Any]) -> None:
-    """At once or not at all."""
-    partial = path.with_name(f".partial-{path.name}")
+def _keep(folder: Path, record: dict[str, Any]) -> None:
+    """Write a record, or say why it cannot be."""
+    path = records.path_of(folder, record["notebook"])
     try:
-        partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        os.replace(partial, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-        raise
-
-
-def _keep(path: Path, record: dict[str, Any]) -> None:
-    """Write a record, whatever it takes: where there is no room for a second file, over the one that is there, which
-    says that the notebook is running, and without indentation in no more room. If not even that can be done, say so.
-    """
-    try:
-        _write(path, record)
-    except OSError:
-        try:
-            with path.open("r+", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
-                file.truncate()
-        except OSError as error:
-            _say(f"{record['notebook']}: its record cannot be kept: {unwritable(error, path.parent)}")
+        records.keep(path, record)
+    except OSError as error:
+        _say(f"{record['notebook']}: its record cannot be kept: {unwritable(error, path.parent)}")
 
 
 def _say(line: str) -> None:

@@ -26,8 +26,7 @@ from benchlib.lab import Lab
 from benchlib.measure import machine
 from benchlib.measure.jobs import prepare_job
 from benchlib.store import Measurement, Store
-from benchlib.suite import experiments, latex
-from benchlib.suite import runs as suite
+from benchlib.suite import experiments, latex, records
 from benchlib.suite.latex import COMMENT
 from benchlib.suite.tables import FILES, MEASURED, MISSING
 from benchlib.worker import files, service
@@ -87,7 +86,7 @@ def folder_of(file: Path) -> Path | None:
 
 def sources(keys: Iterable[str], folder: Path) -> list[Source]:
     """What is in the files with these keys under ``folder``, and whether it matches what is here now."""
-    wrong = suite.all_wrong(folder, experiments.NOTEBOOKS)
+    wrong = records.all_wrong(folder, experiments.NOTEBOOKS)
     return [_source(key, folder, wrong) for key in keys]
 
 
@@ -96,7 +95,7 @@ def differences(file: Path, found: Iterable[Number], folder: Path) -> list[str]:
     was changed by hand, or is a copy of older results.
     """
     if folder_of(file) == folder.resolve():
-        wrong = suite.all_wrong(folder, experiments.NOTEBOOKS)
+        wrong = records.all_wrong(folder, experiments.NOTEBOOKS)
         paths = dict.fromkeys((file.resolve(), file.resolve().with_suffix(".csv") if file.suffix == ".md" else file))
         names = [path.resolve().relative_to(folder.resolve()).as_posix() for path in paths]
         return [f"{folder / name} {wrong[name]}" for name in names if name in wrong]
@@ -129,10 +128,10 @@ def stale(keys: Iterable[str], folder: Path) -> list[str]:
     lock, told = machine.PACKAGE.parent / "requirements.lock", []
     names = set(keys)
     for path in sorted((folder / "notebooks").glob("[!.]*.json")):
-        record = suite.read_record(folder, path.stem) or {}
+        record = records.read(folder, path.stem) or {}
         made_with = record.get("inputs", {}).get("requirements.lock")
         named = {Path(file).stem for file in record.get("files", ())}
-        if named & names and made_with and lock.exists() and made_with != suite.digest(lock.read_bytes()):
+        if named & names and made_with and lock.exists() and made_with != records.digest(lock.read_bytes()):
             told.append(f"{path.stem}: requirements.lock has changed since this notebook was executed")
     return told
 

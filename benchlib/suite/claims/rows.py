@@ -11,8 +11,7 @@ import pandas as pd
 from benchlib import workloads
 from benchlib.analysis.comparison import MARGIN
 from benchlib.store import Store
-from benchlib.suite import runs as suite
-from benchlib.suite import tables, tasks
+from benchlib.suite import records, tables, tasks
 
 
 class Results:
@@ -62,13 +61,13 @@ class Results:
         if record.get("status") != "succeeded" or path not in record["files"]:
             return pd.DataFrame()
         alone = {"files": {path: record["files"][path]}}  # of the other files nothing is read here
-        if list(suite.wrong_files(alone, self.folder)):
+        if list(records.wrong_files(alone, self.folder)):
             return pd.DataFrame()  # another run, or a hand, has changed it: not what the record tells of
         return pd.read_csv(self.folder / path)
 
     def _record(self, notebook: str) -> dict[str, Any]:
         if notebook not in self._records:
-            self._records[notebook] = suite.read_record(self.folder, notebook) or {}
+            self._records[notebook] = records.read(self.folder, notebook) or {}
         return self._records[notebook]
 
     def _places_of(self, key: str) -> list[str]:

@@ -23,8 +23,7 @@ from benchlib.lab import Lab
 from benchlib.measure import gate
 from benchlib.store import Measurement
 from benchlib.store import frame as frame_of
-from benchlib.suite import experiments, showing, tables
-from benchlib.suite import runs as suite
+from benchlib.suite import experiments, records, showing, tables
 from benchlib.suite.experiments import parameters as p
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class Report:
             except BenchlibError as error:
                 self.missing[notebook] = f"{error}."
                 continue
-            if stale := suite.read_record(lab.folder, notebook).get("stale"):
+            if stale := records.read(lab.folder, notebook).get("stale"):
                 self.stale[notebook] = stale
                 self.summaries[notebook]["title"] += " (stale)"
 
@@ -319,7 +318,7 @@ class Report:
     @cached_property
     def _wrong_files(self) -> dict[str, str]:
         """Files that are not there as a notebook made them, with what is wrong."""
-        return suite.all_wrong(self.lab.folder, experiments.NOTEBOOKS)
+        return records.all_wrong(self.lab.folder, experiments.NOTEBOOKS)
 
     def _compared_text(self) -> str:
         made = [Condition(**one) for summary in self.summaries.values() for one in summary["conditions"]]
@@ -436,7 +435,7 @@ class Report:
 
 def _why_missing(folder: Path, notebook: str) -> str:
     """In words; empty if the notebook succeeded."""
-    record = suite.read_record(folder, notebook)
+    record = records.read(folder, notebook)
     if record is None:
         return "has not run."
     if record["status"] == "failed":

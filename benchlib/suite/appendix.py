@@ -18,9 +18,9 @@ from typing import Any
 import nbformat
 
 from benchlib.errors import BenchlibError, unknown
-from benchlib.suite import experiments
+from benchlib.suite import experiments, records
 from benchlib.suite import runs as suite
-from benchlib.suite.report.crate import write_crate
+from benchlib.suite.crate import write_crate
 from benchlib.suite.report.export import export_html
 from benchlib.suite.report.pdf import NoBrowser, print_pdf
 
@@ -80,12 +80,12 @@ class _Bundle:
         self.notes: list[str] = []
         self.records: dict[str, dict[str, Any]] = {}  # of the notebooks that succeeded
         self.made: dict[str, list[str]] = {}  # by notebook: what it made, as far as it is here
-        self.wrong = suite.all_wrong(folder, experiments.NOTEBOOKS)
+        self.wrong = records.all_wrong(folder, experiments.NOTEBOOKS)
         parameters = Path("parameters", profile)
         for name in experiments.NOTEBOOKS:
             if name not in suite.GATHERING and not (parameters / f"{name}.yaml").is_file():
                 continue
-            record = suite.read_record(folder, name)
+            record = records.read(folder, name)
             if record is None:
                 self.missing.append(f"notebooks/{name}.json: there is no whole record, so the notebook is left out")
             elif record["status"] != "succeeded":
@@ -162,7 +162,7 @@ class _Bundle:
         """The notebook and its parameters, if they are those that were executed."""
         notebook, parameters = Path("notebooks", f"{name}.ipynb"), Path("parameters", self.profile, f"{name}.yaml")
         try:
-            same = not notebook.is_file() or suite.digest(suite.sources(notebook)) == record["inputs"]["notebook"]
+            same = not notebook.is_file() or records.digest(suite.sources(notebook)) == record["inputs"]["notebook"]
         except BenchlibError:
             same = False
         if not same:
@@ -209,7 +209,7 @@ class _Bundle:
         """The pinned versions, if all notebooks were executed with them."""
         file = Path(LOCK)
         locks = {record["inputs"][LOCK] for record in self.records.values()}
-        if file.is_file() and locks != {suite.digest(file.read_bytes())}:
+        if file.is_file() and locks != {records.digest(file.read_bytes())}:
             self.missing.append(f"{LOCK}: it has changed since the notebooks were executed")
         else:
             self._copy(file, LOCK, "Versions of all Python packages, pinned")

@@ -1,0 +1,130 @@
+"""What each result shows of itself at the end of a notebook's cell, as HTML: its numbers, in tables."""
+
+from __future__ import annotations
+
+import functools
+import html as html_text
+import math
+from typing import Any
+
+import pandas as pd
+
+from benchlib.analysis.comparison import Comparison
+from benchlib.analysis.equivalence import DIFFERENT, SAME, Certificate
+from benchlib.analysis.training import TrainingRuns, median_to_threshold, undisturbed
+from benchlib.knobs import Ledger
+from benchlib.shown import Shown
+from benchlib.store import Measurement, counted
+from benchlib.suite import tables
+
+
+@functools.singledispatch
+def html(result: Shown) -> str:
+    """The numbers of ``result``."""
+    raise NotImplementedError(f"nothing is said of how a {type(result).__name__} is shown")
+
+
+@html.register
+def _(measured: Measurement) -> str:
+    comparison = measured.kind == "comparison"
+    place = f"{measured.role}, repetition {measured.repetition}" if comparison else "training run"
+    caption = f"{measured.condition}: {place}, seed {measured.seed}, started {measured.started_utc}."
+    parts = [tables.html(pd.DataFrame([_process_row(measured)]), caption).data]
+    if measured.epochs:
+        names = {"wall_s": "epoch_s", "loss": "final_loss"}
+        epochs = pd.DataFrame([epoch.model_dump() for epoch in measured.epochs]).rename(columns=names)
+        parts.append(tables.html(epochs, "Its epochs.").data)
+    if not measured.ok:
+        parts.insert(0, f"<p><b>failed</b></p><pre>{html_text.escape(measured.failure)}</pre>")
+    return "".join(parts)
+
+
+@html.register
+def _(compared: Comparison) -> str:
+    ratios, throughput = compared.ratios(), compared.throughput()
+    who = ratios["label"].mask(ratios["role"] == "control", "A/A: the baseline again")
+    ratios = ratios.rename(columns={"low": "ratio_low", "high": "ratio_high"}).assign(condition=who)
+    ratios = ratios[["condition", "ratio", "ratio_low", "ratio_high", "processes", "verdict"]]
+    ends = {"low": "samples_per_second_low", "high": "samples_per_second_high", "label": "condition"}
+    intervals = [f"{name}{end}" for name in ("samples_per_second", "step_ms") for end in ("", "_low", "_high")]
+    throughput = throughput.rename(columns=ends)
+    throughput = throughput[["condition", *intervals, "cores_used", "memory_mib", "first_step_s"]]
+    caption = f"Throughput relative to {compared.baseline}, with 95 % intervals over processes ({_ending(compared)})."
+    return tables.html(ratios, caption).data + tables.html(throughput, "The conditions by themselves.").data
+
+
+@html.register
+def _(trained: TrainingRuns) -> str:
+    rows = pd.DataFrame([_runs_row(label, runs) for label, runs in trained.runs().groupby("label", sort=False)])
+    caption = f"Training runs: the metric after {trained.epochs} epochs over seeds, the epoch's mean time"
+    if trained.threshold is None:
+        return tables.html(rows.drop(columns=["reached", "seconds_to_threshold"]), f"{caption}.").data
+    return tables.html(rows, f"{caption}, and the median time to a metric of {trained.threshold:g}.").data
+
+
+@html.register
+def _(certificate: Certificate) -> str:
+    who = html_text.escape(f"{certificate.condition} against {certificate.reference}")
+    head = f"<p>{who}: <b>{certificate.verdict}</b></p>"
+    if not certificate.checks:
+        return f"{head}<pre>{html_text.escape(certificate.reason)}</pre>"
+    rows = [
+        {
+            "quantity": check.name,
+            "largest relative difference": f"{check.difference:.1e}",
+            "allowed": f"{check.tolerance:.1e}",
+            "verdict": SAME if check.ok else DIFFERENT,
+            "of the trial that agrees least": f"{check.worst:.1e}",
+            "where": check.at,
+        }
+        for check in certificate.checks
+    ]
+    return head + tables.html(pd.DataFrame(rows), f"After {certificate.trials} trials.").data
+
+
+@html.register
+def _(ledger: Ledger) -> str:
+    caption = "The knobs that were set; all others are as installed."
+    if ledger.left_out:
+        caption += f" Set in the shell, and left out of the workers' environments: {', '.join(ledger.left_out)}."
+    return tables.html(ledger.frame, caption).data
+
+
+def _process_row(measured: Measurement) -> dict[str, Any]:
+    """What a process gave; nan for what it did not come to."""
+    blocks = counted(measured.blocks)
+    wall_s, nan = sum(block.wall_s for block in blocks) or math.nan, math.nan
+    return {
+        "blocks": len(blocks),
+        "of them disturbed": sum(block.disturbed for block in blocks),
+        "step_ms": 1000 * wall_s / (sum(block.steps for block in blocks) or nan),
+        "samples_per_second": sum(block.samples for block in blocks) / wall_s,
+        "cores_used": sum(block.cpu_s for block in blocks) / wall_s,
+        "memory_mib": measured.memory.get("peak", nan),
+        "first_step_s": nan if measured.first_step_s is None else measured.first_step_s,
+        "warm_up_s": nan if measured.warm_up_s is None else measured.warm_up_s,
+        "warm-up": measured.steady,
+    }
+
+
+def _runs_row(label: str, runs: pd.DataFrame) -> dict[str, Any]:
+    """The runs of one condition; times are those of the undisturbed."""
+    timed = undisturbed(runs)
+    return {
+        "condition": label,
+        "runs": len(runs),
+        "final_metric": runs["metric"].mean(),
+        "lowest": runs["metric"].min(),
+        "highest": runs["metric"].max(),
+        "epoch_s": timed["epoch_s"].mean(),
+        "reached": int(runs["reached"].sum()),
+        "seconds_to_threshold": median_to_threshold(timed, "seconds_to_threshold"),
+        "disturbed": len(runs) - len(timed),
+        "failed": int(runs["failure"].notna().sum()),
+    }
+
+
+def _ending(compared: Comparison) -> str:
+    plan = compared.plan
+    width = f", widest half-width {tables.number(100 * plan.half_width, 2)} %" if plan.half_width > 0 else ""
+    return f"{compared.ended or 'not ended yet'}{width}"
