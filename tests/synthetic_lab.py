@@ -10,7 +10,8 @@ import numpy as np
 
 from benchlib import knobs
 from benchlib.analysis.comparison import MARGIN, Comparison
-from benchlib.analysis.equivalence import Certificate, Check, Failure, certify
+from benchlib.analysis.equivalence import Certificate, Check, certify
+from benchlib.analysis.failure import Failure
 from benchlib.analysis.planner import PILOT
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition

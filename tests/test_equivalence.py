@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from benchlib.analysis import equivalence
+from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 
 CONDITION = Condition(workload="cnn", framework="mindspore")
@@ -76,7 +77,7 @@ def test_what_is_missing_misshapen_or_not_finite_differs(arrays, broken):
 
 
 def test_a_worker_that_failed_proves_nothing(arrays):
-    certificate = verdict(equivalence.Failure(sentence="it died"), arrays)
+    certificate = verdict(Failure(sentence="it died"), arrays)
     assert certificate.verdict == "not checked"
     assert not certificate.same
     assert "the condition failed: it died" in certificate.reason

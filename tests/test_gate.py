@@ -11,7 +11,7 @@ from fixed_lab import FixedLab
 
 from benchlib import knobs, workloads
 from benchlib.analysis.comparison import MODELS_DIFFER
-from benchlib.analysis.equivalence import Failure
+from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 from benchlib.measure import answers, gate, machine
 from benchlib.measure.jobs import prepare_job

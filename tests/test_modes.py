@@ -16,7 +16,7 @@ from synthetic_lab import SyntheticLab, step_seconds
 
 from benchlib.analysis.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS, amortisation
 from benchlib.analysis.comparison import DISTURBED
-from benchlib.analysis.equivalence import Failure
+from benchlib.analysis.failure import Failure
 from benchlib.analysis.statistics import ratio_of_means
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError

@@ -23,7 +23,7 @@ import numpy as np
 
 from benchlib import knobs, workloads
 from benchlib.analysis import equivalence
-from benchlib.analysis.equivalence import Failure
+from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 from benchlib.measure import record
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job

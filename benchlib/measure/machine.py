@@ -39,6 +39,7 @@ HASHED = frozenset({"benchlib.data.prepare", "benchlib.data.weights", "benchlib.
 
 KEEPING = frozenset(
     {
+        "benchlib.analysis.failure",
         "benchlib.measure.answers",
         "benchlib.progress",
         "benchlib.store",

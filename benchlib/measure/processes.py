@@ -21,7 +21,7 @@ import numpy as np
 import psutil
 
 from benchlib import knobs, scratch, variables
-from benchlib.analysis.equivalence import Failure
+from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 from benchlib.measure import answers, group, machine
 from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
