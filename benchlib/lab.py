@@ -493,7 +493,8 @@ class Lab:
         with self._turn(progress.tell) as waited_s, closing(computed):
             progress.stood_still(waited_s)
             for condition, found, expected, surroundings in computed:
-                exact = {name: value for name, value in surroundings.knobs.items() if name == gate.EXACT}
+                sets = knobs.neutralising(condition)
+                exact = {name: value for name, value in surroundings.knobs.items() if name in sets}
                 certificate = equivalence.certify(
                     condition,
                     gate.reference(condition),

@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 
 from benchlib import environments, frameworks
-from benchlib.condition import DEVICES, Condition
+from benchlib.condition import Condition
 from benchlib.environments import Environment, Module
 from benchlib.errors import BenchlibError
 from benchlib.measure import imports
@@ -176,7 +176,7 @@ def compiler(condition: Condition) -> dict[str, str]:
     """The C++ compiler, if a worker makes the condition's kernels with one that is found here (torch.compile on the
     CPU does): ``c++`` and the first line of what it says of its version. A part of the key.
     """
-    if (condition.framework, condition.mode, condition.device) != ("pytorch", "graph", "cpu"):
+    if not frameworks.compiles(condition.framework, condition.mode, condition.device):
         return {}
     path = shutil.which(os.environ.get("CXX") or "g++")
     return {"c++": _compiler_version(path, os.stat(path).st_mtime_ns)} if path else {}
@@ -254,7 +254,7 @@ def devices() -> list[str]:
     every = {
         device for name in frameworks.names() for device in frameworks.devices(name) if available(name, device) is None
     }
-    return sorted(every, key=DEVICES.index)
+    return sorted(every, key=frameworks.every_device().index)
 
 
 def troubles() -> list[str]:

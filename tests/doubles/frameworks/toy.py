@@ -15,7 +15,6 @@ from benchlib.worker.channel import Channel
 
 PACKAGE = "numpy"
 DEVICES = ("cpu",)
-PRECISIONS = ("fp32",)
 LAUNCHER = ("-m", "toy_launcher", "{world_size}")
 
 
