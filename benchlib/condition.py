@@ -12,11 +12,13 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from benchlib import data, frameworks, workloads
+from benchlib import data, frameworks, plugins, workloads
 from benchlib.errors import BenchlibError, shown, unknown
 from benchlib.validation import Strict
 
 LANES = ("default", "tuned")
+
+plugins.use()
 
 
 def _one_of(what: str, known: tuple[str, ...] | Any):

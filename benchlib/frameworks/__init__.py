@@ -124,7 +124,7 @@ def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
 
 def file(name: str) -> Path:
     """The file of framework ``name``."""
-    return next(path for folder in __path__ if (path := Path(folder) / f"{name}.py").exists())
+    return next(path for folder in __path__ if (path := Path(folder, f"{name}.py").resolve()).exists())
 
 
 def package(name: str) -> str:

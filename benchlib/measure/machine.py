@@ -31,8 +31,18 @@ PACKAGE = Path(__file__).resolve().parents[1]  # of benchlib itself
 WORKER, RANK, GROUP = "benchlib.worker.__main__", "benchlib.worker.rank", "benchlib.measure.group"
 GATE_ONLY = "benchlib.worker.check"
 
-IN_KEY = frozenset({"benchlib.condition", "benchlib.knobs", "benchlib.variables", "benchlib.measure.machine"})
-"""Modules whose outcome is a part of a number's key itself: choices, knobs, what a worker inherits, the machine."""
+IN_KEY = frozenset(
+    {
+        "benchlib.condition",
+        "benchlib.knobs",
+        "benchlib.plugins",
+        "benchlib.variables",
+        "benchlib.measure.machine",
+    }
+)
+"""Modules whose outcome is a part of a number's key itself: choices, knobs, which files have a name, what a worker
+inherits, the machine.
+"""
 
 HASHED = frozenset({"benchlib.data.prepare", "benchlib.data.weights", "benchlib.data.orders"})
 """Modules that make the workers' input files, whose hashes are in the key."""

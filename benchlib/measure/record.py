@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import psutil
 
+from benchlib import plugins
 from benchlib.measure import machine
 from benchlib.measure.disturbance import NO_CPU, Watch, hold_still
 from benchlib.measure.jobs import Job
@@ -67,7 +68,7 @@ def opened(measurement: Measurement, worker: WorkerProcess) -> None:
     """Wait for the import of the framework; versions and memory after it."""
     answer = worker.opened()
     here = {**machine.versions(worker.condition.framework), **machine.compiler(worker.condition)}
-    measurement.versions = {**here, **answer["versions"]}
+    measurement.versions = {**here, **plugins.named(worker.condition), **answer["versions"]}
     measurement.memory = {AFTER_IMPORT: answer["rss_mib"]}
 
 
