@@ -164,6 +164,8 @@ def _links(plugins: Sequence[Plugin]) -> dict[str, Path]:
     links: dict[str, Path] = {}
     owners: dict[str, Plugin] = {}
     for one in [plugin for plugin in plugins if plugin.is_whole]:
+        if one.path.is_dir() and not (one.path / "__init__.py").exists():
+            raise BenchlibError(f"{one}: {one.path} is no package: add an __init__.py, which may be empty")
         _claim(owners, one.place, one)
         links[one.place] = one.path
     for one in [plugin for plugin in plugins if not plugin.is_whole]:
