@@ -68,7 +68,7 @@ def use(folders: Iterable[Path | str] = ()) -> None:
     names, in this process and its workers. A BenchlibError where there are two of one name, or none at a place.
     """
     given = [folder for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
-    named = list(dict.fromkeys([*given, *(str(Path(folder).resolve()) for folder in folders)]))
+    named = list(dict.fromkeys([*given, *(str(Path(folder).expanduser().resolve()) for folder in folders)]))
     plugins = tuple(dict.fromkeys([*_installed(), *(one for folder in named for one in _in_folder(Path(folder)))]))
     links = _links(plugins)  # refuses, and nothing has changed
     if named:

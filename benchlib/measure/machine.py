@@ -212,8 +212,9 @@ def available(framework: str, device: str) -> str | None:
         )
     if python is None:
         return (
-            f"framework {framework!r} is not installed: pip install {package} into this environment, or make an "
-            f"environment of its own and register it: python -m ipykernel install --user --name benchlib-{framework}"
+            f"framework {framework!r} is not installed: pip install {frameworks.distributions(framework)[0]} into this "
+            f"environment, or make an environment of its own and register it: python -m ipykernel install --user "
+            f"--name benchlib-{framework}"
         )
     try:
         there = _has(framework, package)
@@ -240,7 +241,7 @@ def available(framework: str, device: str) -> str | None:
                 f"device 'cuda': mindspore's plugin for GPUs lacks {lacking}: put CUDA 11 and cuDNN 8 on "
                 "LD_LIBRARY_PATH; else use 'cpu'"
             )
-    if device == "xpu" and not _torch_built_for("xpu"):
+    if device == "xpu" and framework == "pytorch" and not _torch_built_for("xpu"):
         return (
             "device 'xpu': the installed torch is no build for Intel GPUs; install one (see pytorch.org), or use 'cpu'"
         )
