@@ -93,7 +93,7 @@ def named(condition: Condition) -> dict[str, str]:
     wanted = {"frameworks": condition.framework, "workloads": condition.workload, "data": condition.data}
     by_source: dict[tuple[str, str], list[Path]] = {}
     for one in _used.plugins:
-        if wanted[one.kind] == one.name:
+        if wanted[one.kind] == one.name and (one.is_whole or (one.path / f"{condition.framework}.py").exists()):
             by_source.setdefault((one.source, one.version), []).extend(one.files)
     return {f"plug-in {source}": version or f"files {_digest(paths)}" for (source, version), paths in by_source.items()}
 

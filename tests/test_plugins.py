@@ -126,7 +126,8 @@ def test_entry_points_are_found_and_nothing_of_them_is_imported(site: Path) -> N
     assert "abacus" in frameworks.names()
     condition = Condition(**MAJORITY)
     assert plugins.named(condition) == {"plug-in toybox": "1.0"}
-    assert plugins.named(Condition(workload="cnn")) == {}
+    assert plugins.named(Condition(**LINEAR)) == {"plug-in toybox": "1.0"}
+    assert plugins.named(Condition(workload="linear")) == {}, "it adds to that workload, but not to this framework"
     assert "toybox" not in sys.modules
 
 
@@ -306,7 +307,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def ran(python: Path, folder: Path, *arguments: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    templates = str(Path(sys.prefix, "share", "jupyter"))  # of the packages beside
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PATH": templates}
     done = subprocess.run([python, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout

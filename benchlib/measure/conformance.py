@@ -43,6 +43,7 @@ def check(framework: str, inputs: Path, patience_s: float = PATIENCE_S, **choice
         Condition(workload=workload, framework=framework, mode=m, **choices) for m in frameworks.modes(framework)
     ]
     machine.require(conditions)
+    inputs = Path(inputs).resolve()  # workers work elsewhere
     return [row for condition in conditions for row in _rows(condition, inputs, patience_s)]
 
 
