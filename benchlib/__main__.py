@@ -50,6 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _done(given: argparse.Namespace) -> int:
     try:
         with one_interrupt():
+            if given.plugins:
+                from benchlib import plugins
+
+                plugins.use(given.plugins)
             return given.do(given)
     except BenchlibError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -187,6 +191,14 @@ def _command(
         description=textwrap.fill(told, 100),
         epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--plugins",
+        type=Path,
+        action="append",
+        metavar="FOLDER",
+        help="with frameworks, workloads or data sets of yours: frameworks/NAME.py, workloads/NAME/, data/NAME.py "
+        "(several folders: give it again); those of installed packages are found without",
     )
     parser.set_defaults(do=do)
     return parser

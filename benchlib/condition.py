@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from benchlib import data, frameworks, workloads
+from benchlib import data, frameworks, plugins, workloads
 from benchlib.errors import BenchlibError, shown, unknown
 from benchlib.validation import Strict
 
-MODES = ("eager", "graph")
-DEVICES = ("cpu", "cuda", "npu", "xpu")
 LANES = ("default", "tuned")
+
+plugins.use()
 
 
 def _one_of(what: str, known: tuple[str, ...] | Any):
@@ -46,9 +46,9 @@ def _values(workload: workloads.Workload, data: str, given: dict[str, Any]) -> d
 
 WorkloadName = Annotated[str, _one_of("workload", workloads.names)]
 FrameworkName = Annotated[str, _one_of("framework", frameworks.names)]
-ModeName = Annotated[str, _one_of("mode", MODES)]
+ModeName = Annotated[str, _one_of("mode", frameworks.every_mode)]
 PrecisionName = Annotated[str, _one_of("precision", frameworks.every_precision)]
-DeviceName = Annotated[str, _one_of("device", DEVICES)]
+DeviceName = Annotated[str, _one_of("device", frameworks.every_device)]
 LaneName = Annotated[str, _one_of("lane", LANES)]
 
 
@@ -103,6 +103,9 @@ class Condition(Strict):
         workload = workloads.load(self.workload)
         if self.framework not in workload.frameworks():
             raise ValueError(unknown(f"framework of workload {self.workload!r}", self.framework, workload.frameworks()))
+        if self.mode not in frameworks.modes(self.framework):
+            known = frameworks.modes(self.framework)
+            raise ValueError(unknown(f"mode of {self.framework}", self.mode, known))
         if self.precision not in frameworks.precisions(self.framework):
             known = frameworks.precisions(self.framework)
             raise ValueError(unknown(f"precision of {self.framework}", self.precision, known))

@@ -23,7 +23,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib import knobs, limits, scratch
+from benchlib import knobs, limits, metrics, scratch
 from benchlib.analysis import equivalence, planner
 from benchlib.analysis.comparison import MARGIN, Comparison
 from benchlib.analysis.equivalence import Certificate
@@ -41,7 +41,7 @@ from benchlib.measure.contract import SyncCheck
 from benchlib.measure.jobs import INITIAL_SEED, Job, key, prepare_job
 from benchlib.measure.processes import PATIENCE_S
 from benchlib.measure.turn import turn
-from benchlib.metrics import RANGES
+from benchlib.plugins import use as use_plugins
 from benchlib.progress import Progress, duration, say
 from benchlib.store import ATTEMPTS, Measurement, Store, frame
 from benchlib.workloads import load
@@ -94,7 +94,8 @@ class Lab:
 
     What failed is tried once more the next time it is asked for, together with its baseline; what went well beside it
     stays. ``patience_s`` is how long a worker may be silent before it counts as hung; ``after_keeping`` is called
-    whenever measurements have been written.
+    whenever measurements have been written. ``plugins`` are folders of frameworks, workloads and data sets of others,
+    which have names from then on, for all of this process.
     """
 
     def __init__(
@@ -104,7 +105,9 @@ class Lab:
         patience_s: float = PATIENCE_S,
         measures: Measures | None = None,
         after_keeping: Callable[[], None] = lambda: None,
+        plugins: Iterable[Path | str] = (),
     ) -> None:
+        use_plugins(plugins)
         self.folder = Path(outputs).resolve() if outputs is not None else _root() / "outputs" / profile
         self.inputs = self.folder / "inputs"
         self.store = Store(self.folder / "measurements")
@@ -498,7 +501,8 @@ class Lab:
         with self._turn(progress.tell) as waited_s, closing(computed):
             progress.stood_still(waited_s)
             for condition, found, expected, surroundings in computed:
-                exact = {name: value for name, value in surroundings.knobs.items() if name == gate.EXACT}
+                sets = knobs.neutralising(condition)
+                exact = {name: value for name, value in surroundings.knobs.items() if name in sets}
                 certificate = equivalence.certify(
                     condition,
                     gate.reference(condition),
@@ -711,9 +715,11 @@ def _require_distinct(conditions: list[Condition]) -> None:
 
 
 def _require_reachable(condition: Condition, threshold: float | None) -> None:
-    metric = load(condition.workload).metric
-    if metric is None:
+    workload = load(condition.workload)
+    if workload.metric is None:
         raise BenchlibError(f"workload {condition.workload!r} has no metric: it can be compared, but not trained")
-    low, high = RANGES[metric]
+    low, high = metrics.limits(workload)
     if threshold is not None and not low <= threshold <= high:
-        raise BenchlibError(f"threshold {threshold!r}: {metric} is between {low:g} and {high:g}, no run can reach it")
+        raise BenchlibError(
+            f"threshold {threshold!r}: {workload.metric} is between {low:g} and {high:g}, no run can reach it"
+        )

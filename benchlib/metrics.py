@@ -1,4 +1,6 @@
-"""The metrics: computed in the parent from the predictions that workers return, one code for all frameworks."""
+"""The metrics: computed in the parent from the predictions that workers return, one code for all frameworks. A workload
+has one of those here, or brings its own.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +10,33 @@ import numpy as np
 
 from benchlib.data import translations
 from benchlib.worker import files
+from benchlib.workloads import Workload
 
 
-def measure(metric: str, predictions: np.ndarray, data: Mapping[str, np.ndarray]) -> float:
-    """The value of ``metric`` for the predictions of the test samples of prepared ``data``."""
-    if metric == "bleu":
+def limits(workload: Workload) -> tuple[float, float]:
+    """The least and the greatest value of the metric of ``workload``: no run can reach a threshold outside."""
+    own = workload.own_metric
+    return (own.least, own.greatest) if own else _RANGES[workload.metric]
+
+
+def measure(workload: Workload, predictions: np.ndarray, data: Mapping[str, np.ndarray]) -> float:
+    """The value of the metric of ``workload`` for the predictions of the test samples of prepared ``data``."""
+    if workload.own_metric:
+        return float(workload.own_metric.measure(predictions, data["test_labels"]))
+    if workload.metric == "bleu":
         words, references = (files.lines(data[name]) for name in ("target_vocabulary", "test_references"))
         return bleu([translations.sentence(row, words) for row in predictions], references)
     return accuracy(predictions, data["test_labels"])
 
 
-def wrong(metric: str, predictions: np.ndarray, data: Mapping[str, np.ndarray]) -> str | None:
+def wrong(workload: Workload, predictions: np.ndarray, data: Mapping[str, np.ndarray]) -> str | None:
     """Why ``predictions`` cannot be predictions of the test samples of prepared ``data``; None: they can."""
     if predictions.dtype.kind not in "iu":
         return f"predictions of type {predictions.dtype}, which are no classes or words"
-    if metric == "bleu":
+    if workload.own_metric:
+        samples = len(data["test_labels"])
+        return None if len(predictions) == samples else f"predictions of {len(predictions)} samples for {samples}"
+    if workload.metric == "bleu":
         words, references = (len(files.lines(data[name])) for name in ("target_vocabulary", "test_references"))
         if predictions.ndim != 2 or len(predictions) != references:
             return f"predictions of shape {predictions.shape} for {references} sentences"
@@ -50,5 +64,4 @@ def bleu(sentences: list[str], references: list[str]) -> float:
     return BLEU(lowercase=True).corpus_score(sentences, [references]).score
 
 
-RANGES = {"accuracy": (0.0, 1.0), "bleu": (0.0, 100.0)}
-"""The values that a metric can have: a threshold outside can never be reached."""
+_RANGES = {"accuracy": (0.0, 1.0), "bleu": (0.0, 100.0)}

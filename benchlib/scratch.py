@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 
-KINDS = ("worker", "kernel", "chromium", "probe")
+KINDS = ("worker", "kernel", "chromium", "probe", "plugins")
 
 OWNED = ".owned"
 """The file in each folder that its owner holds locked from the moment that it has this name."""

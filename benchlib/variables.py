@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchlib import frameworks
+
 if TYPE_CHECKING:
     from benchlib.condition import Condition
 
@@ -94,8 +96,8 @@ LOCALE = "LC_"
 """Variables with this beginning reach a worker, too."""
 
 COULD_MATTER = (
-    *("TORCH", "PYTORCH", "ATEN_", "C10_", "MS_", "MINDSPORE", "TF_", "TENSORFLOW", "XLA_", "JAX_", "KERAS"),
-    *("MXNET", "DMLC_", "PADDLE", "FLAGS_", "CHAINER", "CUPY", "THEANO", "CNTK", "CAFFE", "TRITON_", "TVM_"),
+    *("TF_", "TENSORFLOW", "XLA_", "JAX_", "KERAS", "MXNET", "DMLC_", "PADDLE", "FLAGS_", "CHAINER", "CUPY", "THEANO"),
+    *("CNTK", "CAFFE", "TVM_"),
     *("ONEDNN_", "DNNL_", "MKL", "OPENBLAS", "GOTO_", "BLIS_", "NVPL_", "NPY_", "NUMBA", "NUMEXPR", "XNNPACK"),
     *("OMP_", "GOMP_", "KMP_", "TBB_", "NPROC"),
     *("MALLOC_", "GLIBC_TUNABLES", "LD_", "TCMALLOC", "JEMALLOC", "MIMALLOC"),
@@ -103,8 +105,9 @@ COULD_MATTER = (
     *("ASCEND_", "ACL_", "HCCL_", "NPU_", "TASK_QUEUE_ENABLE", "ZE_", "SYCL_", "ONEAPI_", "IGC_"),
     *("PYTHON", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "COMPILER_PATH"),
 )
-"""How the names begin of variables that could change a number: those of frameworks, of libraries for arithmetic,
-threads and memory, of devices, of Python and of compilers. Of what is left out these are named.
+"""How the names begin of variables that could change a number, beside those that frameworks declare: of frameworks
+without a file here, of libraries for arithmetic, threads and memory, of devices, of Python and of compilers. Of what
+is left out these are named.
 """
 
 
@@ -132,7 +135,8 @@ def passed(inherited: Mapping[str, str]) -> dict[str, str]:
 
 def left_out(given: Mapping[str, str], inherited: Mapping[str, str]) -> list[str]:
     """The names of variables that were left out of an environment ``given``, and could matter."""
-    lost = {name for name in inherited if name not in given and name.startswith(COULD_MATTER)}
+    could_matter = (*COULD_MATTER, *frameworks.every_variable())
+    lost = {name for name in inherited if name not in given and name.startswith(could_matter)}
     others = set(_folders(inherited.get("PYTHONPATH"))) - set(_of_cann(inherited))
     return sorted(lost | ({"PYTHONPATH"} if others else set()))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchlib import metrics
+from benchlib import metrics, workloads
 from benchlib.measure import answers
 from benchlib.worker import files
 
@@ -132,10 +132,16 @@ def test_files_that_are_whole_are_read(tmp_path: Path) -> None:
 
 def test_predictions_have_to_be_of_the_test_samples() -> None:
     labels = {"test_labels": np.zeros(3, np.int32)}
-    assert metrics.wrong("accuracy", np.zeros(3, np.int32), labels) is None
-    assert metrics.wrong("accuracy", np.zeros(2, np.int32), labels) == "predictions of shape (2,) for (3,) labels"
-    assert "no classes" in metrics.wrong("accuracy", np.zeros(3), labels)
+    assert metrics.wrong(workloads.load("cnn"), np.zeros(3, np.int32), labels) is None
+    assert (
+        metrics.wrong(workloads.load("cnn"), np.zeros(2, np.int32), labels)
+        == "predictions of shape (2,) for (3,) labels"
+    )
+    assert "no classes" in metrics.wrong(workloads.load("cnn"), np.zeros(3), labels)
     text = {"target_vocabulary": files.text(["un", "deux"]), "test_references": files.text(["un", "un deux"])}
-    assert metrics.wrong("bleu", np.array([[4, 5], [3, 0]]), text) is None
-    assert "for 2 sentences" in metrics.wrong("bleu", np.array([4, 5]), text)
-    assert metrics.wrong("bleu", np.array([[4, 6], [3, 0]]), text) == "predicted words from 0 to 6, of 6"
+    assert metrics.wrong(workloads.load("seq2seq"), np.array([[4, 5], [3, 0]]), text) is None
+    assert "for 2 sentences" in metrics.wrong(workloads.load("seq2seq"), np.array([4, 5]), text)
+    assert (
+        metrics.wrong(workloads.load("seq2seq"), np.array([[4, 6], [3, 0]]), text)
+        == "predicted words from 0 to 6, of 6"
+    )

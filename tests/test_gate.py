@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fixed_lab import FixedLab
 
-from benchlib import knobs, workloads
+from benchlib import knobs, plugins, workloads
 from benchlib.analysis.comparison import MODELS_DIFFER
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
@@ -47,7 +47,7 @@ def altered(tmp_path, monkeypatch):
         text = (copy / file).read_text(encoding="utf-8")
         assert old in text
         (copy / file).write_text(text.replace(old, new), encoding="utf-8")
-        monkeypatch.setattr(machine, "PACKAGE", copy)
+        monkeypatch.setattr(plugins._used, "library", copy)
 
     return alter
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from fixed_lab import FixedLab
 
-from benchlib import variables
+from benchlib import plugins, variables
 from benchlib.analysis.equivalence import SAME
 from benchlib.condition import Condition
 from benchlib.measure import machine
@@ -80,7 +80,7 @@ def test_a_timer_that_does_not_wait_for_it_is_caught(lab, tmp_path, monkeypatch)
     text = file.read_text(encoding="utf-8")
     assert "torch.accelerator.synchronize()" in text
     file.write_text(text.replace("torch.accelerator.synchronize()", "pass"), encoding="utf-8")
-    monkeypatch.setattr(machine, "PACKAGE", copy)
+    monkeypatch.setattr(plugins._used, "library", copy)
     (check,) = lab.check_timers([ON_NPU])
     assert not check.failure
     assert not check.ok, "the device works for twice as long as the host"

@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from benchlib import environments, knobs, variables
+from benchlib import environments, knobs, plugins, variables
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
@@ -40,7 +40,7 @@ def site_packages(tmp_path, monkeypatch):
     shutil.copytree(machine.PACKAGE, folder / "benchlib", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "numpy").mkdir()
     (folder / "numpy" / "__init__.py").write_text(BROKEN)
-    monkeypatch.setattr(machine, "PACKAGE", folder / "benchlib")
+    monkeypatch.setattr(plugins._used, "library", folder / "benchlib")
     return folder
 
 

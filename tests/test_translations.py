@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchlib import metrics
+from benchlib import metrics, workloads
 from benchlib.condition import Condition
 from benchlib.data import multi30k, number_names
 from benchlib.data.prepare import prepare
@@ -65,7 +65,7 @@ def test_what_was_predicted_is_turned_into_sentences_for_bleu():
     found = arrays(PAIRS, 20, 20, 4, None)
     right = found["train_labels"][:1].copy()
     data = {"target_vocabulary": found["target_vocabulary"], "test_references": files.text(["un chien."])}
-    assert metrics.measure("bleu", right, data) == metrics.bleu(["un chien."], ["un chien."])
+    assert metrics.measure(workloads.load("seq2seq"), right, data) == metrics.bleu(["un chien."], ["un chien."])
 
 
 def test_names_of_numbers_are_different_numbers():

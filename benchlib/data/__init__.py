@@ -1,14 +1,24 @@
-"""The data sets there are, and what a reader has to know about each.
+"""The data sets: a module each, which defines ``DATA_SET`` and how its samples are loaded.
 
 The parent turns a data set into files (``benchlib.data.prepare``); workers map those files and take batches from them
-(``benchlib.worker.batches``), so every framework sees the same numbers in the same order.
+(``benchlib.worker.batches``), so every framework sees the same numbers in the same order. Adding a data set is adding
+a module; other modules here help them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import importlib
+import os
+import pkgutil
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol
+
+import numpy as np
 
 from benchlib.errors import BenchlibError, unknown
 
@@ -23,95 +33,64 @@ class Chosen(Protocol):
     train_samples: int | None
 
 
+Prepared = tuple[dict[str, np.ndarray], dict[str, Any]]
+"""Arrays by name as ``benchlib.worker.batches`` takes them, and what is said of them, as JSON: ``note`` on the files
+that were really read, ``source`` ...
+"""
+
+
 @dataclass(frozen=True)
-class _DataSet:
-    title: str
-    note: str
-    train_size: int | None  # None: drawn as needed
+class Kind:
+    """How samples become a worker's arrays: those of :mod:`benchlib.data.kinds`, or a data set's own.
+
+    ``prepared(module, condition)`` gets the data set's module, whose ``load`` it calls. ``named(condition)`` says what
+    else of the condition the arrays depend on, as part of a folder's name.
+    """
+
+    prepared: Callable[[ModuleType, Chosen], Prepared]
+    named: Callable[[Chosen], str] = lambda condition: ""
+    # of a sample, as far as hyperparameters set how many there are
+    numbers: Callable[[Mapping[str, Any]], float] = lambda values: 0.0
 
 
-_DATA_SETS = {
-    "cifar10": _DataSet(
-        "CIFAR-10",
-        "CIFAR-10: 50,000 training and 10,000 test colour photographs of 32x32 pixels in 10 classes (Krizhevsky 2009); "
-        "16 and 8 pixels are averages over 2x2 and 4x4 areas, larger images repeat each pixel; no augmentation.",
-        50_000,
-    ),
-    "cora": _DataSet(
-        "Cora",
-        "Cora: one graph of 2,708 papers in 7 classes, with 1,433 words each and 5,278 citations; Planetoid's split "
-        "(Yang et al. 2016), of which 140 papers are trained on and 1,000 tested; the 500 for validation are not used.",
-        1,
-    ),
-    "imdb": _DataSet(
-        "IMDB",
-        "IMDB: 25,000 film reviews for training and 25,000 for testing, half of them positive (Maas et al. 2011); "
-        "words are lower-case runs of letters, digits and apostrophes, the vocabulary is that of the training reviews.",
-        25_000,
-    ),
-    "digits_sequence": _DataSet(
-        "digits as sequences",
-        "digits_sequence: scikit-learn's handwritten digits read pixel by pixel, as up to 64 tokens of 17 greys; 1,437 "
-        "for training and 360 for testing. It stands in for texts, and says nothing about them.",
-        1_437,
-    ),
-    "digits_graph": _DataSet(
-        "digits as a graph",
-        "digits_graph: scikit-learn's 1,797 handwritten digits as nodes, joined to the 6 nearest of them by their 64 "
-        "pixels; 20 of each class are trained on, the rest is tested. It stands in for Cora, and says nothing of it.",
-        1,
-    ),
-    "multi30k": _DataSet(
-        "Multi30k",
-        "Multi30k: 29,000 descriptions of pictures in English and French for training and 1,000 for testing "
-        "(test_2016_flickr), task 1 (Elliott et al. 2016, 2017); lower case, words outside the vocabulary are unknown.",
-        29_000,
-    ),
-    "number_names": _DataSet(
-        "names of numbers",
-        "number_names: numbers in English and French words, made by num2words; 4,000 for training and 500 for testing, "
-        "drawn below a million. It stands in for a translation task, and says nothing about one.",
-        4_000,
-    ),
-    "pydoc": _DataSet(
-        "Python's help texts",
-        "pydoc: the topics of Python's own help, about 0.46 MB of technical English; a tenth of them is tested. It "
-        "stands in for a text corpus, and its accuracies say nothing about one.",
-        None,
-    ),
-    "text": _DataSet(
-        "a text of yours",
-        "text: the user's own text files; a tenth of their documents is tested.",
-        None,
-    ),
-    "digits": _DataSet(
-        "digits",
-        "digits: 8x8 grey images of handwritten digits that come with scikit-learn, 1,437 for training and 360 for "
-        "testing, enlarged by repeating pixels where more are asked for, and given three equal channels. A small, easy "
-        "task: its accuracies say nothing about CIFAR-10.",
-        1_437,
-    ),
-    "random": _DataSet(
-        "random numbers",
-        "random: inputs and output gradients drawn from a seeded generator; there is nothing to learn and no accuracy.",
-        None,
-    ),
-}
+@dataclass(frozen=True)
+class DataSet:
+    """What a reader has to know about a data set, and how it is prepared. Its module also has ``load``, ``identity()``
+    (what the samples are, wherever they lie: equal for equal samples) and, where they may be missing, ``require()``,
+    which raises a BenchlibError then and reads nothing.
+    """
+
+    title: str  # in one or two words, for tables and axes
+    note: str  # on the data set as published
+    train_size: int | None  # training samples; None: drawn as needed
+    kind: Kind | None = None  # None: a workload draws it, nothing is read
 
 
 def names() -> list[str]:
     """The data sets there are."""
-    return sorted(_DATA_SETS)
+    return list(_names(tuple((path, os.stat(path).st_mtime_ns) for path in __path__)))
+
+
+def module(name: str) -> ModuleType:
+    """The module of data set ``name``."""
+    if name not in names():
+        raise BenchlibError(unknown("data set", name, names()))
+    return importlib.import_module(f"{__name__}.{name}")
+
+
+def get(name: str) -> DataSet:
+    """The data set called ``name``; a BenchlibError names the nearest one if there is none."""
+    return module(name).DATA_SET
 
 
 def train_size(name: str) -> int | None:
     """How many training samples data set ``name`` has; None where they are drawn as needed."""
-    return _get(name).train_size
+    return get(name).train_size
 
 
 def title(name: str) -> str:
     """Data set ``name`` in one or two words, for tables and axes."""
-    return _get(name).title
+    return get(name).title
 
 
 def note(name: str) -> str:
@@ -120,10 +99,12 @@ def note(name: str) -> str:
     What is special about the files that were really read is kept with the prepared data:
     ``files.about(folder)["note"]``.
     """
-    return _get(name).note
+    return get(name).note
 
 
-def _get(name: str) -> _DataSet:
-    if name not in _DATA_SETS:
-        raise BenchlibError(unknown("data set", name, _DATA_SETS))
-    return _DATA_SETS[name]
+@functools.cache
+def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
+    """Read once, until something is added; nothing is imported for it."""
+    modules = [one for one in pkgutil.iter_modules([path for path, _ in folders]) if not one.ispkg]
+    texts = {one.name: Path(one.module_finder.path, f"{one.name}.py").read_text(encoding="utf-8") for one in modules}
+    return tuple(sorted(name for name, text in texts.items() if re.search(r"^DATA_SET\b", text, re.MULTILINE)))

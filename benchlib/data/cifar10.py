@@ -16,10 +16,19 @@ from pathlib import Path
 
 import numpy as np
 
-from benchlib.data import downloads, pickles
+from benchlib.data import DataSet, downloads, pickles
 from benchlib.data.downloads import VARIABLE, Original
 from benchlib.data.images import Images
+from benchlib.data.kinds import IMAGES
 from benchlib.errors import BenchlibError
+
+DATA_SET = DataSet(
+    "CIFAR-10",
+    "CIFAR-10: 50,000 training and 10,000 test colour photographs of 32x32 pixels in 10 classes (Krizhevsky 2009); "
+    "16 and 8 pixels are averages over 2x2 and 4x4 areas, larger images repeat each pixel; no augmentation.",
+    50_000,
+    IMAGES,
+)
 
 ARCHIVE = "cifar-10-python.tar.gz"
 URL = f"https://www.cs.toronto.edu/~kriz/{ARCHIVE}"

@@ -10,10 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from benchlib.data import pickles
+from benchlib.data import DataSet, pickles
 from benchlib.data.downloads import FileSet
 from benchlib.data.graphs import Graph, check
+from benchlib.data.kinds import GRAPHS
 from benchlib.errors import BenchlibError
+
+DATA_SET = DataSet(
+    "Cora",
+    "Cora: one graph of 2,708 papers in 7 classes, with 1,433 words each and 5,278 citations; Planetoid's split "
+    "(Yang et al. 2016), of which 140 papers are trained on and 1,000 tested; the 500 for validation are not used.",
+    1,
+    GRAPHS,
+)
 
 FILES = FileSet(
     title="Cora",

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchlib.data import digits
+from benchlib.data import DataSet, digits
 from benchlib.data.graphs import Graph, check
 from benchlib.data.images import balanced_order
+from benchlib.data.kinds import GRAPHS
+
+DATA_SET = DataSet(
+    "digits as a graph",
+    "digits_graph: scikit-learn's 1,797 handwritten digits as nodes, joined to the 6 nearest of them by their 64 "
+    "pixels; 20 of each class are trained on, the rest is tested. It stands in for Cora, and says nothing of it.",
+    1,
+    GRAPHS,
+)
 
 NEIGHBOURS = 6
 TRAIN = 20  # nodes of each class, as Planetoid's split of Cora has

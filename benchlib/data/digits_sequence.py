@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchlib.data import digits
+from benchlib.data import DataSet, digits
+from benchlib.data.kinds import SEQUENCES
 from benchlib.data.sequences import FIRST, Sequences
+
+DATA_SET = DataSet(
+    "digits as sequences",
+    "digits_sequence: scikit-learn's handwritten digits read pixel by pixel, as up to 64 tokens of 17 greys; 1,437 "
+    "for training and 360 for testing. It stands in for texts, and says nothing about them.",
+    1_437,
+    SEQUENCES,
+)
 
 
 def identity() -> str:

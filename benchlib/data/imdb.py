@@ -13,10 +13,19 @@ from pathlib import Path
 
 import numpy as np
 
-from benchlib.data import downloads
+from benchlib.data import DataSet, downloads
 from benchlib.data.downloads import VARIABLE, Original
+from benchlib.data.kinds import SEQUENCES
 from benchlib.data.sequences import Sequences, Texts, from_texts
 from benchlib.errors import BenchlibError
+
+DATA_SET = DataSet(
+    "IMDB",
+    "IMDB: 25,000 film reviews for training and 25,000 for testing, half of them positive (Maas et al. 2011); "
+    "words are lower-case runs of letters, digits and apostrophes, the vocabulary is that of the training reviews.",
+    25_000,
+    SEQUENCES,
+)
 
 ARCHIVE, FOLDER = "aclImdb_v1.tar.gz", "aclImdb"
 URL = f"https://ai.stanford.edu/~amaas/data/sentiment/{ARCHIVE}"

@@ -8,9 +8,19 @@ import gzip
 import zlib
 from pathlib import Path
 
+from benchlib.data import DataSet
 from benchlib.data.downloads import FileSet
+from benchlib.data.kinds import TRANSLATIONS
 from benchlib.data.translations import Pairs
 from benchlib.errors import BenchlibError
+
+DATA_SET = DataSet(
+    "Multi30k",
+    "Multi30k: 29,000 descriptions of pictures in English and French for training and 1,000 for testing "
+    "(test_2016_flickr), task 1 (Elliott et al. 2016, 2017); lower case, words outside the vocabulary are unknown.",
+    29_000,
+    TRANSLATIONS,
+)
 
 FILES = FileSet(
     title="Multi30k",

@@ -6,7 +6,17 @@ from importlib.metadata import version
 
 import numpy as np
 
+from benchlib.data import DataSet
+from benchlib.data.kinds import TRANSLATIONS
 from benchlib.data.translations import Pairs
+
+DATA_SET = DataSet(
+    "names of numbers",
+    "number_names: numbers in English and French words, made by num2words; 4,000 for training and 500 for testing, "
+    "drawn below a million. It stands in for a translation task, and says nothing about one.",
+    4_000,
+    TRANSLATIONS,
+)
 
 TRAIN, TEST, BELOW = 4_000, 500, 1_000_000
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import hashlib
 
+from benchlib.data import DataSet
 from benchlib.data.corpus import Corpus, document
+from benchlib.data.kinds import CORPORA
+
+DATA_SET = DataSet(
+    "Python's help texts",
+    "pydoc: the topics of Python's own help, about 0.46 MB of technical English; a tenth of them is tested. It "
+    "stands in for a text corpus, and its accuracies say nothing about one.",
+    None,
+    CORPORA,
+)
 
 
 def identity() -> str:

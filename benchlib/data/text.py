@@ -10,10 +10,18 @@ import re
 import zlib
 from pathlib import Path
 
-from benchlib.data import downloads
+from benchlib.data import DataSet, downloads
 from benchlib.data.corpus import Corpus, document
 from benchlib.data.downloads import VARIABLE
+from benchlib.data.kinds import CORPORA
 from benchlib.errors import BenchlibError
+
+DATA_SET = DataSet(
+    "a text of yours",
+    "text: the user's own text files; a tenth of their documents is tested.",
+    None,
+    CORPORA,
+)
 
 FILE, FOLDER = "text.txt", "text"
 

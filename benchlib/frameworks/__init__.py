@@ -124,55 +124,123 @@ def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
 
 def file(name: str) -> Path:
     """The file of framework ``name``."""
-    return next(path for folder in __path__ if (path := Path(folder) / f"{name}.py").exists())
+    return next(path for folder in __path__ if (path := Path(folder, f"{name}.py").resolve()).exists())
 
 
 def package(name: str) -> str:
-    """The Python package that framework ``name`` is imported as: ``PACKAGE`` of its file, read without importing the
-    framework. The distribution that pip installs may have another name.
+    """The Python package that framework ``name`` is imported as: ``PACKAGE`` of its file. This and what follows is read
+    from a framework's file as a literal, without importing it.
     """
-    return _constant(name, "PACKAGE")
+    return _declared(name, "PACKAGE")
+
+
+def distributions(name: str) -> tuple[str, ...]:
+    """What pip calls that package, which may come in one of several distributions; the first is the one to install.
+    ``DISTRIBUTIONS``; without it, they are called as the package is.
+    """
+    return _declared(name, "DISTRIBUTIONS", (package(name),))
 
 
 def devices(name: str) -> tuple[str, ...]:
-    """The kinds of device that framework ``name`` has a code path for: ``DEVICES`` of its file, read without
-    importing the framework.
-    """
-    return _constant(name, "DEVICES")
+    """The kinds of device that framework ``name`` has a code path for: ``DEVICES``."""
+    return _declared(name, "DEVICES")
+
+
+def modes(name: str) -> tuple[str, ...]:
+    """The modes that it has, first the one in which the machine's limits are measured: ``MODES``, by default eager."""
+    return _declared(name, "MODES", ("eager",))
 
 
 def precisions(name: str) -> tuple[str, ...]:
-    """The precisions that framework ``name`` has a code path for, ``fp32`` first: ``PRECISIONS`` of its file, read
-    without importing the framework. The others are mixed: the type before a ``-`` is what the framework's own rules
-    compute in where they see fit, what comes after it the name of these rules.
+    """The precisions that it has a code path for, ``fp32`` first: ``PRECISIONS``, by default that alone. The others are
+    mixed: the type before a ``-`` is what the framework's own rules compute in where they see fit, what comes after it
+    the name of these rules.
     """
-    return _constant(name, "PRECISIONS")
+    return _declared(name, "PRECISIONS", ("fp32",))
 
 
 def launcher(name: str) -> tuple[str, ...]:
-    """What starts a data-parallel group of framework ``name``, after its interpreter and before the script:
-    ``LAUNCHER`` of its file, read without importing the framework. ``{world_size}``, ``{port}`` and ``{scratch}`` in it
-    are to be filled in. Empty: it has no path to data-parallel training.
+    """What starts a data-parallel group of it, after its interpreter and before the script: ``LAUNCHER``.
+    ``{world_size}``, ``{port}`` and ``{scratch}`` in it are to be filled in. Empty, as by default: it has no path to
+    data-parallel training.
     """
-    return _constant(name, "LAUNCHER")
+    return _declared(name, "LAUNCHER", ())
+
+
+def knobs(name: str) -> tuple[dict[str, Any], ...]:
+    """The knobs that are for it alone, as arguments of ``benchlib.knobs.Knob``: ``KNOBS``, by default none."""
+    return _declared(name, "KNOBS", ())
+
+
+def variables(name: str) -> tuple[str, ...]:
+    """How the names begin of environment variables that it heeds: ``VARIABLES``, by default none."""
+    return _declared(name, "VARIABLES", ())
+
+
+def compiles(name: str, mode: str, device: str) -> bool:
+    """Do its workers make kernels with the C++ compiler that they find? ``COMPILES``: pairs of a mode and a device."""
+    return (mode, device) in _declared(name, "COMPILES", ())
+
+
+def rank(name: str) -> tuple[bool, str]:
+    """Of a workload's frameworks the least by this is the reference: the one whose file says ``REFERENCE = True``, else
+    the first by name.
+    """
+    return not _declared(name, "REFERENCE", False), name
+
+
+def every_device() -> tuple[str, ...]:
+    """Those of all frameworks, each once, ``cpu`` first."""
+    return _each_once(["cpu"], *map(devices, names()))
+
+
+def every_mode() -> tuple[str, ...]:
+    """Those of all frameworks, each once."""
+    return _each_once(*map(modes, names()))
 
 
 def every_precision() -> tuple[str, ...]:
     """Those of all frameworks, each once."""
-    return tuple(dict.fromkeys(precision for name in names() for precision in precisions(name)))
+    return _each_once(*map(precisions, names()))
 
 
-def _constant(name: str, constant: str) -> Any:
-    return _literal(file(name), constant)
+def every_variable() -> tuple[str, ...]:
+    """Those of all frameworks, each once."""
+    return _each_once(*map(variables, names()))
+
+
+def _each_once(*several: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(one for some in several for one in some))
+
+
+def _declared(name: str, constant: str, default: Any = None) -> Any:
+    path = file(name)
+    return _literal(path, path.stat().st_mtime_ns, constant, default)
 
 
 @functools.cache
-def _literal(path: Path, constant: str) -> Any:
-    """Read once: every condition asks for it."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and [getattr(t, "id", None) for t in node.targets] == [constant]:
-            return ast.literal_eval(node.value)
-    raise BenchlibError(f"{path}: it must define {constant} as a literal")
+def _literal(path: Path, changed: int, constant: str, default: Any) -> Any:
+    """Read once: every condition asks for it. Without a default it has to be there."""
+    value = _assigned(path, changed).get(constant)
+    if value is None and default is None:
+        raise BenchlibError(f"{path}: it must define {constant} as a literal")
+    try:
+        return default if value is None else ast.literal_eval(value)
+    except ValueError:
+        raise BenchlibError(
+            f"{path}: line {value.lineno}: {constant} must be a literal: it is read, and not run"
+        ) from None
+
+
+@functools.cache
+def _assigned(path: Path, changed: int) -> dict[str, ast.expr]:
+    """What is assigned to names at the top of a file."""
+    try:
+        body = ast.parse(path.read_bytes()).body
+    except SyntaxError as error:
+        raise BenchlibError(f"{path}: line {error.lineno}: this is no Python ({error.msg}); mend it") from None
+    assignments = [node for node in body if isinstance(node, ast.Assign)]
+    return {target.id: node.value for node in assignments for target in node.targets if isinstance(target, ast.Name)}
 
 
 def session_class(name: str) -> type[Session]:

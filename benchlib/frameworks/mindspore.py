@@ -27,6 +27,7 @@ from benchlib.workloads import Values, Workload
 
 PACKAGE = "mindspore"
 DEVICES = ("cpu", "cuda", "npu")
+MODES = ("graph", "eager")
 PRECISIONS = ("fp32", "bf16-O1", "bf16-O2", "bf16-O3", "fp16-O1", "fp16-O2", "fp16-O3")
 LAUNCHER = (
     "-m",
@@ -36,6 +37,20 @@ LAUNCHER = (
     "--master_port={port}",
     "--join=True",
     "--log_dir={scratch}",
+)
+VARIABLES = ("MS_", "MINDSPORE")
+KNOBS = (
+    {
+        "name": "ONEDNN_MAX_CPU_ISA",
+        "value": "AVX2",
+        "devices": ("cpu",),
+        "reason": (
+            "on AVX-512 machines MindSpore 2.9 and 2.10 get oneDNN's reference convolution; this selects gemm:jit. "
+            "Set where there are convolutions only: it slows matrix products down"
+        ),
+        "source": "ONEDNN_VERBOSE=1 output; oneDNN manual, 'CPU dispatcher control'",
+        "convolutions_only": True,
+    },
 )
 
 _MIB = 2**20

@@ -30,9 +30,65 @@ from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_weights
 from benchlib.workloads import Values, Workload
 
 PACKAGE = "torch"
+REFERENCE = True
 DEVICES = ("cpu", "cuda", "npu", "xpu")
+MODES = ("eager", "graph")
+COMPILES = (("graph", "cpu"),)
 PRECISIONS = ("fp32", "bf16", "fp16")
 LAUNCHER = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node={world_size}", "--max-restarts=0")
+VARIABLES = ("TORCH", "PYTORCH", "ATEN_", "C10_", "TRITON_")
+KNOBS = (
+    {
+        "name": "cudnn_benchmark",
+        "value": "on",
+        "devices": ("cuda",),
+        "reason": "cuDNN times its algorithms for each new shape and takes the fastest; as installed it guesses",
+        "source": "PyTorch documentation, 'torch.backends.cudnn.benchmark'",
+        "convolutions_only": True,
+        "by_session": True,
+    },
+    {
+        "name": "channels_last",
+        "value": "on",
+        "devices": ("cpu", "cuda"),
+        "reason": (
+            "images and kernels lie in memory with the channels innermost, as the fastest convolutions of oneDNN and "
+            "cuDNN want them; batches are laid out so off the clock"
+        ),
+        "source": "PyTorch tutorials, 'Channels Last Memory Format'",
+        "convolutions_only": True,
+        "by_session": True,
+    },
+    {
+        "name": "float32_matmul_precision",
+        "value": "high",
+        "devices": ("cuda",),
+        "reason": (
+            "matrix products of fp32 round their factors to TF32 (10 bits after the point), as cuDNN's convolutions do "
+            "as installed; the gate runs without TF32"
+        ),
+        "source": "PyTorch documentation, 'torch.set_float32_matmul_precision'",
+        "by_session": True,
+    },
+    {
+        "name": "TORCHINDUCTOR_CACHE_DIR",
+        "value": "{scratch}/inductor",
+        "when": "always",
+        "devices": ("cpu", "cuda", "npu", "xpu"),
+        "reason": (
+            "every process compiles anew, so that first steps can be compared: a cache would favour whoever comes later"
+        ),
+        "source": "PyTorch documentation, 'Compile Time Caching in torch.compile'",
+    },
+    {
+        "name": "TORCH_DEVICE_BACKEND_AUTOLOAD",
+        "value": "0",
+        "when": "always",
+        "devices": ("cpu", "cuda", "npu", "xpu"),
+        "reason": "an installed torch_npu is imported on an NPU only: elsewhere it would fail, or patch torch",
+        "source": "PyTorch documentation, 'Autoloading Out-of-Tree Extension'",
+    },
+)
 
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _MIB = 2**20

@@ -141,9 +141,11 @@ def _block(worker: WorkerProcess, steps: int) -> Block:
 
 
 def _condition(workload: str, size: int, **choices: str) -> Condition:
+    modes = frameworks.modes(choices["framework"])
+    mode = modes[0]
     if workload == "copy":
-        return Condition(workload=workload, batch_size=1, hyperparameters={"elements": size}, **choices)
-    mode = "graph" if choices["framework"] == "mindspore" else "eager"
+        mode = "eager" if "eager" in modes else mode  # there is nothing to compile in it
+        return Condition(workload=workload, batch_size=1, hyperparameters={"elements": size}, mode=mode, **choices)
     if workload == "conv2d":
         values = {"in_channels": size, "out_channels": size, "image_size": 32, "passes": "forward"}
         return Condition(workload=workload, batch_size=16, hyperparameters=values, mode=mode, **choices)

@@ -100,8 +100,8 @@ def _epoch(entry: Entry, others: list[WorkerProcess], number: int) -> Epoch:
     measurement.trace = sampler.trace
     file = worker.scratch / "predictions.npy"
     worker.ask("predict", file=str(file))
-    name, predictions, data = load(job.condition.workload).metric, worker.array(file), files.arrays(job.data)
-    if wrong := metrics.wrong(name, predictions, data):
+    workload, predictions, data = load(job.condition.workload), worker.array(file), files.arrays(job.data)
+    if wrong := metrics.wrong(workload, predictions, data):
         raise worker.failed(f"wrote what cannot be used: {wrong}")
-    metric = metrics.measure(name, predictions, data)
+    metric = metrics.measure(workload, predictions, data)
     return Epoch(epoch=number, wall_s=sum(block.wall_s for block in blocks), loss=answer["loss"], metric=metric)

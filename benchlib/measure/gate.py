@@ -21,7 +21,7 @@ from queue import SimpleQueue
 
 import numpy as np
 
-from benchlib import knobs, workloads
+from benchlib import frameworks, knobs, workloads
 from benchlib.analysis import equivalence
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
@@ -38,16 +38,11 @@ AT_ONCE = 2
 memory a framework may take as a whole, one.
 """
 
-EXACT = "NVIDIA_TF32_OVERRIDE"
-"""Of what is set for the gate's workers (``knobs.GATE``) that which changes numbers."""
-
 REASONS = {
     "batch_size": "few samples meet few kinks, where rounding decides which way a gradient goes",
     "learning_rate": "small steps keep a deep model from kinks that rounding would carry it across",
 }
 """Why a gated condition's own differ from the condition's."""
-
-EXACT_REASON = "so that rounding to TF32 does not hide another model"
 
 
 def gated(condition: Condition) -> Condition:
@@ -65,14 +60,21 @@ def gated(condition: Condition) -> Condition:
     )
 
 
+def reason(condition: Condition, name: str) -> str:
+    """Why the gate sets a hyperparameter, or a knob, of a condition."""
+    settings = workloads.load(condition.workload).gate.settings
+    return settings[name][1] if name in settings else knobs.neutralising(condition).get(name, knobs.OLD_REASON)
+
+
 def reference(condition: Condition) -> Condition:
-    """What a gated condition is compared with: PyTorch (a workload without it: its first framework), eager, on the
-    CPU, in the default lane, in one process, which gets the whole batch.
+    """What a gated condition is compared with: PyTorch (a workload without it: its first framework), eager if it has
+    that, on the CPU, in the default lane, in one process, which gets the whole batch.
     """
-    offered = workloads.load(condition.workload).frameworks()
-    framework = "pytorch" if "pytorch" in offered else offered[0]
+    framework = min(workloads.load(condition.workload).frameworks(), key=frameworks.rank)
+    modes = frameworks.modes(framework)
+    mode = "eager" if "eager" in modes else modes[0]
     alone = {"world_size": 1, "threads": None, "communication": True}
-    return condition.but(framework=framework, mode="eager", device="cpu", lane="default", precision="fp32", **alone)
+    return condition.but(framework=framework, mode=mode, device="cpu", lane="default", precision="fp32", **alone)
 
 
 NOT_STARTED = Surroundings()
@@ -111,9 +113,8 @@ def _groups(conditions: list[Condition], references: Iterable[Condition]) -> lis
     """All of them by the process that they share: those of the references first, then, of the others, those that
     compile, which one core does, and those with most to do.
     """
-    # PyTorch's first, then by name: no condition then comes before its reference, be it the first of its workload's
-    # frameworks because PyTorch is none of them.
-    references = sorted(references, key=lambda one: (one.framework != "pytorch", one.framework))
+    # By rank: no condition then comes before its reference, whichever of its workload's frameworks that is.
+    references = sorted(references, key=lambda one: frameworks.rank(one.framework))
     alike: dict[tuple, list[Condition]] = {}
     for condition in [*references, *(one for one in conditions if one not in references)]:
         alike.setdefault(

@@ -22,8 +22,8 @@ from benchlib.errors import BenchlibError
 
 ROOT = __name__.partition(".")[0]  # benchlib
 
-EXTENDED = (f"{ROOT}.frameworks", f"{ROOT}.workloads")
-"""Packages whose modules may lie in other folders as well, which somebody has added to their ``__path__``."""
+EXTENDED = (f"{ROOT}.frameworks", f"{ROOT}.workloads", f"{ROOT}.data")
+"""Packages whose modules may lie in other folders as well, which stand in their ``__path__``: those of plug-ins."""
 
 
 def closure(modules: Iterable[str], without: Collection[str] = ()) -> dict[str, Path]:
@@ -108,7 +108,7 @@ def _tree(path: Path) -> ast.Module:
         return ast.parse(path.read_bytes())
     except (SyntaxError, ValueError) as error:
         where = f"line {error.lineno}: " if isinstance(error, SyntaxError) else ""
-        raise BenchlibError(f"{path}: {where}this is no Python ({error}); mend it") from None
+        raise BenchlibError(f"{path.resolve()}: {where}this is no Python ({error}); mend it") from None
 
 
 def _code(node: Any) -> Any:

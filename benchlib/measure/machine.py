@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 
 from benchlib import environments, frameworks
-from benchlib.condition import DEVICES, Condition
+from benchlib.condition import Condition
 from benchlib.environments import Environment, Module
 from benchlib.errors import BenchlibError
 from benchlib.measure import imports
@@ -31,8 +31,18 @@ PACKAGE = Path(__file__).resolve().parents[1]  # of benchlib itself
 WORKER, RANK, GROUP = "benchlib.worker.__main__", "benchlib.worker.rank", "benchlib.measure.group"
 GATE_ONLY = "benchlib.worker.check"
 
-IN_KEY = frozenset({"benchlib.condition", "benchlib.knobs", "benchlib.variables", "benchlib.measure.machine"})
-"""Modules whose outcome is a part of a number's key itself: choices, knobs, what a worker inherits, the machine."""
+IN_KEY = frozenset(
+    {
+        "benchlib.condition",
+        "benchlib.knobs",
+        "benchlib.plugins",
+        "benchlib.variables",
+        "benchlib.measure.machine",
+    }
+)
+"""Modules whose outcome is a part of a number's key itself: choices, knobs, which files have a name, what a worker
+inherits, the machine.
+"""
 
 HASHED = frozenset({"benchlib.data.prepare", "benchlib.data.weights", "benchlib.data.orders"})
 """Modules that make the workers' input files, whose hashes are in the key."""
@@ -175,7 +185,7 @@ def compiler(condition: Condition) -> dict[str, str]:
     """The C++ compiler, if a worker makes the condition's kernels with one that is found here (torch.compile on the
     CPU does): ``c++`` and the first line of what it says of its version. A part of the key.
     """
-    if (condition.framework, condition.mode, condition.device) != ("pytorch", "graph", "cpu"):
+    if not frameworks.compiles(condition.framework, condition.mode, condition.device):
         return {}
     path = shutil.which(os.environ.get("CXX") or "g++")
     return {"c++": _compiler_version(path, os.stat(path).st_mtime_ns)} if path else {}
@@ -201,8 +211,9 @@ def available(framework: str, device: str) -> str | None:
         )
     if python is None:
         return (
-            f"framework {framework!r} is not installed: pip install {package} into this environment, or make an "
-            f"environment of its own and register it: python -m ipykernel install --user --name benchlib-{framework}"
+            f"framework {framework!r} is not installed: pip install {frameworks.distributions(framework)[0]} into this "
+            f"environment, or make an environment of its own and register it: python -m ipykernel install --user "
+            f"--name benchlib-{framework}"
         )
     try:
         there = _has(framework, package)
@@ -229,7 +240,7 @@ def available(framework: str, device: str) -> str | None:
                 f"device 'cuda': mindspore's plugin for GPUs lacks {lacking}: put CUDA 11 and cuDNN 8 on "
                 "LD_LIBRARY_PATH; else use 'cpu'"
             )
-    if device == "xpu" and not _torch_built_for("xpu"):
+    if device == "xpu" and framework == "pytorch" and not _torch_built_for("xpu"):
         return (
             "device 'xpu': the installed torch is no build for Intel GPUs; install one (see pytorch.org), or use 'cpu'"
         )
@@ -253,7 +264,7 @@ def devices() -> list[str]:
     every = {
         device for name in frameworks.names() for device in frameworks.devices(name) if available(name, device) is None
     }
-    return sorted(every, key=DEVICES.index)
+    return sorted(every, key=frameworks.every_device().index)
 
 
 def troubles() -> list[str]:

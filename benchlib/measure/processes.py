@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from benchlib import knobs, scratch, variables
+from benchlib import knobs, plugins, scratch, variables
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 from benchlib.measure import answers, group, machine
@@ -280,13 +280,13 @@ class WorkerProcess:
 
 def environment(condition: Condition, place: Path) -> dict[str, str]:
     """The environment variables of a worker: what it inherits, the condition's knobs, and a PYTHONPATH with benchlib
-    alone (a link to it in ``place``), however it is installed for the parent: packages beside it are of the parent's
-    interpreter, and the worker's may be another.
+    and its plug-ins alone (a link to them in ``place``), however they are installed for the parent: packages beside
+    them are of the parent's interpreter, and the worker's may be another.
     """
     folder = place / "path" / "benchlib"
     folder.parent.mkdir(parents=True)
     # A link, so that files lie below a folder of the path: MindSpore's rewriting of networks tells modules by that.
-    folder.symlink_to(machine.PACKAGE, target_is_directory=True)
+    folder.symlink_to(plugins.library(), target_is_directory=True)
     inherited = knobs.environment(condition, place)
     path = [str(folder.parent), *filter(None, [inherited.get("PYTHONPATH")])]
     return {**inherited, "PYTHONPATH": os.pathsep.join(path)}

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import psutil
 
+from benchlib import plugins
 from benchlib.measure import machine
 from benchlib.measure.disturbance import NO_CPU, Watch, hold_still
 from benchlib.measure.jobs import Job
@@ -66,8 +67,13 @@ def started(measurement: Measurement, worker: WorkerProcess) -> None:
 def opened(measurement: Measurement, worker: WorkerProcess) -> None:
     """Wait for the import of the framework; versions and memory after it."""
     answer = worker.opened()
-    here = {**machine.versions(worker.condition.framework), **machine.compiler(worker.condition)}
-    measurement.versions = {**here, **answer["versions"]}
+    condition = worker.condition
+    here = {**machine.versions(condition.framework), **machine.compiler(condition)}
+    measurement.versions = {
+        **here,
+        **plugins.named(condition.framework, condition.workload, condition.data),
+        **answer["versions"],
+    }
     measurement.memory = {AFTER_IMPORT: answer["rss_mib"]}
 
 

@@ -29,7 +29,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchlib import frameworks, lab, progress, scratch, variables
+from benchlib import frameworks, lab, plugins, progress, scratch, variables
 from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, unknown, unwritable
@@ -610,9 +610,10 @@ def _told(record: dict[str, Any]) -> str:
 
 
 def _library() -> dict[str, str]:
-    """Hashes of benchlib's files."""
+    """Hashes of the files of benchlib and of plug-ins."""
     files = sorted(path for path in machine.PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return {path.relative_to(machine.PACKAGE).as_posix(): records.digest(path.read_bytes()) for path in files}
+    own = {path.relative_to(machine.PACKAGE).as_posix(): path for path in files}
+    return {place: records.digest(path.read_bytes()) for place, path in {**own, **plugins.files()}.items()}
 
 
 def _executed_path(folder: Path, name: str) -> Path:

@@ -1,8 +1,8 @@
 """The workloads: what each model is, free of any framework, and where each framework's file for it lies.
 
 A workload is a folder here. Its ``workload.py`` defines ``WORKLOAD``; ``pytorch.py``, ``mindspore.py`` ... say how
-each framework builds it and are meant to be read side by side. Adding a workload is adding a folder; nothing else
-changes.
+each framework builds it and are meant to be read side by side. Adding a workload is adding a folder, here or in a
+plug-in; nothing else changes.
 
 Workers import this module, so it needs numpy and the standard library only.
 """
@@ -111,6 +111,17 @@ BACKWARD = 3.0
 
 
 @dataclass(frozen=True)
+class Metric:
+    """A workload's own metric, where it is none of ``benchlib.metrics``: of predictions and labels of the test data,
+    arrays of whole numbers of the same length, the more the better. No run can reach a threshold outside its range.
+    """
+
+    measure: Callable[[np.ndarray, np.ndarray], float]
+    least: float
+    greatest: float
+
+
+@dataclass(frozen=True)
 class Gate:
     """What the equivalence gate sets for a workload, and how it looks at it: see ``benchlib.measure.gate``.
 
@@ -136,8 +147,9 @@ class Workload:
     forward, or forward and backward from a given gradient of its output). ``weights(values)`` gives the model's
     initial state by PyTorch's names, in order. ``inputs(values, batch_size, rng)`` draws one batch of an operator:
     (input, gradient of the output). ``gate`` is what has to be neutralised before two frameworks can agree to the
-    last digits, and why. ``settled`` is what had to be settled in PyTorch's and MindSpore's files so that they run the
-    same model, and how; unlike the gate's settings it stays so when speed is measured.
+    last digits, and why. ``settled`` is what had to be settled in the frameworks' files so that they run the
+    same model, and how: a sentence that names the frameworks that it is about. Unlike the gate's settings it stays so
+    when speed is measured.
     """
 
     name: str
@@ -149,7 +161,8 @@ class Workload:
     hyperparameters: Mapping[str, Hyperparameter]
     batch_size: int
     learning_rate: float | None = None  # None: nothing is trained
-    metric: str | None = None
+    metric: str | None = None  # one of ``benchlib.metrics``, or what ``own_metric`` is called
+    own_metric: Metric | None = None
     metric_name: str = ""  # what a reader should call it, where that is not what the metric is called anyway
     thresholds: Mapping[str, float] = field(default_factory=dict)  # by data set
     gate: Gate = field(default_factory=Gate)

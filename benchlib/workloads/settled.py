@@ -1,5 +1,5 @@
-"""What is settled in the files of several workloads so that PyTorch and MindSpore run the same model, as what: how.
-See ``benchlib.workloads.Workload.settled``.
+"""What is settled in the files of several workloads so that all frameworks run the same model, as what: how. See
+``benchlib.workloads.Workload.settled``.
 
 What is said here of PyTorch and MindSpore was read in, or tried with, the versions in ``requirements.lock``.
 """

@@ -8,8 +8,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pydantic import model_validator
 
+from benchlib import frameworks
 from benchlib.analysis.comparison import DISTURBED, MOST
-from benchlib.condition import DEVICES, Condition, DeviceName, WorkloadName
+from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.errors import shown
 from benchlib.lab import Lab
 from benchlib.measure import machine
@@ -43,9 +44,8 @@ class Parameters(p.Compared):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        p.check_count(
-            "subjects, devices, threads", len(self.subjects) * (len(self.devices or DEVICES) + len(self.threads))
-        )
+        places = len(self.devices or frameworks.every_device()) + len(self.threads)
+        p.check_count("subjects, devices, threads", len(self.subjects) * places)
         if self.devices and "cpu" not in self.devices:
             raise ValueError(f"devices: {shown(self.devices)}: add cpu, which the others are compared with")
         _groups(self, self.devices or ["cpu"])

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pydantic import BaseModel, model_validator
 
-from benchlib import workloads
+from benchlib import frameworks, workloads
 from benchlib.analysis.comparison import failures
 from benchlib.analysis.equivalence import Certificate
 from benchlib.condition import Condition, DeviceName, WorkloadName
@@ -136,8 +136,8 @@ class Equivalence(Result):
                 self._certificates(),
             ),
             "settled": (
-                "What had to be settled in each workload's files so that PyTorch and MindSpore run the same model, and "
-                "how. It stays so when speed is measured.",
+                "What had to be settled in each workload's files so that all frameworks run the same model, and how. "
+                "It stays so when speed is measured.",
                 self._settled(),
             ),
             "neutralised": (
@@ -173,8 +173,8 @@ class Equivalence(Result):
         parts = []
         for name in dict.fromkeys(condition.workload for condition, _ in self.checked):
             workload = workloads.load(name)
-            frameworks = [each for each in ("pytorch", "mindspore") if each in workload.frameworks()]
-            files = [(workloads.folder(name) / f"{each}.py").read_text(encoding="utf-8") for each in frameworks]
+            offered = sorted(workload.frameworks(), key=frameworks.rank)
+            files = [(workloads.folder(name) / f"{each}.py").read_text(encoding="utf-8") for each in offered]
             columns = "".join(f"<pre>{html.escape(text)}</pre>" for text in files)
             parts.append(
                 f"<h3>{html.escape(workload.title)} (<code>{name}</code>)</h3><p>{html.escape(workload.source)}.</p>"
@@ -213,7 +213,6 @@ class Equivalence(Result):
     def _neutralised(self) -> pd.DataFrame:
         rows = []
         for condition, certificate in self.checked:
-            workload = workloads.load(condition.workload)
             for name in gate.REASONS:
                 usual, value = getattr(condition, name), getattr(certificate.condition, name)
                 if value != usual:
@@ -227,16 +226,14 @@ class Equivalence(Result):
                         }
                     )
             for name, value in certificate.neutralised.items():
-                own = name in workload.hyperparameters
-                usual = condition.hyperparameters[name] if own else "as it is"
-                why = workload.gate.settings[name][1] if own else gate.EXACT_REASON
+                usual = condition.hyperparameters.get(name, "as it is")
                 rows.append(
                     {
                         "workload": condition.workload,
                         "what": name,
                         "usually": str(usual),
                         "here": str(value),
-                        "why": why,
+                        "why": gate.reason(certificate.condition, name),
                     }
                 )
         return pd.DataFrame(rows, columns=["workload", "what", "usually", "here", "why"]).drop_duplicates()
@@ -247,6 +244,6 @@ class Equivalence(Result):
 
 
 _STYLE = """<style>
-.side-by-side {display: grid; grid-template-columns: 1fr 1fr; gap: 1em}
+.side-by-side {display: grid; grid-auto-flow: column; grid-auto-columns: minmax(0, 1fr); gap: 1em}
 .side-by-side pre {font-size: 0.62em; line-height: 1.25; white-space: pre-wrap; overflow-wrap: anywhere}
 </style>"""

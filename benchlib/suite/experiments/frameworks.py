@@ -13,14 +13,13 @@ from matplotlib.figure import Figure
 from pydantic import BaseModel, Field, model_validator
 from scipy import stats
 
-from benchlib import workloads
+from benchlib import metrics, workloads
 from benchlib.analysis.comparison import DISTURBED, NO_DIFFERENCE, Comparison, verdict_on
 from benchlib.analysis.equivalence import SAME
 from benchlib.analysis.statistics import Interval, geometric_interval, mean_interval
 from benchlib.analysis.training import TrainingRuns, left_out, median_to_threshold, undisturbed
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
-from benchlib.metrics import RANGES
 from benchlib.suite import figures, showing, tables, tasks
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.metric import PERCENT
@@ -464,7 +463,7 @@ def _factor(task: Task) -> float:
 
 def _range(task: Task) -> tuple[float, float]:
     """What the shown metric can be."""
-    least, greatest = RANGES[workloads.load(task.workload).metric]
+    least, greatest = metrics.limits(workloads.load(task.workload))
     return least * _factor(task), greatest * _factor(task)
 
 

@@ -15,14 +15,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pydantic import BaseModel, Field, model_validator
 
-from benchlib import workloads
+from benchlib import frameworks, workloads
 from benchlib.analysis.amortisation import AT_ONCE, NEVER, NOT_MEASURED, NOT_SHOWN, PAYS, Amortisation, amortisation
 from benchlib.analysis.comparison import DISTURBED, Comparison
 from benchlib.analysis.comparison import failures as failures_of
 from benchlib.analysis.equivalence import NOT_CHECKED, Certificate
 from benchlib.analysis.statistics import Interval, geometric_interval, mean_interval
 from benchlib.analysis.training import TrainingRuns
-from benchlib.condition import DEVICES, Condition, DeviceName, PrecisionName, WorkloadName
+from benchlib.condition import Condition, DeviceName, PrecisionName, WorkloadName
 from benchlib.data.prepare import prepare
 from benchlib.lab import Lab
 from benchlib.measure import machine
@@ -86,7 +86,8 @@ class Parameters(p.Compared):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        p.check_count("tasks, devices, subjects", len(self.tasks) * len(self.devices or DEVICES) * len(self.subjects))
+        devices = self.devices or frameworks.every_device()
+        p.check_count("tasks, devices, subjects", len(self.tasks) * len(devices) * len(self.subjects))
         first = self.subjects[0]
         if (first.mode, first.precision) != ("eager", "fp32"):
             raise ValueError(f"subjects.0: {first} {first.precision}: the baseline must be eager and fp32")

@@ -7,13 +7,12 @@ from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from benchlib import limits, workloads
+from benchlib import limits, metrics, workloads
 from benchlib.analysis import planner
 from benchlib.condition import Condition, FrameworkName, LaneName, ModeName
 from benchlib.errors import BenchlibError, shown
 from benchlib.limits import at_most
 from benchlib.measure import memory
-from benchlib.metrics import RANGES
 from benchlib.validation import Strict
 
 
@@ -163,13 +162,13 @@ def _fits_without(name: str, choices: Mapping[str, Any]) -> bool:
 
 def check_metric(workload: str, threshold: float | None = None) -> None:
     """Raise a ValueError (for a validator) if the workload has no metric, or one that can never reach the threshold."""
-    name = workloads.load(workload).metric
-    if name is None:
+    loaded = workloads.load(workload)
+    if loaded.metric is None:
         others = " or ".join(other for other in workloads.names() if workloads.load(other).metric)
         raise ValueError(f"workload: {workload!r}: it trains nothing and has no metric; choose {others}")
-    least, greatest = RANGES[name]
+    least, greatest = metrics.limits(loaded)
     if threshold is not None and not least < threshold <= greatest:
         raise ValueError(
-            f"threshold: {threshold!r}: {name} lies between {least:g} and {greatest:g}, no run can cross this; "
-            "for 60 % write 0.6"
+            f"threshold: {threshold!r}: {loaded.metric} lies between {least:g} and {greatest:g}, no run can "
+            "cross this; for 60 % write 0.6"
         )

@@ -14,7 +14,7 @@ import pandas as pd
 import scrapbook
 from papermill.exceptions import PapermillException
 
-from benchlib import knobs, workloads
+from benchlib import frameworks, knobs, workloads
 from benchlib.analysis.comparison import MARGIN, is_within, same_within
 from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, Certificate
 from benchlib.condition import Condition
@@ -469,7 +469,7 @@ def _neutralised(certificates: list[Certificate]) -> list[str]:
     for certificate in certificates:
         workload = workloads.load(certificate.condition.workload)
         for name, value in certificate.neutralised.items():
-            reason = workload.gate.settings[name][1] if name in workload.gate.settings else gate.EXACT_REASON
+            reason = gate.reason(certificate.condition, name)
             told[f"{workload.name}, for the gate only: {name} {value} ({reason})."] = None
     return list(told)
 
@@ -487,9 +487,10 @@ def _machine_rows(told: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _effect(knob: dict[str, Any], effects: list[dict[str, Any]]) -> str:
     """What a knob of the ledger was measured to do: alone, or at least together with the rest of its lane."""
-    if knob["name"] in {of_gate.name for of_gate in knobs.GATE}:
+    when = {one.name: one.when for one in knobs.declared(knob["framework"])}.get(knob["name"])
+    if when == knobs.GATE:
         return "none: nothing is timed in the gate"
-    if knob["name"] not in {tuned.name for tuned in knobs.TUNED}:
+    if when != knobs.TUNED:
         return "not measured: lanes do not differ in it"
     mine = [one for one in effects if (one["framework"], one["device"]) == (knob["framework"], knob["device"])]
     for name, words in ((knob["name"], ""), (None, ", with the rest of the lane")):
@@ -508,8 +509,9 @@ def _without_proof(certificates: list[Certificate]) -> str:
 
 def _versions_text(versions: dict[str, str]) -> str:
     """A framework's version, and in brackets those of the libraries that it brings."""
-    own = [f"{name} {version}" for name, version in versions.items() if name in {"torch", "mindspore"}]
-    brought = [f"{name} {version}" for name, version in versions.items() if name not in {"torch", "mindspore"}]
+    of_frameworks = {one for name in frameworks.names() for one in frameworks.distributions(name)}
+    own = [f"{name} {version}" for name, version in versions.items() if name in of_frameworks]
+    brought = [f"{name} {version}" for name, version in versions.items() if name not in of_frameworks]
     return ", ".join(own) + (f" ({', '.join(brought)})" if brought else "")
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from benchlib.frameworks import check_weights
 from benchlib.worker.batches import Batches
 from benchlib.worker.channel import Channel
 
 PACKAGE = "numpy"
 DEVICES = ("cpu",)
-PRECISIONS = ("fp32",)
 LAUNCHER = ("-m", "toy_launcher", "{world_size}")
 
 
@@ -63,6 +63,7 @@ class Session:
 
     def build(self, workload, module, values, learning_rate):
         self.values, self.rate = values, learning_rate
+        self.shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
         how = values["misbehave"]
         if how == "other stream":  # as another version of numpy may draw
             drawn = np.random.default_rng
@@ -72,6 +73,7 @@ class Session:
             Batches.order = lambda batches, epoch: given(batches, epoch)[:: -1 if epoch == own else 1]
 
     def load(self, weights, loss_scale=1.0):
+        check_weights("weights for toy", self.shapes, {name: array.shape for name, array in weights.items()})
         self.state = {name: array.copy() for name, array in weights.items()}
 
     def weights(self):

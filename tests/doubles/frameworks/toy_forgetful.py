@@ -4,8 +4,6 @@ from benchlib.frameworks import toy_queued
 
 PACKAGE = "numpy"
 DEVICES = ("cpu",)
-PRECISIONS = ("fp32",)
-LAUNCHER = ()
 
 
 class Session(toy_queued.Session):

@@ -7,8 +7,6 @@ from benchlib.frameworks import toy
 
 PACKAGE = "numpy"
 DEVICES = ("cpu",)
-PRECISIONS = ("fp32",)
-LAUNCHER = ()
 
 
 class Session(toy.Session):

@@ -4,8 +4,6 @@ from benchlib.frameworks import toy
 
 PACKAGE = "numpy"
 DEVICES = ("cpu",)
-PRECISIONS = ("fp32",)
-LAUNCHER = ()
 
 
 class Session(toy.Session):

@@ -1,0 +1,1 @@
+"""The careless framework builds the workload by itself."""

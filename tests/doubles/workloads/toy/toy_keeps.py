@@ -1,0 +1,1 @@
+"""The keeping framework builds the workload by itself."""

@@ -1,0 +1,1 @@
+"""benchlib's own workload ``linear``, in Abacus."""

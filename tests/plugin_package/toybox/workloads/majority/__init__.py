@@ -1,0 +1,1 @@
+"""Are there more ones than zeros?"""

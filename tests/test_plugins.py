@@ -1,0 +1,348 @@
+"""Plug-ins are found by name and not imported; two of one name are refused; what they are is in keys and records."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from benchlib import data, frameworks, knobs, metrics, plugins, workloads
+from benchlib.__main__ import main
+from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
+from benchlib.measure import machine
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "tests" / "plugin_package"
+TOYBOX = PACKAGE / "toybox"
+MAJORITY = {"workload": "majority", "framework": "abacus"}
+LINEAR = {"workload": "linear", "framework": "abacus"}
+
+
+def named(condition: Condition) -> dict[str, str]:
+    return plugins.named(condition.framework, condition.workload, condition.data)
+
+
+@pytest.fixture(autouse=True)
+def nothing_used(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No plug-in is there before a test, nor after it."""
+    before = set(sys.modules)
+    monkeypatch.setenv(plugins.VARIABLE, "")
+    monkeypatch.setattr(plugins, "_used", plugins._Used())
+    for package in plugins.KINDS.values():
+        monkeypatch.setattr(package, "__path__", list(package.__path__))
+    for asked in (machine.interpreter, machine.versions, machine.packages):
+        asked.cache_clear()
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith(tuple(f"benchlib.{kind}." for kind in plugins.KINDS)):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the plug-in's modules, as a folder that a user would name."""
+    return shutil.copytree(TOYBOX, tmp_path / "mine", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def install(site: Path, name: str, package: str, points: dict[str, list[str]]) -> None:
+    """Leave in ``site`` what pip leaves of a distribution: entry points that name modules of ``package``."""
+    info = site / f"{name}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = [f"[benchlib.{kind}]\n" + "".join(f"{one.rpartition('.')[2]} = {package}.{one}\n" for one in those)
+             for kind, those in points.items()]  # fmt: skip
+    (info / "entry_points.txt").write_text("\n".join(lines))
+
+
+POINTS = {
+    "frameworks": ["frameworks.abacus"],
+    "workloads": ["workloads.majority", "workloads.linear"],
+    "data": ["data.bits"],
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of packages with the plug-in, whose package must not be imported."""
+    shutil.copytree(TOYBOX, tmp_path / "site" / "toybox")
+    install(tmp_path / "site", "toybox", "toybox", POINTS)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    return tmp_path / "site"
+
+
+def test_a_folder_s_plug_ins_have_names(folder: Path) -> None:
+    plugins.use([folder])
+    assert "abacus" in frameworks.names()
+    assert frameworks.file("abacus") == folder / "frameworks" / "abacus.py"
+    assert {"majority", "cnn"} <= set(workloads.names())
+    assert data.title("bits") == "bits"
+    assert workloads.load("linear").frameworks() == ["abacus", "mindspore", "pytorch"], "which it adds to"
+    assert Condition(**MAJORITY).data == "bits"
+    assert Condition(**LINEAR, lane="tuned").lane == "tuned"
+    with pytest.raises(BenchlibError, match=r"unknown mode of abacus 'graph'.*there are: eager"):
+        Condition(**MAJORITY, mode="graph")
+    with pytest.raises(BenchlibError, match=r"unknown precision of abacus 'bf16'"):
+        Condition(**MAJORITY, precision="bf16")
+
+
+def test_what_a_framework_declares_is_used(folder: Path) -> None:
+    plugins.use([folder])
+    tuned = Condition(**MAJORITY, lane="tuned")
+    assert knobs.for_session(tuned) == {"beads": "wooden"}
+    assert knobs.for_session(tuned.but(lane="default")) == {}
+    assert "beads" not in knobs.of(Condition(workload="linear", lane="tuned")), "it is for this framework alone"
+    assert knobs.neutralising(tuned) == {"ABACUS_POLISH": "polish rounds the last digit"}
+    assert knobs.of_gate(tuned) == {"OMP_WAIT_POLICY": "passive", "ABACUS_POLISH": "none"}
+    assert "ABACUS_" in frameworks.every_variable()
+    assert machine.compiler(tuned) == {}
+
+
+def test_a_declaration_that_cannot_be_read_is_told(folder: Path) -> None:
+    file = folder / "frameworks" / "abacus.py"
+    text = file.read_text()
+    plugins.use([folder])
+    file.write_text(text.replace('DEVICES = ("cpu",)', 'DEVICES = tuple(["cpu"])'))
+    os.utime(file, ns=(1, 1))
+    with pytest.raises(BenchlibError, match=r"abacus\.py: line \d+: DEVICES must be a literal: it is read"):
+        frameworks.devices("abacus")
+    file.write_text(text.replace('"when": "gate"', '"when": "gates"'))
+    os.utime(file, ns=(2, 2))
+    with pytest.raises(BenchlibError, match=r"abacus\.py: KNOBS: ABACUS_POLISH: unknown when 'gates': did you mean"):
+        knobs.declared("abacus")
+    file.write_text(text.replace('"reason": "wooden', '"because": "wooden'))
+    os.utime(file, ns=(3, 3))
+    with pytest.raises(BenchlibError, match=r"abacus\.py: KNOBS: .*'because'; a knob is a dict of name, value"):
+        knobs.declared("abacus")
+
+
+def test_entry_points_are_found_and_nothing_of_them_is_imported(site: Path) -> None:
+    plugins.use()
+    assert "abacus" in frameworks.names()
+    condition = Condition(**MAJORITY)
+    assert named(condition) == {"plug-in toybox": "1.0"}
+    assert named(Condition(**LINEAR)) == {"plug-in toybox": "1.0"}
+    assert named(Condition(workload="linear")) == {}, "it adds to that workload, but not to this framework"
+    assert "toybox" not in sys.modules
+
+
+def test_what_is_not_named_is_not_there(site: Path) -> None:
+    (site / "toybox" / "frameworks" / "rods.py").write_text('PACKAGE = "numpy"\nDEVICES = ("cpu",)\n')
+    plugins.use()
+    assert "rods" not in frameworks.names()
+
+
+def test_two_of_one_name_are_refused_and_nothing_changes(folder: Path, site: Path, tmp_path: Path) -> None:
+    with pytest.raises(BenchlibError, match=rf"two of one name: frameworks/abacus.py comes from toybox, .*{folder}"):
+        plugins.use([folder])
+    assert "abacus" not in frameworks.names()
+    assert not os.environ[plugins.VARIABLE]
+    shutil.copytree(site / "toybox", site / "other")
+    install(site, "otherbox", "other", {"data": ["data.bits"]})
+    with pytest.raises(BenchlibError, match=r"two of one name: data/bits.py comes from (toybox|otherbox), and from"):
+        plugins.use()
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [("frameworks", "pytorch.py"), ("data", "images.py"), ("workloads", "cnn"), ("workloads", "linear")],
+)
+def test_the_names_of_benchlib_s_own_are_taken(place: str, name: str, tmp_path: Path) -> None:
+    taken = tmp_path / place / name
+    taken.parent.mkdir()
+    if name == "linear":
+        taken.mkdir()
+        (taken / "pytorch.py").write_text("")
+    elif name.endswith(".py"):
+        taken.write_text("")
+    else:
+        shutil.copytree(workloads.folder(name), taken)
+    where = f"{place}/{name}" + ("/pytorch.py" if name == "linear" else "")
+    with pytest.raises(
+        BenchlibError, match=rf"two of one name: {where} comes from benchlib itself, and from .*{tmp_path}"
+    ):
+        plugins.use([tmp_path])
+
+
+def test_two_may_add_to_a_workload_but_not_the_same_file(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "workloads" / "majority"
+    other.mkdir(parents=True)
+    (other / "rods.py").write_text("")
+    plugins.use([folder, tmp_path / "other"])
+    assert workloads.load("majority").frameworks() == ["abacus", "rods"]
+    (other / "abacus.py").write_text("")
+    with pytest.raises(BenchlibError, match=r"two of one name: workloads/majority/abacus.py comes from .*mine, and"):
+        plugins.use()
+    shutil.rmtree(other.parents[1])
+    (other.parent / "minority").mkdir(parents=True)
+    (other.parent / "minority" / "rods.py").write_text("")
+    with pytest.raises(BenchlibError, match=r"no workload.py in it, and no workload 'minority' that it adds to"):
+        plugins.use()
+
+
+def test_a_workload_that_is_no_package_is_told(folder: Path) -> None:
+    (folder / "workloads" / "majority" / "__init__.py").unlink()
+    with pytest.raises(BenchlibError, match=r"majority is no package: add an __init__.py"):
+        plugins.use([folder])
+
+
+def test_what_is_no_plug_in_is_told(tmp_path: Path, site: Path) -> None:
+    with pytest.raises(BenchlibError, match=r"there are none; they lie in frameworks/NAME.py"):
+        plugins.use([tmp_path / "nothing"])
+    install(site, "gonebox", "toybox", {"frameworks": ["frameworks.gone"]})
+    with pytest.raises(BenchlibError, match=r"gonebox 1.0: entry point gone = toybox.frameworks.gone .*no such file"):
+        plugins.use()
+    shutil.rmtree(site / "gonebox-1.0.dist-info")
+    (site / "toybox-1.0.dist-info" / "entry_points.txt").write_text("[benchlib.data]\nbit = toybox.data.bits\n")
+    with pytest.raises(BenchlibError, match=r"toybox 1.0: entry point bit = toybox.data.bits .*call it 'bits'"):
+        plugins.use()
+
+
+@pytest.mark.parametrize(
+    "file", ["frameworks/abacus.py", "workloads/majority/workload.py", "workloads/linear/abacus.py"]
+)
+def test_a_plug_in_s_code_is_in_the_key_and_its_files_are_in_the_record(folder: Path, file: str) -> None:
+    plugins.use([folder])
+    condition = Condition(**MAJORITY)
+    code, named = machine.code(condition, "rounds"), named(condition)
+    assert named.keys() == {f"plug-in {folder}"}
+    (folder / file).write_text((folder / file).read_text() + "\nMORE = 1\n")
+    assert machine.code(condition, "rounds") != code
+    if "linear" not in file:  # whose files the workload only imports
+        assert named(condition) != named
+
+
+def test_a_data_set_s_code_is_in_the_name_of_what_is_prepared(folder: Path, tmp_path: Path) -> None:
+    from benchlib.data.prepare import prepare
+
+    plugins.use([folder])
+    before = prepare(Condition(**MAJORITY), 0, tmp_path)
+    file = folder / "data" / "bits.py"
+    file.write_text(file.read_text() + "\nMORE = 1\n")
+    assert prepare(Condition(**MAJORITY), 0, tmp_path) != before
+
+
+def test_the_metric_is_the_workload_s_own(folder: Path) -> None:
+    import numpy as np
+
+    plugins.use([folder])
+    workload = workloads.load("majority")
+    labels = {"test_labels": np.array([0, 0, 0, 1])}
+    assert metrics.limits(workload) == (0.0, 1.0)
+    assert metrics.measure(workload, np.array([0, 0, 0, 0]), labels) == 0.5
+    assert metrics.wrong(workload, np.array([0, 0]), labels) == "predictions of 2 samples for 4"
+
+
+def test_the_command_line_takes_a_folder(folder: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["devices", "--plugins", str(folder)]) == 0
+    assert "abacus 1.26.4, cpu: usable" in capsys.readouterr().out.splitlines()
+    assert os.environ[plugins.VARIABLE] == str(folder)
+
+
+# The package, installed, goes the whole way in an interpreter of its own. It takes a minute.
+
+WAY = """
+import json, sys
+from pathlib import Path
+from benchlib.lab import Lab
+from benchlib.condition import Condition
+from benchlib.measure import conformance
+lab = Lab(outputs="outputs/way")
+majority, linear = Condition(workload="majority", framework="abacus"), Condition(workload="linear", framework="abacus")
+compared = lab.compare([majority, majority.but(lane="tuned")], budget_s=30, block_s=0.05, pilot=3)
+trained = lab.train([majority], seeds=[0], epochs=3, threshold=0.9)
+rows = conformance.check("abacus", Path("inputs"))
+print("RESULT " + json.dumps({
+    "verdicts": [one.verdict for one in lab.certify([majority, linear]).values()],
+    "reference": next(iter(lab.certify([linear]).values())).reference.framework,
+    "ratios": len(compared.ratios()),
+    "versions": compared.measurements[0].versions,
+    "failures": [m.failure for m in [*compared.measurements, *trained.measurements] if m.failure],
+    "metric": trained.runs()["metric"].tolist(),
+    "broken": [row.what for row in rows if not row.passed],
+    "imported": "toybox" in sys.modules,
+}))
+"""
+PARAMETERS = """
+workload: majority
+data: bits
+device: cpu
+hyperparameters: {}
+subjects:
+  - {framework: abacus, mode: eager, lane: default}
+  - {framework: abacus, mode: eager, lane: tuned}
+batch_sizes: [16]
+precision: 0.03
+budget_s: 30
+pilot: 3
+block_s: 0.05
+margin: 0.05
+accuracy_subjects:
+  - {framework: abacus, mode: eager, lane: default}
+accuracy_batch_sizes: [16, 64]
+learning_rate: 0.5
+train_samples: null
+epochs: 2
+seeds: [0]
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python that has the package, built and installed by pip, beside all that this one has."""
+    folder = tmp_path_factory.mktemp("installed")
+    source = shutil.copytree(PACKAGE, folder / "source")
+    venv.create(folder / "venv", symlinks=True)
+    python = folder / "venv" / "bin" / "python"
+    packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "venv")}))
+    (packages / "beside.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-deps", "--no-index"]
+    subprocess.run([*pip, "--no-build-isolation", str(source)], check=True)
+    return python
+
+
+def ran(python: Path, folder: Path, *arguments: str) -> str:
+    templates = str(Path(sys.prefix, "share", "jupyter"))  # of the packages beside
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JUPYTER_PATH": templates}
+    done = subprocess.run([python, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_a_package_goes_through_gate_comparison_training_and_conformance(installed: Path, tmp_path: Path) -> None:
+    result = json.loads(ran(installed, tmp_path, "-c", WAY).rpartition("RESULT ")[2])
+    assert result["verdicts"] == ["same", "same"]
+    assert result["reference"] == "pytorch", "benchlib's own workload is compared with PyTorch's"
+    assert result["versions"]["plug-in toybox"] == "0.3"
+    assert result["versions"]["abacus"] == "1.0"
+    assert result["failures"] == result["broken"] == []
+    assert result["ratios"] == 2
+    assert result["metric"][0] > 0.9
+    assert not result["imported"]
+
+
+@pytest.mark.slow
+def test_a_package_goes_through_a_notebook_and_the_report(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "parameters" / "toys").mkdir(parents=True)
+    (tmp_path / "parameters" / "toys" / "batch_size.yaml").write_text(PARAMETERS)
+    (tmp_path / "notebooks").mkdir()
+    for name in ("batch_size", "claims", "report"):
+        shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", tmp_path / "notebooks")
+    said = ran(installed, tmp_path, "-m", "benchlib", "run", "--profile", "toys")
+    assert "failed" not in said
+    results = tmp_path / "outputs" / "toys"
+    metric = (results / "tables" / "batch_size_metric.csv").read_text()
+    assert "balanced accuracy" in metric
+    notebook = nbformat.read(results / "notebooks" / "batch_size.ipynb", as_version=4)
+    assert not [o for cell in notebook.cells for o in cell.get("outputs", []) if o.output_type == "error"]
+    assert "majority" in (results / "report.html").read_text()
