@@ -28,7 +28,7 @@ MAJORITY = {"workload": "majority", "framework": "abacus"}
 LINEAR = {"workload": "linear", "framework": "abacus"}
 
 
-def named(condition: Condition) -> dict[str, str]:
+def plugins_of(condition: Condition) -> dict[str, str]:
     return plugins.named(condition.framework, condition.workload, condition.data)
 
 
@@ -129,9 +129,9 @@ def test_entry_points_are_found_and_nothing_of_them_is_imported(site: Path) -> N
     plugins.use()
     assert "abacus" in frameworks.names()
     condition = Condition(**MAJORITY)
-    assert named(condition) == {"plug-in toybox": "1.0"}
-    assert named(Condition(**LINEAR)) == {"plug-in toybox": "1.0"}
-    assert named(Condition(workload="linear")) == {}, "it adds to that workload, but not to this framework"
+    assert plugins_of(condition) == {"plug-in toybox": "1.0"}
+    assert plugins_of(Condition(**LINEAR)) == {"plug-in toybox": "1.0"}
+    assert plugins_of(Condition(workload="linear")) == {}, "it adds to that workload, but not to this framework"
     assert "toybox" not in sys.modules
 
 
@@ -213,12 +213,12 @@ def test_what_is_no_plug_in_is_told(tmp_path: Path, site: Path) -> None:
 def test_a_plug_in_s_code_is_in_the_key_and_its_files_are_in_the_record(folder: Path, file: str) -> None:
     plugins.use([folder])
     condition = Condition(**MAJORITY)
-    code, named = machine.code(condition, "rounds"), named(condition)
+    code, named = machine.code(condition, "rounds"), plugins_of(condition)
     assert named.keys() == {f"plug-in {folder}"}
     (folder / file).write_text((folder / file).read_text() + "\nMORE = 1\n")
     assert machine.code(condition, "rounds") != code
     if "linear" not in file:  # whose files the workload only imports
-        assert named(condition) != named
+        assert plugins_of(condition) != named
 
 
 def test_a_data_set_s_code_is_in_the_name_of_what_is_prepared(folder: Path, tmp_path: Path) -> None:
