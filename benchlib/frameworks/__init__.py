@@ -14,12 +14,17 @@ import pkgutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchlib.errors import BenchlibError, unknown
 from benchlib.workloads import Values, Workload
+
+if TYPE_CHECKING:
+    from typing import Protocol
+else:
+    Protocol = object  # Python 3.7 has none
 
 LOSS_SCALE = 2.0**16
 """What the loss is scaled by in fp16 at first, as PyTorch's ``GradScaler`` has it; the first steps may overflow with
@@ -116,7 +121,7 @@ def names() -> list[str]:
     return list(_names(tuple((path, os.stat(path).st_mtime_ns) for path in __path__)))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)
 def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
     """Read once, until something is added: every condition asks for them."""
     return tuple(sorted(module.name for module in pkgutil.iter_modules([path for path, _ in folders])))
@@ -124,7 +129,7 @@ def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
 
 def file(name: str) -> Path:
     """The file of framework ``name``."""
-    return next(path for folder in __path__ if (path := Path(folder) / f"{name}.py").exists())
+    return next(path for path in (Path(folder) / f"{name}.py" for folder in __path__) if path.exists())
 
 
 def package(name: str) -> str:
@@ -166,7 +171,7 @@ def _constant(name: str, constant: str) -> Any:
     return _literal(file(name), constant)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)
 def _literal(path: Path, constant: str) -> Any:
     """Read once: every condition asks for it."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
