@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchlib import knobs, limits, scratch
+from benchlib import knobs, limits, metrics, scratch
 from benchlib.analysis import equivalence, planner
 from benchlib.analysis.comparison import MARGIN, Comparison
 from benchlib.analysis.equivalence import Certificate
@@ -40,7 +40,6 @@ from benchlib.measure.contract import SyncCheck
 from benchlib.measure.jobs import INITIAL_SEED, Job, key, prepare_job
 from benchlib.measure.processes import PATIENCE_S
 from benchlib.measure.turn import turn
-from benchlib.metrics import RANGES
 from benchlib.progress import Progress, duration, say
 from benchlib.store import ATTEMPTS, Measurement, Store, frame
 from benchlib.workloads import load
@@ -702,6 +701,7 @@ def _require_reachable(condition: Condition, threshold: float | None) -> None:
     metric = load(condition.workload).metric
     if metric is None:
         raise BenchlibError(f"workload {condition.workload!r} has no metric: it can be compared, but not trained")
-    low, high = RANGES[metric]
+    metrics.require(metric)
+    low, high = metrics.RANGES[metric]
     if threshold is not None and not low <= threshold <= high:
         raise BenchlibError(f"threshold {threshold!r}: {metric} is between {low:g} and {high:g}, no run can reach it")

@@ -7,7 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from benchlib.data import translations
+from benchlib.errors import require_package
 from benchlib.worker import files
+
+
+def require(metric: str) -> None:
+    """Raise a BenchlibError if what computes ``metric`` is not installed."""
+    if metric == "bleu":
+        require_package("sacrebleu", "data", "metric 'bleu'")
 
 
 def measure(metric: str, predictions: np.ndarray, data: Mapping[str, np.ndarray]) -> float:

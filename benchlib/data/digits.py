@@ -7,13 +7,18 @@ import hashlib
 import numpy as np
 
 from benchlib.data.images import Images, balanced_order
-from benchlib.errors import BenchlibError
+from benchlib.errors import BenchlibError, require_package
 
 TEST = 360
 """Test images of the 1,797, in the proportions of the classes; the split is the same for all seeds."""
 
 SHA256 = "fe61bc84cd6a594d5ed1b937b7d8f8f791d4091d2a9df91fe5d6066156a4db6e"
 """Of the images and labels, as bytes."""
+
+
+def require() -> None:
+    """Raise a BenchlibError if scikit-learn is not there."""
+    require_package("sklearn", "data", "scikit-learn's digits")
 
 
 def identity() -> str:

@@ -8,6 +8,11 @@ from benchlib.data import digits
 from benchlib.data.sequences import FIRST, Sequences
 
 
+def require() -> None:
+    """Raise a BenchlibError if scikit-learn is not there."""
+    digits.require()
+
+
 def identity() -> str:
     """What the sequences are made of."""
     return digits.identity()

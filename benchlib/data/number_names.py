@@ -7,8 +7,14 @@ from importlib.metadata import version
 import numpy as np
 
 from benchlib.data.translations import Pairs
+from benchlib.errors import require_package
 
 TRAIN, TEST, BELOW = 4_000, 500, 1_000_000
+
+
+def require() -> None:
+    """Raise a BenchlibError if num2words is not there."""
+    require_package("num2words", "data", "data 'number_names'")
 
 
 def identity() -> str:
