@@ -33,8 +33,8 @@ def digits_without_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
     def drawn() -> Images:
         rng = np.random.default_rng(0)
         labels = np.arange(1797, dtype=np.int32) % 10
-        classes = rng.integers(0, 17, (10, 8, 8, 1))
-        images = np.clip(classes[labels] + rng.integers(-2, 3, (1797, 8, 8, 1)), 0, 16).astype(np.uint8)
+        classes = rng.normal(8.0, 2.0, (10, 8, 8, 1))
+        images = np.clip(rng.normal(classes[labels], 4.0), 0, 16).astype(np.uint8)
         test, train = slice(digits.TEST), slice(digits.TEST, None)
         return Images(images[train], labels[train], images[test], labels[test], "drawn", "")
 
