@@ -31,8 +31,8 @@ MINORS = range(7, 14)
 MOST_LINES = 1500
 """Of ``benchlib/worker``: who brings an environment of his own can read it."""
 
-OLDEST_NUMPY = {7: "numpy==1.16.*"}
-"""By minor version of Python, where not the newest that there is for it."""
+PACKAGES = {7: ["numpy==1.16.*", "importlib-metadata"]}
+"""That are installed for a minor version of Python, where not the newest numpy that there is for it."""
 
 BLOCKED = """
 import runpy, sys
@@ -220,9 +220,8 @@ def pythons_with_numpy(tmp_path_factory: pytest.TempPathFactory) -> Any:
             pytest.skip(f"THIS MACHINE HAS NO PYTHON 3.{minor}: the floor is not tested on it")
         folder = tmp_path_factory.mktemp("environment") / f"3.{minor}"
         subprocess.run([_interpreters()[minor], "-m", "venv", folder], check=True)
-        wanted = OLDEST_NUMPY.get(minor, "numpy")
-        install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:", wanted]
-        subprocess.run([folder / "bin" / "python", *install], check=True)
+        install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"]
+        subprocess.run([folder / "bin" / "python", *install, *PACKAGES.get(minor, ["numpy"])], check=True)
         return str(folder / "bin" / "python")
 
     return with_numpy
@@ -238,5 +237,10 @@ def test_it_serves_under_every_python(minor: int, pythons_with_numpy: Any, job: 
     (tmp_path / "group").mkdir()
     with _rank([python], tmp_path / "group") as channel:
         _assert_alike(_answers(channel, job, tmp_path / "group"), here)
-    if minor in OLDEST_NUMPY:
+    if minor == 7:
         assert there["numpy"].startswith("1.16.")
+    asked = [python, "-c", (ROOT / "benchlib" / "probe.py").read_text(encoding="utf-8"), "numpy", "torch"]
+    answer = json.loads(subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)
+    assert answer["python"].startswith(f"3.{minor}.")
+    assert answer["modules"]["numpy"]["packages"] == {"numpy": there["numpy"]}
+    assert not answer["modules"]["torch"]["place"]
