@@ -19,8 +19,9 @@ CORE_TESTS := tests/test_core.py tests/test_worker_floor.py tests/test_answers.p
 	tests/test_lab.py::test_a_comparison_records_what_it_takes_to_do_it_again \
 	tests/test_lab.py::test_training_learns_and_a_run_that_misses_the_threshold_is_censored
 PYENV := $${PYENV_ROOT:-$$HOME/.pyenv}/versions
-CORE_PYTHON = $(firstword $(shell for python in python3.13 $(PYENV)/3.13.*/bin/python python3.12 $(PYENV)/3.12.*/bin/python; do \
-	"$$python" -c '' 2>/dev/null && command -v "$$python"; done) $(PYTHON))
+CORE_PYTHON = $(firstword $(shell for minor in 13 12; do \
+	for python in python3.$$minor $(PYENV)/3.$$minor.*/bin/python; do \
+	"$$python" -c '' 2>/dev/null && command -v "$$python"; done; done) $(PYTHON))
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile

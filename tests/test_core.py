@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import benchlib
-from benchlib import metrics
+from benchlib import metrics, progress
 from benchlib.__main__ import main
 from benchlib.data import digits_graph, digits_sequence, downloads, number_names
 from benchlib.errors import BenchlibError
@@ -113,6 +113,16 @@ def test_commands_of_the_suite_name_its_extra(monkeypatch, capsys, command):
     assert main([command]) == 2
     told = f"error: benchlib {command} needs papermill, which is not installed: pip install 'benchlib[suite]'\n"
     assert capsys.readouterr().err == told
+
+
+def test_progress_of_a_program_that_a_notebook_starts_is_said_in_lines(monkeypatch, capsys):
+    """It is no kernel, and may have no IPython, though JupyterLab's variable has come down to it."""
+    monkeypatch.setenv("JPY_SESSION_NAME", "a notebook")
+    monkeypatch.delenv(progress.FILE_VARIABLE, raising=False)
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+    with progress.Progress(1, "work"):
+        pass
+    assert capsys.readouterr().err.splitlines()[0] == "work: 0/1"
 
 
 @pytest.fixture
