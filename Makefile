@@ -9,10 +9,22 @@ PYTHON := $(shell command -v python3.11 || command -v python3)
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help report appendix test lab lint lock
+.PHONY: help report appendix test test-core lab lint lock
+
+CORE_TESTS := tests/test_core.py tests/test_worker_floor.py tests/test_answers.py tests/test_condition.py \
+	tests/test_equivalence.py tests/test_interrupt.py tests/test_memory.py tests/test_moderation.py \
+	tests/test_npu_smi.py tests/test_peers.py tests/test_planner.py tests/test_results.py tests/test_rounds.py \
+	tests/test_scratch.py tests/test_simulation.py tests/test_statistics.py \
+	tests/test_lab.py::test_a_slower_condition_is_seen_and_the_control_shows_no_winner \
+	tests/test_lab.py::test_a_comparison_records_what_it_takes_to_do_it_again \
+	tests/test_lab.py::test_training_learns_and_a_run_that_misses_the_threshold_is_censored
+PYENV := $${PYENV_ROOT:-$$HOME/.pyenv}/versions
+CORE_PYTHON = $(firstword $(shell for minor in 13 12; do \
+	for python in python3.$$minor $(PYENV)/3.$$minor.*/bin/python; do \
+	"$$python" -c '' 2>/dev/null && command -v "$$python"; done; done) $(PYTHON))
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
 
 report: $(INSTALLED) ## Measure, write outputs/PROFILE/report.html and .pdf (PROFILE=quick or full; MINUTES=10: ten more)
 	$(BIN)/python -m benchlib run --profile $(PROFILE) $(if $(MINUTES),--minutes "$(MINUTES)")
@@ -22,6 +34,12 @@ appendix: $(INSTALLED) ## Bundle report, notebooks and measurements for an archi
 
 test: $(INSTALLED) ## Run the fast tests (.venv/bin/pytest -m slow runs the others)
 	$(BIN)/python -m pytest
+
+test-core: ## Test the core alone, with the newest Python (3.13, 3.12 ...) and packages, no extras, no framework
+	rm -rf build # what lies there would be packed, too
+	"$(CORE_PYTHON)" -m venv --clear .venv-core
+	.venv-core/bin/python -m pip install --quiet . pytest
+	.venv-core/bin/pytest $(CORE_TESTS)
 
 lab: $(INSTALLED) ## Open JupyterLab on a page of the notebooks and where each stands
 	$(BIN)/python -m benchlib lab --profile $(PROFILE)
@@ -34,7 +52,7 @@ lint: $(INSTALLED) ## Check style, format, and that each floor of the house impo
 # Where pip finds torch's build with CUDA, the lock takes in CUDA's packages too: lock where it finds the CPU build.
 # The suffix of that build (+cpu) is cut off, because no package index has a version of that name.
 lock: $(INSTALLED) ## Pin the versions that pyproject.toml asks for; pins that still fit stay
-	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile --quiet --extra dev --allow-unsafe --strip-extras \
+	CUSTOM_COMPILE_COMMAND='make lock' $(BIN)/pip-compile --quiet --all-extras --allow-unsafe --strip-extras \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml
 	sed -i.old -e 's/^\([^ ]*==[^ ]*\)+cpu$$/\1/' requirements.lock
 	rm requirements.lock.old

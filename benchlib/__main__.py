@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 import benchlib
-from benchlib.errors import UNWRITABLE, BenchlibError, unwritable
+from benchlib.errors import UNWRITABLE, BenchlibError, require_package, unwritable
 from benchlib.measure.interrupt import one_interrupt
 from benchlib.suite.report.pdf import PAPERS
 
@@ -49,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _done(given: argparse.Namespace) -> int:
     try:
+        if given.do in _OF_THE_SUITE:
+            require_package("papermill", "suite", f"benchlib {given.command}")
         with one_interrupt():
             if given.plugins:
                 from benchlib import plugins
@@ -200,7 +202,7 @@ def _command(
         help="with frameworks, workloads or data sets of yours: frameworks/NAME.py, workloads/NAME/, data/NAME.py "
         "(several folders: give it again); those of installed packages are found without",
     )
-    parser.set_defaults(do=do)
+    parser.set_defaults(do=do, command=name)
     return parser
 
 
@@ -302,6 +304,10 @@ def _clean(given: argparse.Namespace) -> int:
         if given.yes:
             cleaning.take_away(paths)
     return 0
+
+
+_OF_THE_SUITE = (_run, _report, _lab, _trace, _appendix, _clean)
+"""Commands that need what the extra ``suite`` brings."""
 
 
 if __name__ == "__main__":

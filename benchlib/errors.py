@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import importlib.util
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -45,6 +46,14 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(given[:SHOWN].lower(), known, n=1, cutoff=0.5)
     hint = f" did you mean {near[0]!r}?" if near else ""
     return f"unknown {what} {shown(name)}:{hint} (there are: {', '.join(known)})"
+
+
+def require_package(module: str, extra: str, purpose: str) -> None:
+    """Raise a BenchlibError if a top-level ``module`` is not installed, which ``purpose`` needs and ``extra`` of
+    benchlib's distribution brings. Imports nothing.
+    """
+    if importlib.util.find_spec(module) is None:
+        raise BenchlibError(f"{purpose} needs {module}, which is not installed: pip install 'benchlib[{extra}]'")
 
 
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)

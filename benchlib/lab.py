@@ -718,6 +718,7 @@ def _require_reachable(condition: Condition, threshold: float | None) -> None:
     workload = load(condition.workload)
     if workload.metric is None:
         raise BenchlibError(f"workload {condition.workload!r} has no metric: it can be compared, but not trained")
+    metrics.require(workload)
     low, high = metrics.limits(workload)
     if threshold is not None and not low <= threshold <= high:
         raise BenchlibError(

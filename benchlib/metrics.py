@@ -9,8 +9,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from benchlib.data import translations
+from benchlib.errors import require_package
 from benchlib.worker import files
 from benchlib.workloads import Workload
+
+
+def require(workload: Workload) -> None:
+    """Raise a BenchlibError if what computes the metric of ``workload`` is not installed."""
+    if workload.metric == "bleu":
+        require_package("sacrebleu", "data", "metric 'bleu'")
 
 
 def limits(workload: Workload) -> tuple[float, float]:

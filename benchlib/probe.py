@@ -1,11 +1,11 @@
 """Runs in a framework's interpreter, started with this text as ``python -c TEXT NAME...``: which top-level modules of
 these names there are, and which distributions they come in and need. Prints JSON; imports none of them.
 
-Standard library only, of Python 3.8 and later.
+Standard library only, of Python 3.8 and later; Python 3.7 needs the package importlib-metadata.
 """
 
 import hashlib
-import importlib.metadata
+import importlib
 import importlib.util
 import json
 import os
@@ -13,6 +13,11 @@ import platform
 import re
 import sys
 import urllib.parse
+
+try:
+    metadata = importlib.import_module("importlib.metadata")
+except ImportError:
+    metadata = importlib.import_module("importlib_metadata")
 
 _REQUIREMENT = re.compile(r"\s*([\w.-]+)\s*(?:\[([^\]]*)\])?")
 _EXTRA = re.compile(r"\bextra\s*==\s*['\"]([^'\"]+)['\"]")
@@ -25,7 +30,7 @@ def listings():
     """Every distribution, with the names that it says are its own and the text that lists its files."""
     return [
         (one, (one.read_text("top_level.txt") or "").split(), one.read_text("RECORD") or "")
-        for one in importlib.metadata.distributions()
+        for one in metadata.distributions()
     ]
 
 
@@ -101,8 +106,8 @@ def digest(place):
 
 def _distribution(name):
     try:
-        return importlib.metadata.distribution(name)
-    except importlib.metadata.PackageNotFoundError:
+        return metadata.distribution(name)
+    except metadata.PackageNotFoundError:
         return None
 
 

@@ -93,5 +93,7 @@ def duration(seconds: float) -> str:
 
 
 def _in_jupyterlab() -> bool:
-    """JupyterLab's server names a kernel's session in its environment; a headless execution has no such name."""
-    return FILE_VARIABLE not in os.environ and "JPY_SESSION_NAME" in os.environ
+    """JupyterLab's server names a kernel's session in its environment; a headless execution has no such name. A program
+    that a notebook starts inherits it, but is no kernel, which has imported IPython.
+    """
+    return FILE_VARIABLE not in os.environ and "JPY_SESSION_NAME" in os.environ and "IPython" in sys.modules

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import cifar10_from_shared
+import numpy as np
 import pytest
 
 from benchlib import frameworks, variables, workloads
-from benchlib.data import cifar10
+from benchlib.data import cifar10, digits
+from benchlib.data.images import Images
 
 DOUBLES = Path(__file__).parent / "doubles"
 
@@ -17,6 +20,26 @@ DOUBLES = Path(__file__).parent / "doubles"
 def no_data_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests find no data but what they put there."""
     monkeypatch.delenv(cifar10.VARIABLE, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def digits_without_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the core is installed without the extra ``data``, images that are as easily told apart stand in for
+    scikit-learn's digits.
+    """
+    if importlib.util.find_spec("sklearn") is not None:
+        return
+
+    def drawn() -> Images:
+        rng = np.random.default_rng(0)
+        labels = np.arange(1797, dtype=np.int32) % 10
+        classes = rng.normal(8.0, 2.0, (10, 8, 8, 1))
+        images = np.clip(rng.normal(classes[labels], 4.0), 0, 16).astype(np.uint8)
+        test, train = slice(digits.TEST), slice(digits.TEST, None)
+        return Images(images[train], labels[train], images[test], labels[test], "drawn", "")
+
+    monkeypatch.setattr(digits, "require", lambda: None)
+    monkeypatch.setattr(digits, "load", drawn)
 
 
 @pytest.fixture

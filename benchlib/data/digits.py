@@ -9,7 +9,7 @@ import numpy as np
 from benchlib.data import DataSet
 from benchlib.data.images import Images, balanced_order
 from benchlib.data.kinds import IMAGES
-from benchlib.errors import BenchlibError
+from benchlib.errors import BenchlibError, require_package
 
 DATA_SET = DataSet(
     "digits",
@@ -25,6 +25,11 @@ TEST = 360
 
 SHA256 = "fe61bc84cd6a594d5ed1b937b7d8f8f791d4091d2a9df91fe5d6066156a4db6e"
 """Of the images and labels, as bytes."""
+
+
+def require() -> None:
+    """Raise a BenchlibError if scikit-learn is not there."""
+    require_package("sklearn", "data", "scikit-learn's digits")
 
 
 def identity() -> str:

@@ -21,6 +21,11 @@ NEIGHBOURS = 6
 TRAIN = 20  # nodes of each class, as Planetoid's split of Cora has
 
 
+def require() -> None:
+    """Raise a BenchlibError if scikit-learn is not there."""
+    digits.require()
+
+
 def identity() -> str:
     """What the graph is made of."""
     return digits.identity()

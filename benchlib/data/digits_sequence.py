@@ -17,6 +17,11 @@ DATA_SET = DataSet(
 )
 
 
+def require() -> None:
+    """Raise a BenchlibError if scikit-learn is not there."""
+    digits.require()
+
+
 def identity() -> str:
     """What the sequences are made of."""
     return digits.identity()

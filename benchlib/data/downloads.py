@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from benchlib.errors import BenchlibError
+from benchlib.errors import BenchlibError, require_package
 from benchlib.progress import Progress
 
 VARIABLE = "BENCHLIB_DATA"
@@ -33,6 +33,7 @@ def offered() -> Path | None:
 
 def download(original: Original, what: str, instead: str) -> Path:
     """The file from its home, kept in the user's cache; ``what`` it is a part of, and what needs no download."""
+    require_package("pooch", "data", f"{what}, which has to be downloaded,")
     import pooch
 
     cache = Path(pooch.os_cache("benchlib"))

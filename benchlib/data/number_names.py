@@ -9,6 +9,7 @@ import numpy as np
 from benchlib.data import DataSet
 from benchlib.data.kinds import TRANSLATIONS
 from benchlib.data.translations import Pairs
+from benchlib.errors import require_package
 
 DATA_SET = DataSet(
     "names of numbers",
@@ -19,6 +20,11 @@ DATA_SET = DataSet(
 )
 
 TRAIN, TEST, BELOW = 4_000, 500, 1_000_000
+
+
+def require() -> None:
+    """Raise a BenchlibError if num2words is not there."""
+    require_package("num2words", "data", "data 'number_names'")
 
 
 def identity() -> str:

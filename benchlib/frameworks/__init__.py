@@ -14,12 +14,17 @@ import pkgutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchlib.errors import BenchlibError, unknown
 from benchlib.workloads import Values, Workload
+
+if TYPE_CHECKING:
+    from typing import Protocol
+else:
+    Protocol = object  # Python 3.7 has none
 
 LOSS_SCALE = 2.0**16
 """What the loss is scaled by in fp16 at first, as PyTorch's ``GradScaler`` has it; the first steps may overflow with
@@ -116,7 +121,7 @@ def names() -> list[str]:
     return list(_names(tuple((path, os.stat(path).st_mtime_ns) for path in __path__)))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)
 def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
     """Read once, until something is added: every condition asks for them."""
     return tuple(sorted(module.name for module in pkgutil.iter_modules([path for path, _ in folders])))
@@ -124,7 +129,8 @@ def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
 
 def file(name: str) -> Path:
     """The file of framework ``name``."""
-    return next(path for folder in __path__ if (path := Path(folder, f"{name}.py").resolve()).exists())
+    paths = (Path(folder, f"{name}.py").resolve() for folder in __path__)
+    return next(path for path in paths if path.exists())
 
 
 def package(name: str) -> str:
@@ -218,7 +224,7 @@ def _declared(name: str, constant: str, default: Any = None) -> Any:
     return _literal(path, path.stat().st_mtime_ns, constant, default)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)
 def _literal(path: Path, changed: int, constant: str, default: Any) -> Any:
     """Read once: every condition asks for it. Without a default it has to be there."""
     value = _assigned(path, changed).get(constant)
@@ -232,7 +238,7 @@ def _literal(path: Path, changed: int, constant: str, default: Any) -> Any:
         ) from None
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)
 def _assigned(path: Path, changed: int) -> dict[str, ast.expr]:
     """What is assigned to names at the top of a file."""
     try:

@@ -186,12 +186,13 @@ def _too_much(seconds: float, window_s: float) -> bool:
 
 def _strangers_on_gpu(workers: list[WorkerProcess]) -> int:
     """Processes that compute on the GPU beside ours. Counted, not compared by number: a container has its own."""
+    handles = machine.gpu_handles()
+    if not handles:
+        return 0
     import pynvml
 
     ours = sum(worker.condition.device == "cuda" and worker.process.poll() is None for worker in workers)
-
-    handles = machine.gpu_handles()
     try:
-        return max(0, len(pynvml.nvmlDeviceGetComputeRunningProcesses(handles[0])) - ours) if handles else 0
+        return max(0, len(pynvml.nvmlDeviceGetComputeRunningProcesses(handles[0])) - ours)
     except pynvml.NVMLError:
         return 0

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from ctypes.util import find_library
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import psutil
@@ -64,8 +65,11 @@ KEEPING = frozenset(
 @functools.cache
 def gpus() -> tuple[dict[str, Any], ...]:
     """NVIDIA GPUs that workers may use (CUDA_VISIBLE_DEVICES), as the driver knows them: name, memory in MiB, driver.
-    Empty where there is no driver or no GPU.
+    Empty where there is no driver or no GPU, or nothing to ask the driver with (the extra ``nvidia``).
     """
+    handles = gpu_handles()
+    if not handles:
+        return ()
     import pynvml
 
     def told(ask: Callable[[], Any], otherwise: Any) -> Any:
@@ -80,7 +84,7 @@ def gpus() -> tuple[dict[str, Any], ...]:
             "memory_mib": told(lambda one=handle: pynvml.nvmlDeviceGetMemoryInfo(one).total / 2**20, None),
             "driver": told(pynvml.nvmlSystemGetDriverVersion, "unknown"),
         }
-        for handle in gpu_handles()
+        for handle in handles
     )
 
 
@@ -89,8 +93,9 @@ def gpu_handles() -> list[Any]:
     """NVML's handles of the GPUs that CUDA_VISIBLE_DEVICES lets workers see, in its order (indices as the driver's: a
     worker gets CUDA_DEVICE_ORDER=PCI_BUS_ID), up to the first that does not exist, as CUDA reads it.
     """
-    import pynvml
-
+    pynvml = _nvml()
+    if pynvml is None:
+        return []
     try:
         pynvml.nvmlInit()
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -104,6 +109,15 @@ def gpu_handles() -> list[Any]:
         except pynvml.NVMLError:
             break
     return handles
+
+
+def _nvml() -> ModuleType | None:
+    """What NVIDIA's driver is asked with, if it is installed."""
+    try:
+        import pynvml
+    except ModuleNotFoundError:
+        return None
+    return pynvml
 
 
 def _gpu_named(name: str) -> Any:
@@ -229,6 +243,11 @@ def available(framework: str, device: str) -> str | None:
             f"device {device!r}: {framework} has no path to it; it runs on {', '.join(frameworks.devices(framework))}"
         )
     if device == "cuda":
+        if _nvml() is None and any(Path("/dev").glob("nvidia[0-9]*")):
+            return (
+                "device 'cuda': there is an NVIDIA GPU, but nothing to ask its driver with: "
+                "pip install 'benchlib[nvidia]'; else use device 'cpu'"
+            )
         if not gpus():
             visible = os.environ.get("CUDA_VISIBLE_DEVICES")
             shown = "" if visible is None else f", and CUDA_VISIBLE_DEVICES is {visible!r}"

@@ -79,7 +79,7 @@ class Batches:
                 f"{folder} has orders of {drawn['orders'].shape[1]} samples, {self._folder} has {self.samples}: delete "
                 "both and run again"
             )
-        self._orders = dict(zip(drawn["epochs"].tolist(), drawn["orders"], strict=True))
+        self._orders = dict(zip(drawn["epochs"].tolist(), drawn["orders"]))
 
     def order(self, epoch: int) -> np.ndarray:
         """The training samples' indices in the order of ``epoch``, those of the dropped last batch included."""
@@ -104,7 +104,7 @@ class Batches:
     def operator_batches(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """The batches of an operator: (input, gradient of the output) each, float32."""
         inputs, gradients = self._array("inputs"), self._array("gradients")
-        return [(np.array(one), np.array(other)) for one, other in zip(inputs, gradients, strict=True)]
+        return [(np.array(one), np.array(other)) for one, other in zip(inputs, gradients)]
 
     def _picked(self, split: str, chosen: np.ndarray) -> tuple[np.ndarray, ...]:
         return tuple(

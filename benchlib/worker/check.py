@@ -23,8 +23,8 @@ def computed(
     session.load(initial)
     found = _numbered("outputs", session.outputs(batches[0], training=True))
     gradients = session.gradients(batches[0])
-    found |= {f"gradient:{name}": array for name, array in gradients.items()}
-    found |= {f"gradient size:{name}": _size([array]) for name, array in gradients.items()}
+    found.update({f"gradient:{name}": array for name, array in gradients.items()})
+    found.update({f"gradient size:{name}": _size([array]) for name, array in gradients.items()})
     session.load(initial, GRADIENT_SCALE)  # a forward pass may have moved running statistics; no step may be left out
     results = [session.step(batches[i % len(batches)]) for i in range(steps)]
     session.synchronize()
@@ -33,8 +33,8 @@ def computed(
     state = session.weights()
     if workload.kind == "training":
         found["update size"] = _size([state[name] - initial[name] for name in gradients])
-    found |= {f"state:{name}": array for name, array in state.items()}
-    found |= _numbered("evaluation outputs", session.outputs(batches[0], training=False))
+    found.update({f"state:{name}": array for name, array in state.items()})
+    found.update(_numbered("evaluation outputs", session.outputs(batches[0], training=False)))
     if workload.predicts:
         found["predictions"] = session.predictions(batches[0])
     return {f"{trial}/{name}": array for name, array in found.items()}

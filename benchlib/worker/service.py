@@ -56,7 +56,10 @@ class Worker:
 
     def serve(self) -> None:
         """Answer requests until the parent closes the channel or says ``end``."""
-        while (request := self.channel.receive())["do"] != "end":
+        while True:
+            request = self.channel.receive()
+            if request["do"] == "end":
+                return
             try:
                 answer = getattr(self, f"do_{request.pop('do')}")(**request)
             except Exception as error:  # whatever it is, the parent records it; this process then ends
@@ -148,7 +151,10 @@ class Worker:
         losses: list[float] = []
         self.batches.take_orders(Path(orders))
         batches = self.batches.epoch(number)
-        while ready := [self.session.put(arrays) for arrays in islice(batches, block_steps)]:
+        while True:
+            ready = [self.session.put(arrays) for arrays in islice(batches, block_steps)]
+            if not ready:
+                break
             block, results = self._run(ready)
             losses += [float(self.session.to_numpy(loss)) for loss in results]
             self.channel.send({"block": block})

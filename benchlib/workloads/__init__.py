@@ -14,10 +14,10 @@ import importlib
 import os
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Mapping
 
 import numpy as np
 
@@ -232,7 +232,7 @@ def names() -> list[str]:
 
 def folder(name: str) -> Path:
     """The folder of workload ``name``."""
-    return next(path for parent in __path__ if (path := Path(parent) / name).is_dir())
+    return next(path for path in (Path(parent) / name for parent in __path__) if path.is_dir())
 
 
 def load(name: str) -> Workload:
@@ -250,12 +250,12 @@ def _changed(path: Path | str) -> int:
     return os.stat(path).st_mtime_ns
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)
 def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
     """Every condition asks for them."""
     return tuple(sorted(module.name for module in pkgutil.iter_modules([path for path, _ in folders]) if module.ispkg))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)
 def _frameworks(where: Path, changed: int) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in where.glob("*.py") if path.stem not in {"__init__", "workload"}))

@@ -28,15 +28,15 @@ def weights(values: Values) -> dict[str, Weight]:
     def norm(name: str) -> dict[str, Weight]:
         return {f"{name}.weight": Weight((hidden,), "ones"), f"{name}.bias": Weight((hidden,), "zeros")}
 
-    found = {**table("words", words), **table("places", values["length"]), **table("segments", 2), **norm("norm")}
+    arrays = {**table("words", words), **table("places", values["length"]), **table("segments", 2), **norm("norm")}
     for layer in range(values["layers"]):
         name = f"layers.{layer}"
-        found |= {**dense(f"{name}.qkv", hidden, 3 * hidden), **dense(f"{name}.mixed", hidden, hidden)}
-        found |= norm(f"{name}.norm1")
-        found |= {**dense(f"{name}.inner", hidden, inner), **dense(f"{name}.outer", inner, hidden)}
-        found |= norm(f"{name}.norm2")
-    found |= {**dense("guess", hidden, hidden), **norm("guess_norm"), "guess_bias": Weight((words,), "zeros")}
-    return {**found, **dense("pool", hidden, hidden), **dense("follows", hidden, 2)}
+        arrays.update({**dense(f"{name}.qkv", hidden, 3 * hidden), **dense(f"{name}.mixed", hidden, hidden)})
+        arrays.update(norm(f"{name}.norm1"))
+        arrays.update({**dense(f"{name}.inner", hidden, inner), **dense(f"{name}.outer", inner, hidden)})
+        arrays.update(norm(f"{name}.norm2"))
+    arrays.update({**dense("guess", hidden, hidden), **norm("guess_norm"), "guess_bias": Weight((words,), "zeros")})
+    return {**arrays, **dense("pool", hidden, hidden), **dense("follows", hidden, 2)}
 
 
 def work(values: Values) -> Work:

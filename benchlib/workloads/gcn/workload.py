@@ -11,7 +11,7 @@ def weights(values: Values) -> dict[str, Weight]:
     """Names (PyTorch's), shapes and initial distributions of all weights."""
     found = {}
     sizes = (values["features"], values["hidden"], values["classes"])
-    for name, inputs, outputs in zip(("conv1", "conv2"), sizes[:-1], sizes[1:], strict=True):
+    for name, inputs, outputs in zip(("conv1", "conv2"), sizes[:-1], sizes[1:]):
         found[f"{name}.linear.weight"] = Weight((outputs, inputs), "glorot_uniform", (inputs, outputs))
         found[f"{name}.bias"] = Weight((outputs,), "zeros")
     return found

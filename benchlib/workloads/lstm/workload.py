@@ -14,7 +14,7 @@ def weights(values: Values) -> dict[str, Weight]:
     found = {"embedding.weight": Weight((words, embedding), "uniform", limit=0.05)}
     for layer, inputs in (("layer1", embedding), ("layer2", 2 * hidden)):
         for direction in ("ahead", "back"):
-            found |= recurrent_weights(f"{layer}.{direction}", 4, inputs, hidden)
+            found.update(recurrent_weights(f"{layer}.{direction}", 4, inputs, hidden))
     return {**found, **dense_weights("dense", 2 * hidden, values["classes"])}
 
 

@@ -24,7 +24,7 @@ def weights(values: Values) -> dict[str, Weight]:
     """Those of ``resnet50``, with batch normalisation as after training; features need no dense layer."""
     found = convolutions_weights(convolutions(values), norm_bias=0.0)
     for one in convolutions(values):
-        found |= _norm(one)
+        found.update(_norm(one))
     return found if values["output"] == "features" else {**found, **dense_weights("dense", FEATURES, CLASSES)}
 
 

@@ -26,10 +26,9 @@ def _spin():
 
 def _asked_for_a_block():
     frame = sys._getframe()
-    while frame := frame.f_back:
-        if frame.f_code.co_name == "do_block":
-            return True
-    return False
+    while frame and frame.f_code.co_name != "do_block":
+        frame = frame.f_back
+    return frame is not None
 
 
 class Session:
@@ -113,9 +112,9 @@ class Session:
     def _misbehave(self):
         how = self.values["misbehave"]
         if how.startswith("rank 1: "):
-            how = how.removeprefix("rank 1: ") if self.rank == 1 else ""
+            how = how[len("rank 1: ") :] if self.rank == 1 else ""
         if how.endswith(" in a block"):
-            how = how.removesuffix(" in a block") if _asked_for_a_block() else ""
+            how = how[: -len(" in a block")] if _asked_for_a_block() else ""
         if how == "die":
             print("last words", file=sys.stderr, flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
@@ -148,7 +147,8 @@ class Session:
             raise RuntimeError("out of toys, from now on")
         elif how == "odd":
             Channel.send = lambda channel, message: channel._socket.sendall(
-                json.dumps(message | ({"times": [0.0], "steps": 1} if "verdict" in message else {})).encode() + b"\n"
+                json.dumps({**message, **({"times": [0.0], "steps": 1} if "verdict" in message else {})}).encode()
+                + b"\n"
             )
         elif how == "keyless":
             Channel.send = lambda channel, message: channel._socket.sendall(b'{"wall": "no such key"}\n')
