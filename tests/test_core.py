@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import benchlib
-from benchlib import metrics, progress
+from benchlib import metrics, progress, workloads
 from benchlib.__main__ import main
 from benchlib.data import digits_graph, digits_sequence, downloads, number_names
 from benchlib.errors import BenchlibError
@@ -91,7 +91,7 @@ def test_public_names_are_offered_and_others_are_not_there():
         ("sklearn", digits_graph.require, "scikit-learn's digits"),
         ("sklearn", digits_sequence.require, "scikit-learn's digits"),
         ("num2words", number_names.require, "data 'number_names'"),
-        ("sacrebleu", lambda: metrics.require("bleu"), "metric 'bleu'"),
+        ("sacrebleu", lambda: metrics.require(workloads.load("seq2seq")), "metric 'bleu'"),
         (
             "pooch",
             lambda: downloads.download(SimpleNamespace(), "CIFAR-10", "digits"),
