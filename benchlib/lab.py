@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchlib import knobs, limits, scratch
+from benchlib import environments, knobs, limits, scratch
 from benchlib.analysis import equivalence, planner
 from benchlib.analysis.comparison import MARGIN, Comparison
 from benchlib.analysis.equivalence import Certificate
@@ -31,6 +31,7 @@ from benchlib.analysis.peers import Peers, host_of, kind
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.data.prepare import require as require_data
+from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
 from benchlib.measure import ceiling, contract, gate, machine, memory, record
 from benchlib.measure import epochs as epochs_procedure
@@ -363,9 +364,13 @@ class Lab:
                             measured[attempt.group] = run
         return TrainingRuns(conditions, [measured[group] for group in groups], certificates, epochs, threshold)
 
-    def ceiling(self, device: str, precision: str = "fp32") -> Ceiling:
-        """The machine's limits on a device, measured once for all that they depend on."""
-        jobs = [prepare_job(one, INITIAL_SEED, self.inputs) for one in ceiling.conditions(device, precision)]
+    def ceiling(self, device: str, precision: str = "fp32", within: Iterable[str] = (DEFAULT,)) -> Ceiling:
+        """The machine's limits on a device, as far as the frameworks of some environments reach them; measured once for
+        all that they depend on.
+        """
+        within = sorted(set(within))
+        timed = ceiling.conditions(device, precision, within)
+        jobs = [prepare_job(one, INITIAL_SEED, self.inputs) for one in timed]
         name = key(ceiling=[job.depends_on("ceiling") for job in jobs])
         path = self.folder / "ceilings" / f"{name}.json"
         if found := _known_ceiling(path):
@@ -375,16 +380,16 @@ class Lab:
         with self._turn(say):
             if found := _known_ceiling(path):  # by another process, while this one waited
                 return found
-            found = ceiling.measure(device, precision, self.inputs, self.patience_s)
+            found = ceiling.measure(device, precision, within, self.inputs, self.patience_s)
         if not found.failures:
             _write(path, found.model_dump_json(indent=2))
         return found
 
     def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
-        """Does the timer see work of known duration? A check for each framework, mode and device of ``conditions``,
-        made once for all that it depends on.
+        """Does the timer see work of known duration? A check for each framework, environment, mode and device of
+        ``conditions``, made once for all that it depends on.
         """
-        alike = {(one.framework, one.mode, one.device, one.lane): one for one in conditions if _trains(one)}
+        alike = {(one.implementation, one.mode, one.device, one.lane): one for one in conditions if _trains(one)}
         require(alike.values())
         found = []
         for condition in alike.values():
@@ -615,8 +620,7 @@ class _Attempt:
 
 def _root() -> Path:
     """Where ``outputs`` is, unless somebody says it."""
-    checkout = machine.PACKAGE.parent
-    if (checkout / "notebooks" / "report.ipynb").is_file():
+    if checkout := environments.checkout():
         return checkout
     here = Path.cwd()
     say(f"benchlib is installed apart from its notebooks: results go to outputs/ of the working directory, {here}")
@@ -636,8 +640,8 @@ def _to_try_again(members: list[tuple[str, Job]], stored: list[Measurement]) -> 
 
 
 def require(conditions: Iterable[Condition]) -> None:
-    """Raise a BenchlibError if a condition asks for a framework, device, threads or data that is not there, or for more
-    memory than there is.
+    """Raise a BenchlibError if a condition asks for an environment, framework, device, threads or data that is not
+    there, or for more memory than there is.
     """
     conditions = list(conditions)
     machine.require(conditions)
@@ -650,7 +654,7 @@ def _told(measured: list[Measurement]) -> str:
     """A repetition in a line: the first few conditions' step times, or that they failed."""
     parts = []
     for m in measured:
-        name = "A/A" if m.role == "control" else f"{m.condition.framework} {m.condition.mode} {m.condition.lane}"
+        name = "A/A" if m.role == "control" else m.condition.subject
         if m.ok:
             block = min(m.blocks, key=lambda block: block.wall_s / block.steps)
             parts.append(f"{name} {1000 * block.wall_s / block.steps:.3g} ms")

@@ -454,11 +454,11 @@ def test_an_operator_without_multiply_adds_is_refused() -> None:
 
 
 def test_devices_measures_what_the_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    def available(framework: str, device: str) -> str | None:
+    def available(framework: str, device: str, environment: str) -> str | None:
         return None if device == "cpu" or framework == "pytorch" else "mindspore has no path to it"
 
     monkeypatch.setattr(machine, "available", available)
-    monkeypatch.setattr(machine, "devices", lambda: ["cpu", "cuda"])
+    monkeypatch.setattr(machine, "devices", lambda within: ["cpu", "cuda"])
     made = devices.conditions(devices.Parameters(**{**quick("devices"), "subjects": [PYTORCH, MINDSPORE]}))
     assert [(c.framework, c.device, c.threads) for c in made] == [
         ("pytorch", "cpu", None),
@@ -470,8 +470,10 @@ def test_devices_measures_what_the_machine_has(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_devices_says_that_there_is_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "available", lambda framework, device: None if device == "cpu" else f"no {device}")
-    monkeypatch.setattr(machine, "devices", lambda: ["cpu"])
+    monkeypatch.setattr(
+        machine, "available", lambda framework, device, environment: None if device == "cpu" else f"no {device}"
+    )
+    monkeypatch.setattr(machine, "devices", lambda within: ["cpu"])
     result = devices.measure(devices.Parameters(**quick("devices")), SyntheticLab(tmp_path))
     assert "There is no GPU here" in result.show_findings().data
     assert "pytorch: no cuda" in result.show_findings().data
@@ -503,8 +505,8 @@ def test_findings_give_ratio_interval_and_control(tmp_path: Path) -> None:
 
 def test_a_limit_or_a_timer_that_could_not_be_measured_counts_as_failed_and_is_tried_again(tmp_path: Path) -> None:
     class Lab(SyntheticLab):
-        def ceiling(self, device: str) -> Ceiling:
-            return super().ceiling(device).model_copy(update={"failures": ["worker died in 'block'"]})
+        def ceiling(self, device: str, within: list[str]) -> Ceiling:
+            return super().ceiling(device, within).model_copy(update={"failures": ["worker died in 'block'"]})
 
         def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
             return [replace(check, failure="worker died in 'planted'") for check in super().check_timers(conditions)]

@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from benchlib import environments, knobs, variables
+from benchlib import interpreters, knobs, variables
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
@@ -86,9 +86,9 @@ def test_the_versions_are_those_that_a_worker_imports(tmp_path, monkeypatch):
     (tmp_path / "torch-99.dist-info").mkdir()
     (tmp_path / "torch-99.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 99\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    environments.probe.cache_clear()
+    interpreters.probe.cache_clear()
     found = machine.versions.__wrapped__("pytorch")["torch"]
-    environments.probe.cache_clear()
+    interpreters.probe.cache_clear()
     assert found not in ("99", None)
 
 
@@ -211,7 +211,7 @@ def test_networks_are_in_the_key_of_a_group_and_selectors_in_that_of_an_xpu(monk
 @pytest.mark.parametrize("group", [{}, {"world_size": 2, "threads": 1}], ids=["alone", "in a group"])
 def test_a_worker_that_imports_another_version_than_its_key_says_is_refused(group, monkeypatch):
     here = machine.versions("toy")
-    monkeypatch.setattr(machine, "versions", lambda framework: {**here, "numpy": "1.0"})
+    monkeypatch.setattr(machine, "versions", lambda framework, environment="default": {**here, "numpy": "1.0"})
     says = f"imported numpy {np.__version__}, but numpy 1.0 was there .* restart"
     with pytest.raises(BenchlibError, match=says):
         opened(Condition(**TOY, **group))

@@ -1,8 +1,8 @@
 """The variances that the comparisons of one outputs folder have shown, so that each may borrow those of its kind.
 
-Of one kind are ratios of the same frameworks, in the same lanes, on the same device of the same host; A/A controls are
-a kind of their own. A comparison gives one of its ratios to a kind: its ratios share a baseline, and are not
-independent. Whatever lies in the folder counts, in whichever order it was measured.
+Of one kind are ratios of the same frameworks in the same environments and lanes, on the same device of the same host;
+A/A controls are a kind of their own. A comparison gives one of its ratios to a kind: its ratios share a baseline, and
+are not independent. Whatever lies in the folder counts, in whichever order it was measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def kind(baseline: Condition, condition: Condition, control: bool, host: str) ->
     return (
         host,
         control,
-        *((one.framework, one.lane, one.device) for one in (baseline, condition)),
+        *((one.implementation, one.lane, one.device) for one in (baseline, condition)),
     )
 
 

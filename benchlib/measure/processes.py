@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from benchlib import knobs, scratch, variables
+from benchlib import environments, knobs, scratch, variables
 from benchlib.condition import Condition
 from benchlib.measure import answers, group, machine
 from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
@@ -86,7 +86,7 @@ class WorkerProcess:
         that keys are made of.
         """
         answer = self.finish("open")
-        machine.require_versions(self.condition.framework, answer["versions"])
+        machine.require_versions(self.condition.framework, self.condition.environment, answer["versions"])
         return answer
 
     def ask(
@@ -196,7 +196,7 @@ class WorkerProcess:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [
-                    machine.interpreter(self.condition.framework),
+                    environments.find(self.condition.environment).python,
                     "-m",
                     "benchlib.worker",
                     str(theirs.fileno()),

@@ -44,7 +44,7 @@ def begin(kind: str, procedure: str, together: Together, role: str, job: Job, se
         seed=seed,
         initial_seed=job.seed,
         started_utc=now(),
-        packages=machine.packages(job.condition.framework, job.condition.workload),
+        packages=machine.packages(job.condition.framework, job.condition.workload, job.condition.environment),
         machine=machine.describe(),
         code=machine.code(job.condition, procedure),
         commit=machine.commit(),
@@ -66,7 +66,8 @@ def started(measurement: Measurement, worker: WorkerProcess) -> None:
 def opened(measurement: Measurement, worker: WorkerProcess) -> None:
     """Wait for the import of the framework; versions and memory after it."""
     answer = worker.opened()
-    here = {**machine.versions(worker.condition.framework), **machine.compiler(worker.condition)}
+    condition = worker.condition
+    here = {**machine.versions(condition.framework, condition.environment), **machine.compiler(condition)}
     measurement.versions = {**here, **answer["versions"]}
     measurement.memory = {AFTER_IMPORT: answer["rss_mib"]}
 

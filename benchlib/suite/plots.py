@@ -19,7 +19,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from benchlib.analysis.comparison import DISTURBED, MOST
-from benchlib.condition import Condition
+from benchlib.condition import Condition, implementation
 from benchlib.store import Measurement, identity
 from benchlib.suite import figures, showing
 from benchlib.workloads import load
@@ -144,10 +144,10 @@ def certificate(given: Certificate) -> Figure:
 
 @figures.styled
 def ledger(kept: Ledger) -> Figure:
-    """Which knob is set where: a row for each, a column for each framework, device and lane."""
+    """Which knob is set where: a row for each, a column for each framework, environment, device and lane."""
     frame = kept.frame
     conditions = [process.condition for process in kept.processes]
-    columns = list(dict.fromkeys(f"{one.framework}\n{one.device} {one.lane}" for one in conditions))
+    columns = list(dict.fromkeys(f"{one.implementation}\n{one.device} {one.lane}" for one in conditions))
     names = list(dict.fromkeys(frame["name"]))
     if not names:
         return _nothing("no knob is set")
@@ -158,7 +158,7 @@ def ledger(kept: Ledger) -> Figure:
     axes.tick_params(length=0)
     look, *_ = figures.looks(["set"]).values()
     for row in frame.itertuples():
-        place = columns.index(f"{row.framework}\n{row.device} {row.lane}")
+        place = columns.index(f"{implementation(row.framework, row.environment)}\n{row.device} {row.lane}")
         axes.plot(place, names.index(row.name), "s", color=look.color, markersize=7)
     return _shown(figure, "The knobs that were set, by framework, device and lane; all others are as installed.")
 
@@ -174,7 +174,7 @@ def _short(conditions: Sequence[Condition]) -> list[str]:
 
 
 def _told(name: str, value: object) -> str:
-    plain = name in {"workload", "framework", "mode", "precision", "device", "lane", "data"}
+    plain = name in {"workload", "framework", "environment", "mode", "precision", "device", "lane", "data"}
     if plain:
         return str(value)
     return f"{name.replace('_', ' ')} {'–' if value is None else value}"

@@ -17,7 +17,8 @@ from papermill.exceptions import PapermillException
 from benchlib import knobs, workloads
 from benchlib.analysis.comparison import MARGIN, is_within, same_within
 from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, Certificate
-from benchlib.condition import Condition
+from benchlib.condition import Condition, implementation
+from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import gate
@@ -142,8 +143,10 @@ class Report:
         """The machines that the measurements were made on, the versions in use, and the code."""
         measured = self._measured
         rows = [row for one in _distinct(m.machine for m in measured) for row in _machine_rows(one)]
-        for name in dict.fromkeys(m.condition.framework for m in measured):
-            for versions in _distinct(m.versions for m in measured if m.condition.framework == name and m.versions):
+        for name in dict.fromkeys(m.condition.implementation for m in measured):
+            for versions in _distinct(
+                m.versions for m in measured if m.condition.implementation == name and m.versions
+            ):
                 rows.append((name, " ".join(f"{package} {version}" for package, version in versions.items())))
         rows.append(("code", ", ".join(sorted({m.commit for m in measured}))))
         frame = pd.DataFrame(rows, columns=["what", "it is"])
@@ -233,12 +236,13 @@ class Report:
         """The ledger of knobs: every setting outside the code that was set, for what, why, and what it does here."""
         rows = [knob for summary in self.summaries.values() for knob in summary["knobs"]]
         names = ["name", "value", "reason", "source"]
-        frame = pd.DataFrame(rows, columns=[*names, "framework", "device", "lane"]).drop_duplicates()
+        rows = [{"environment": DEFAULT, **row} for row in rows]  # an older benchlib knew no other
+        frame = pd.DataFrame(rows, columns=[*names, "framework", "environment", "device", "lane"]).drop_duplicates()
         frame["knob"] = frame["name"] + "\n" + frame["value"]
         frame["why"] = frame["reason"] + " (" + frame["source"] + ")"
         effects = [effect for summary in self.summaries.values() for effect in summary.get("effects", [])]
         told = [_effect(row, effects) for row in frame.to_dict("records")]
-        where = frame["framework"] + " " + frame["lane"] + " " + frame["device"]
+        where = showing.implementations(frame) + " " + frame["lane"] + " " + frame["device"]
         groups = frame.assign(where=where, effect=told).groupby(["knob", "why"], sort=False)
         ledger = groups.agg(**{"set for": ("where", _distinct_lines), "measured effect": ("effect", _distinct_lines)})
         ledger = ledger.reset_index()[["knob", "set for", "measured effect", "why"]]
@@ -313,7 +317,7 @@ class Report:
         made = [Condition(**one) for summary in self.summaries.values() for one in summary["conditions"]]
         if not made:
             return "nothing yet"
-        subjects = dict.fromkeys(f"{one.framework} {one.mode}" for one in made)
+        subjects = dict.fromkeys(f"{one.implementation} {one.mode}" for one in made)
         names = dict.fromkeys(one.workload for one in made)
         read = dict.fromkeys(one.data for one in made)
         data = ", ".join(name for name in read if name != "random")
@@ -478,12 +482,17 @@ def _effect(knob: dict[str, Any], effects: list[dict[str, Any]]) -> str:
         return "none: nothing is timed in the gate"
     if knob["name"] not in {tuned.name for tuned in knobs.TUNED}:
         return "not measured: lanes do not differ in it"
-    mine = [one for one in effects if (one["framework"], one["device"]) == (knob["framework"], knob["device"])]
+    mine = [one for one in effects if _where(one) == _where(knob)]
     for name, words in ((knob["name"], ""), (None, ", with the rest of the lane")):
-        found = [f"{one['framework']} {one['mode']} {one['effect']}{words}" for one in mine if one["knob"] == name]
+        found = [f"{_where(one)[0]} {one['mode']} {one['effect']}{words}" for one in mine if one["knob"] == name]
         if found:
             return "; ".join(found)
-    return f"{knob['framework']}: not measured in this profile"
+    return f"{_where(knob)[0]}: not measured in this profile"
+
+
+def _where(row: dict[str, Any]) -> tuple[str, str]:
+    """Of a knob or its effect."""
+    return implementation(row["framework"], row.get("environment", DEFAULT)), row["device"]
 
 
 def _without_proof(certificates: list[Certificate]) -> str:
