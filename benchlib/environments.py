@@ -62,7 +62,7 @@ def requirements_file(name: str) -> Path:
 def require_name(name: object) -> str:
     """The name, if an environment can be called so; a ValueError (for a validator) if not."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError(f"{shown(name)}: an environment's name has up to 40 letters, digits and . _ - in it")
+        raise ValueError("an environment's name has up to 40 letters, digits and . _ - in it")
     return name
 
 
@@ -171,7 +171,7 @@ def taken(name: str) -> Environment | None:
     try:
         require_name(name)
     except ValueError as error:
-        raise BenchlibError(str(error)) from None
+        raise BenchlibError(f"environment {shown(name)}: {error}") from None
     if name == DEFAULT:
         raise BenchlibError(f"environment {DEFAULT!r}: is the one that benchlib itself runs in; choose another name")
     there = registered(name)

@@ -44,8 +44,9 @@ def inspect(name: str) -> Iterator[Finding]:
         if framework not in there:
             yield Finding(f"{framework}: {frameworks.package(framework)} is not installed")
             continue
-        yield _opened(framework, name)
-        for device in frameworks.devices(framework):
+        opened = _opened(framework, name)
+        yield opened
+        for device in () if opened.wrong else frameworks.devices(framework):
             missing = machine.available(framework, device, name)
             yield Finding(f"{framework}, {device}: {missing or 'usable'}")
     if not there:
@@ -62,7 +63,11 @@ def _opened(framework: str, environment: str) -> Finding:
     try:
         worker = WorkerProcess(condition, 0, PATIENCE_S)
         versions = {**machine.versions(framework, environment), **worker.opened()["versions"]}
-    except (WorkerFailed, BenchlibError) as error:
+    except WorkerFailed as failure:
+        told = str(failure)
+        # What its framework raised says enough without the traceback.
+        return Finding(f"{framework}: {told.splitlines()[0] if 'failed in' in told else told}", wrong=True)
+    except BenchlibError as error:
         return Finding(f"{framework}: {error}", wrong=True)
     finally:
         if worker is not None:

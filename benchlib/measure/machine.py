@@ -466,7 +466,10 @@ def _torch_built_for(device: str, environment: str) -> bool:
     the parent is not allowed.
     """
     origin = Path(_module(environment, "torch").place).parent / "version.py"
-    text = origin.read_text(encoding="utf-8")
+    try:
+        text = origin.read_text(encoding="utf-8")
+    except OSError:  # half installed
+        return False
     return re.search(rf"^{device}(: [^=]*)? = '[\d.]+'", text, re.MULTILINE) is not None
 
 
