@@ -79,7 +79,7 @@ def require(name: object) -> str:
 def names() -> Iterator[str]:
     """Of all environments that are there: the default one, then the others by name."""
     yield DEFAULT
-    yield from filter(is_there, on_record())
+    yield from (name for name in on_record() if why_absent(name) is None)
 
 
 def on_record() -> list[str]:
@@ -87,12 +87,13 @@ def on_record() -> list[str]:
     return [path.stem for path in sorted(folder().glob("*.json")) if _NAME.fullmatch(path.stem)]
 
 
-def is_there(name: str) -> bool:
-    """Is there an environment of this name?"""
+def why_absent(name: str) -> str | None:
+    """None if there is an environment of this name; else a sentence with the command that makes it."""
     try:
-        return bool(find(name))
-    except BenchlibError:
-        return False
+        find(name)
+    except BenchlibError as error:
+        return str(error)
+    return None
 
 
 def find(name: str) -> Environment:

@@ -44,7 +44,7 @@ def with_subject(frame: pd.DataFrame) -> pd.DataFrame:
 def implementations(frame: pd.DataFrame) -> pd.Series:
     """Framework and environment of each row, as a condition names them."""
     pairs = zip(frame["framework"], frame["environment"], strict=True)
-    return pd.Series([implementation(*pair) for pair in pairs], index=frame.index, dtype=object)
+    return pd.Series([implementation(*pair) for pair in pairs], index=frame.index, dtype=frame["framework"].dtype)
 
 
 def image(svg: bytes, caption: str) -> HTML:

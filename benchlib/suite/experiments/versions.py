@@ -12,7 +12,6 @@ from pydantic import Field, model_validator
 
 from benchlib import environments
 from benchlib.condition import Condition, DeviceName, EnvironmentName, FrameworkName, LaneName, ModeName, WorkloadName
-from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.by_batch import ByBatch
@@ -48,7 +47,7 @@ def conditions(parameters: Parameters) -> list[Condition]:
 
 def comparisons(parameters: Parameters) -> list[list[Condition]]:
     """A group of conditions for each batch size, of the environments that are there; none where only one is."""
-    there = [name for name in parameters.environments if environments.is_there(name)]
+    there = [name for name in parameters.environments if environments.why_absent(name) is None]
     return _groups(parameters, there) if len(there) > 1 else []
 
 
@@ -97,13 +96,8 @@ class NotCompared(Result):
 
 def _absent(parameters: Parameters) -> list[str]:
     """A sentence for each environment that is not there."""
-    told = []
-    for name in parameters.environments:
-        try:
-            environments.find(name)
-        except BenchlibError as error:
-            told.append(f"Not measured: {error}; run again after that.")
-    return told
+    absent = filter(None, map(environments.why_absent, parameters.environments))
+    return [f"Not measured: {why}; run again after that." for why in absent]
 
 
 def _groups(parameters: Parameters, there: list[str]) -> list[list[Condition]]:
