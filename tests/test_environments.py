@@ -25,7 +25,7 @@ from benchlib.lab import Lab
 from benchlib.measure import ceiling, gate, machine, rounds
 from benchlib.suite import experiments, runs, showing, tables
 from benchlib.suite.claims.rows import Subject
-from benchlib.suite.experiments import devices, frameworks, modes, scaling, versions
+from benchlib.suite.experiments import devices, frameworks, modes, report, scaling, versions
 from benchlib.suite.experiments import parameters as p
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -443,6 +443,14 @@ def test_the_column_is_shown_where_one_is_not_of_the_default_environment():
     assert "torch-2.9" in tables.html(frame, "x").data
     frame = showing.with_subject(frame.assign(mode="eager", precision="fp32", lane="tuned"))
     assert list(frame["subject"]) == ["pytorch eager tuned", "pytorch torch-2.9 eager tuned"]
+
+
+def test_the_report_says_what_stood_in_for_the_reference():
+    here = Condition(workload="cnn")
+    usual = Certificate(condition=here, reference=here)
+    other = Certificate(condition=here, reference=here.but(framework="mindspore", environment="a"))
+    assert report._references([usual]) == "PyTorch eager on the CPU"
+    assert report._references([usual, other]).endswith("(where that is not there: mindspore a)")
 
 
 # -- the notebook versions

@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from benchlib import interpreters, knobs, variables
+from benchlib import environments, interpreters, knobs, variables
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
@@ -41,6 +41,7 @@ def site_packages(tmp_path, monkeypatch):
     (folder / "numpy").mkdir()
     (folder / "numpy" / "__init__.py").write_text(BROKEN)
     monkeypatch.setattr(machine, "PACKAGE", folder / "benchlib")
+    monkeypatch.setattr(environments, "__file__", str(folder / "benchlib" / "environments.py"))
     return folder
 
 
@@ -150,16 +151,16 @@ def test_the_gates_own_settings_are_in_the_certificate_and_in_the_ledger(tmp_pat
 
 
 def test_the_gates_workers_are_started_with_what_is_recorded(tmp_path, monkeypatch):
-    environments = []
+    started = []
 
     def request_open(worker, seed, first=WorkerProcess._request_open):
-        environments.append(psutil.Process(worker.pids()[0]).environ())
+        started.append(psutil.Process(worker.pids()[0]).environ())
         first(worker, seed)
 
     monkeypatch.setattr(WorkerProcess, "_request_open", request_open)
     ((_, _, _, surroundings),) = gate.run([Condition(**TOY, batch_size=4)], tmp_path, 120)
     assert surroundings.knobs["OMP_WAIT_POLICY"] == "passive"
-    assert [one["OMP_WAIT_POLICY"] for one in environments] == ["passive"]
+    assert [one["OMP_WAIT_POLICY"] for one in started] == ["passive"]
 
 
 def test_what_numbers_depend_on_is_in_their_key_and_nothing_else(tmp_path, monkeypatch):
