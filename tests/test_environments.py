@@ -22,8 +22,9 @@ from benchlib.analysis.peers import kind
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import ceiling, gate, machine, rounds
-from benchlib.suite import experiments, runs, showing, tables
+from benchlib.measure import ceiling, gate, group, machine, rounds
+from benchlib.store import Measurement
+from benchlib.suite import experiments, runs, showing, tables, trace
 from benchlib.suite.claims.rows import Subject
 from benchlib.suite.experiments import devices, frameworks, modes, report, scaling, versions
 from benchlib.suite.experiments import parameters as p
@@ -354,8 +355,50 @@ def test_what_was_stored_without_an_environment_is_of_the_default_one():
 def test_two_environments_share_no_process_and_no_variance(toy_framework):
     here, there = toy(), toy(environment="other")
     assert rounds.host(here) != rounds.host(there)
+    assert [len(group) for group in gate._groups([here, there], [])] == [1, 1]
     assert kind(here, there, False, "host") != kind(here, here, False, "host")
     assert kind(here, there, False, "host") != kind(there, there, False, "host")
+
+
+def test_the_machine_s_limits_are_measured_in_a_process_of_each_environment(toy_framework, monkeypatch, tmp_path):
+    every = [Condition(workload="linear", environment=name) for name in ("default", "other")]
+    groups = []
+    monkeypatch.setattr(ceiling, "conditions", lambda *asked: every)
+    monkeypatch.setattr(ceiling, "_steps_per_second", lambda group, *_: groups.append(group) or ({}, []))
+    ceiling.measure("cpu", "fp32", ["default", "other"], tmp_path, 1.0)
+    assert groups == [[one] for one in every]
+
+
+def test_a_group_is_launched_with_the_environment_s_interpreter(other, tmp_path, monkeypatch):
+    launched = []
+    monkeypatch.setattr(group.subprocess, "Popen", lambda command, **_: launched.append(command))
+    there = Condition(workload="cnn", environment="other", world_size=2, threads=1)
+    group.launch(there, tmp_path, {}, None)
+    assert launched[0][0] == other.python
+
+
+def test_a_notebook_is_stale_when_an_environment_it_measures_in_has_changed(other, monkeypatch):
+    def inputs(*conditions):
+        item = runs.Planned("x", Path("x.ipynb"), {}, {}, list(conditions))
+        return runs.digest(runs._packages(item, {"packages": {}}))
+
+    here, there = Condition(workload="cnn"), Condition(workload="cnn", environment="other")
+    before, alone = inputs(here, there), inputs(here)
+    monkeypatch.setattr(interpreters, "probe", lambda *asked: pytest.fail("it was asked before"))
+    versions_of = machine.versions
+    monkeypatch.setattr(
+        machine, "versions", lambda name, where="default": {**versions_of(name, where), "x": where == "other"}
+    )
+    assert inputs(here, there) != before != alone
+
+
+def test_a_measurement_whose_environment_is_gone_is_traced_to_that(toy_framework):
+    m = Measurement(
+        **{"kind": "comparison", "group": "g", "file": "f", "repetition": 0, "role": "condition", "seed": 0},
+        condition=toy(environment="small"),
+        started_utc="2026-01-01T00:00:00+00:00",
+    )
+    assert trace._other_versions(m) == ["environment 'small' is not there: benchlib environment create small makes it"]
 
 
 def test_the_reference_is_of_the_default_environment(toy_framework, monkeypatch):
@@ -500,12 +543,14 @@ def test_one_framework_in_two_environments_is_an_ordinary_comparison(tmp_path, o
     given |= {"workload": "toy", "framework": "toy", "lane": "default", "batch_sizes": [32]}
     given |= {"environments": ["default", "other"], "hyperparameters": {"burn_ms": 4.0}}
     given |= {"precision": 0.2, "block_s": 0.05, "pilot": 3}
-    result = versions.measure(versions.Parameters(**given), Lab(outputs=tmp_path / "outputs"))
+    lab = Lab(outputs=tmp_path / "outputs")
+    result = versions.measure(versions.Parameters(**given), lab)
     (compared,) = result.comparisons
     there = compared.conditions[1]
     assert all(one.same for one in compared.certificates.values())
     assert {one.reference.environment for one in compared.certificates.values()} == {"default"}
     assert compared.ratio(there).estimate == pytest.approx(4 / 6, rel=0.02)
+    assert [check.condition for check in lab.check_timers(compared.conditions)] == compared.conditions
     row = result.tables()["ratios"][1].iloc[0]
     assert (row["subject"], row["baseline"]) == ("toy other eager default", "toy eager default")
     assert (row["environment"], row["verdict"]) == ("other", "slower")
