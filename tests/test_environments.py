@@ -22,7 +22,8 @@ from benchlib.analysis.peers import kind
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import ceiling, gate, group, machine, rounds
+from benchlib.measure import ceiling, gate, group, inspection, machine, rounds
+from benchlib.measure.jobs import prepare_job
 from benchlib.store import Measurement
 from benchlib.suite import experiments, runs, showing, tables, trace
 from benchlib.suite.claims.rows import Subject
@@ -117,8 +118,8 @@ def test_one_is_made_of_its_requirements_registered_and_removed(project, tmp_pat
     assert "toybox 1.0: imported" in capfd.readouterr().out
     (site,) = (project / ".environments" / "small").glob("lib/*/site-packages")
     (site / "toybox" / "__init__.py").write_text("import nobodys")
-    assert main(["environment", "check", "small"]) == 1
-    assert "toybox 1.0: toybox: ModuleNotFoundError: No module named 'nobodys'" in capfd.readouterr().out
+    broken = "toybox 1.0: toybox: ModuleNotFoundError: No module named 'nobodys'"
+    assert inspection.Finding(broken, wrong=True) in list(inspection.inspect("small"))
 
     assert main(["environment", "remove", "small"]) == 0
     assert left(project) == []
@@ -367,6 +368,15 @@ def test_the_machine_s_limits_are_measured_in_a_process_of_each_environment(toy_
     monkeypatch.setattr(ceiling, "_steps_per_second", lambda group, *_: groups.append(group) or ({}, []))
     ceiling.measure("cpu", "fp32", ["default", "other"], tmp_path, 1.0)
     assert groups == [[one] for one in every]
+
+
+def test_a_number_depends_on_the_versions_in_its_environment(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine, "versions", lambda framework, environment: {"torch": f"that of {environment}"})
+    monkeypatch.setattr(machine, "packages", lambda framework, workload, environment: {"sympy": environment})
+    parts = prepare_job(Condition(workload="linear", environment="other"), 0, tmp_path).depends_on("rounds")
+    assert parts["versions"]["torch"] == "that of other"
+    assert parts["packages"] == {"sympy": "other"}
+    assert parts["condition"]["environment"] == "other"
 
 
 def test_a_group_is_launched_with_the_environment_s_interpreter(other, tmp_path, monkeypatch):
