@@ -85,15 +85,15 @@ def create(name: str, say: Callable[[str], None] = print) -> Environment:
             raise BenchlibError(f"{place}: was not made by benchlib: move it away")
         environment = Environment(name, str(place / "bin" / "python"), True, asked.digest, finished=False)
         environments.register(environment)
-        for sentence in asked.system:
-            say(f"the system has to have: {sentence}")
-        say(f"making {place} with {python}")
         try:
+            for sentence in asked.system:
+                say(f"the system has to have: {sentence}")
+            say(f"making {place} with {python}")
             shutil.rmtree(place, ignore_errors=True)  # of an attempt that was killed
             for command in _commands(uv, python, environment.python, asked.file, place):
                 _run(command, name)
+            environments.register(replace(environment, finished=True))
             environment = replace(environment, finished=True)
-            environments.register(environment)
         finally:
             if not environment.finished:  # an interrupt, too
                 shutil.rmtree(place, ignore_errors=True)
