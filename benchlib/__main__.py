@@ -115,9 +115,10 @@ def _parser() -> argparse.ArgumentParser:
         "devices",
         _devices,
         "say what each framework can use here, and what is missing of the rest",
-        "A line for each framework and device. Imports no framework.",
+        "A line for each framework and device, in each environment. Imports no framework.",
         "example:\n  benchlib devices",
     )
+    _add_environment(commands)
     lab = _command(
         commands,
         "lab",
@@ -184,6 +185,65 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_environment(commands: argparse._SubParsersAction) -> None:
+    environment = commands.add_parser(
+        "environment",
+        help="make, register, list, remove or check environments: other interpreters for frameworks to run in",
+        description=textwrap.fill(
+            "An environment is an interpreter with its packages, under a name that conditions can give; the one that "
+            "benchlib runs in is called default. The others are registered in .environments/ of the project.",
+            100,
+        ),
+    )
+    actions = environment.add_subparsers(required=True, metavar="ACTION")
+    create = _command(
+        actions,
+        "create",
+        _environment_create,
+        "make one from environments/NAME.txt",
+        "Makes .environments/NAME with the Python that environments/NAME.txt asks for, and installs what it names: "
+        "with uv if that is on PATH, else with venv and pip. One that cannot be made to its end leaves nothing behind.",
+        "example:\n  benchlib environment create torch-2.9",
+    )
+    add = _command(
+        actions,
+        "add",
+        _environment_add,
+        "register an interpreter that is there, and leave it as it is",
+        "A framework that is installed with it can then be measured beside others: somebody's own build, for instance. "
+        "The interpreter needs numpy beside the framework, and nothing of benchlib.",
+        "example:\n  benchlib environment add mine --python ~/mine/bin/python",
+    )
+    add.add_argument("--python", required=True, help="the interpreter: a path, or a program on PATH")
+    _command(
+        actions,
+        "list",
+        _environment_list,
+        "say which environments there are, and which could be made",
+        "A line for each that is registered, and for each file of environments/ that none has been made of.",
+        "example:\n  benchlib environment list",
+    )
+    remove = _command(
+        actions,
+        "remove",
+        _environment_remove,
+        "delete one that was made here, or forget one that was added",
+        "An interpreter that was added is left as it is. What was measured with an environment stays.",
+        "example:\n  benchlib environment remove torch-2.9",
+    )
+    check = _command(
+        actions,
+        "check",
+        _environment_check,
+        "import each framework in it, and say what is missing",
+        "Starts a worker of each framework in the environment, says versions and devices, and imports all that its "
+        "requirements name. The exit code is 1 if something cannot be imported.",
+        "examples:\n  benchlib environment check torch-2.9\n  benchlib environment check default",
+    )
+    for action in (create, add, remove, check):
+        action.add_argument("name", metavar="NAME", help="letters, digits and . _ -")
+
+
 def _command(
     commands: argparse._SubParsersAction, name: str, do: Callable[..., int], said: str, told: str, examples: str
 ) -> argparse.ArgumentParser:
@@ -237,13 +297,67 @@ def _report(given: argparse.Namespace) -> int:
 
 
 def _devices(given: argparse.Namespace) -> int:
-    """A line for each framework and device; imports no framework."""
+    """A line for each framework and device in each environment; imports no framework."""
+    from benchlib import environments
+    from benchlib.condition import implementation
     from benchlib.measure import machine
 
-    for row in machine.survey():
-        name = f"{row['framework']} {row['version'] or ''}".strip()
-        print(f"{name}, {row['device']}: {'usable' if row['missing'] is None else row['missing']}")
+    for environment in environments.names():
+        rows = machine.survey([environment])
+        for row in rows:
+            name = " ".join(filter(None, [implementation(row["framework"], environment), row["version"]]))
+            print(f"{name}, {row['device']}: {'usable' if row['missing'] is None else row['missing']}")
+        if not rows:
+            print(f"environment {environment}: offers no framework (benchlib environment check {environment} says why)")
     return 0
+
+
+def _environment_create(given: argparse.Namespace) -> int:
+    from benchlib import creation
+
+    try:
+        made = creation.create(given.name)
+    except creation.CreationFailed as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    print(f"environment {made.name}: {made.python}; benchlib environment check {made.name} tries it")
+    return 0
+
+
+def _environment_add(given: argparse.Namespace) -> int:
+    from benchlib import environments
+
+    added = environments.add(given.name, given.python)
+    print(f"environment {added.name}: {added.python}; benchlib environment check {added.name} tries it")
+    return 0
+
+
+def _environment_list(given: argparse.Namespace) -> int:
+    from benchlib import creation
+
+    for line in creation.overview():
+        print(line)
+    return 0
+
+
+def _environment_remove(given: argparse.Namespace) -> int:
+    from benchlib import environments
+
+    gone = environments.remove(given.name)
+    left = "deleted" if gone and gone.made else f"forgotten{f'; {gone.python} is as it was' if gone else ''}"
+    print(f"environment {given.name}: {left}")
+    return 0
+
+
+def _environment_check(given: argparse.Namespace) -> int:
+    """A line for each finding; 1 if one says that something is wrong."""
+    from benchlib.measure import inspection
+
+    wrong = False
+    for finding in inspection.inspect(given.name):
+        print(finding.says, flush=True)  # a worker takes seconds
+        wrong |= finding.wrong
+    return 1 if wrong else 0
 
 
 def _lab(given: argparse.Namespace) -> int:

@@ -1,7 +1,9 @@
-"""What to measure: one choice of workload, framework, mode, precision, device, lane, batch size and learning rate.
+"""What to measure: one choice of workload, framework, environment, mode, precision, device, lane, batch size and
+learning rate.
 
 A condition is checked when it is made, cannot change, prints short, and has a key that depends on all of it. Whether
-this machine has the framework and the device is not asked here but by ``benchlib.measure.machine.require``.
+this machine has the environment, the framework and the device is not asked here but by
+``benchlib.measure.machine.require``.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from benchlib import data, frameworks, plugins, workloads
+from benchlib import data, environments, frameworks, plugins, workloads
 from benchlib.errors import BenchlibError, shown, unknown
 from benchlib.validation import Strict
 
@@ -46,10 +48,16 @@ def _values(workload: workloads.Workload, data: str, given: dict[str, Any]) -> d
 
 WorkloadName = Annotated[str, _one_of("workload", workloads.names)]
 FrameworkName = Annotated[str, _one_of("framework", frameworks.names)]
+EnvironmentName = Annotated[str, BeforeValidator(environments.require_name)]
 ModeName = Annotated[str, _one_of("mode", frameworks.every_mode)]
 PrecisionName = Annotated[str, _one_of("precision", frameworks.every_precision)]
 DeviceName = Annotated[str, _one_of("device", frameworks.every_device)]
 LaneName = Annotated[str, _one_of("lane", LANES)]
+
+
+def implementation(framework: str, environment: str) -> str:
+    """A framework in an environment, in a word or two: the default environment goes without saying."""
+    return framework if environment == environments.DEFAULT else f"{framework} {environment}"
 
 
 class Condition(Strict):
@@ -57,6 +65,7 @@ class Condition(Strict):
 
     workload: WorkloadName
     framework: FrameworkName = "pytorch"
+    environment: EnvironmentName = environments.DEFAULT
     mode: ModeName = "eager"
     precision: PrecisionName = "fp32"
     device: DeviceName = "cpu"
@@ -160,16 +169,23 @@ class Condition(Strict):
         return hash(self.key)
 
     @property
+    def implementation(self) -> str:
+        """Framework, and environment unless that is the default one."""
+        return implementation(self.framework, self.environment)
+
+    @property
     def subject(self) -> str:
-        """Framework, mode, precision (unless it is fp32) and lane, as every row and legend shows them."""
+        """Framework, environment (unless it is the default one), mode, precision (unless it is fp32) and lane, as every
+        row and legend shows them.
+        """
         mixed = "" if self.precision == "fp32" else f" {self.precision}"
-        return f"{self.framework} {self.mode}{mixed} {self.lane}"
+        return f"{self.implementation} {self.mode}{mixed} {self.lane}"
 
     def __str__(self) -> str:
         defaults = _values(workloads.load(self.workload), self.data, {})
         parts = [
             self.workload,
-            self.framework,
+            self.implementation,
             self.mode,
             self.precision,
             self.device,

@@ -209,7 +209,7 @@ class Process(Protocol):
 
 
 def ledger(processes: Iterable[Process]) -> pd.DataFrame:
-    """Every knob that was set in any of the processes, a row per knob, framework, device and lane."""
+    """Every knob that was set in any of the processes, a row per knob, framework, environment, device and lane."""
     import pandas as pd
 
     others = {
@@ -221,8 +221,9 @@ def ledger(processes: Iterable[Process]) -> pd.DataFrame:
         of = process.condition
         reasons = {**others, **{knob.name: (knob.reason, knob.source) for knob in declared(of.framework)}}
         for name, value in process.knobs.items():
-            rows[(name, value, of.framework, of.device, of.lane, *reasons.get(name, (OLD_REASON, "its record")))] = None
-    columns = ["name", "value", "framework", "device", "lane", "reason", "source"]
+            place = (of.framework, of.environment, of.device, of.lane)
+            rows[(name, value, *place, *reasons.get(name, (OLD_REASON, "its record")))] = None
+    columns = ["name", "value", "framework", "environment", "device", "lane", "reason", "source"]
     return pd.DataFrame(sorted(rows), columns=columns)
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib import knobs, limits, metrics, scratch
+from benchlib import environments, knobs, limits, metrics, scratch
 from benchlib.analysis import equivalence, planner
 from benchlib.analysis.comparison import MARGIN, Comparison
 from benchlib.analysis.equivalence import Certificate
@@ -32,6 +32,7 @@ from benchlib.analysis.peers import Peers, host_of, kind
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.data.prepare import require as require_data
+from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
 from benchlib.measure import ceiling, contract, gate, machine, memory, record
 from benchlib.measure import epochs as epochs_procedure
@@ -369,9 +370,13 @@ class Lab:
                             measured[attempt.group] = run
         return TrainingRuns(conditions, [measured[group] for group in groups], certificates, epochs, threshold)
 
-    def ceiling(self, device: str, precision: str = "fp32") -> Ceiling:
-        """The machine's limits on a device, measured once for all that they depend on."""
-        jobs = [prepare_job(one, INITIAL_SEED, self.inputs) for one in ceiling.conditions(device, precision)]
+    def ceiling(self, device: str, precision: str = "fp32", within: Iterable[str] = (DEFAULT,)) -> Ceiling:
+        """The machine's limits on a device, as far as the frameworks of some environments reach them; measured once for
+        all that they depend on.
+        """
+        within = sorted(set(within))
+        timed = ceiling.conditions(device, precision, within)
+        jobs = [prepare_job(one, INITIAL_SEED, self.inputs) for one in timed]
         name = key(ceiling=[job.depends_on("ceiling") for job in jobs])
         path = self.folder / "ceilings" / f"{name}.json"
         before = _known_ceiling(path)
@@ -383,16 +388,16 @@ class Lab:
             before = _known_ceiling(path)
             if before and self._is_settled(before, bool(before.failures)):  # by another process, meanwhile
                 return before
-            limits = ceiling.measure(device, precision, self.inputs, self.patience_s)
+            limits = ceiling.measure(device, precision, within, self.inputs, self.patience_s)
         limits = limits.model_copy(update=self._origin(before))
         _write(path, limits.model_dump_json(indent=2))
         return limits
 
     def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
-        """Does the timer see work of known duration? A check for each framework, mode and device of ``conditions``,
-        made once for all that it depends on.
+        """Does the timer see work of known duration? A check for each framework, environment, mode and device of
+        ``conditions``, made once for all that it depends on.
         """
-        alike = {(one.framework, one.mode, one.device, one.lane): one for one in conditions if _trains(one)}
+        alike = {(one.implementation, one.mode, one.device, one.lane): one for one in conditions if _trains(one)}
         require(alike.values())
         checks = []
         for condition in alike.values():
@@ -631,8 +636,7 @@ class _Attempt:
 
 def _root() -> Path:
     """Where ``outputs`` is, unless somebody says it."""
-    checkout = machine.PACKAGE.parent
-    if (checkout / "notebooks" / "report.ipynb").is_file():
+    if checkout := environments.checkout():
         return checkout
     here = Path.cwd()
     say(f"benchlib is installed apart from its notebooks: results go to outputs/ of the working directory, {here}")
@@ -652,8 +656,8 @@ def _to_try_again(members: list[tuple[str, Job]], stored: list[Measurement]) -> 
 
 
 def require(conditions: Iterable[Condition]) -> None:
-    """Raise a BenchlibError if a condition asks for a framework, device, threads or data that is not there, or for more
-    memory than there is.
+    """Raise a BenchlibError if a condition asks for an environment, framework, device, threads or data that is not
+    there, or for more memory than there is.
     """
     conditions = list(conditions)
     machine.require(conditions)
@@ -666,7 +670,7 @@ def _told(measured: list[Measurement]) -> str:
     """A repetition in a line: the first few conditions' step times, or that they failed."""
     parts = []
     for m in measured:
-        name = "A/A" if m.role == "control" else f"{m.condition.framework} {m.condition.mode} {m.condition.lane}"
+        name = "A/A" if m.role == "control" else m.condition.subject
         if m.ok:
             block = min(m.blocks, key=lambda block: block.wall_s / block.steps)
             parts.append(f"{name} {1000 * block.wall_s / block.steps:.3g} ms")

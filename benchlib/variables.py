@@ -14,12 +14,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from benchlib import frameworks
-
-if TYPE_CHECKING:
-    from benchlib.condition import Condition
 
 WORKER_PATH = "BENCHLIB_WORKER_PATH"
 """Folders that workers import from, as in PYTHONPATH, which does not reach them. It counts as a knob."""
@@ -111,6 +108,13 @@ is left out these are named.
 """
 
 
+class Placed(Protocol):
+    """What a condition has chosen that a worker's variables depend on; conditions are a floor above."""
+
+    device: str
+    world_size: int
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """What a worker's process was started with, for its record."""
@@ -146,13 +150,13 @@ def worker_folders(inherited: Mapping[str, str]) -> list[str]:
     return [os.path.abspath(folder) for folder in _folders(inherited.get(WORKER_PATH))]
 
 
-def counting_names(condition: Condition) -> list[str]:
+def counting_names(condition: Placed) -> list[str]:
     """Names of what the numbers of a condition depend on of a worker's inheritance, as in :func:`counting`."""
     network = NETWORK if condition.world_size > 1 else ()
     return [*LIBRARIES, *network, *(XPUS if condition.device == "xpu" else ()), WORKER_FILES]
 
 
-def counting(condition: Condition, inherited: Mapping[str, str]) -> dict[str, str]:
+def counting(condition: Placed, inherited: Mapping[str, str]) -> dict[str, str]:
     """Of the parent's variables those that the numbers of a condition depend on, as far as they are set; and under
     ``WORKER_FILES`` a hash of what there is to import in the folders of ``WORKER_PATH``.
     """
@@ -165,7 +169,7 @@ def devices(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: variables[name] for name in DEVICES if name in variables}
 
 
-def identity(condition: Condition) -> dict[str, object]:
+def identity(condition: Placed) -> dict[str, object]:
     """What of a worker's inheritance its numbers depend on: a part of their key, as JSON."""
     return {"passed": [*LIBRARIES, *DEVICES, *OTHERS, f"{LOCALE}*"], "counting": counting(condition, os.environ)}
 

@@ -8,9 +8,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchlib import knobs
+from benchlib import environments, knobs
 from benchlib.condition import Condition
-from benchlib.measure import machine, processes
+from benchlib.measure import processes
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.turn import turn
 from benchlib.progress import say
@@ -21,7 +21,7 @@ def asked(script: str, condition: Condition, inputs: Path, **more: Any) -> Any:
     """What ``script --child JSON`` prints last, as JSON; it gets the condition, its job and ``more``."""
     job = prepare_job(condition, INITIAL_SEED, inputs)
     given = {"condition": condition.model_dump(), "job": job.document(), **more}
-    command = [machine.interpreter(condition.framework), script, "--child", json.dumps(given)]
+    command = [environments.find(condition.environment).python, script, "--child", json.dumps(given)]
     with turn(say), tempfile.TemporaryDirectory() as scratch:
         environment = processes.environment(condition, Path(scratch))
         done = subprocess.run(command, cwd=scratch, env=environment, capture_output=True, text=True, check=False)

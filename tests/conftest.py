@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import cifar10_from_shared
 import numpy as np
 import pytest
 
-from benchlib import frameworks, variables, workloads
+from benchlib import environments, frameworks, variables, workloads
 from benchlib.data import cifar10, digits
 from benchlib.data.images import Images
 
@@ -49,6 +50,16 @@ def toy_framework(monkeypatch: pytest.MonkeyPatch) -> None:
     for package in (frameworks, workloads):
         own = str(DOUBLES / package.__name__.rpartition(".")[2])
         monkeypatch.setattr(package, "__path__", [*package.__path__, own])
+
+
+@pytest.fixture
+def torch_2_9(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of that name, which the notebook ``versions`` compares with the default one, is there: this
+    interpreter again.
+    """
+    folder = tmp_path_factory.mktemp("project")
+    monkeypatch.setattr(environments, "root", lambda: folder)
+    environments.add("torch-2.9", sys.executable)
 
 
 @pytest.fixture

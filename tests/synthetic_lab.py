@@ -96,7 +96,7 @@ class SyntheticLab:
         """As the lab's, but for hosting: one after the other."""
         return [self.compare(conditions, **asked) for conditions in groups]
 
-    def ceiling(self, device: str) -> Ceiling:
+    def ceiling(self, device: str, within: Iterable[str]) -> Ceiling:
         """As the lab's: a step of ``cnn`` at batch 32 on images of 16x16 reaches some percent of this."""
         best = {"multiply_adds": "a product", "least_bytes": "a copy"}
         told = {"device": device, "precision": "fp32", "best": best}

@@ -81,7 +81,7 @@ def test_a_fault_of_the_parent_is_no_workers_failure(tmp_path, monkeypatch):
     def fail(*arguments, **details):
         raise AttributeError("a fault of our own")
 
-    monkeypatch.setattr(ceiling, "conditions", lambda device, precision: [Condition(workload="linear", batch_size=8)])
+    monkeypatch.setattr(ceiling, "conditions", lambda *asked: [Condition(workload="linear", batch_size=8)])
     monkeypatch.setattr(ceiling.record, "checked", fail)
     with pytest.raises(AttributeError, match="a fault of our own"):
         Lab(outputs=tmp_path).ceiling("cpu")
@@ -117,7 +117,7 @@ def test_a_limit_that_another_process_measured_while_this_one_waited_is_not_meas
             Lab(outputs=tmp_path).ceiling("cpu")
         yield 0.0
 
-    def measure(device, precision, inputs, patience_s):
+    def measure(device, precision, within, inputs, patience_s):
         measured.append(device)
         return ceiling.Ceiling(device=device, precision=precision, multiply_adds_per_s=2.0, bytes_per_s=1.0)
 

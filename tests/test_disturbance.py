@@ -258,6 +258,7 @@ SAID = re.compile(
 
 
 @pytest.mark.parametrize("notebook", MEASURED)
+@pytest.mark.usefixtures("torch_2_9")
 def test_no_experiment_gives_a_verdict_where_all_was_disturbed(tmp_path: Path, notebook: str) -> None:
     path = ROOT / "parameters" / "quick" / f"{notebook}.yaml"
     module = experiments.module(notebook)

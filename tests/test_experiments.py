@@ -48,6 +48,7 @@ from benchlib.worker.steady import NOT_STEADY
 
 ROOT = Path(__file__).parents[1]
 MEASURING = [name for name in experiments.NOTEBOOKS if name not in suite.GATHERING]
+pytestmark = pytest.mark.usefixtures("torch_2_9")
 SHIPPED = ("quick", "full", "subset", "features")  # profiles; a user's own are no business of these tests
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
@@ -101,6 +102,9 @@ def test_shipped_parameters_are_valid(path: Path) -> None:
         # Some may take a minute each; PyTorch is what equivalence checks against.
         few = {"devices": {"pytorch"}, "instrument": {"pytorch"}, "equivalence": {"mindspore"}, "scaling": {"pytorch"}}
         compared = few.get(path.stem, compared)
+    if path.stem == "versions":
+        assert {condition.environment for condition in made} == {"default", "torch-2.9"}
+        compared = {"pytorch"}
     assert {condition.framework for condition in made} == compared
 
 
@@ -260,7 +264,8 @@ def test_what_was_left_out_gets_no_silent_default(notebook: str, place: str, tmp
 def test_no_parameter_has_a_default(notebook: str) -> None:
     schema = experiments.module(notebook).Parameters.model_json_schema()
     for part in (schema, *schema.get("$defs", {}).values()):
-        assert set(part.get("required", ())) == set(part.get("properties", ())), part["title"]
+        needed = set(part.get("properties", ())) - {"environment"}  # but a subject's, where it is the default one
+        assert set(part.get("required", ())) == needed, part["title"]
 
 
 @pytest.mark.parametrize("long", ["n" * 300_000, "1" * 300_000 + "x", ["n" * 300_000], {"n" * 300_000: 1}, 10**300])
@@ -472,11 +477,11 @@ def test_an_operator_without_multiply_adds_is_refused() -> None:
 
 
 def test_devices_measures_what_the_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    def available(framework: str, device: str) -> str | None:
+    def available(framework: str, device: str, environment: str) -> str | None:
         return None if device == "cpu" or framework == "pytorch" else "mindspore has no path to it"
 
     monkeypatch.setattr(machine, "available", available)
-    monkeypatch.setattr(machine, "devices", lambda: ["cpu", "cuda"])
+    monkeypatch.setattr(machine, "devices", lambda within: ["cpu", "cuda"])
     made = devices.conditions(devices.Parameters(**{**quick("devices"), "subjects": [PYTORCH, MINDSPORE]}))
     assert [(c.framework, c.device, c.threads) for c in made] == [
         ("pytorch", "cpu", None),
@@ -488,8 +493,10 @@ def test_devices_measures_what_the_machine_has(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_devices_says_that_there_is_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "available", lambda framework, device: None if device == "cpu" else f"no {device}")
-    monkeypatch.setattr(machine, "devices", lambda: ["cpu"])
+    monkeypatch.setattr(
+        machine, "available", lambda framework, device, environment: None if device == "cpu" else f"no {device}"
+    )
+    monkeypatch.setattr(machine, "devices", lambda within: ["cpu"])
     result = devices.measure(devices.Parameters(**quick("devices")), SyntheticLab(tmp_path))
     assert "There is no GPU here" in result.show_findings().data
     assert "pytorch: no cuda" in result.show_findings().data
@@ -521,9 +528,9 @@ def test_findings_give_ratio_interval_and_control(tmp_path: Path) -> None:
 
 def test_a_limit_or_a_timer_that_could_not_be_measured_counts_as_failed_and_is_tried_again(tmp_path: Path) -> None:
     class Lab(SyntheticLab):
-        def ceiling(self, device: str) -> Ceiling:
+        def ceiling(self, device: str, within: list[str]) -> Ceiling:
             failed = {"failures": ["worker died in 'block'"], "attempts": attempts}
-            return super().ceiling(device).model_copy(update=failed)
+            return super().ceiling(device, within).model_copy(update=failed)
 
         def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
             failed = {"failure": "worker died in 'planted'", "attempts": attempts}
@@ -1062,7 +1069,7 @@ def test_notebooks_run_and_the_report_gathers_them(run_notebook: Any, tmp_path: 
     assert "the worker died" in page
     shown_figures = {name: len(report.summaries[name]["figures"]) / 3 for name in report.summaries}
     of_each = {"devices": 1, "batch_size": 3, "learning_rate": 2, "frameworks": 3, "equivalence": 1}
-    of_each |= {"modes": 3, "scaling": 1, "claims": 1}
+    of_each |= {"versions": 2, "modes": 3, "scaling": 1, "claims": 1}
     assert shown_figures == of_each, "the instrument and the operators have not run"
     assert page.count("<img") == sum(of_each.values()) - 1, "all but the one that is gone"
     assert "ONEDNN_MAX_CPU_ISA" in page

@@ -9,6 +9,7 @@ import functools
 import json
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from framework_session import CASES, COMPILED, DROPPED, LEARNING_RATE
 
 from benchlib import frameworks, workloads
 from benchlib.analysis.equivalence import MIXED_TOLERANCES
+from benchlib.environments import DEFAULT
 from benchlib.measure import machine
 
 HERE = Path(__file__).resolve().parent
@@ -28,7 +30,7 @@ NEEDED = [workloads.load(workload) for workload in {workload for workload, _ in 
 FOUND = [
     name
     for name in sorted(frameworks.names(), key=frameworks.rank)
-    if machine.interpreter(name) and all(name in workload.frameworks() for workload in NEEDED)
+    if machine.offers(DEFAULT, name) and all(name in workload.frameworks() for workload in NEEDED)
 ]
 RUNS = [(name, mode) for name in FOUND for mode in frameworks.modes(name)]
 ALL = [(*run, case) for run in RUNS for case in (COMPILED if run == ("pytorch", "graph") else CASES)]
@@ -56,7 +58,7 @@ def ran(framework: str, mode: str) -> SimpleNamespace | str:
         }
         if framework == "mindspore":
             environment["ONEDNN_MAX_CPU_ISA"] = "AVX2"  # its convolutions are 77 times slower without
-        command = [machine.interpreter(framework), str(HERE / "framework_session.py"), framework, mode, folder]
+        command = [sys.executable, str(HERE / "framework_session.py"), framework, mode, folder]
         ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
         if ended.returncode != 0:
             return ended.stderr[-4000:]

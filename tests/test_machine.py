@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from benchlib import environments, frameworks, variables, workloads
+from benchlib import environments, frameworks, interpreters, variables, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import machine
@@ -42,7 +42,10 @@ print(json.dumps(found))
 def test_all_that_is_there_is_found_within_two_seconds():
     script = """
 import sys
+from pathlib import Path
+from benchlib import environments
 from benchlib.__main__ import main
+environments.root = lambda: Path("/nowhere")  # what whoever runs this has made is no part of it
 code = main(["devices"])
 print([name for name in ("torch", "mindspore", "torch_npu", "tensorflow", "jax") if name in sys.modules])
 sys.exit(code)
@@ -73,10 +76,10 @@ def test_the_machine_is_described():
 
 
 def test_a_framework_that_is_not_there_is_told_with_what_to_install(monkeypatch):
-    monkeypatch.setattr(machine, "interpreter", lambda framework: None)
+    monkeypatch.setattr(machine, "_has", lambda environment, package: False)
     with pytest.raises(
         BenchlibError,
-        match=r"framework 'mindspore' is not installed: pip install mindspore .* --name benchlib-mindspore",
+        match=r"framework 'mindspore' is not installed: pip install mindspore .*\(benchlib environment list\)",
     ):
         machine.require([Condition(workload="cnn", framework="mindspore")])
 
@@ -84,7 +87,7 @@ def test_a_framework_that_is_not_there_is_told_with_what_to_install(monkeypatch)
 @pytest.fixture(autouse=True)
 def nothing_known():
     """Interpreters are asked again by each test, and after it."""
-    every = (machine.interpreter, machine.versions, machine.packages, environments.probe)
+    every = (machine.versions, machine.packages, interpreters.probe)
     for cached in every:
         cached.cache_clear()
     yield
@@ -99,46 +102,43 @@ def _script(path, line):
 
 
 @pytest.fixture
-def kernelspec(tmp_path, monkeypatch):
-    """Registers an interpreter as the kernelspec of a framework."""
+def registered(tmp_path, monkeypatch):
+    """Registers an interpreter as the environment ``other``, whether it is one or not."""
+    monkeypatch.setattr(environments, "root", lambda: tmp_path)
 
-    def register(python, framework="pytorch"):
-        folder = tmp_path / "kernels" / f"benchlib-{framework}"
-        folder.mkdir(parents=True)
-        (folder / "kernel.json").write_text(
-            json.dumps({"argv": [str(python)], "display_name": "x", "language": "python"})
-        )
-        monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+    def register(python):
+        with environments.changing():
+            environments.register(environments.Environment("other", str(python)))
 
     return register
 
 
-def test_a_framework_runs_in_the_environment_that_was_registered_for_it(kernelspec, tmp_path):
-    python = _script(tmp_path / "python", f'exec {sys.executable} "$@"')
-    kernelspec(python)
-    assert machine.interpreter("pytorch") == str(python)
-    assert machine.interpreter("mindspore") == sys.executable
-    assert machine.available("pytorch", "cpu") is None
-    assert "torch_npu is not installed" in machine.available("pytorch", "npu"), "which it is asked as well"
+def test_an_environment_is_asked_for_what_it_has(registered, tmp_path):
+    registered(_script(tmp_path / "python", f'exec {sys.executable} "$@"'))
+    assert machine.available("pytorch", "cpu", "other") is None
+    assert "torch_npu is not installed" in machine.available("pytorch", "npu", "other"), "which it is asked as well"
+    assert machine.versions("pytorch", "other") == machine.versions("pytorch")
 
 
-def test_a_registered_environment_without_the_framework_is_told(kernelspec, tmp_path):
-    kernelspec(_script(tmp_path / "python", f'exec {sys.executable} -S "$@"'))  # without its packages
-    told = machine.available("pytorch", "cpu")
-    assert re.match(r"framework 'pytorch': kernelspec 'benchlib-pytorch' starts .*python, which has no torch: ", told)
+def test_an_environment_without_the_framework_is_told(registered, tmp_path):
+    registered(_script(tmp_path / "python", f'exec {sys.executable} -S "$@"'))  # without its packages
+    told = machine.available("pytorch", "cpu", "other")
+    assert re.match(r"framework 'pytorch': environment 'other' has no torch: install it with .*python -m pip", told)
+    assert machine.available("pytorch", "cpu") is None, "the default one has it"
+    assert machine.survey(["other"]) == [], "and of what is not expected there nothing is told"
 
 
-def test_a_registered_environment_that_cannot_answer_is_told(kernelspec, tmp_path):
-    kernelspec(_script(tmp_path / "python", "echo worn out >&2; exit 3"))
-    told = machine.available("pytorch", "cpu")
-    assert re.match(r"framework 'pytorch': .*python: could not tell which packages it has; it said: worn out", told)
-    assert ("pytorch", None) in {(row["framework"], row["version"]) for row in machine.survey()}
+def test_an_environment_that_cannot_answer_is_told(registered, tmp_path):
+    registered(_script(tmp_path / "python", "echo worn out >&2; exit 3"))
+    told = machine.available("pytorch", "cpu", "other")
+    assert re.match(r".*python: could not tell which packages it has; it said: worn out", told)
+    assert machine.survey(["other"]) == []
 
 
-def test_a_registered_environment_that_is_gone_is_told(kernelspec, tmp_path):
-    kernelspec(tmp_path / "gone")
-    with pytest.raises(BenchlibError, match=r"kernelspec 'benchlib-pytorch' starts .*gone, which is not there"):
-        machine.require([Condition(workload="cnn")])
+def test_an_environment_whose_interpreter_is_gone_is_told(registered, tmp_path):
+    registered(tmp_path / "gone")
+    with pytest.raises(BenchlibError, match=r"environment 'other': .*gone is not there: benchlib environment remove"):
+        machine.require([Condition(workload="cnn", environment="other")])
 
 
 def test_a_device_that_is_not_there_is_told_with_what_to_do(monkeypatch):
@@ -146,12 +146,12 @@ def test_a_device_that_is_not_there_is_told_with_what_to_do(monkeypatch):
     with pytest.raises(BenchlibError, match=r"device 'cuda': the NVIDIA driver shows no GPU"):
         machine.require([Condition(workload="cnn", device="cuda")])
     monkeypatch.setattr(machine, "gpus", lambda: ({"name": "a GPU"},))
-    monkeypatch.setattr(machine, "_torch_built_for", lambda device: False)
+    monkeypatch.setattr(machine, "_torch_built_for", lambda device, environment: False)
     with pytest.raises(BenchlibError, match=r"device 'cuda': the installed torch is a CPU build; install one for CUDA"):
         machine.require([Condition(workload="cnn", device="cuda")])
     with pytest.raises(BenchlibError, match=r"device 'xpu': the installed torch is no build for Intel GPUs"):
         machine.require([Condition(workload="cnn", device="xpu")])
-    monkeypatch.setattr(machine, "_has", lambda framework, package: True)
+    monkeypatch.setattr(machine, "_has", lambda environment, package: True)
     monkeypatch.setattr(machine, "_has_cann", lambda: False)
     with pytest.raises(
         BenchlibError, match=r"device 'npu': torch_npu needs CANN, .*libhccl.so.* source CANN's set_env.sh"
@@ -159,7 +159,7 @@ def test_a_device_that_is_not_there_is_told_with_what_to_do(monkeypatch):
         machine.require([Condition(workload="cnn", device="npu")])
     with pytest.raises(BenchlibError, match=r"device 'npu': no Ascend device .* environments/ascend.txt"):
         machine.require([Condition(workload="cnn", framework="mindspore", device="npu")])
-    monkeypatch.setattr(machine, "_mindspore_gpu_lacks", lambda: "libcudnn.so.8")
+    monkeypatch.setattr(machine, "_mindspore_gpu_lacks", lambda environment: "libcudnn.so.8")
     with pytest.raises(BenchlibError, match=r"mindspore's plugin for GPUs lacks libcudnn.so.8: put CUDA 11 and cuDNN"):
         machine.require([Condition(workload="cnn", framework="mindspore", device="cuda")])
 
@@ -174,10 +174,10 @@ def test_what_mindspore_s_plugin_for_gpus_lacks_is_asked_of_the_linker(monkeypat
 
     monkeypatch.setattr(machine.subprocess, "run", ldd)
     machine._mindspore_gpu_lacks.cache_clear()
-    assert machine._mindspore_gpu_lacks() == "", "one plugin that finds all is enough"
+    assert machine._mindspore_gpu_lacks("default") == "", "one plugin that finds all is enough"
     told["11.6"] = "\tlibcudart.so.11.0 => not found\n\tlibcudnn.so.8 => not found\n"
     machine._mindspore_gpu_lacks.cache_clear()
-    assert machine._mindspore_gpu_lacks() == "libcudart.so.11.0", "of the plugin that lacks least"
+    assert machine._mindspore_gpu_lacks("default") == "libcudart.so.11.0", "of the plugin that lacks least"
     machine._mindspore_gpu_lacks.cache_clear()
 
 
@@ -214,7 +214,7 @@ def _distribution(site, name, version, files, requires=()):
 
 
 @pytest.fixture
-def flow(kernelspec, tmp_path, monkeypatch):
+def flow(registered, tmp_path, monkeypatch):
     """A framework of that name, in an environment of its own; its folder of packages."""
     (tmp_path / "frameworks").mkdir()
     (tmp_path / "frameworks" / "flow.py").write_text(
@@ -254,17 +254,17 @@ def flow(kernelspec, tmp_path, monkeypatch):
         _distribution(site, name, version, [f"{name}/__init__.py"])
     _distribution(site, "h5py", "3.11", ["h5py/__init__.py"], ['linter; extra == "dev"'])
     python = _script(tmp_path / "python", f'PYTHONPATH={site} exec {sys.executable} -S "$@"')
-    kernelspec(python, "flow")
+    registered(python)
     return site
 
 
 def test_versions_are_those_of_the_distribution_whatever_it_is_called(flow):
-    found = machine.versions("flow")
+    found = machine.versions("flow", "other")
     named = {"tensorflow-cpu": "2.21.0", "keras": "3.15.1", "numpy": "2.0.0"}
     assert {name: found[name] for name in found if name not in ("python", "glibc")} == named
     assert list(found)[:2] == ["python", "tensorflow-cpu"]
-    assert {row["version"] for row in machine.survey() if row["framework"] == "flow"} == {"2.21.0"}
-    assert machine.available("flow", "cpu") is None
+    assert {row["version"] for row in machine.survey(["other"]) if row["framework"] == "flow"} == {"2.21.0"}
+    assert machine.available("flow", "cpu", "other") is None
 
 
 def test_a_file_that_stands_before_what_was_installed_has_no_version_but_a_hash(flow, tmp_path, monkeypatch):
@@ -273,22 +273,22 @@ def test_a_file_that_stands_before_what_was_installed_has_no_version_but_a_hash(
     (own / "keras.py").write_text("A = 1")
     monkeypatch.setenv(variables.WORKER_PATH, str(own))
     python = _script(tmp_path / "python", f'PYTHONPATH={own}:{flow} exec {sys.executable} -S "$@"')
-    assert machine.interpreter("flow") == str(python)
-    first = machine.versions("flow")
+    assert environments.find("other").python == str(python)
+    first = machine.versions("flow", "other")
     assert first["tensorflow-cpu"] == "2.21.0"
     assert re.fullmatch("file [0-9a-f]{16}", first["keras"])
-    assert machine.packages("flow")["keras"] == first["keras"]
+    assert machine.packages("flow", None, "other")["keras"] == first["keras"]
     (own / "keras.py").write_text("A = 2")
-    for cached in (machine.versions, environments.probe):
+    for cached in (machine.versions, interpreters.probe):
         cached.cache_clear()
-    assert machine.versions("flow")["keras"] not in (first["keras"], "3.15.1")
+    assert machine.versions("flow", "other")["keras"] not in (first["keras"], "3.15.1")
 
 
 def test_metadata_that_lie_before_what_was_installed_are_not_its_own(flow, tmp_path):
     own = tmp_path / "own"
     _distribution(own, "keras", "99", [])
     _script(tmp_path / "python", f'PYTHONPATH={own}:{flow} exec {sys.executable} -S "$@"')
-    assert machine.versions("flow")["keras"] == "3.15.1"
+    assert machine.versions("flow", "other")["keras"] == "3.15.1"
 
 
 def test_a_module_that_was_installed_to_be_edited_has_its_version(flow, tmp_path):
@@ -298,7 +298,7 @@ def test_a_module_that_was_installed_to_be_edited_has_its_version(flow, tmp_path
     url = {"url": source.as_uri(), "dir_info": {"editable": True}}
     (flow / "keras-3.15.1.dist-info" / "direct_url.json").write_text(json.dumps(url))
     _script(tmp_path / "python", f'PYTHONPATH={flow}:"{source}" exec {sys.executable} -S "$@"')
-    assert machine.versions("flow")["keras"] == "3.15.1"
+    assert machine.versions("flow", "other")["keras"] == "3.15.1"
 
 
 def test_the_compiler_of_kernels_counts_where_a_worker_uses_it(tmp_path, monkeypatch):
@@ -319,18 +319,18 @@ def test_the_compiler_of_kernels_counts_where_a_worker_uses_it(tmp_path, monkeyp
 
 def test_versions_are_compared_as_versions(monkeypatch):
     known = {"torch": "2.13.0+cpu", "numpy": "file 0123", "flow": "2.6.0a0+ec.nv25.1"}
-    monkeypatch.setattr(machine, "versions", lambda framework: known)
+    monkeypatch.setattr(machine, "versions", lambda framework, environment: known)
     for same in ({"torch": "2.13.0"}, {"numpy": "1.0"}, {"onednn": "3"}, {"flow": "2.6.0-a0+ec.nv25.01"}):
-        machine.require_versions("pytorch", same)
+        machine.require_versions("pytorch", "default", same)
     for other in ("2.13.1+cpu", "2.13.0+cu126", "2.13"):
         with pytest.raises(BenchlibError, match="restart the notebook's kernel"):
-            machine.require_versions("pytorch", {"torch": other})
+            machine.require_versions("pytorch", "default", {"torch": other})
 
 
 def test_one_that_is_killed_while_it_asks_leaves_nothing_behind_for_long(tmp_path):
     (tmp_path / "temporary").mkdir()
     waiting = _script(tmp_path / "python", f"touch {tmp_path}/asked; exec sleep 60")
-    ask = f"from benchlib import environments; environments.probe({str(waiting)!r}, ('numpy',))"
+    ask = f"from benchlib import interpreters; interpreters.probe({str(waiting)!r}, ('numpy',))"
     with subprocess.Popen(
         [sys.executable, "-c", ask], env={**os.environ, "TMPDIR": str(tmp_path / "temporary")}, start_new_session=True
     ) as asking:
@@ -346,7 +346,7 @@ def test_one_that_is_killed_while_it_asks_leaves_nothing_behind_for_long(tmp_pat
 
 
 def test_all_that_a_framework_needs_counts(flow):
-    found = machine.packages("flow")
+    found = machine.packages("flow", None, "other")
     assert found == {
         "tensorflow-cpu": "2.21.0",
         "keras": "3.15.1",
@@ -376,7 +376,7 @@ def test_a_number_depends_on_the_versions_of_all_that_is_needed(tmp_path, monkey
     before = key(**job.depends_on("rounds"))
     right = machine.packages("pytorch", "linear")
     assert "sympy" in right
-    monkeypatch.setattr(machine, "packages", lambda framework, workload: {**right, "sympy": "0.1"})
+    monkeypatch.setattr(machine, "packages", lambda framework, workload, environment: {**right, "sympy": "0.1"})
     assert key(**job.depends_on("rounds")) != before
 
 
@@ -392,7 +392,7 @@ def test_a_folder_in_the_working_directory_is_no_framework(tmp_path, monkeypatch
     monkeypatch.syspath_prepend("")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "here"))
     assert importlib.util.find_spec("nobodys"), "this process would find it"
-    assert machine.interpreter("toys") is None
+    assert not machine.offers("default", "toys")
     assert "'toys' is not installed" in machine.available("toys", "cpu")
     assert "torch_npu is not installed" in machine.available("pytorch", "npu")
 
@@ -400,4 +400,4 @@ def test_a_folder_in_the_working_directory_is_no_framework(tmp_path, monkeypatch
 def test_a_folder_that_was_left_behind_is_no_framework(flow):
     (flow / "tensorflow" / "__init__.py").unlink()
     shutil.rmtree(flow / "tensorflow_cpu-2.21.0.dist-info")
-    assert "which has no tensorflow" in machine.available("flow", "cpu")
+    assert "environment 'other' has no tensorflow" in machine.available("flow", "cpu", "other")

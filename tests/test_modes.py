@@ -591,8 +591,8 @@ def test_a_baseline_that_failed_is_told(tmp_path, monkeypatch):
 
 def on_gpus(monkeypatch, count):
     monkeypatch.setattr(machine, "gpus", lambda: ({"name": "a GPU"},) * count)
-    monkeypatch.setattr(machine, "_torch_built_for", lambda device: True)
-    monkeypatch.setattr(machine, "_mindspore_gpu_lacks", lambda: "libcudnn.so.8")
+    monkeypatch.setattr(machine, "_torch_built_for", lambda device, environment: True)
+    monkeypatch.setattr(machine, "_mindspore_gpu_lacks", lambda environment: "libcudnn.so.8")
 
 
 def test_a_framework_that_cannot_use_the_device_is_a_row_that_says_why(tmp_path, monkeypatch):

@@ -55,8 +55,8 @@ def test_where_an_interpreter_was_asked_is_removed_after_a_kill(place):
     asking = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from benchlib import environments
-environments.probe({str(python)!r}, ("json",))
+from benchlib import interpreters
+interpreters.probe({str(python)!r}, ("json",))
 """
     with subprocess.Popen([sys.executable, "-c", asking]) as killed:
         while not where.exists():

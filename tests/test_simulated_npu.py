@@ -38,7 +38,7 @@ def built() -> None:
 def lab(tmp_path, monkeypatch, built):
     chip = Npu(0, 0, "simulated", "OK", None, None, None, None, None)
     monkeypatch.setenv(variables.WORKER_PATH, str(SIMULATED))
-    monkeypatch.setattr(machine, "available", lambda framework, device: None)
+    monkeypatch.setattr(machine, "available", lambda framework, device, environment="default": None)
     monkeypatch.setattr(machine, "npus", lambda: (chip, chip))
     return FixedLab(outputs=tmp_path / "outputs", patience_s=120)
 

@@ -342,7 +342,10 @@ class TestUnchanged:
         assert self.run() == ["first", "report"]
         of_framework = machine.packages
         more = {"scikit-learn": "9.9"}
-        needed = lambda name, workload=None: {**of_framework(name), **(more if workload == "cnn" else {})}  # noqa: E731
+
+        def needed(name, workload=None, environment="default"):
+            return {**of_framework(name, None, environment), **(more if workload == "cnn" else {})}
+
         monkeypatch.setattr(machine, "packages", needed)
         assert self.run() == ["first", "report"]
         assert "first: started again: these have changed: packages\n" in self.said

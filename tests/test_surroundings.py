@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from benchlib import environments, knobs, plugins, variables
+from benchlib import environments, interpreters, knobs, plugins, variables
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
@@ -41,6 +41,7 @@ def site_packages(tmp_path, monkeypatch):
     (folder / "numpy").mkdir()
     (folder / "numpy" / "__init__.py").write_text(BROKEN)
     monkeypatch.setattr(plugins._used, "library", folder / "benchlib")
+    monkeypatch.setattr(environments, "__file__", str(folder / "benchlib" / "environments.py"))
     return folder
 
 
@@ -86,9 +87,9 @@ def test_the_versions_are_those_that_a_worker_imports(tmp_path, monkeypatch):
     (tmp_path / "torch-99.dist-info").mkdir()
     (tmp_path / "torch-99.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 99\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    environments.probe.cache_clear()
+    interpreters.probe.cache_clear()
     found = machine.versions.__wrapped__("pytorch")["torch"]
-    environments.probe.cache_clear()
+    interpreters.probe.cache_clear()
     assert found not in ("99", None)
 
 
@@ -150,16 +151,16 @@ def test_the_gates_own_settings_are_in_the_certificate_and_in_the_ledger(tmp_pat
 
 
 def test_the_gates_workers_are_started_with_what_is_recorded(tmp_path, monkeypatch):
-    environments = []
+    started = []
 
     def request_open(worker, seed, first=WorkerProcess._request_open):
-        environments.append(psutil.Process(worker.pids()[0]).environ())
+        started.append(psutil.Process(worker.pids()[0]).environ())
         first(worker, seed)
 
     monkeypatch.setattr(WorkerProcess, "_request_open", request_open)
     ((_, _, _, surroundings),) = gate.run([Condition(**TOY, batch_size=4)], tmp_path, 120)
     assert surroundings.knobs["OMP_WAIT_POLICY"] == "passive"
-    assert [one["OMP_WAIT_POLICY"] for one in environments] == ["passive"]
+    assert [one["OMP_WAIT_POLICY"] for one in started] == ["passive"]
 
 
 def test_what_numbers_depend_on_is_in_their_key_and_nothing_else(tmp_path, monkeypatch):
@@ -211,7 +212,7 @@ def test_networks_are_in_the_key_of_a_group_and_selectors_in_that_of_an_xpu(monk
 @pytest.mark.parametrize("group", [{}, {"world_size": 2, "threads": 1}], ids=["alone", "in a group"])
 def test_a_worker_that_imports_another_version_than_its_key_says_is_refused(group, monkeypatch):
     here = machine.versions("toy")
-    monkeypatch.setattr(machine, "versions", lambda framework: {**here, "numpy": "1.0"})
+    monkeypatch.setattr(machine, "versions", lambda framework, environment="default": {**here, "numpy": "1.0"})
     says = f"imported numpy {np.__version__}, but numpy 1.0 was there .* restart"
     with pytest.raises(BenchlibError, match=says):
         opened(Condition(**TOY, **group))

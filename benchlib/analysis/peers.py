@@ -1,12 +1,12 @@
 """The variances that the comparisons of one outputs folder have shown, so that each may borrow those of its kind.
 
-Of one kind are ratios of the same frameworks, in the same lanes, on the same device of the same host; A/A controls are
-a kind of their own. Lenders are independent: a comparison gives one of its ratios to a kind, for its ratios share a
-baseline; and of comparisons that were hosted by the same processes, and may all be fast or slow with these, one lends,
-and to none of the others. Of several it is the first by its key, which says nothing of its variance. A ratio that is
-mostly disturbed or slows down lends nothing, as it is none. One of models that differ, or that nobody has checked,
-does: what it lends is how far processes lie from each other. Whatever lies in the folder counts, in whichever order it
-was measured.
+Of one kind are ratios of the same frameworks in the same environments and lanes, on the same device of the same host;
+A/A controls are a kind of their own. Lenders are independent: a comparison gives one of its ratios to a kind, for its
+ratios share a baseline; and of comparisons that were hosted by the same processes, and may all be fast or slow with
+these, one lends, and to none of the others. Of several it is the first by its key, which says nothing of its variance.
+A ratio that is mostly disturbed or slows down lends nothing, as it is none. One of models that differ, or that nobody
+has checked, does: what it lends is how far processes lie from each other. Whatever lies in the folder counts, in
+whichever order it was measured.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def kind(baseline: Condition, condition: Condition, control: bool, host: str) ->
     return (
         host,
         control,
-        *((one.framework, one.lane, one.device) for one in (baseline, condition)),
+        *((one.implementation, one.lane, one.device) for one in (baseline, condition)),
     )
 
 

@@ -10,6 +10,7 @@ What is measured is the best of some blocks, not a mean: a ceiling is not a thin
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Iterable
@@ -67,13 +68,16 @@ class Ceiling(BaseModel):
         return condition.batch_size * max(times)
 
 
-def conditions(device: str, precision: str) -> list[Condition]:
-    """What is timed for the ceiling of a device: in each framework that can use it, in the tuned lane."""
+def conditions(device: str, precision: str, within: Iterable[str]) -> list[Condition]:
+    """What is timed for the ceiling of a device: in each framework that can use it in one of these environments, in the
+    tuned lane.
+    """
     choices = {"device": device, "precision": precision, "lane": "tuned"}
     found = []
-    for framework in frameworks.names():
-        if machine.available(framework, device) is not None:
+    for environment, framework in itertools.product(within, frameworks.names()):
+        if machine.available(framework, device, environment) is not None:
             continue
+        chosen = {"framework": framework, "environment": environment, **choices}
         sizes_of = {
             "linear": SIZES.get(device, LARGE_SIZES),
             "copy": COPIED.get(device, LARGE_COPIED),
@@ -81,17 +85,19 @@ def conditions(device: str, precision: str) -> list[Condition]:
         }
         for workload, sizes in sizes_of.items():
             if framework in workloads.load(workload).frameworks():
-                found += [_condition(workload, size, framework=framework, **choices) for size in sizes]
+                found += [_condition(workload, size, **chosen) for size in sizes]
     return found
 
 
-def measure(device: str, precision: str, inputs: Path, patience_s: float) -> Ceiling:
-    """Time products, convolutions and copies in a fresh worker of each framework, and of each set of its knobs."""
+def measure(device: str, precision: str, within: Iterable[str], inputs: Path, patience_s: float) -> Ceiling:
+    """Time products, convolutions and copies in a fresh worker of each framework in each environment, and of each set
+    of its knobs.
+    """
     best = {"multiply_adds": (0.0, ""), "least_bytes": (0.0, "")}
     failures = []
     alike: dict[tuple, list[Condition]] = {}
-    for condition in conditions(device, precision):
-        alike.setdefault((condition.framework, *knobs.of(condition).items()), []).append(condition)
+    for condition in conditions(device, precision, within):
+        alike.setdefault((condition.implementation, *knobs.of(condition).items()), []).append(condition)
     for group in alike.values():
         rates, failure = _steps_per_second(group, inputs, patience_s)
         failures += failure

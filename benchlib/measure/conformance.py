@@ -186,7 +186,7 @@ def _waits(condition: Condition, inputs: Path, patience_s: float) -> str:
 def _certified(condition: Condition, inputs: Path, patience_s: float) -> str:
     gated = gate.gated(condition)
     its = gate.reference(gated)
-    if missing := machine.available(its.framework, its.device):
+    if missing := machine.available(its.framework, its.device, its.environment):
         return f"it cannot be compared with {its.subject}: {missing}"
     ((_, computed, expected, _),) = gate.run([gated], inputs, patience_s)
     certificate = equivalence.certify(gated, its, computed, expected, {}, {})

@@ -1,10 +1,10 @@
 """The equivalence gate's measuring half: what two workers compute from the same weights and batches, in fresh
 processes, before any ratio.
 
-Conditions that differ in nothing that a process has once (framework, mode, precision, device, knobs, cores) share one
-here, and on the CPU two processes are at work at a time: nothing is timed. The references come first; a condition then
-makes trials until every quantity has agreed with its reference in one, ``LEAST_TRIALS`` at least, or until there are no
-more.
+Conditions that differ in nothing that a process has once (framework, environment, mode, precision, device, knobs,
+cores) share one here, and on the CPU two processes are at work at a time: nothing is timed. The references come first;
+a condition then makes trials until every quantity has agreed with its reference in one, ``LEAST_TRIALS`` at least, or
+until there are no more.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from queue import SimpleQueue
 
 import numpy as np
 
-from benchlib import frameworks, knobs, workloads
+from benchlib import environments, frameworks, knobs, workloads
 from benchlib.analysis import equivalence
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
-from benchlib.measure import record
+from benchlib.measure import machine, record
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.variables import Surroundings
@@ -67,14 +67,31 @@ def reason(condition: Condition, name: str) -> str:
 
 
 def reference(condition: Condition) -> Condition:
-    """What a gated condition is compared with: PyTorch (a workload without it: its first framework), eager if it has
-    that, on the CPU, in the default lane, in one process, which gets the whole batch.
+    """What a gated condition is compared with: PyTorch (a workload without it, or where it is not there: the first
+    framework that is), eager if it has that, on the CPU, in the default environment (one that offers none of the
+    workload's frameworks: the first by name that does) and lane, in one process, which gets the whole batch.
+
+    It is the same for every condition of a workload, whatever its environment: two that are the same as it are the
+    same as each other.
     """
-    framework = min(workloads.load(condition.workload).frameworks(), key=frameworks.rank)
+    environment, framework = _referred_to(workloads.load(condition.workload).frameworks())
     modes = frameworks.modes(framework)
     mode = "eager" if "eager" in modes else modes[0]
     alone = {"world_size": 1, "threads": None, "communication": True}
-    return condition.but(framework=framework, mode=mode, device="cpu", lane="default", precision="fp32", **alone)
+    chosen = {"mode": mode, "device": "cpu", "lane": "default", "precision": "fp32"}
+    return condition.but(framework=framework, environment=environment, **chosen, **alone)
+
+
+def _referred_to(offered: Iterable[str]) -> tuple[str, str]:
+    """Environment and framework of the reference, of the frameworks that a workload has a file for."""
+    by_rank = sorted(offered, key=frameworks.rank)
+    usable = (
+        (environment, framework)
+        for environment in environments.names()
+        for framework in by_rank
+        if machine.available(framework, "cpu", environment) is None
+    )
+    return next(usable, (environments.DEFAULT, by_rank[0]))  # what is not there will be refused as such
 
 
 NOT_STARTED = Surroundings()
@@ -120,6 +137,7 @@ def _groups(conditions: list[Condition], references: Iterable[Condition]) -> lis
         alike.setdefault(
             (
                 condition.framework,
+                condition.environment,
                 condition.mode,
                 condition.precision,
                 condition.device,

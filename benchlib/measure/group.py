@@ -20,7 +20,7 @@ from typing import Any
 
 import psutil
 
-from benchlib import frameworks
+from benchlib import environments, frameworks
 from benchlib.condition import Condition
 from benchlib.measure import machine
 from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
@@ -64,7 +64,7 @@ def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
 
 def launch(condition: Condition, scratch: Path, environment: Mapping[str, str], log: Any) -> subprocess.Popen:
     """Start the group's processes by the framework's own launcher; they look for the socket in ``scratch``."""
-    python = machine.interpreter(condition.framework)
+    python = environments.find(condition.environment).python
     places = {"world_size": condition.world_size, "port": _free_port(), "scratch": scratch}
     options = [option.format(**places) for option in frameworks.launcher(condition.framework)]
     environment = {

@@ -72,8 +72,11 @@ class Job:
             "orders": None if self.orders is None else files.digest(self.orders),
             "knobs": knobs.of(self.condition),
             "variables": variables.identity(self.condition),
-            "versions": {**machine.versions(self.condition.framework), **machine.compiler(self.condition)},
-            "packages": machine.packages(self.condition.framework, self.condition.workload),
+            "versions": {
+                **machine.versions(self.condition.framework, self.condition.environment),
+                **machine.compiler(self.condition),
+            },
+            "packages": machine.packages(self.condition.framework, self.condition.workload, self.condition.environment),
             "machine": machine.identity(self.condition.device),
             "code": machine.code(self.condition, procedure),
         }

@@ -11,7 +11,6 @@ import platform
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from ctypes.util import find_library
 from pathlib import Path
@@ -20,10 +19,11 @@ from typing import Any
 
 import psutil
 
-from benchlib import environments, frameworks
-from benchlib.condition import Condition
-from benchlib.environments import Environment, Module
+from benchlib import environments, frameworks, interpreters
+from benchlib.condition import Condition, implementation
+from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
+from benchlib.interpreters import Interpreter, Module
 from benchlib.measure import imports
 from benchlib.measure.npu_smi import chips, npus
 
@@ -35,14 +35,16 @@ GATE_ONLY = "benchlib.worker.check"
 IN_KEY = frozenset(
     {
         "benchlib.condition",
+        "benchlib.environments",
+        "benchlib.interpreters",
         "benchlib.knobs",
         "benchlib.plugins",
         "benchlib.variables",
         "benchlib.measure.machine",
     }
 )
-"""Modules whose outcome is a part of a number's key itself: choices, knobs, which files have a name, what a worker
-inherits, the machine.
+"""Modules whose outcome is a part of a number's key itself: choices, versions, knobs, which files have a name, what a
+worker inherits, the machine.
 """
 
 HASHED = frozenset({"benchlib.data.prepare", "benchlib.data.weights", "benchlib.data.orders"})
@@ -133,56 +135,46 @@ def _gpu_named(name: str) -> Any:
     return pynvml.nvmlDeviceGetHandleByUUID(name)  # a part of a GPU (MIG), or none
 
 
-@functools.cache
-def interpreter(framework: str) -> str | None:
-    """The Python that has ``framework``: that of the kernelspec ``benchlib-<framework>`` if somebody made one, else
-    this one; None if neither has it.
-    """
-    from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
-
-    try:
-        return KernelSpecManager().get_kernel_spec(f"benchlib-{framework}").argv[0]
-    except NoSuchKernel:
-        return sys.executable if _module(sys.executable, frameworks.package(framework)).place else None
+def offers(environment: str, framework: str) -> bool:
+    """Has an environment what ``framework`` is imported from? A BenchlibError where it is not there, or cannot say."""
+    return _has(environment, frameworks.package(framework))
 
 
 @functools.cache
-def versions(framework: str) -> dict[str, str]:
-    """Versions in the framework's interpreter: Python, the framework and what its file imports beside it (numpy ...),
-    by the names of their distributions; and glibc's. What no distribution has installed has no version, but a hash.
+def versions(framework: str, environment: str = DEFAULT) -> dict[str, str]:
+    """Versions in an environment: Python, the framework and what its file imports beside it (numpy ...), by the names
+    of their distributions; and glibc's. What no distribution has installed has no version, but a hash.
     """
-    python = interpreter(framework)
     named: dict[str, str] = {}
     for name in _needs(framework):
-        one = _module(python, name)
+        one = _module(environment, name)
         named |= {distribution: one.packages[distribution] for distribution in one.distributions}
         named |= {name: f"file {one.digest}"} if one.digest else {}
-    return {"python": _environment(python).python, **named, "glibc": platform.libc_ver()[1]}
+    return {"python": _interpreter(environment).python, **named, "glibc": platform.libc_ver()[1]}
 
 
 @functools.cache
-def packages(framework: str, workload: str | None = None) -> dict[str, str]:
-    """Versions of all distributions that a worker of ``framework`` may compute with, and of those that the files of
-    ``workload`` need: what these files import, and what that needs in turn, whatever for. Which of them changes a
-    number cannot be told from outside.
+def packages(framework: str, workload: str | None = None, environment: str = DEFAULT) -> dict[str, str]:
+    """Versions of all distributions in an environment that a worker of ``framework`` may compute with, and of those
+    that the files of ``workload`` need: what these files import, and what that needs in turn, whatever for. Which of
+    them changes a number cannot be told from outside.
     """
-    python = interpreter(framework)
-    every = {name: _module(python, name) for name in _needs(framework, workload)}
+    every = {name: _module(environment, name) for name in _needs(framework, workload)}
     own = {name: f"file {one.digest}" for name, one in every.items() if one.digest}
     return {name: version for one in every.values() for name, version in sorted(one.packages.items())} | own
 
 
-def require_versions(framework: str, imported: Mapping[str, str]) -> None:
+def require_versions(framework: str, environment: str, imported: Mapping[str, str]) -> None:
     """Raise a BenchlibError if a worker has imported another version than :func:`versions` says: interpreters are asked
     once, and what was installed since then would be measured under the key of what was there before.
     """
-    known = versions(framework)
+    known = versions(framework, environment)
     for name, version in imported.items():
         if name in known and not known[name].startswith("file ") and not _is_same(version, known[name]):
             raise BenchlibError(
-                f"framework {framework!r}: a worker has imported {name} {version}, but {name} {known[name]} was there "
-                "when this process first looked: it was installed anew meanwhile; restart the notebook's kernel (or "
-                "this program)"
+                f"framework {implementation(framework, environment)!r}: a worker has imported {name} {version}, but "
+                f"{name} {known[name]} was there when this process first looked: it was installed anew meanwhile; "
+                "restart the notebook's kernel (or this program)"
             )
 
 
@@ -214,29 +206,31 @@ def _compiler_version(path: str, mtime_ns: int) -> str:
     return next(iter(said.splitlines()), "says no version")
 
 
-def available(framework: str, device: str) -> str | None:
-    """None if ``framework`` can use ``device`` here; else a sentence that says what is missing and what to do."""
-    package = frameworks.package(framework)
-    python = interpreter(framework)
-    if python is not None and shutil.which(python) is None:
-        return (
-            f"framework {framework!r}: kernelspec 'benchlib-{framework}' starts {python}, which is not there: "
-            "register it again, or remove it (jupyter kernelspec remove)"
-        )
-    if python is None:
-        return (
-            f"framework {framework!r} is not installed: pip install {frameworks.distributions(framework)[0]} into this "
-            f"environment, or make an environment of its own and register it: python -m ipykernel install --user "
-            f"--name benchlib-{framework}"
-        )
+def available(framework: str, device: str, environment: str = DEFAULT) -> str | None:
+    """None if ``framework`` can use ``device`` here in an environment; else a sentence that says what is missing and
+    what to do.
+    """
     try:
-        there = _has(framework, package)
+        python = environments.find(environment).python
+        if shutil.which(python) is None:
+            return (
+                f"environment {environment!r}: {python} is not there: benchlib environment remove {environment}, and "
+                "make it again"
+            )
+        there = offers(environment, framework)
     except BenchlibError as error:
-        return f"framework {framework!r}: {error}"
+        return str(error)
     if not there:
+        package = frameworks.package(framework)
+        if environment == DEFAULT:
+            own = frameworks.distributions(framework)[0]
+            return (
+                f"framework {framework!r} is not installed: pip install {own} into this environment, or name an "
+                "environment that has it (benchlib environment list)"
+            )
         return (
-            f"framework {framework!r}: kernelspec 'benchlib-{framework}' starts {python}, which has no {package}: "
-            f"install it there, or remove the kernelspec (jupyter kernelspec remove)"
+            f"framework {framework!r}: environment {environment!r} has no {package}: install it with {python} -m pip, "
+            "or name an environment that has it (benchlib environment list)"
         )
     if device not in frameworks.devices(framework):
         return (
@@ -252,18 +246,18 @@ def available(framework: str, device: str) -> str | None:
             visible = os.environ.get("CUDA_VISIBLE_DEVICES")
             shown = "" if visible is None else f", and CUDA_VISIBLE_DEVICES is {visible!r}"
             return f"device 'cuda': the NVIDIA driver shows no GPU (nvidia-smi tells why){shown}; use device 'cpu'"
-        if framework == "pytorch" and not _torch_built_for("cuda"):
+        if framework == "pytorch" and not _torch_built_for("cuda", environment):
             return "device 'cuda': the installed torch is a CPU build; install one for CUDA (see pytorch.org)"
-        if framework == "mindspore" and (lacking := _mindspore_gpu_lacks()):
+        if framework == "mindspore" and (lacking := _mindspore_gpu_lacks(environment)):
             return (
                 f"device 'cuda': mindspore's plugin for GPUs lacks {lacking}: put CUDA 11 and cuDNN 8 on "
                 "LD_LIBRARY_PATH; else use 'cpu'"
             )
-    if device == "xpu" and framework == "pytorch" and not _torch_built_for("xpu"):
+    if device == "xpu" and framework == "pytorch" and not _torch_built_for("xpu", environment):
         return (
             "device 'xpu': the installed torch is no build for Intel GPUs; install one (see pytorch.org), or use 'cpu'"
         )
-    if device == "npu" and framework == "pytorch" and not _has("pytorch", "torch_npu"):
+    if device == "npu" and framework == "pytorch" and not _has(environment, "torch_npu"):
         return "device 'npu': torch_npu is not installed; environments/ascend.txt says how; else use 'cpu'"
     if device == "npu":
         needs = "torch_npu" if framework == "pytorch" else framework
@@ -278,11 +272,9 @@ def available(framework: str, device: str) -> str | None:
     return None
 
 
-def devices() -> list[str]:
-    """The devices that at least one framework can use here, ``cpu`` first."""
-    every = {
-        device for name in frameworks.names() for device in frameworks.devices(name) if available(name, device) is None
-    }
+def devices(within: Iterable[str] = (DEFAULT,)) -> list[str]:
+    """The devices that at least one framework can use here in one of these environments, ``cpu`` first."""
+    every = {row["device"] for row in survey(within) if row["missing"] is None}
     return sorted(every, key=frameworks.every_device().index)
 
 
@@ -291,28 +283,33 @@ def troubles() -> list[str]:
     return [trouble for trouble in (chips().trouble,) if trouble]
 
 
-def survey() -> list[dict[str, str | None]]:
-    """Of every framework and every device it has a path to: ``framework``, its ``version``, ``device``, and what is
-    ``missing`` (None: nothing). No framework is imported.
+def survey(within: Iterable[str] = (DEFAULT,)) -> list[dict[str, str | None]]:
+    """Of every framework in each of these environments, and every device that it has a path to: ``framework``,
+    ``environment``, the framework's ``version`` there, ``device``, and what is ``missing`` (None: nothing). What is not
+    installed is told of the default environment only: nobody expects every framework in every other. No framework is
+    imported.
     """
     return [
         {
             "framework": name,
-            "version": _version(name),
+            "environment": environment,
+            "version": _version(name, environment),
             "device": device,
-            "missing": available(name, device),
+            "missing": available(name, device, environment),
         }
+        for environment in within
         for name in frameworks.names()
+        if environment == DEFAULT or _offers(environment, name)
         for device in frameworks.devices(name)
     ]
 
 
 def require(conditions: Iterable[Condition]) -> None:
-    """Raise a BenchlibError if a condition asks for a framework, a device or a number of threads that this machine
-    does not have.
+    """Raise a BenchlibError if a condition asks for an environment, a framework, a device or a number of threads that
+    this machine does not have.
     """
     for condition in conditions:
-        missing = available(condition.framework, condition.device)
+        missing = available(condition.framework, condition.device, condition.environment)
         if missing:
             raise BenchlibError(f"{condition}: {missing}")
         cores = len(os.sched_getaffinity(0))
@@ -410,19 +407,24 @@ def commit() -> str:
     return f"{version} {head}{'+' if changed.strip() else ''}"
 
 
-def _has(framework: str, package: str) -> bool:
-    """Does the interpreter of ``framework`` have ``package``?"""
-    return bool(_module(interpreter(framework), package).place)
-
-
-def _version(framework: str) -> str | None:
-    """Of the distribution that a framework comes in, less what says how it was built; None: it is not there."""
-    python = interpreter(framework)
+def _offers(environment: str, framework: str) -> bool:
     try:
-        one = _module(python, frameworks.package(framework)) if python else None
+        return offers(environment, framework)
+    except BenchlibError:  # it is gone, or cannot say
+        return False
+
+
+def _has(environment: str, package: str) -> bool:
+    return bool(_module(environment, package).place)
+
+
+def _version(framework: str, environment: str) -> str | None:
+    """Of the distribution that a framework comes in, less what says how it was built; None: it is not there."""
+    try:
+        one = _module(environment, frameworks.package(framework))
     except BenchlibError:  # ``available`` says so
         return None
-    return one.packages[one.distributions[0]].partition("+")[0] if one and one.distributions else None
+    return one.packages[one.distributions[0]].partition("+")[0] if one.distributions else None
 
 
 def _modules(framework: str, workload: str | None = None) -> list[str]:
@@ -437,17 +439,17 @@ def _needs(framework: str, workload: str | None = None) -> list[str]:
     return list(dict.fromkeys([own, *imports.packages(imports.closure(_modules(framework, workload)))]))
 
 
-def _module(python: str, name: str) -> Module:
-    """A top-level module in an interpreter."""
+def _module(environment: str, name: str) -> Module:
+    """A top-level module in an environment."""
     name = name.partition(".")[0]
-    known = _environment(python).modules
-    return known[name] if name in known else _environment(python, name).modules[name]
+    known = _interpreter(environment).modules
+    return known[name] if name in known else _interpreter(environment, name).modules[name]
 
 
-def _environment(python: str, *more: str) -> Environment:
-    """What an interpreter has of what any framework's file imports, asked once for all; or of ``more``."""
+def _interpreter(environment: str, *more: str) -> Interpreter:
+    """What an environment's interpreter has of what any framework's file imports, asked once for all; or ``more``."""
     every = {name for framework in frameworks.names() for name in _needs(framework)}
-    return environments.probe(python, tuple(sorted(more or every)))
+    return interpreters.probe(environments.find(environment).python, tuple(sorted(more or every)))
 
 
 def _without_cann(needs: str) -> str:
@@ -458,11 +460,11 @@ def _without_cann(needs: str) -> str:
 
 
 @functools.cache
-def _mindspore_gpu_lacks() -> str:
+def _mindspore_gpu_lacks(environment: str) -> str:
     """The libraries that MindSpore's plugin for GPUs, a part of its wheel for Linux, does not find here; or the plugin.
     Empty where nothing is missing. Never run with a GPU.
     """
-    folder = Path(_module(interpreter("mindspore"), "mindspore").place).parent / "lib" / "plugin"
+    folder = Path(_module(environment, "mindspore").place).parent / "lib" / "plugin"
     plugins = sorted(folder.glob("libmindspore_gpu.so*"))
     if not plugins:
         return "itself: this build of mindspore comes without it"
@@ -479,12 +481,15 @@ def _has_cann() -> bool:
     return any(Path(folder, "libhccl.so").exists() for folder in folders if folder) or find_library("hccl") is not None
 
 
-def _torch_built_for(device: str) -> bool:
-    """Was the installed torch built for ``cuda`` or ``xpu``? Read from its version file, since importing torch in the
-    parent is not allowed.
+def _torch_built_for(device: str, environment: str) -> bool:
+    """Was an environment's torch built for ``cuda`` or ``xpu``? Read from its version file, since importing torch in
+    the parent is not allowed.
     """
-    origin = Path(_module(interpreter("pytorch"), "torch").place).parent / "version.py"
-    text = origin.read_text(encoding="utf-8")
+    origin = Path(_module(environment, "torch").place).parent / "version.py"
+    try:
+        text = origin.read_text(encoding="utf-8")
+    except OSError:  # half installed
+        return False
     return re.search(rf"^{device}(: [^=]*)? = '[\d.]+'", text, re.MULTILINE) is not None
 
 

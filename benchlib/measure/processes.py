@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from benchlib import knobs, plugins, scratch, variables
+from benchlib import environments, knobs, plugins, scratch, variables
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 from benchlib.measure import answers, group, machine
@@ -91,7 +91,7 @@ class WorkerProcess:
         that keys are made of.
         """
         answer = self.finish("open")
-        machine.require_versions(self.condition.framework, answer["versions"])
+        machine.require_versions(self.condition.framework, self.condition.environment, answer["versions"])
         return answer
 
     def ask(
@@ -201,7 +201,7 @@ class WorkerProcess:
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [
-                    machine.interpreter(self.condition.framework),
+                    environments.find(self.condition.environment).python,
                     "-m",
                     "benchlib.worker",
                     str(theirs.fileno()),

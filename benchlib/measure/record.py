@@ -45,7 +45,7 @@ def begin(kind: str, procedure: str, together: Together, role: str, job: Job, se
         seed=seed,
         initial_seed=job.seed,
         started_utc=now(),
-        packages=machine.packages(job.condition.framework, job.condition.workload),
+        packages=machine.packages(job.condition.framework, job.condition.workload, job.condition.environment),
         machine=machine.describe(),
         code=machine.code(job.condition, procedure),
         commit=machine.commit(),
@@ -68,7 +68,7 @@ def opened(measurement: Measurement, worker: WorkerProcess) -> None:
     """Wait for the import of the framework; versions and memory after it."""
     answer = worker.opened()
     condition = worker.condition
-    here = {**machine.versions(condition.framework), **machine.compiler(condition)}
+    here = {**machine.versions(condition.framework, condition.environment), **machine.compiler(condition)}
     measurement.versions = {
         **here,
         **plugins.named(condition.framework, condition.workload, condition.data),

@@ -81,7 +81,7 @@ def host(condition: Condition) -> str:
     One that has to stay alone shares it with none.
     """
     alone = condition.world_size > 1 or not workloads.load(condition.workload).hosted
-    once = ("framework", "mode", "precision", "device", "lane", "threads", "communication", "without")
+    once = ("framework", "environment", "mode", "precision", "device", "lane", "threads", "communication", "without")
     chosen = {name: getattr(condition, name) for name in once}
     return json.dumps([condition.key if alone else "", chosen, knobs.of(condition)], sort_keys=True)
 

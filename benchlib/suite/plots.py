@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 from benchlib.analysis.comparison import DISTURBED, MOST, Comparison
 from benchlib.analysis.equivalence import Certificate
 from benchlib.analysis.training import TrainingRuns
-from benchlib.condition import Condition
+from benchlib.condition import Condition, implementation
 from benchlib.knobs import Ledger
 from benchlib.shown import Shown
 from benchlib.store import Measurement, identity
@@ -149,10 +149,10 @@ def _(given: Certificate) -> Figure:
 @draw.register
 @figures.styled
 def _(kept: Ledger) -> Figure:
-    """Which knob is set where: a row for each, a column for each framework, device and lane."""
+    """Which knob is set where: a row for each, a column for each framework, environment, device and lane."""
     frame = kept.frame
     conditions = [process.condition for process in kept.processes]
-    columns = list(dict.fromkeys(f"{one.framework}\n{one.device} {one.lane}" for one in conditions))
+    columns = list(dict.fromkeys(f"{one.implementation}\n{one.device} {one.lane}" for one in conditions))
     names = list(dict.fromkeys(frame["name"]))
     if not names:
         return _nothing("no knob is set")
@@ -163,7 +163,7 @@ def _(kept: Ledger) -> Figure:
     axes.tick_params(length=0)
     look, *_ = figures.looks(["set"]).values()
     for row in frame.itertuples():
-        place = columns.index(f"{row.framework}\n{row.device} {row.lane}")
+        place = columns.index(f"{implementation(row.framework, row.environment)}\n{row.device} {row.lane}")
         axes.plot(place, names.index(row.name), "s", color=look.color, markersize=7)
     return _shown(figure, "The knobs that were set, by framework, device and lane; all others are as installed.")
 
@@ -179,7 +179,7 @@ def _short(conditions: Sequence[Condition]) -> list[str]:
 
 
 def _told(name: str, value: object) -> str:
-    plain = name in {"workload", "framework", "mode", "precision", "device", "lane", "data"}
+    plain = name in {"workload", "framework", "environment", "mode", "precision", "device", "lane", "data"}
     if plain:
         return str(value)
     return f"{name.replace('_', ' ')} {'–' if value is None else value}"

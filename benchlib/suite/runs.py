@@ -32,6 +32,7 @@ from typing import Any
 from benchlib import frameworks, lab, plugins, progress, scratch, variables
 from benchlib.condition import Condition
 from benchlib.data import prepare
+from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError, unknown, unwritable
 from benchlib.measure import machine
 from benchlib.suite import clock, experiments, pool, records
@@ -497,9 +498,15 @@ def _inputs(item: Planned, folder: Path, environment: dict[str, Any]) -> dict[st
 
 def _packages(item: Planned, environment: dict[str, Any]) -> Any:
     """What the frameworks compute with here, and what the workloads and conditions of a notebook need beside it."""
-    used = dict.fromkeys((one.framework, one.workload) for one in item.conditions)
+    used = {(one.framework, one.workload, one.environment) for one in item.conditions}
+    elsewhere = {(one.framework, one.environment) for one in item.conditions}
     compilers = _distinct(machine.compiler(one) for one in item.conditions)
-    return [environment["packages"], [[*one, machine.packages(*one)] for one in sorted(used)], compilers]
+    return [
+        environment["packages"],
+        [[*one, machine.packages(*one)] for one in sorted(used)],
+        [[*one, machine.versions(*one)] for one in sorted(elsewhere)],
+        compilers,
+    ]
 
 
 def _distinct(values: Iterable[Any]) -> list[str]:
@@ -510,7 +517,7 @@ def _distinct(values: Iterable[Any]) -> list[str]:
 def _environment() -> dict[str, Any]:
     """What the notebooks are executed with and on, for their records."""
     packages = {found.name: found.version for found in importlib.metadata.distributions()}
-    present = [name for name in frameworks.names() if machine.interpreter(name)]
+    present = [name for name in frameworks.names() if machine.offers(DEFAULT, name)]
     return {
         "interpreter": sys.executable,
         "versions": {"python": platform.python_version(), **dict(sorted(packages.items()))},

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from benchlib.condition import implementation
 from benchlib.suite import tables
 
 if TYPE_CHECKING:
@@ -36,8 +37,14 @@ def failed(frame: pd.DataFrame) -> HTML:
 def with_subject(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with a first column ``subject``, as a condition names its own."""
     mixed = (" " + frame["precision"]).where(frame["precision"] != "fp32", "")
-    subject = frame["framework"] + " " + frame["mode"] + mixed + " " + frame["lane"]
+    subject = implementations(frame) + " " + frame["mode"] + mixed + " " + frame["lane"]
     return frame.assign(subject=subject)[["subject", *frame.columns]]
+
+
+def implementations(frame: pd.DataFrame) -> pd.Series:
+    """Framework and environment of each row, as a condition names them."""
+    pairs = zip(frame["framework"], frame["environment"], strict=True)
+    return pd.Series([implementation(*pair) for pair in pairs], index=frame.index, dtype=frame["framework"].dtype)
 
 
 def image(svg: bytes, caption: str) -> HTML:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from benchlib.environments import DEFAULT
+
 if TYPE_CHECKING:
     from IPython.display import HTML
 
@@ -173,9 +175,12 @@ def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """The frame as text, and a sentence on what is the same in all its rows, which the text then leaves out.
 
     Columns ``x``, ``x_low`` and ``x_high`` become one. Columns without any value go, and so do those that another one
-    says: framework, mode and lane by ``subject``, device and threads by ``where``.
+    says: framework, environment, mode and lane by ``subject``, device and threads by ``where``. Nor does anybody want
+    to read that all is of the default environment.
     """
-    said = {FILES, *(("framework", "mode", "lane", "label") if "subject" in frame else ())}
+    said = {FILES, *(("framework", "environment", "mode", "lane", "label") if "subject" in frame else ())}
+    if "environment" in frame and set(frame["environment"]) <= {DEFAULT}:
+        said.add("environment")
     said |= {"device", "threads"} if "where" in frame else set()
     shown = [name for name in frame if name not in said and not _is_end(name, frame) and _has_values(name, frame)]
     same = []

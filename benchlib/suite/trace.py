@@ -21,6 +21,7 @@ import pandas as pd
 from benchlib import knobs, variables
 from benchlib.analysis.equivalence import Certificate
 from benchlib.condition import Condition
+from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import machine
@@ -256,12 +257,15 @@ def _changed(m: Measurement, inputs: Path) -> list[str]:
 
 
 def _other_versions(m: Measurement) -> list[str]:
-    framework = m.condition.framework
-    if not machine.interpreter(framework):
-        return [f"{framework} is not installed here"]
-    packages = machine.packages(framework, m.condition.workload) if m.packages else {}
+    framework, environment = m.condition.framework, m.condition.environment
+    try:
+        if not machine.offers(environment, framework):
+            return [f"{m.condition.implementation} is not installed here"]
+    except BenchlibError as error:
+        return [str(error)]
+    packages = machine.packages(framework, m.condition.workload, environment) if m.packages else {}
     there = {**m.packages, **m.versions}
-    here = {**packages, **machine.versions(framework), **machine.compiler(m.condition)}
+    here = {**packages, **machine.versions(framework, environment), **machine.compiler(m.condition)}
     differences = [
         f"{name} {there.get(name, 'not there')}, here {here.get(name, 'not there')}"
         for name in dict.fromkeys([*(name for name in here if name in there), *m.packages, *packages])
@@ -312,7 +316,7 @@ def _other_inputs(m: Measurement, inputs: Path) -> list[str]:
         return []
     # What neither data nor weights depend on is left out, so that they are made and hashed once.
     same = {"framework": "pytorch", "mode": "eager", "precision": "fp32", "device": "cpu", "lane": "default"}
-    same |= {"threads": None, "without": [], "learning_rate": None, "world_size": 1}
+    same |= {"environment": DEFAULT, "threads": None, "without": [], "learning_rate": None, "world_size": 1}
     try:
         here = _hashes(m.condition.model_copy(update=same), m.initial_seed, inputs)
     except (BenchlibError, OSError) as error:

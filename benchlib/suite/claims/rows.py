@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from benchlib import workloads
+from benchlib import frameworks, workloads
 from benchlib.analysis.comparison import MARGIN
+from benchlib.environments import DEFAULT
 from benchlib.store import Store
 from benchlib.suite import records, tables, tasks
 
@@ -93,11 +94,16 @@ class Subject(NamedTuple):
     mode: str
     precision: str
     lane: str
+    environment: str = DEFAULT
 
     @classmethod
     def of(cls, subject: str) -> Subject:
-        framework, mode, *precision, lane = subject.split()
-        return cls(framework, mode, precision[0] if precision else "fp32", lane)
+        framework, *words, lane = subject.split()
+        precision = (
+            "fp32" if words[-1] in frameworks.every_mode() else words.pop()
+        )  # an environment may be called like a mode
+        mode = words.pop()
+        return cls(framework, mode, precision, lane, *words)
 
     @property
     def is_mixed(self) -> bool:

@@ -31,6 +31,7 @@ NOTEBOOKS = (
     "operators",
     "frameworks",
     "inference",
+    "versions",
     "modes",
     "scaling",
     "equivalence",

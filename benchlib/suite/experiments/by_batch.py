@@ -1,4 +1,4 @@
-"""Throughput against the batch size: what the experiments ``batch_size`` and ``inference`` have in common."""
+"""Throughput against the batch size: what ``batch_size``, ``inference`` and ``versions`` have in common."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ class ByBatch(Result):
     def __init__(
         self, parameters: Parameters, lab: Lab, comparisons: list[Comparison], more: list[Any], note: str
     ) -> None:
-        self.ceiling = lab.ceiling(parameters.device)
+        compared = [condition for comparison in comparisons for condition in comparison.conditions]
+        self.ceiling = lab.ceiling(parameters.device, within=p.environments_of(compared))
         notes = [note, ceiling_text(self.ceiling)]
         super().__init__(lab.folder, [*comparisons, *more], notes, failures_beside(self.ceiling))
         self.comparisons = comparisons
@@ -93,13 +94,13 @@ class ByBatch(Result):
         frame = throughputs(self.comparisons, self.ceiling)
         return {
             "indicators": (
-                "Each framework at each batch size: means over processes, with 95 % intervals; of peak memory over "
+                "Each subject at each batch size: means over processes, with 95 % intervals; of peak memory over "
                 "those that measured it first.",
                 indicators(frame),
             ),
             "processes": (PROCESSES, processes(frame)),
             "ratios": (
-                "Throughput relative to the first framework at the same batch size.",
+                "Throughput relative to the first subject at the same batch size.",
                 ratios(self.comparisons),
             ),
         }

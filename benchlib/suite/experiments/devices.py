@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 from benchlib import frameworks
 from benchlib.analysis.comparison import DISTURBED, MOST
-from benchlib.condition import Condition, DeviceName, WorkloadName
+from benchlib.condition import Condition, DeviceName, WorkloadName, implementation
 from benchlib.errors import shown
 from benchlib.lab import Lab
 from benchlib.measure import machine
@@ -64,7 +64,7 @@ def comparisons(parameters: Parameters) -> list[list[Condition]]:
 
 def measure(parameters: Parameters, lab: Lab) -> Devices:
     """Measure, or take from disk what was measured before."""
-    notes = [] if parameters.devices else _missing()
+    notes = [] if parameters.devices else _missing(p.environments_of(parameters.subjects))
     return Devices(lab.folder, lab.compare_each(comparisons(parameters), **parameters.settings), notes)
 
 
@@ -140,7 +140,9 @@ def _groups(parameters: Parameters, devices: list[str] | None) -> list[list[Cond
         choices = {"workload": parameters.workload, **subject.choices, "data": parameters.data}
         choices |= {"hyperparameters": parameters.hyperparameters, "batch_size": parameters.batch_size}
         usable = devices or [
-            device for device in machine.devices() if machine.available(subject.framework, device) is None
+            device
+            for device in machine.devices([subject.environment])
+            if machine.available(subject.framework, device, subject.environment) is None
         ]
         usable = sorted(usable, key="cpu".__ne__)
         group = [p.condition(of_subject, **choices, device=device) for device in usable]
@@ -149,11 +151,15 @@ def _groups(parameters: Parameters, devices: list[str] | None) -> list[list[Cond
     return groups
 
 
-def _missing() -> list[str]:
-    """What cannot be used here, and why, in words."""
-    lacking = [f"{row['framework']}: {row['missing']}." for row in machine.survey() if row["missing"]]
+def _missing(within: list[str]) -> list[str]:
+    """What cannot be used here in these environments, and why, in words."""
+    lacking = [
+        f"{implementation(row['framework'], row['environment'])}: {row['missing']}."
+        for row in machine.survey(within)
+        if row["missing"]
+    ]
     told = [f"Not usable here: {' '.join(lacking)}"] if lacking else []
-    if machine.devices() == ["cpu"]:
+    if machine.devices(within) == ["cpu"]:
         there = (
             f"No framework here can use the GPU ({machine.gpus()[0]['name']})"
             if machine.gpus()

@@ -16,7 +16,7 @@ from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
-from benchlib.suite import figures, tables
+from benchlib.suite import figures, showing, tables
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import (
     NO_RATIO,
@@ -99,7 +99,9 @@ def measure(parameters: Parameters, lab: Lab) -> Instrument:
         _condition(parameters, f"timers.{number}", subject, parameters.batch_size)
         for number, subject in enumerate(parameters.timers)
     )
-    return Instrument(parameters, lab, compared, timers, lab.ceiling(parameters.device))
+    subjects = [*parameters.subjects, *parameters.timers, *parameters.alone]
+    ceiling = lab.ceiling(parameters.device, within=p.environments_of(subjects))
+    return Instrument(parameters, lab, compared, timers, ceiling)
 
 
 class Instrument(Result):
@@ -153,9 +155,7 @@ class Instrument(Result):
         """``resolution``, ``knobs``, ``timers``, ``coverage`` and ``processes``."""
         timers = pd.DataFrame(
             {
-                "subject": [
-                    f"{one.condition.framework} {one.condition.mode} {one.condition.lane}" for one in self.timers
-                ],
+                "subject": [one.condition.subject for one in self.timers],
                 "device": [one.condition.device for one in self.timers],
                 "known_s": [one.known_s for one in self.timers],
                 "timed_s": [one.timed_s for one in self.timers],
@@ -208,7 +208,7 @@ class Instrument(Result):
         rows = []
         for _, row in ratios(self.measured).iterrows():
             if row["verdict"] not in NO_RATIO:
-                named = {name: row[name] for name in ("framework", "mode", "device")}
+                named = {name: row[name] for name in ("framework", "environment", "mode", "device")}
                 knob = row["without"] if pd.notna(row.get("without")) else None  # None: the whole lane
                 effect = tables.ratio(1 / row["ratio"], 1 / row["ratio_high"], 1 / row["ratio_low"])
                 rows.append({**named, "knob": knob, "effect": effect})
@@ -271,7 +271,7 @@ class Instrument(Result):
         change = [
             f"without {name}" if name else f"lane {lane}" for name, lane in zip(left_out, frame["lane"], strict=True)
         ]
-        frame = frame.assign(subject=frame["framework"] + " " + frame["mode"], change=change)
+        frame = frame.assign(subject=showing.implementations(frame) + " " + frame["mode"], change=change)
         first = ["subject", "change"]
         return frame[[*first, *(name for name in frame if name not in {*first, "without", "baseline", "lane"})]]
 

@@ -51,7 +51,7 @@ LONGEST_REASON = 240  # characters
 
 
 class Subject(p.Subject):
-    """What is compared: a framework in a mode, a precision and a lane."""
+    """What is compared: a framework of an environment, in a mode, a precision and a lane."""
 
     precision: PrecisionName
 
@@ -343,7 +343,7 @@ class Modes(Result):
         for condition in case.conditions:
             if condition == case.baseline:
                 continue
-            kind = f"{condition.framework} {condition.mode}"
+            kind = f"{condition.implementation} {condition.mode}"
             row = {"task": case.name, "subject": condition.subject, "kind": kind}
             row["baseline"] = (case.baseline or case.conditions[0]).subject
             if str(condition) in made.index:
@@ -477,8 +477,9 @@ class _Losses:
 
 def _groups(parameters: Parameters) -> list[tuple[str, Task, list[Condition]]]:
     """Each task on each device: what it is called, and its conditions."""
-    devices = parameters.devices or machine.devices()
-    several = len(machine.devices()) > 1 or devices != ["cpu"]
+    there = machine.devices(p.environments_of(parameters.subjects))
+    devices = parameters.devices or there
+    several = len(there) > 1 or devices != ["cpu"]
     return [
         (f"{name}, {device}" if several else name, task, _of_task(parameters, number, device))
         for number, (name, task) in enumerate(zip(_names(parameters), parameters.tasks, strict=True))
@@ -509,7 +510,7 @@ def _of_task(parameters: Parameters, number: int, device: str) -> list[Condition
 
 
 def _missing(condition: Condition) -> str | None:
-    return machine.available(condition.framework, condition.device)
+    return machine.available(condition.framework, condition.device, condition.environment)
 
 
 def _tried(group: list[Condition], lab: Lab) -> tuple[dict[str, str], dict[str, Certificate]]:
@@ -556,8 +557,8 @@ def _reason(certificate: Certificate) -> str:
 
 
 def _without_mode(condition: Condition) -> str:
-    parts = [condition.framework, *([] if condition.precision == "fp32" else [condition.precision]), condition.lane]
-    return " ".join(parts)
+    precision = [] if condition.precision == "fp32" else [condition.precision]
+    return " ".join([condition.implementation, *precision, condition.lane])
 
 
 def _columns(name: str, interval: Interval) -> dict[str, float]:

@@ -121,7 +121,7 @@ class Operators(Result):
     title = "Operators"
 
     def __init__(self, parameters: Parameters, lab: Lab, comparisons: list[Comparison]) -> None:
-        self.ceiling = lab.ceiling(parameters.device)
+        self.ceiling = lab.ceiling(parameters.device, within=p.environments_of(parameters.subjects))
         super().__init__(lab.folder, comparisons, [ceiling_text(self.ceiling)], failures_beside(self.ceiling))
         self.operators = parameters.operators
         self.passes = parameters.passes

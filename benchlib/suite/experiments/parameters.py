@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
-from benchlib import limits, metrics, workloads
+from benchlib import environments, limits, metrics, workloads
 from benchlib.analysis import planner
-from benchlib.condition import Condition, FrameworkName, LaneName, ModeName
+from benchlib.condition import Condition, FrameworkName, LaneName, ModeName, implementation
 from benchlib.errors import BenchlibError, shown
 from benchlib.limits import at_most
 from benchlib.measure import memory
@@ -26,21 +26,27 @@ class Parameters(Strict):
 
 
 class Subject(BaseModel):
-    """What is compared: a framework in a mode and a lane. The first of several is the baseline."""
+    """What is compared: a framework of an environment, in a mode and a lane. The first of several is the baseline."""
 
     model_config = Strict.model_config
 
     framework: FrameworkName
+    environment: Annotated[str, BeforeValidator(environments.require)] = environments.DEFAULT
     mode: ModeName
     lane: LaneName
 
     @property
     def choices(self) -> dict[str, str]:
         """As a condition's choices."""
-        return {"framework": self.framework, "mode": self.mode, "lane": self.lane}
+        return {name: getattr(self, name) for name in ("framework", "environment", "mode", "lane")}
 
     def __str__(self) -> str:
-        return f"{self.framework} {self.mode} {self.lane}"
+        return f"{implementation(self.framework, self.environment)} {self.mode} {self.lane}"
+
+
+def environments_of(chosen: Iterable[Subject | Condition]) -> list[str]:
+    """Of what was chosen, each once."""
+    return list(dict.fromkeys(one.environment for one in chosen))
 
 
 def not_empty(values: object) -> object:

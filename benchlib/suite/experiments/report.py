@@ -17,7 +17,8 @@ from papermill.exceptions import PapermillException
 from benchlib import frameworks, knobs, workloads
 from benchlib.analysis.comparison import MARGIN, is_within, same_within
 from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, Certificate
-from benchlib.condition import Condition
+from benchlib.condition import Condition, implementation
+from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import gate
@@ -153,8 +154,10 @@ class Report:
         """The machines that the measurements were made on, the versions in use, and the code."""
         measured = self._measured
         rows = [row for one in _distinct(m.machine for m in measured) for row in _machine_rows(one)]
-        for name in dict.fromkeys(m.condition.framework for m in measured):
-            for versions in _distinct(m.versions for m in measured if m.condition.framework == name and m.versions):
+        for name in dict.fromkeys(m.condition.implementation for m in measured):
+            for versions in _distinct(
+                m.versions for m in measured if m.condition.implementation == name and m.versions
+            ):
                 rows.append((name, " ".join(f"{package} {version}" for package, version in versions.items())))
         rows.append(("code", ", ".join(sorted({m.commit for m in measured}))))
         frame = pd.DataFrame(rows, columns=["what", "it is"])
@@ -234,9 +237,9 @@ class Report:
         frame = groups[checks].max().map("{:.1e}".format).replace("nan", tables.MISSING).reset_index()
         frame.insert(3, "conditions", groups.size().to_numpy())
         caption = (
-            "Equivalence: largest relative difference from the reference, PyTorch eager on the CPU, in the same state "
-            "on the same batches, over the conditions that were checked, in the trial that agrees best (outputs: in "
-            "every trial; the certificates have the worst, too)."
+            f"Equivalence: largest relative difference from the reference, {_references(certificates)}, in the same "
+            "state on the same batches, over the conditions that were checked, in the trial that agrees best (outputs: "
+            "in every trial; the certificates have the worst, too)."
         )
         return _html([tables.html(frame, caption).data, tables.bullets(_neutralised(certificates)).data])
 
@@ -244,12 +247,13 @@ class Report:
         """The ledger of knobs: every setting outside the code that was set, for what, why, and what it does here."""
         rows = [knob for summary in self.summaries.values() for knob in summary["knobs"]]
         names = ["name", "value", "reason", "source"]
-        frame = pd.DataFrame(rows, columns=[*names, "framework", "device", "lane"]).drop_duplicates()
+        rows = [{"environment": DEFAULT, **row} for row in rows]  # an older benchlib knew no other
+        frame = pd.DataFrame(rows, columns=[*names, "framework", "environment", "device", "lane"]).drop_duplicates()
         frame["knob"] = frame["name"] + "\n" + frame["value"]
         frame["why"] = frame["reason"] + " (" + frame["source"] + ")"
         effects = [effect for summary in self.summaries.values() for effect in summary.get("effects", [])]
         told = [_effect(row, effects) for row in frame.to_dict("records")]
-        where = frame["framework"] + " " + frame["lane"] + " " + frame["device"]
+        where = showing.implementations(frame) + " " + frame["lane"] + " " + frame["device"]
         groups = frame.assign(where=where, effect=told).groupby(["knob", "why"], sort=False)
         ledger = groups.agg(**{"set for": ("where", _distinct_lines), "measured effect": ("effect", _distinct_lines)})
         ledger = ledger.reset_index()[["knob", "set for", "measured effect", "why"]]
@@ -324,7 +328,7 @@ class Report:
         made = [Condition(**one) for summary in self.summaries.values() for one in summary["conditions"]]
         if not made:
             return "nothing yet"
-        subjects = dict.fromkeys(f"{one.framework} {one.mode}" for one in made)
+        subjects = dict.fromkeys(f"{one.implementation} {one.mode}" for one in made)
         names = dict.fromkeys(one.workload for one in made)
         read = dict.fromkeys(one.data for one in made)
         data = ", ".join(name for name in read if name != "random")
@@ -463,6 +467,14 @@ def _certified(certificate: Certificate) -> dict[str, Any]:
     return {**named, "verdict": verdict, **checks}
 
 
+def _references(certificates: list[Certificate]) -> str:
+    """What models were compared with, in words."""
+    others = dict.fromkeys(one.reference.implementation for one in certificates)
+    others.pop("pytorch", None)
+    usual = "PyTorch eager on the CPU"
+    return f"{usual} (where that is not there: {', '.join(others)})" if others else usual
+
+
 def _neutralised(certificates: list[Certificate]) -> list[str]:
     """For each workload what was switched off or set for the gate only, and why."""
     told = {}
@@ -492,12 +504,17 @@ def _effect(knob: dict[str, Any], effects: list[dict[str, Any]]) -> str:
         return "none: nothing is timed in the gate"
     if when != knobs.TUNED:
         return "not measured: lanes do not differ in it"
-    mine = [one for one in effects if (one["framework"], one["device"]) == (knob["framework"], knob["device"])]
+    mine = [one for one in effects if _where(one) == _where(knob)]
     for name, words in ((knob["name"], ""), (None, ", with the rest of the lane")):
-        found = [f"{one['framework']} {one['mode']} {one['effect']}{words}" for one in mine if one["knob"] == name]
+        found = [f"{_where(one)[0]} {one['mode']} {one['effect']}{words}" for one in mine if one["knob"] == name]
         if found:
             return "; ".join(found)
-    return f"{knob['framework']}: not measured in this profile"
+    return f"{_where(knob)[0]}: not measured in this profile"
+
+
+def _where(row: dict[str, Any]) -> tuple[str, str]:
+    """Of a knob or its effect."""
+    return implementation(row["framework"], row.get("environment", DEFAULT)), row["device"]
 
 
 def _without_proof(certificates: list[Certificate]) -> str:

@@ -285,16 +285,16 @@ class Scaling(Result):
 def _subjects(parameters: Parameters) -> list[_Subject]:
     """With their conditions for the numbers of processes that this machine has a place for."""
     return [
-        _Subject(_of_subject(parameters, number, _counts(parameters)), _missing(parameters, subject.framework))
+        _Subject(_of_subject(parameters, number, _counts(parameters)), _missing(parameters, subject))
         for number, subject in enumerate(parameters.subjects)
     ]
 
 
-def _missing(parameters: Parameters, framework: str) -> str | None:
-    """Why a framework cannot do it here; None: it can."""
-    if _counts(parameters) and not frameworks.launcher(framework):
-        return f"{framework} has no path to data-parallel training"
-    return machine.available(framework, parameters.device)
+def _missing(parameters: Parameters, subject: p.Subject) -> str | None:
+    """Why a subject's framework cannot do it here; None: it can."""
+    if _counts(parameters) and not frameworks.launcher(subject.framework):
+        return f"{subject.framework} has no path to data-parallel training"
+    return machine.available(subject.framework, parameters.device, subject.environment)
 
 
 def _counts(parameters: Parameters) -> list[int]:

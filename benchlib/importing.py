@@ -1,0 +1,37 @@
+"""Runs in an environment's interpreter, started with this text as ``python -c TEXT DISTRIBUTION``: imports all modules
+that a distribution has installed. Prints JSON: its ``version`` (null: it is not there), and by module why it could not
+be imported (empty: it could).
+
+Standard library only, of Python 3.8 and later.
+"""
+
+import importlib
+import importlib.metadata
+import json
+import sys
+
+
+def modules(distribution):
+    """The top-level modules that it has installed, less those that are nobody else's business."""
+    parts = [path.parts for path in distribution.files or ()]
+    packages = {part[0] for part in parts if part[1:] == ("__init__.py",)}
+    alone = {part[0].partition(".")[0] for part in parts if len(part) == 1 and part[0].endswith((".py", ".so"))}
+    return sorted(name for name in packages | alone if name.isidentifier() and not name.startswith("_"))
+
+
+def trouble(name):
+    """Why a module cannot be imported; empty: it can."""
+    try:
+        importlib.import_module(name)
+    except BaseException as error:  # whatever it is: one that ends the process, too
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+if __name__ == "__main__":
+    try:
+        asked = importlib.metadata.distribution(sys.argv[1])
+        answer = {"version": asked.version, "modules": {name: trouble(name) for name in modules(asked)}}
+    except importlib.metadata.PackageNotFoundError:
+        answer = {"version": None, "modules": {}}
+    print("\n" + json.dumps(answer))

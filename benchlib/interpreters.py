@@ -1,0 +1,76 @@
+"""Interpreters: what each has to import. It is asked itself, as a worker would find things there, and nothing is
+imported for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchlib import scratch, variables
+from benchlib.errors import BenchlibError
+
+_PROBE = Path(__file__).with_name("probe.py")
+
+
+@dataclass(frozen=True)
+class Module:
+    """A top-level module that an interpreter was asked for."""
+
+    place: str  # its file; empty: it is not there
+    distributions: tuple[str, ...]  # that it comes in, as pip calls them: tensorflow may come in tensorflow-cpu
+    packages: Mapping[str, str]  # versions of these and of all that they need, as far as it is installed
+    digest: str  # of its file, where no distribution has installed it: it has no version
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python: its version, and the modules that it was asked for, by name."""
+
+    python: str
+    modules: Mapping[str, Module]
+
+
+@functools.cache
+def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
+    """Ask an interpreter for top-level modules. What lies in the working directory or on the user's PYTHONPATH is not
+    there for a worker, and does not count. A BenchlibError where it cannot answer.
+    """
+    try:
+        empty = scratch.make("probe")
+    except OSError as error:
+        raise BenchlibError(f"{error.filename}: {error.strerror}: {python} is asked from there; free space") from None
+    command = [python, "-c", _PROBE.read_text(encoding="utf-8"), *modules]
+    try:
+        answered = subprocess.run(
+            command,
+            cwd=empty,
+            env={**variables.passed(os.environ), "HOME": str(empty)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        raise BenchlibError(f"{python}: cannot be started ({error.strerror}); add another interpreter") from None
+    finally:
+        scratch.remove(empty)
+    try:
+        answer = json.loads(answered.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        said = (answered.stderr.strip() or "nothing").splitlines()[-1]
+        raise BenchlibError(
+            f"{python}: could not tell which packages it has; it said: {said}. It has to be a Python 3.8 or later"
+        ) from None
+    return Interpreter(
+        answer["python"],
+        {
+            name: Module(one["place"], tuple(one["distributions"]), one["packages"], one["digest"])
+            for name, one in answer["modules"].items()
+        },
+    )

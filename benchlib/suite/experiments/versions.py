@@ -1,0 +1,111 @@
+"""The experiment ``versions``: one framework in several environments, against the batch size: what do its versions, or
+its builds, make of the same model?
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+import pandas as pd
+from matplotlib.figure import Figure
+from pydantic import Field, model_validator
+
+from benchlib import environments
+from benchlib.condition import Condition, DeviceName, EnvironmentName, FrameworkName, LaneName, ModeName, WorkloadName
+from benchlib.lab import Lab
+from benchlib.suite.experiments import parameters as p
+from benchlib.suite.experiments.by_batch import ByBatch
+from benchlib.suite.experiments.result import Result, data_note
+
+TITLE = "Versions"
+
+
+class Parameters(p.Compared):
+    """A comparison of the environments that are there at each batch size."""
+
+    workload: WorkloadName
+    data: str
+    device: DeviceName
+    hyperparameters: dict[str, Any]
+    framework: FrameworkName
+    mode: ModeName
+    lane: LaneName
+    environments: Annotated[p.Grid[EnvironmentName], Field(min_length=2)]  # the first that is there is the baseline
+    batch_sizes: p.Grid[p.BatchSize]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        p.check_count("environments, batch_sizes", len(self.environments) * len(self.batch_sizes))
+        _groups(self, self.environments)
+        return self
+
+
+def conditions(parameters: Parameters) -> list[Condition]:
+    """All conditions that will be measured."""
+    return [condition for group in comparisons(parameters) for condition in group]
+
+
+def comparisons(parameters: Parameters) -> list[list[Condition]]:
+    """A group of conditions for each batch size, of the environments that are there; none where only one is."""
+    there = [name for name in parameters.environments if environments.why_absent(name) is None]
+    return _groups(parameters, there) if len(there) > 1 else []
+
+
+def measure(parameters: Parameters, lab: Lab) -> Result:
+    """Measure, or take from disk what was measured before."""
+    groups, absent = comparisons(parameters), _absent(parameters)
+    if not groups:
+        return NotCompared(lab, absent)
+    compared = lab.compare_each(groups, **parameters.settings)
+    result = Versions(parameters, lab, compared, [], data_note(compared[0].baseline, lab.inputs))
+    result.notes += absent
+    return result
+
+
+class Versions(ByBatch):
+    """Indicators and ratios by batch size."""
+
+    notebook = "versions"
+    in_report = ("ratios",)
+    title = TITLE
+
+
+class NotCompared(Result):
+    """Of environments that are not there: how to make them."""
+
+    notebook = "versions"
+    in_report = ()
+    title = TITLE
+
+    def __init__(self, lab: Lab, absent: list[str]) -> None:
+        super().__init__(lab.folder, [])
+        self._absent = absent
+
+    def findings(self) -> list[str]:
+        """What is missing, and the command that makes it."""
+        return self._absent
+
+    def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
+        """None."""
+        return {}
+
+    def draw(self) -> dict[str, tuple[str, Figure]]:
+        """None."""
+        return {}
+
+
+def _absent(parameters: Parameters) -> list[str]:
+    """A sentence for each environment that is not there."""
+    absent = filter(None, map(environments.why_absent, parameters.environments))
+    return [f"Not measured: {why}; run again after that." for why in absent]
+
+
+def _groups(parameters: Parameters, there: list[str]) -> list[list[Condition]]:
+    """A condition of each environment, for each batch size."""
+    choices = {name: getattr(parameters, name) for name in ("workload", "framework", "mode", "lane", "data", "device")}
+    choices |= {"hyperparameters": parameters.hyperparameters}
+    keys = {"environment": "environments", "batch_size": "batch_sizes"}
+    return [
+        [p.condition(keys, **choices, environment=name, batch_size=size) for name in there]
+        for size in parameters.batch_sizes
+    ]
