@@ -733,9 +733,9 @@ def test_a_worker_that_dies_in_the_gate_is_reported_and_there_is_no_ratio(lab):
 
 def test_a_worker_that_works_unasked_is_stopped_while_others_are_measured(lab, monkeypatch):
     monkeypatch.setattr(lab, "certify", lambda conditions: {})
-    comparison = lab.compare([toy(), toy(misbehave="spin")], repetitions=1, rounds=4, block_s=0.2)
+    comparison = lab.compare([toy(), toy(misbehave="spin")], repetitions=1, rounds=2, block_s=0.2)
     baseline = next(m for m in comparison.measurements if m.role == "baseline")
-    takes = {number: [block for block in baseline.blocks if block.round == number] for number in range(4)}
+    takes = {number: [block for block in baseline.blocks if block.round == number] for number in range(2)}
     seen = [block for m in comparison.measurements if m.condition == toy() for block in m.blocks]
     assert any(block.disturbed and block.idle_cpu_s > 0.05 for block in seen), "by whoever comes first"
     assert all(blocks[-1].idle_cpu_s <= 0.05 for blocks in takes.values()), "and then held"
@@ -809,7 +809,7 @@ def test_a_training_run_that_was_stopped_says_so(lab, monkeypatch, neighbours_un
 def test_where_every_take_was_disturbed_there_is_no_verdict(lab):
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
         try:
-            comparison = lab.compare([toy(), toy(burn_ms=6.0)], repetitions=2, rounds=2, block_s=0.2)
+            comparison = lab.compare([toy(), toy(burn_ms=6.0)], repetitions=2, rounds=1, block_s=0.2)
         finally:
             other.kill()
     frame = comparison.ratios()
@@ -820,7 +820,7 @@ def test_where_every_take_was_disturbed_there_is_no_verdict(lab):
 
 def test_a_condition_that_keeps_slowing_down_is_not_averaged(lab, monkeypatch):
     slowing = toy(misbehave="slow down")
-    comparison = lab.compare([toy(), slowing], repetitions=6, rounds=6, block_s=0.05)
+    comparison = lab.compare([toy(), slowing], repetitions=6, rounds=6, block_s=0.02)
     assert comparison.slows_down(slowing)
     assert not comparison.slows_down(toy())
     row = comparison.ratios().set_index("role").loc["condition"]
@@ -891,6 +891,7 @@ def test_no_condition_is_always_started_first(lab, tmp_path, monkeypatch):
 
 def test_the_timer_has_to_see_planted_work(lab):
     queued, forgetful = (toy(burn_ms=1.0).but(framework=name) for name in ("toy_queued", "toy_forgetful"))
+    lab.patience_s = 60  # on a busy machine what is planted is worked off slowly
     checks = lab.check_timers([queued, forgetful])
     assert [check.ok for check in checks] == [True, False], checks
     assert checks[0].known_s > 0.1

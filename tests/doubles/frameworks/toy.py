@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchlib.worker import steady
 from benchlib.worker.batches import Batches
 from benchlib.worker.channel import Channel
 
@@ -17,6 +18,9 @@ PACKAGE = "numpy"
 DEVICES = ("cpu",)
 PRECISIONS = ("fp32",)
 LAUNCHER = ("-m", "toy_launcher", "{world_size}")
+
+# Nothing of it gets faster with use: as long a warm-up as a real framework needs would be most of what it does.
+steady.LEAST_S, steady.CHUNK_S, steady.RISE_S = 0.03, 0.003, 0.1
 
 
 def _spin():
@@ -99,7 +103,7 @@ class Session:
     def step(self, batch):
         self._misbehave()
         self.steps = getattr(self, "steps", 0) + 1
-        slower = 1.004**self.steps if self.values["misbehave"] == "slow down" else 1.0
+        slower = 1.01**self.steps if self.values["misbehave"] == "slow down" else 1.0
         end = time.thread_time() + slower * self.values["burn_ms"] / 1000
         while time.thread_time() < end:
             pass
