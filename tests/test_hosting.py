@@ -349,14 +349,14 @@ def test_a_lab_that_measures_nothing_says_what_is_not_there(tmp_path, started):
 
 
 def test_timers_are_checked_once(tmp_path, monkeypatch):
-    checks = lab_of(tmp_path).check_timers([toy(burn_ms=1.0)])
-    again = lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=1.0)])
+    checks = lab_of(tmp_path).check_timers([toy(burn_ms=10.0)])
+    again = lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=10.0)])
     assert checks == again
     assert checks[0].ok
     (path,) = (tmp_path / "outputs" / "timers").iterdir()
     path.write_text("{")
     with pytest.raises(NotMeasured):
-        lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=1.0)])
+        lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=10.0)])
 
 
 def test_ratios_borrow_from_the_other_comparisons_of_their_folder(tmp_path):
