@@ -44,6 +44,12 @@ def digits_without_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def one_kind_of_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures are saved as SVG alone, which the report shows: for tests that look into no other file of them."""
+    monkeypatch.setattr("benchlib.suite.figures.KINDS", ("svg",))
+
+
+@pytest.fixture
 def toy_framework(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests' own frameworks and workloads are there, in workers, too."""
     monkeypatch.setenv(variables.WORKER_PATH, str(DOUBLES))

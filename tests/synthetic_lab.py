@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -29,6 +30,9 @@ NO_KERNEL = Failure(
     message="\n------\n- Kernel select failed:\n-----\nno bf16",
 )
 """As MindSpore refuses."""
+
+INPUTS = tempfile.TemporaryDirectory()
+"""Where all these labs have prepared data, by names that tell it apart: it takes longer to make than all else."""
 
 
 def step_seconds(condition: Condition) -> float:
@@ -64,7 +68,7 @@ class SyntheticLab:
         unrounded: Callable[[Condition], bool] = lambda condition: False,
         disturbed: Callable[[Condition], bool] = lambda condition: False,
     ) -> None:
-        self.folder, self.inputs, self.store = folder, folder / "inputs", Store(folder / "measurements")
+        self.folder, self.inputs, self.store = folder, Path(INPUTS.name), Store(folder / "measurements")
         self.step, self.metric, self.loss = step, metric, loss
         self.first, self.cannot = first, cannot
         self.spread, self.fails, self.differs = spread, fails, differs

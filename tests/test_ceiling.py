@@ -19,6 +19,16 @@ from benchlib.suite.experiments.result import ceiling_text, failures_beside
 LIMITS = Ceiling(device="cpu", precision="fp32", multiply_adds_per_s=1e9, bytes_per_s=1e9)
 
 
+@pytest.fixture
+def small(monkeypatch):
+    """A product, a convolution and a copy in each framework, small ones, for a moment."""
+    monkeypatch.setattr(ceiling, "SIZES", {"cpu": (256,)})
+    monkeypatch.setattr(ceiling, "COPIED", {"cpu": (2**14,)})
+    monkeypatch.setattr(ceiling, "CHANNELS", (1,))
+    monkeypatch.setattr(ceiling, "BLOCK_S", 0.01)
+    monkeypatch.setattr(ceiling, "WARM_UP_LIMIT_S", 0.1)
+
+
 def test_a_step_cannot_be_faster_than_its_products_and_copies():
     square = {"in_features": 1000, "out_features": 1000, "passes": "forward"}
     linear = Condition(workload="linear", batch_size=1000, hyperparameters=square)
@@ -41,7 +51,7 @@ def test_the_work_of_a_convolution_counts_what_is_not_padding():
     assert workloads.load("conv2d").work(values).multiply_adds == 3 * 2 * 10**2
 
 
-def test_limits_that_could_not_be_measured_are_told_and_cost_nothing_else(tmp_path, monkeypatch):
+def test_limits_that_could_not_be_measured_are_told_and_cost_nothing_else(tmp_path, monkeypatch, small):
     def fail(self, *args, **kwargs):
         raise WorkerFailed("worker died of this test")
 
@@ -77,7 +87,7 @@ def test_limits_that_failed_are_shown_where_nothing_is_measured_and_tried_once_m
     assert len(measured) == 2
 
 
-def test_a_fault_of_the_parent_is_no_workers_failure(tmp_path, monkeypatch):
+def test_a_fault_of_the_parent_is_no_workers_failure(tmp_path, monkeypatch, small):
     def fail(*arguments, **details):
         raise AttributeError("a fault of our own")
 
@@ -87,11 +97,7 @@ def test_a_fault_of_the_parent_is_no_workers_failure(tmp_path, monkeypatch):
         Lab(outputs=tmp_path).ceiling("cpu")
 
 
-def test_a_limit_is_measured_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(ceiling, "SIZES", {"cpu": (64,)})
-    monkeypatch.setattr(ceiling, "COPIED", {"cpu": (2**14,)})
-    monkeypatch.setattr(ceiling, "CHANNELS", (1,))
-    monkeypatch.setattr(ceiling, "BLOCK_S", 0.01)
+def test_a_limit_is_measured_once(tmp_path, monkeypatch, small):
     lab = Lab(outputs=tmp_path)
     found = lab.ceiling("cpu")
     assert found.failures == []
@@ -104,10 +110,9 @@ def test_a_limit_is_measured_once(tmp_path, monkeypatch):
     assert math.isfinite(found.roof_s(Condition(workload="cnn")))
 
 
-def test_a_limit_that_another_process_measured_while_this_one_waited_is_not_measured_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(ceiling, "SIZES", {"cpu": (64,)})
-    monkeypatch.setattr(ceiling, "COPIED", {"cpu": (2**14,)})
-    monkeypatch.setattr(ceiling, "CHANNELS", (1,))
+def test_a_limit_that_another_process_measured_while_this_one_waited_is_not_measured_again(
+    tmp_path, monkeypatch, small
+):
     waiting, measured = [], []
 
     @contextmanager

@@ -46,6 +46,8 @@ from benchlib.suite.claims.verdicts import (
     undecided,
 )
 
+pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
+
 ROOT = Path(__file__).parents[1]
 SHARED = Path(__file__).parents[2] / "shared" / "published.yaml"
 

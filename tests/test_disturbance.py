@@ -29,6 +29,8 @@ from benchlib.suite import display, experiments, summaries
 from benchlib.suite.experiments import result as result_module
 from benchlib.suite.experiments.result import NO_RATIO
 
+pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
+
 ROOT = Path(__file__).parents[1]
 TORCH = Condition(workload="cnn", hyperparameters={"image_size": 16})
 MINDSPORE = TORCH.but(framework="mindspore", mode="graph", lane="tuned")

@@ -31,7 +31,7 @@ from benchlib.lab import Lab
 from benchlib.measure import machine, memory
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
-from benchlib.suite import experiments, records
+from benchlib.suite import experiments, figures, records
 from benchlib.suite import runs as suite
 from benchlib.suite.claims.rows import Results
 from benchlib.suite.experiments import (
@@ -45,6 +45,8 @@ from benchlib.suite.experiments import (
 )
 from benchlib.suite.experiments.report import Report
 from benchlib.worker.steady import NOT_STEADY
+
+pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
 
 ROOT = Path(__file__).parents[1]
 MEASURING = [name for name in experiments.NOTEBOOKS if name not in suite.GATHERING]
@@ -1028,7 +1030,10 @@ def read_summary(folder: Path, name: str) -> dict[str, Any]:
     return notebook.cells[0].outputs[0].data["application/scrapbook.scrap.json+json"]["data"]
 
 
-def test_notebooks_run_and_the_report_gathers_them(run_notebook: Any, tmp_path: Path) -> None:
+def test_notebooks_run_and_the_report_gathers_them(
+    run_notebook: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "KINDS", ("png", "svg", "pdf"))
     for name in [*MEASURING[:-1], "claims"]:
         differs = name == "batch_size" and (lambda c: c.framework == "mindspore")
         lab = SyntheticLab(tmp_path, fails=lambda c: c.learning_rate == 0.05, differs=differs or (lambda c: False))
@@ -1040,9 +1045,9 @@ def test_notebooks_run_and_the_report_gathers_them(run_notebook: Any, tmp_path: 
         assert summary["failures"] == (2 if name == "learning_rate" else 0)
         assert summary["measurements"] or name == "equivalence", "which has certificates only"
         assert all((tmp_path / path).is_file() for path in [*summary["figures"], *summary["tables"]])
-        figures = [html for html in shown if "<img" in html]
-        assert len(figures) == len(summary["figures"]) / 3, "each figure is shown, and saved as png, svg and pdf"
-        assert all("<figcaption>" in html for html in figures)
+        images = [html for html in shown if "<img" in html]
+        assert len(images) == len(summary["figures"]) / 3, "each figure is shown, and saved as png, svg and pdf"
+        assert all("<figcaption>" in html for html in images)
         save_as_the_suite_does(tmp_path, name, summary)
     (tmp_path / "notebooks" / "operators.json").write_text(
         json.dumps({"status": "failed", "error": {"cell": "In [3]", "text": "ValueError: no"}}), encoding="utf-8"

@@ -10,7 +10,6 @@ import pytest
 from fixed_lab import FixedLab
 
 from benchlib import knobs, plugins, workloads
-from benchlib.analysis.comparison import MODELS_DIFFER
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 from benchlib.measure import answers, gate, machine
@@ -206,11 +205,9 @@ def test_a_reference_that_failed_is_not_waited_for(tmp_path):
     assert worker.asked == ["build", 0, 1]
 
 
-def test_another_batch_norm_momentum_is_caught_by_the_running_statistics_and_gets_no_ratio(lab, altered):
+def test_another_batch_norm_momentum_is_caught_by_the_running_statistics(lab, altered):
     altered("workloads/batchnorm2d/mindspore.py", 'momentum=1 - values["momentum"]', 'momentum=values["momentum"]')
-    condition = in_mindspore("batchnorm2d")
-    comparison = lab.compare([condition.but(framework="pytorch"), condition], repetitions=1, rounds=2, block_s=0.01)
-    certificate = comparison.certificates[condition.key]
+    certificate = lab.certify([in_mindspore("batchnorm2d")])[in_mindspore("batchnorm2d").key]
     assert certificate.verdict == "different"
     assert wrong_checks(certificate) == {"state", "evaluation outputs"}, "outputs in training do not depend on it"
     assert (
@@ -218,9 +215,6 @@ def test_another_batch_norm_momentum_is_caught_by_the_running_statistics_and_get
         .at.partition("/")[2]
         .startswith("state:running_")
     )
-    row = comparison.ratios().set_index("role").loc["condition"]
-    assert row["verdict"] == MODELS_DIFFER
-    assert row[["ratio", "low", "high"]].isna().all()
 
 
 def test_another_padding_is_caught_by_the_outputs(lab, altered):

@@ -20,7 +20,7 @@ from benchlib.lab import Lab, Measures, NotMeasured
 from benchlib.measure import disturbance, entries, rounds
 from benchlib.suite import experiments
 
-ASKED = {"precision": 0.9, "budget_s": 60.0, "block_s": 0.01, "pilot": 3}
+ASKED = {"precision": 0.9, "budget_s": 60.0, "block_s": 0.004, "pilot": 3}
 COARSE = {**ASKED, "precision": 0.001}
 
 pytestmark = pytest.mark.usefixtures("toy_framework")
@@ -51,7 +51,7 @@ def even(monkeypatch):
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     """Short warm-ups, and few rounds."""
-    monkeypatch.setattr(rounds, "WARM_UP_LIMIT_S", 0.05)
+    monkeypatch.setattr(rounds, "WARM_UP_LIMIT_S", 0.02)
     monkeypatch.setattr(rounds, "PILOT_ROUNDS", rounds.LEAST_ROUNDS)
 
 
@@ -74,7 +74,22 @@ def toy(**hyperparameters):
 
 
 def lab_of(folder, measures=Measures.BUDGET):
-    return Lab(outputs=folder / "outputs", patience_s=10, measures=measures)
+    return Lab(outputs=folder / "outputs", patience_s=60, measures=measures)
+
+
+class Enough(Exception):
+    """The time is not up, and all that the test asks for has been seen."""
+
+
+def until_told(times, lines):
+    """Takes what a lab says, into ``lines``; ends it when it has said so many times where its comparisons stand."""
+
+    def tell(line):
+        lines.append(line)
+        if sum("widest half-width" in one for one in lines) == times:
+            raise Enough
+
+    return tell
 
 
 def groups():
@@ -282,11 +297,12 @@ def test_a_lab_that_measures_pilots_stops_there_and_another_goes_on(tmp_path):
     assert [len({m.repetition for m in one.measurements}) for one in compared] == [3, 3]
     assert all(one.plan.ended is None for one in compared), "there is no budget of its own"
     said = []
-    pilots.sharpen(time.monotonic() + 8, said.append)
+    with pytest.raises(Enough):
+        pilots.sharpen(time.monotonic() + 60, until_told(1, said))
     counts = [len({m.repetition for m in one.measurements}) for one in compared]
     assert min(counts) >= 3
     assert max(counts) > 3
-    assert any("widest half-width" in line and "left should make that" in line for line in said)
+    assert "left should make that" in said[-1]
     read = lab_of(tmp_path, Measures.NOTHING).compare_each(groups(), **COARSE)
     assert [len({m.repetition for m in one.measurements}) for one in read] == counts
 
@@ -324,7 +340,8 @@ def test_time_goes_where_it_narrows_most(tmp_path, monkeypatch):
     lab = lab_of(tmp_path, Measures.LATER)
     of_noisy, of_quiet = lab.compare_each([noisy, quiet], **COARSE)
     lab.pilots()
-    lab.sharpen(time.monotonic() + 10, lambda line: None)
+    with pytest.raises(Enough):
+        lab.sharpen(time.monotonic() + 60, until_told(3, []))
     counts = [len({m.repetition for m in one.measurements}) for one in (of_noisy, of_quiet)]
     assert counts[0] > counts[1], counts
 
@@ -392,14 +409,14 @@ def test_timers_that_failed_are_shown_where_nothing_is_measured_and_tried_once_m
 
 
 def test_timers_are_checked_once(tmp_path, monkeypatch):
-    checks = lab_of(tmp_path).check_timers([toy(burn_ms=1.0)])
-    again = lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=1.0)])
+    checks = lab_of(tmp_path).check_timers([toy(burn_ms=10.0)])
+    again = lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=10.0)])
     assert checks == again
     assert checks[0].ok
     (path,) = (tmp_path / "outputs" / "timers").iterdir()
     path.write_text("{")
     with pytest.raises(NotMeasured):
-        lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=1.0)])
+        lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=10.0)])
 
 
 def test_ratios_borrow_from_the_other_comparisons_of_their_folder(tmp_path, monkeypatch):

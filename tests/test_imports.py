@@ -17,7 +17,7 @@ from benchlib.measure.processes import WorkerProcess
 
 DOUBLES = Path(__file__).parent / "doubles"
 PROCEDURES = ("rounds", "epochs", "gate", "ceiling")
-CNN = Condition(workload="cnn", batch_size=16, hyperparameters={"image_size": 8})
+CNN = Condition(workload="cnn", batch_size=16, train_samples=32, hyperparameters={"image_size": 8})
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ from benchlib.data import orders
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import contract, disturbance, entries, epochs, gate, machine, memory, processes, record, rounds
+from benchlib.measure import turn as turn_module
 from benchlib.measure.disturbance import NO_CPU
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.turn import turn
@@ -57,10 +58,16 @@ def lab(tmp_path):
     return FixedLab(outputs=tmp_path / "outputs", patience_s=5)
 
 
+@pytest.fixture(autouse=True)
+def neighbours_unseen(request, monkeypatch):
+    """What else goes on on this machine is no business of a test, unless it asks for ``neighbours_seen``."""
+    if "neighbours_seen" not in request.fixturenames:
+        monkeypatch.setattr(disturbance, "_too_much", lambda *_: False)
+
+
 @pytest.fixture
-def neighbours_unseen(monkeypatch):
-    """What else goes on on this machine is no business of the test."""
-    monkeypatch.setattr(disturbance, "_too_much", lambda *_: False)
+def neighbours_seen():
+    """What else goes on on this machine is what the test is about."""
 
 
 def toy(**hyperparameters):
@@ -81,7 +88,7 @@ def workers_alive(parent=None):
     return found
 
 
-def test_a_slower_condition_is_seen_and_the_control_shows_no_winner(lab, neighbours_unseen):
+def test_a_slower_condition_is_seen_and_the_control_shows_no_winner(lab):
     comparison = lab.compare([toy(), toy(burn_ms=6.0)], repetitions=4, rounds=4, block_s=0.03)
     ratios = comparison.ratios().set_index("role")
     assert ratios.loc["condition", "verdict"] == SLOWER
@@ -91,7 +98,7 @@ def test_a_slower_condition_is_seen_and_the_control_shows_no_winner(lab, neighbo
     assert not workers_alive()
 
 
-def test_a_comparison_records_what_it_takes_to_do_it_again(lab, neighbours_unseen):
+def test_a_comparison_records_what_it_takes_to_do_it_again(lab):
     lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
     frame = lab.measurements()
     assert len(frame) == 2 * 3  # two repetitions of baseline, control, condition
@@ -109,7 +116,7 @@ def test_a_comparison_records_what_it_takes_to_do_it_again(lab, neighbours_unsee
     assert measurement.memory["peak"] >= measurement.memory["after_import"] > 10
 
 
-def test_conditions_are_measured_one_at_a_time(lab, neighbours_unseen):
+def test_conditions_are_measured_one_at_a_time(lab):
     comparison = lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
     for repetition in (0, 1):
         blocks = sorted(
@@ -206,7 +213,7 @@ def ours(*arguments, **details):
     raise AttributeError("a fault of our own")
 
 
-def test_a_worker_that_is_stopped_in_its_first_step_is_said_to_be(lab, monkeypatch, neighbours_unseen):
+def test_a_worker_that_is_stopped_in_its_first_step_is_said_to_be(lab, monkeypatch):
     asks, stopped = processes.WorkerProcess.ask, []
 
     def ask(worker, do, *arguments, **details):
@@ -655,7 +662,7 @@ def test_what_cannot_be_measured_is_refused_before_anything_starts(lab):
     assert not lab.folder.exists(), "nothing was started, prepared or written"
 
 
-def test_one_repetition_shows_no_difference(lab, neighbours_unseen):
+def test_one_repetition_shows_no_difference(lab):
     comparison = lab.compare([toy(), toy(burn_ms=30.0)], repetitions=1, rounds=2, block_s=0.01)
     assert comparison.ratios().set_index("role").loc["condition", "verdict"] == NO_DIFFERENCE
 
@@ -691,15 +698,19 @@ def test_the_time_left_does_not_count_the_time_that_others_measured(lab, monkeyp
     assert all(", 0 s left" in line for line in left), left
 
 
-def test_two_labs_measure_one_after_the_other(lab, tmp_path):
+def test_two_labs_measure_one_after_the_other(tmp_path, monkeypatch):
     script = """
-from benchlib.measure.turn import turn
-with turn(print):
+import sys
+from pathlib import Path
+from benchlib.measure import turn
+turn.LOCK = Path(sys.argv[1])
+with turn.turn(print):
     print("in", flush=True)
     input()
 """
+    monkeypatch.setattr(turn_module, "LOCK", tmp_path / "machine.lock")  # nobody else's measuring is in between
     with subprocess.Popen(
-        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", script, turn_module.LOCK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout.readline() == "in\n"
         told = []
@@ -731,18 +742,18 @@ def test_a_worker_that_dies_in_the_gate_is_reported_and_there_is_no_ratio(lab):
     assert "out of toys" in failures.loc[failures["role"] == "gate", "failure"].iloc[0]
 
 
-def test_a_worker_that_works_unasked_is_stopped_while_others_are_measured(lab, monkeypatch):
+def test_a_worker_that_works_unasked_is_stopped_while_others_are_measured(lab, monkeypatch, neighbours_seen):
     monkeypatch.setattr(lab, "certify", lambda conditions: {})
-    comparison = lab.compare([toy(), toy(misbehave="spin")], repetitions=1, rounds=4, block_s=0.2)
+    comparison = lab.compare([toy(), toy(misbehave="spin")], repetitions=1, rounds=2, block_s=0.2)
     baseline = next(m for m in comparison.measurements if m.role == "baseline")
-    takes = {number: [block for block in baseline.blocks if block.round == number] for number in range(4)}
+    takes = {number: [block for block in baseline.blocks if block.round == number] for number in range(2)}
     seen = [block for m in comparison.measurements if m.condition == toy() for block in m.blocks]
     assert any(block.disturbed and block.idle_cpu_s > 0.05 for block in seen), "by whoever comes first"
     assert all(blocks[-1].idle_cpu_s <= 0.05 for blocks in takes.values()), "and then held"
     assert not workers_alive()
 
 
-def test_a_block_that_others_disturb_is_taken_again_and_kept(lab):
+def test_a_block_that_others_disturb_is_taken_again_and_kept(lab, neighbours_seen):
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
         try:
             comparison = lab.compare([toy()], repetitions=1, rounds=2, block_s=0.2)
@@ -764,7 +775,7 @@ def stop(worker, after_s):
 
 
 @pytest.mark.parametrize("number", [0, 2])
-def test_a_worker_stopped_within_a_block_is_seen_and_the_block_taken_again(lab, monkeypatch, neighbours_unseen, number):
+def test_a_worker_stopped_within_a_block_is_seen_and_the_block_taken_again(lab, monkeypatch, number):
     stopped, lab.patience_s = [], 60
 
     def block(entry, in_round, position, others, takes=rounds._block):
@@ -791,7 +802,7 @@ def test_a_worker_stopped_within_a_block_is_seen_and_the_block_taken_again(lab, 
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_training_run_that_was_stopped_says_so(lab, monkeypatch, neighbours_unseen, number):
+def test_a_training_run_that_was_stopped_says_so(lab, monkeypatch, number):
     def ask(worker, do, *args, asks=processes.WorkerProcess.ask, **details):
         if do == "epoch" and details["number"] == number:
             stop(worker, 0.1)
@@ -806,10 +817,10 @@ def test_a_training_run_that_was_stopped_says_so(lab, monkeypatch, neighbours_un
     assert runs.runs()["disturbed_time"][0] > 0.25
 
 
-def test_where_every_take_was_disturbed_there_is_no_verdict(lab):
+def test_where_every_take_was_disturbed_there_is_no_verdict(lab, neighbours_seen):
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
         try:
-            comparison = lab.compare([toy(), toy(burn_ms=6.0)], repetitions=2, rounds=2, block_s=0.2)
+            comparison = lab.compare([toy(), toy(burn_ms=6.0)], repetitions=2, rounds=1, block_s=0.2)
         finally:
             other.kill()
     frame = comparison.ratios()
@@ -818,7 +829,7 @@ def test_where_every_take_was_disturbed_there_is_no_verdict(lab):
     assert not comparison.control.excludes(1)
 
 
-def test_a_condition_that_keeps_slowing_down_is_not_averaged(lab, monkeypatch):
+def test_a_condition_that_keeps_slowing_down_is_not_averaged(lab, neighbours_seen):
     slowing = toy(misbehave="slow down")
     comparison = lab.compare([toy(), slowing], repetitions=6, rounds=6, block_s=0.05)
     assert comparison.slows_down(slowing)
@@ -890,7 +901,8 @@ def test_no_condition_is_always_started_first(lab, tmp_path, monkeypatch):
 
 
 def test_the_timer_has_to_see_planted_work(lab):
-    queued, forgetful = (toy(burn_ms=1.0).but(framework=name) for name in ("toy_queued", "toy_forgetful"))
+    queued, forgetful = (toy(burn_ms=10.0).but(framework=name) for name in ("toy_queued", "toy_forgetful"))
+    lab.patience_s = 60  # on a busy machine what is planted is worked off slowly
     checks = lab.check_timers([queued, forgetful])
     assert [check.ok for check in checks] == [True, False], checks
     assert checks[0].known_s > 0.1
@@ -906,7 +918,7 @@ def test_a_budget_too_small_for_the_pilot_is_refused_with_the_least_that_would_d
     assert not lab.folder.exists()
 
 
-def test_measured_to_a_precision_and_continued_to_a_finer_one(tmp_path, neighbours_unseen):
+def test_measured_to_a_precision_and_continued_to_a_finer_one(tmp_path):
     lab = Lab(outputs=tmp_path / "outputs", patience_s=20)
     coarse = lab.compare([toy(), toy(burn_ms=4.0)], precision=0.5, budget_s=60, block_s=0.03)
     assert coarse.plan.ended == PRECISION

@@ -26,6 +26,8 @@ from benchlib.measure.disturbance import NO_CPU
 from benchlib.suite.experiments import modes, scaling
 from benchlib.variables import Surroundings
 
+pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
+
 ROOT = Path(__file__).parents[1]
 EAGER, GRAPH = Condition(workload="cnn"), Condition(workload="cnn", mode="graph")
 

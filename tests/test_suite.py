@@ -98,6 +98,22 @@ def printed(html, pdf, paper, date):
     pdf.write_text(f"{html.name} on {paper}")
 
 
+def pretend(notebook, parameters, output):
+    """In place of executing a notebook, for tests of when it is and with what: its first cell says how much its kernel
+    would measure.
+    """
+    copy = nbformat.read(notebook, as_version=4)
+    first = next(cell for cell in copy.cells if cell.cell_type == "code")
+    first.outputs = [nbformat.v4.new_output("stream", text=f"{os.environ.get('BENCHLIB_MEASURES')}\n")]
+    nbformat.write(copy, output)
+    if notebook.stem == "report":
+        return None
+    figure = Path(parameters["outputs"], "figures", "toy.svg")
+    figure.parent.mkdir(exist_ok=True)
+    figure.write_text("<svg/>")
+    return {"failures": 0, "figures": ["figures/toy.svg"]}
+
+
 def make_project(folder, patch, names):
     """Make ``folder`` a project with notebooks of these names, whose cells are still to be written, and go there."""
     folder.mkdir(exist_ok=True)
@@ -509,6 +525,7 @@ class TestNoRoom:
 
     @pytest.mark.parametrize("name", ["report.html", "report.pdf"])
     def test_a_page_that_cannot_be_written_is_told_and_is_not_there_in_part(self, name, monkeypatch):
+        monkeypatch.setattr(execution, "execute", pretend)
         if name == "report.html":
             really = Path.write_text
 
@@ -543,7 +560,8 @@ class TestNoRoom:
         assert said.endswith("free space there, make it writable, or choose another folder with --outputs\n")
         assert said.count("\n") == 1
 
-    def test_a_log_without_room_stops_nothing(self):
+    def test_a_log_without_room_stops_nothing(self, monkeypatch):
+        monkeypatch.setattr(execution, "execute", pretend)
         with open("/dev/full", "w") as nowhere, contextlib.redirect_stdout(nowhere):
             assert suite.run("quick") == 0
             with contextlib.suppress(OSError):
@@ -812,6 +830,7 @@ class TestReport:
     @staticmethod
     def project(tmp_path, monkeypatch):
         make_project(tmp_path / "project", monkeypatch, ["first", "second"])
+        monkeypatch.setattr(execution, "execute", pretend)
         assert run_and_read()[0] == 0
 
     def test_nothing_is_executed_but_the_report_and_nothing_is_missing(self):
@@ -852,6 +871,7 @@ class TestReport:
 
 def test_outputs_that_jupyterlab_saves_into_a_notebook_do_not_make_its_result_stale(tmp_path, monkeypatch):
     make_project(tmp_path / "project", monkeypatch, ["first"])
+    monkeypatch.setattr(execution, "execute", pretend)
     assert run_and_read()[0] == 0
     path = Path("notebooks/first.ipynb")
     notebook = nbformat.read(path, as_version=4)
@@ -882,6 +902,8 @@ class TestTime:
         monkeypatch.setattr(suite.clock, "expectation", lambda minutes, missing: f"expected of {', '.join(missing)}")
         self.measured = []
         monkeypatch.setattr(suite.clock, "measure", self._measure)
+        self.really = execution.execute
+        monkeypatch.setattr(execution, "execute", pretend)
         self.wrong, self.spends, self.breaks_off = [], 0.0, False
 
     def _checked(self, name, file):
@@ -897,7 +919,8 @@ class TestTime:
         time_.keep()
         return self.wrong
 
-    def test_all_is_measured_before_the_notebooks_which_then_measure_nothing(self):
+    def test_all_is_measured_before_the_notebooks_which_then_measure_nothing(self, monkeypatch):
+        monkeypatch.setattr(execution, "execute", self.really)  # so that a kernel inherits it in fact
         code, said = run_and_read()
         assert code == 0
         assert self.measured == [(["one", "two"], 3)]

@@ -40,6 +40,9 @@ from benchlib.suite import showing, tables
 COLUMN, PAGE = 3.5, showing.PAGE
 """Widths of a figure in inches: one column, and the page."""
 
+KINDS = ("png", "svg", "pdf")
+"""Of the files of a figure: for a page (300 dpi), for the report, for a paper."""
+
 FONT_SIZE = 8  # points, the least that journals take
 
 GREY = "0.45"
@@ -414,7 +417,7 @@ def finish(figure: Figure, series: Mapping[str, Look], extra: Sequence[tuple[str
         figure.set_figheight(height)
         lines = (Line2D([], [], color=look.color, marker=look.marker, linestyle=look.line) for look in series.values())
         _add_legend(figure, [*zip(series, lines, strict=True), *extra])
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
             _thin(axis)
@@ -444,13 +447,13 @@ def _label_lines(figure: Figure, series: Mapping[str, Look], width: int) -> bool
     """Write the name of each series beside the end of its line, in every panel, broken after ``width`` characters.
     False, and nothing is changed, if a series is drawn without a line, or its name would cover something.
     """
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     panels = [(axes, _named_lines(axes, series)) for axes in figure.axes if axes.lines or axes.patches]
     if not all(lines for _, lines in panels) or {*series} != {name for _, lines in panels for name in lines}:
         return False
     before = [(axes, axes.get_xlim(), axes.xaxis.get_major_locator()) for axes, _ in panels]
     written = [_write_names(axes, lines, width) for axes, lines in panels]
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()
     if all(
         names and _spread_out(names, renderer) and _covers_nothing(axes, lines, names, renderer)
@@ -583,12 +586,12 @@ def svg(figure: Figure) -> bytes:
 
 @styled
 def save(figure: Figure, folder: Path, name: str, files: Sequence[str]) -> list[Path]:
-    """Write ``folder/name`` as .png (300 dpi), .svg and .pdf; the same figure gives the same bytes.
+    """Write ``folder/name`` in each of ``KINDS``; the same figure gives the same bytes.
 
     Each has in its metadata, as keywords, the keys of the ``files`` that it was made from, for ``trace``.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.{kind}" for kind in ("png", "svg", "pdf")]
+    paths = [folder / f"{name}.{kind}" for kind in KINDS]
     for path in paths:
         path.write_bytes(_render(figure, path.suffix[1:], files))
     return paths
