@@ -33,7 +33,6 @@ from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
 from benchlib.suite import experiments
 from benchlib.suite import runs as suite
-from benchlib.suite.claims.rows import Results
 from benchlib.suite.experiments import (
     batch_size,
     devices,
@@ -533,7 +532,7 @@ def test_interval_within_the_margin_is_the_same_in_findings_and_tables(tmp_path:
     assert frame["verdict"].tolist() == [same] * 3
     assert frame["borrowed"].tolist() == [0] * 3, "nobody else has measured here"
     assert frame["student_ratio_low"].tolist() == frame["ratio_low"].tolist()
-    assert result.summary()["margin"] == 0.05
+    assert set(result.frame["margin"]) == {0.05}
 
 
 def test_margin_is_the_parameters(tmp_path: Path) -> None:
@@ -742,13 +741,10 @@ def test_two_tasks_of_one_workload_on_one_data_set_each_have_their_own_rows_and_
         assert sum(finding.startswith(start) for finding in result.findings()) == 1
 
 
-def test_claims_read_the_parameters_of_their_own_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = two_of_a_kind(tmp_path).cases
-    given = {"tasks": [case.task.model_dump() for case in values]}
-    monkeypatch.setattr(suite, "read_record", lambda folder, notebook: {"parameters": given})
-    results = Results(tmp_path)
-    assert [results.task("frameworks", name).get("threshold") for name in (SMALL, LARGE)] == [0.8, 0.7]
-    assert results.task("frameworks", "cnn on digits") == {}, "which of them is not said"
+def test_each_task_has_its_own_threshold_in_the_frame(tmp_path: Path) -> None:
+    frame = two_of_a_kind(tmp_path).frame
+    ratios = frame[frame["quantity"] == "threshold_ratio"].set_index("task")
+    assert ratios["threshold"].to_dict() == {SMALL: 0.8, LARGE: 0.7}
 
 
 @pytest.mark.parametrize("name", ["frameworks", "modes"])

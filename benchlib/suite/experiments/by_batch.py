@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from benchlib import workloads
 from benchlib.analysis.comparison import MOST, Comparison
+from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.suite import figures, tables
@@ -80,6 +81,11 @@ class ByBatch(Result):
         notes = [note, ceiling_text(self.ceiling)]
         super().__init__(lab.folder, [*comparisons, *more], notes, failures_beside(self.ceiling))
         self.comparisons = comparisons
+
+    def frame_arguments(self, measured: Comparison | TrainingRuns) -> dict[str, Any]:
+        """With the share of the machine's peak."""
+        roof = {"roof_s": self.ceiling.roof_s} if isinstance(measured, Comparison) else {}
+        return {**super().frame_arguments(measured), **roof}
 
     def findings(self) -> list[str]:
         """How the subjects compare, and how throughput grows with the batch."""

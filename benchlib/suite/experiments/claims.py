@@ -1,6 +1,6 @@
 """The notebook ``claims``: what the works claim, what was measured of it here, and a verdict by a rule.
 
-It measures nothing: it reads the tables of the profile's other notebooks.
+It measures nothing: it reads the tidy frames of the profile's other notebooks.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def conditions(parameters: Parameters) -> list[Condition]:
 
 
 def measure(parameters: Parameters, lab: Lab) -> Claims:
-    """Judge all claims by the tables that are there."""
+    """Judge all claims by the frames that are there."""
     return Claims(lab)
 
 

@@ -17,10 +17,12 @@ from matplotlib.figure import Figure
 from pydantic import BaseModel, Field, model_validator
 
 from benchlib import workloads
+from benchlib.analysis import frame as tidy
 from benchlib.analysis.amortisation import AT_ONCE, NEVER, NOT_MEASURED, NOT_SHOWN, PAYS, Amortisation, amortisation
 from benchlib.analysis.comparison import DISTURBED, Comparison
 from benchlib.analysis.comparison import failures as failures_of
 from benchlib.analysis.equivalence import NOT_CHECKED, Certificate
+from benchlib.analysis.frame import FAILED, NOT_COMPARED
 from benchlib.analysis.statistics import Interval, geometric_interval, mean_interval
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import DEVICES, Condition, DeviceName, PrecisionName, WorkloadName
@@ -44,9 +46,6 @@ from benchlib.suite.experiments.result import (
 )
 from benchlib.validation import Strict
 from benchlib.worker.batches import Batches
-
-FAILED, NOT_COMPARED = "failed", "not compared"
-"""Verdicts on what was not measured: it may be possible the next time; it is possible, but there is no baseline."""
 
 LONGEST_REASON = 240  # characters
 
@@ -166,6 +165,43 @@ class _Case:
         """
         return [(eager, graph) for eager, graph, verdict in self.pairs() if verdict not in NO_RATIO]
 
+    def within(self) -> list[tuple[Condition, Condition, Interval, str]]:
+        """Of each two conditions that differ in mode or precision only, the ratio and the verdict; of those that can be
+        compared, or could be if they had not been disturbed.
+        """
+        if self.comparison is None:
+            return []
+        there = self.comparison.conditions
+        exact = [(one.but(precision="fp32"), one) for one in there if one.precision != "fp32"]
+        modes = [(eager, graph) for eager, graph, _ in self.pairs()]
+        every = [
+            (one, other, *between(self.comparison, one, other))
+            for one, other in [*modes, *(pair for pair in exact if pair[0] in there)]
+        ]
+        return [pair for pair in every if pair[-1] not in NO_RATIO or pair[-1] == DISTURBED]
+
+    def own_rows(self) -> list[dict[str, Any]]:
+        """Rows of the frame: the ratios within one framework, those of losses, and what was not measured."""
+        made = []
+        for one, other, ratio, verdict in self.within():
+            more = {"files": " ".join(self.comparison.files(one, other)), **tidy.control_of(self.comparison)}
+            more |= {"kind": tidy.COMPARISON, **tidy.said(verdict)}
+            made.append(tidy.row("within_ratio", other, ratio, one, **more))
+        measured = self.comparison.conditions if self.comparison else []
+        baseline, nothing = self.baseline or self.conditions[0], geometric_interval([])
+        for one in self.conditions:
+            if one not in measured and one != self.baseline:
+                why, _ = self.why(one)
+                made.append(tidy.row("throughput_ratio", one, nothing, baseline, kind=tidy.COMPARISON, why=why))
+        for one in self.runs.conditions if self.runs else ():
+            exact = one.but(precision="fp32")
+            if one != exact and exact in self.runs.conditions:
+                ratio = _Losses.of(self.runs, one).relative_to(_Losses.of(self.runs, exact))
+                why = None if math.isfinite(ratio.estimate) else tidy.NOT_MEASURED
+                files = {"files": " ".join(self.runs.files(one, exact)), "epochs": self.runs.epochs, "why": why}
+                made.append(tidy.row("loss_ratio", one, ratio, exact, kind=tidy.TRAINING, **files))
+        return made
+
 
 class Modes(Result):
     """Of each task the ratios of throughput, the amortisation of graph mode, and the losses."""
@@ -182,6 +218,15 @@ class Modes(Result):
         self._of_gate = {one.condition: (one, lab.certificate_path(one.condition)) for one in failed}
         notes = [data_note(case.conditions[0], lab.inputs) for case in cases]
         super().__init__(lab.folder, measured, [note for note in dict.fromkeys(notes) if note])
+
+    def frame_arguments(self, measured: Comparison | TrainingRuns) -> dict[str, Any]:
+        """With the name of the task."""
+        of = next(case for case in self.cases if measured is case.comparison or measured is case.runs)
+        return {"task": of.name}
+
+    def own_rows(self) -> list[dict[str, Any]]:
+        """The ratios within one framework, those of losses to fp32's, and what was not measured, with the reason."""
+        return [{"task": case.name, **row} for case in self.cases for row in case.own_rows()]
 
     def findings(self) -> list[str]:
         """The ratios, what graph mode's compilation costs, how mixed precision's losses differ, and what cannot be
@@ -358,17 +403,9 @@ class Modes(Result):
         return pd.DataFrame(rows)
 
     def _within_rows(self, case: _Case) -> list[dict[str, Any]]:
-        """A row for each pair of conditions that differ in mode or precision only, and can be compared, or could be if
-        they had not been disturbed.
-        """
-        there = case.comparison.conditions
-        exact = [(one.but(precision="fp32"), one) for one in there if one.precision != "fp32"]
+        """A row for each of the case's ``within``."""
         rows = []
-        modes = [(eager, graph) for eager, graph, _ in case.pairs()]
-        for one, other in [*modes, *(pair for pair in exact if pair[0] in there)]:
-            ratio, verdict = between(case.comparison, one, other)
-            if verdict in NO_RATIO and verdict != DISTURBED:
-                continue
+        for one, other, ratio, verdict in case.within():
             row = {"task": case.name, "subject": other.subject, "baseline": one.subject}
             row |= {"within_ratio": ratio.estimate, "within_ratio_low": ratio.low, "within_ratio_high": ratio.high}
             files = " ".join(case.comparison.files(one, other))

@@ -126,6 +126,10 @@ class Operators(Result):
         self.operators = parameters.operators
         self.passes = parameters.passes
 
+    def frame_arguments(self, measured: Comparison) -> dict[str, Any]:
+        """With the share of the machine's peak."""
+        return {**super().frame_arguments(measured), "roof_s": self.ceiling.roof_s}
+
     def findings(self) -> list[str]:
         """For each operator, pass and subject: how often it is faster, slower, the same within the margin or neither,
         and its ratio at the ends.

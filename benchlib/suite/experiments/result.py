@@ -14,6 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchlib import data, knobs, progress, workloads
+from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import (
     DISTURBED,
     MARGIN,
@@ -27,6 +28,7 @@ from benchlib.analysis.comparison import (
 )
 from benchlib.analysis.comparison import failures as failures_of
 from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, SAME
+from benchlib.analysis.frame import IMPOSSIBLE as IMPOSSIBLE
 from benchlib.analysis.planner import PRECISION
 from benchlib.analysis.statistics import Interval
 from benchlib.analysis.training import TrainingRuns, undisturbed
@@ -49,9 +51,6 @@ NO_RATIO = {
     "delete the measurements and run again)",
 }
 """What a sentence says instead of a ratio, by verdict."""
-
-IMPOSSIBLE = "not possible here"
-"""The verdict on what a framework cannot do on this machine."""
 
 
 class Result(ABC):
@@ -89,6 +88,28 @@ class Result(ABC):
     def margin(self) -> float:
         """Of the notebook's ratios: one whose interval lies within so much of 1 is "the same within" it."""
         return next((one.margin for one in self.measured if isinstance(one, Comparison)), MARGIN)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """All that was measured, tidy: see ``benchlib.analysis.frame``."""
+        common = {"notebook": self.notebook, "margin": self.margin}
+        frames = [
+            make(measured, **common, **self.frame_arguments(measured))
+            for kind, make in ((Comparison, tidy.of_comparison), (TrainingRuns, tidy.of_training))
+            for measured in self.measured
+            if isinstance(measured, kind)
+        ]
+        return tidy.together([*frames, tidy.of_rows(self.own_rows(), **common)])
+
+    def frame_arguments(self, measured: Comparison | TrainingRuns) -> dict[str, Any]:
+        """What the frame of a comparison or of training runs is told of it: the ``task`` is its workload and data,
+        where an experiment has no name of its own for it.
+        """
+        return {"task": f"{measured.conditions[0].workload} on {measured.conditions[0].data}"}
+
+    def own_rows(self) -> list[dict[str, Any]]:
+        """Rows of the frame (``tidy.row``) that no other experiment has."""
+        return []
 
     @cached_property
     def figures(self) -> dict[str, tuple[str, Figure]]:
@@ -161,6 +182,11 @@ class Result(ABC):
                 captions[paths["tables"][-1]] = caption
         for path in latex.save(made, self.folder / "tables", self.notebook):
             paths["tables"].append(path.relative_to(self.folder).as_posix())
+        if len(self.frame):
+            path = self.folder / "tables" / f"{self.notebook}_frame.parquet"
+            tidy.save(self.frame, path)
+            paths["tables"].append(path.relative_to(self.folder).as_posix())
+            captions[paths["tables"][-1]] = "All that was measured, tidy: a row for one quantity of one condition."
         conditions = [condition for measured in self.measured for condition in measured.conditions]
         processes = [one for measured in self.measured for one in measured.ledger().processes]
         certificates = [each for measured in self.measured for each in measured.certificates.values()]
@@ -168,7 +194,6 @@ class Result(ABC):
         in_report = [f"{self.notebook}_{name}" for name in self.in_report]
         return {
             "title": self.title,
-            "margin": self.margin,
             "findings": [*self.findings(), *self.warnings()],
             "notes": self.notes,
             **paths,

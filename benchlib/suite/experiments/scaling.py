@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from pydantic import model_validator
 
 from benchlib import frameworks, workloads
+from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import Comparison, verdict_on
 from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition, DeviceName, WorkloadName
@@ -115,6 +116,23 @@ class Scaling(Result):
         super().__init__(lab.folder, [comparison], [note for note in notes if note])
         self.comparison = comparison
         self.subjects = _subjects(parameters)
+
+    def own_rows(self) -> list[dict[str, Any]]:
+        """Of each group its efficiency, and what communication takes of a step; relative to one process of the same
+        subject, whose batch is the group's (strong scaling) or that of each of its processes (weak).
+        """
+        made = []
+        for one in self._possible:
+            for condition in filter(_communicates, one.conditions[1:]):
+                found = self._compared(condition, one.baseline)
+                common = {"kind": tidy.COMPARISON, **tidy.control_of(self.comparison), "files": found["measurements"]}
+                common |= {"why": tidy.said(found["verdict"])["why"]}
+                for quantity in ("efficiency_percent", "same_threads_ratio", "communication_percent"):
+                    if quantity in found:
+                        ends = (found[f"{quantity}{end}"] for end in ("", "_low", "_high"))
+                        interval = Interval(*ends, found["processes"])
+                        made.append(tidy.row(quantity, condition, interval, one.baseline, **common))
+        return made
 
     def findings(self) -> list[str]:
         """A sentence for each subject and way of scaling, with its efficiency and what communication takes; for each
