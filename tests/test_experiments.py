@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pandas as pd
@@ -280,7 +281,7 @@ def test_a_refusal_does_not_repeat_a_long_value(long: object) -> None:
     for place in places:
         for value in (long, [long]):
             with pytest.raises(BenchlibError) as refused:
-                batch_size.Parameters.of({**quick("batch_size"), place: value})
+                batch_size.Parameters(**{**quick("batch_size"), place: value})
             assert place in str(refused.value)
             assert max(map(len, str(refused.value).splitlines())) < 700
     for wrong in ({"framework": long}, {"hyperparameters": {"image_size": long}}, {"hyperparameters": long}):
@@ -371,7 +372,7 @@ def test_a_budget_too_small_is_refused_before_anything_starts(notebook, tmp_path
     lab = SyntheticLab(tmp_path / "outputs")
     monkeypatch.setattr(lab, "certify", lambda conditions: pytest.fail("the gate was at work"))
     with pytest.raises(BenchlibError, match=r"budget_s 2\.0: the pilot takes 3 times"):
-        experiments.measure(notebook, values, lab)
+        experiments.measure(notebook, lab, **values)
     assert lab.asked == []
 
 
@@ -950,6 +951,46 @@ def test_parameters_cell_holds_the_quick_parameters(name: str) -> None:
     assert set(variables) - {"outputs"} == set(experiments.module(name).Parameters.model_fields)
 
 
+@pytest.mark.parametrize("name", [*MEASURING, "claims"])
+def test_notebook_hands_over_the_names_of_its_parameters_cell(name: str) -> None:
+    code = "\n".join(cell.source for cell in notebook(name).cells if cell.cell_type == "code")
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    (call,) = (call for call in calls if ast.unparse(call.func) == "experiments.measure")
+    assert [ast.unparse(argument) for argument in call.args] == [repr(name), "Lab(outputs=outputs)"]
+    handed = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+    variables: dict[str, Any] = {}
+    exec(parameters_cell(name), variables)
+    given = set(variables) - {"__builtins__", "outputs"}
+    assert not given - set(handed), "these are in the parameters cell, and are not handed over"
+    assert handed == {one: one for one in given}
+
+
+def test_what_is_not_handed_over_is_named(tmp_path: Path) -> None:
+    given = {key: value for key, value in quick("inference").items() if key != "batch_sizes"}
+    with pytest.raises(BenchlibError, match="Parameters: batch_sizes: missing; give it a value"):
+        experiments.measure("inference", SyntheticLab(tmp_path), **given)
+    with pytest.raises(BenchlibError, match="unknown key 'batches'"):
+        experiments.measure("inference", SyntheticLab(tmp_path), **quick("inference"), batches=[1])
+
+
+@pytest.mark.parametrize("name", [name for name in MEASURING if name != "equivalence"])
+def test_notebook_shows_and_draws_rows_of_its_frame(tmp_path: Path, name: str) -> None:
+    cells = [cell.source for cell in notebook(name).cells]
+    shows = next(at for at, source in enumerate(cells) if "result.frame[" in source)
+    result = experiments.measure(name, SyntheticLab(tmp_path), **quick(name))
+    variables: dict[str, Any] = {"result": result}
+    *before, last = cells[shows].splitlines()
+    exec("\n".join(before), variables)
+    shown = eval(last, variables)
+    assert len(shown)
+    assert len(shown.columns) <= 9
+    exec(cells[shows + 1], variables)
+    points, intervals = variables["axes"].collections
+    assert len(points.get_offsets()) == len(intervals.get_segments()) == shown["estimate"].notna().sum()
+    plt.close(variables["axes"].figure)
+    assert "`result.frame` has all that this notebook measured" in cells[shows - 1]
+
+
 @pytest.fixture
 def run_notebook(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Run a notebook's cells in this process; returns the HTML of what it shows, and what it glues."""
@@ -968,6 +1009,7 @@ def run_notebook(monkeypatch: pytest.MonkeyPatch) -> Any:
                 shown.append(eval(last, variables).data)
             else:
                 exec(cell.source, variables)
+        plt.close("all")
         return shown, glued
 
     return run
