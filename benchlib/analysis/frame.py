@@ -198,6 +198,15 @@ def row(
     }
 
 
+def size(condition: Condition) -> dict[str, int | float | None]:
+    """How many ``parameters`` are trained, and the work of a forward pass in ``million_multiply_adds``, as
+    ``Workload.work`` counts it; None where it does not.
+    """
+    parameters, multiply_adds = _size(condition.workload, json.dumps(condition.hyperparameters))
+    work = None if multiply_adds is None else condition.batch_size * multiply_adds / 1e6
+    return {"parameters": parameters, "million_multiply_adds": work}
+
+
 def control_of(comparison: Comparison) -> dict[str, Any]:
     """The A/A control of a comparison and its margin, as the columns of all its rows."""
     control, baseline = comparison.control, comparison.baseline
@@ -290,15 +299,12 @@ def _number(value: float) -> float | None:
 def _choices(condition: Condition) -> dict[str, Any]:
     plain = ("workload", "data", "framework", "mode", "precision", "device", "lane", "subject", "batch_size")
     plain += ("learning_rate", "train_samples", "threads", "world_size", "communication")
-    hyperparameters = json.dumps(condition.hyperparameters, sort_keys=True)
-    parameters, multiply_adds = _size(condition.workload, hyperparameters)
     return {
         **{name: getattr(condition, name) for name in plain},
         "environment": getattr(condition, "environment", "default"),
         "without": " ".join(condition.without),
-        "hyperparameters": hyperparameters,
-        "parameters": parameters,
-        "million_multiply_adds": None if multiply_adds is None else condition.batch_size * multiply_adds / 1e6,
+        "hyperparameters": json.dumps(condition.hyperparameters, sort_keys=True),
+        **size(condition),
     }
 
 

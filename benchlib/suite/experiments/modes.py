@@ -277,12 +277,12 @@ class Modes(Result):
                 pd.concat([self._ratios(case) for case in self.cases], ignore_index=True),
             )
         }
-        within = [row for case in measured for row in self._within_rows(case)]
-        if within:
+        within = self.frame[self.frame["quantity"] == "within_ratio"]
+        if len(within):
             made["within"] = (
                 "Within one framework: throughput of graph mode relative to eager mode, and of mixed precision "
                 "relative to fp32, all else the same.",
-                pd.DataFrame(within),
+                _within_table(within),
             )
         if amortised:
             made["amortisation"] = (
@@ -402,16 +402,6 @@ class Modes(Result):
             rows.append(row)
         return pd.DataFrame(rows)
 
-    def _within_rows(self, case: _Case) -> list[dict[str, Any]]:
-        """A row for each of the case's ``within``."""
-        rows = []
-        for one, other, ratio, verdict in case.within():
-            row = {"task": case.name, "subject": other.subject, "baseline": one.subject}
-            row |= {"within_ratio": ratio.estimate, "within_ratio_low": ratio.low, "within_ratio_high": ratio.high}
-            files = " ".join(case.comparison.files(one, other))
-            rows.append({**row, "processes": ratio.processes, "verdict": verdict, tables.FILES: files})
-        return rows
-
     def _amortisation_rows(self, case: _Case) -> list[dict[str, Any]]:
         rows = []
         of_epoch = self.steps_of_epoch[case.name]
@@ -510,6 +500,14 @@ class _Losses:
         both = [seed for seed in self.last if seed in others.last]
         ratios = [self.last[seed] / others.last[seed] for seed in both]
         return geometric_interval([math.log(one) if one > 0 else math.nan for one in ratios])
+
+
+def _within_table(rows: pd.DataFrame) -> pd.DataFrame:
+    columns = {"task": "task", "subject": "subject", "baseline_subject": "baseline", "estimate": "within_ratio"}
+    columns |= {"low": "within_ratio_low", "high": "within_ratio_high", "processes": "processes"}
+    columns |= {"verdict": "verdict", "files": tables.FILES}
+    shown = rows.assign(verdict=rows["verdict"].fillna(rows["why"]))
+    return shown[[*columns]].rename(columns=columns).reset_index(drop=True)
 
 
 def _groups(parameters: Parameters) -> list[tuple[str, Task, list[Condition]]]:

@@ -59,6 +59,7 @@ class Result(ABC):
     notebook: str
     title: str
     in_report: tuple[str, ...]  # the tables that the report shows
+    ceiling: Ceiling | None = None  # the machine's limits, where the experiment shows the share of them
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class Result(ABC):
     @property
     def margin(self) -> float:
         """Of the notebook's ratios: one whose interval lies within so much of 1 is "the same within" it."""
-        return next((one.margin for one in self.measured if isinstance(one, Comparison)), MARGIN)
+        return next((one.margin for one in self.compared), MARGIN)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -103,13 +104,30 @@ class Result(ABC):
 
     def frame_arguments(self, measured: Comparison | TrainingRuns) -> dict[str, Any]:
         """What the frame of a comparison or of training runs is told of it: the ``task`` is its workload and data,
-        where an experiment has no name of its own for it.
+        where an experiment has no name of its own for it; and what a step could take, where that is asked for.
         """
-        return {"task": f"{measured.conditions[0].workload} on {measured.conditions[0].data}"}
+        named = {"task": f"{measured.conditions[0].workload} on {measured.conditions[0].data}"}
+        asked = self.ceiling is not None and isinstance(measured, Comparison)
+        return {**named, "roof_s": self.ceiling.roof_s} if asked else named
 
     def own_rows(self) -> list[dict[str, Any]]:
         """Rows of the frame (``tidy.row``) that no other experiment has."""
         return []
+
+    @property
+    def compared(self) -> list[Comparison]:
+        """The comparisons of what was measured."""
+        return [measured for measured in self.measured if isinstance(measured, Comparison)]
+
+    @cached_property
+    def ratios(self) -> pd.DataFrame:
+        """Those of all comparisons (:func:`ratios`)."""
+        return ratios(self.compared)
+
+    @cached_property
+    def throughputs(self) -> pd.DataFrame:
+        """The indicators of all conditions that were compared (:func:`throughputs`)."""
+        return throughputs(self.compared, self.ceiling)
 
     @cached_property
     def figures(self) -> dict[str, tuple[str, Figure]]:
@@ -118,8 +136,8 @@ class Result(ABC):
 
     def warnings(self) -> list[str]:
         """What makes some of the numbers less sure than they look: processes that were not steady, or not alone."""
-        compared = [measured for measured in self.measured if isinstance(measured, Comparison)]
-        of_comparisons = [*unfinished(compared), *disturbances(throughputs(compared))] if compared else []
+        compared = self.compared
+        of_comparisons = [*unfinished(compared), *disturbances(self.throughputs)] if compared else []
         runs = [measured for measured in self.measured if isinstance(measured, TrainingRuns)]
         return [*of_comparisons, *disturbed_controls(compared), *disturbed_runs(runs)]
 
