@@ -204,6 +204,16 @@ def test_the_frame_of_a_result_is_saved_with_its_tables(tmp_path: Path, notebook
     assert named == set(result.summary()["measurements"])
 
 
+@pytest.mark.parametrize("trouble", ["disturbed", "differs", "fails", "cannot"])
+@pytest.mark.parametrize("notebook", [name for name in experiments.NOTEBOOKS[:-2] if name != "equivalence"])
+def test_every_row_has_a_number_or_the_reason_why_not(tmp_path: Path, notebook: str, trouble: str) -> None:
+    frame = measured(tmp_path, notebook, **{trouble: lambda c: (c.framework, c.mode) != ("pytorch", "eager")}).frame
+    assert frame["why"].notna().equals(frame["estimate"].isna())
+    frame = measured(tmp_path, notebook, **{trouble: lambda c: True}).frame
+    odd = frame[frame["why"].isna() == frame["estimate"].isna()]
+    assert not len(odd), odd[["quantity", "subject", "estimate", "why"]]
+
+
 def test_a_notebook_without_numbers_of_conditions_saves_no_frame(tmp_path: Path) -> None:
     result = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
     assert not len(result.frame)
@@ -216,8 +226,23 @@ def test_scaling_has_the_efficiency_of_its_groups(tmp_path: Path, monkeypatch: p
     rows, table = result.frame[result.frame["quantity"] == "efficiency_percent"], result.tables()["scaling"][1]
     assert rows["estimate"].tolist() == table["efficiency_percent"].dropna().tolist()
     assert (rows["batch_size"] / rows["baseline_batch_size"]).tolist() == [1, 2], "strong, and weak"
-    shares = result.frame[result.frame["quantity"] == "communication_percent"]["estimate"]
-    assert shares.tolist() == table["communication_percent"].dropna().tolist()
+    shares = result.frame[result.frame["quantity"] == "communication_percent"]
+    assert shares["estimate"].tolist() == table["communication_percent"].dropna().tolist()
+    assert shares["baseline_communication"].tolist() == [False]
+    frame = measured(tmp_path, "scaling", disturbed=lambda condition: not condition.communication).frame
+    assert only(frame, "communication_percent")["why"] == DISTURBED
+    assert frame["why"].notna().equals(frame["estimate"].isna()), "each is known, or it is said why not"
+
+
+def test_frameworks_that_have_no_path_to_several_processes_are_impossible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+    monkeypatch.setattr("benchlib.frameworks.launcher", lambda name: ())
+    frame = measured(tmp_path, "scaling").frame
+    lost = frame[frame["why"] == tidy.IMPOSSIBLE]
+    assert set(lost["world_size"]) == {1, 2}
+    assert set(lost["quantity"]) == {"samples_per_second"}
 
 
 def test_modes_have_the_ratios_within_a_framework_and_what_is_impossible(tmp_path: Path) -> None:

@@ -118,20 +118,27 @@ class Scaling(Result):
         self.subjects = _subjects(parameters)
 
     def own_rows(self) -> list[dict[str, Any]]:
-        """Of each group its efficiency, and what communication takes of a step; relative to one process of the same
-        subject, whose batch is the group's (strong scaling) or that of each of its processes (weak).
+        """Of each group its efficiency, relative to one process of the same subject, whose batch is the group's (strong
+        scaling) or that of each of its processes (weak); what else there is to compare it with; and what cannot be run
+        here.
         """
-        made = []
+        lost = {"kind": tidy.COMPARISON, "why": IMPOSSIBLE}
+        every = [condition for one in self.subjects if one.why for condition in filter(_communicates, one.conditions)]
+        made = [tidy.row("samples_per_second", condition, _NONE, **lost) for condition in every]
         for one in self._possible:
-            for condition in filter(_communicates, one.conditions[1:]):
+            for condition in (each for each in one.conditions if each.world_size > 1 and each.communication):
                 found = self._compared(condition, one.baseline)
                 common = {"kind": tidy.COMPARISON, **tidy.control_of(self.comparison), "files": found["measurements"]}
-                common |= {"why": tidy.said(found["verdict"])["why"]}
-                for quantity in ("efficiency_percent", "same_threads_ratio", "communication_percent"):
-                    if quantity in found:
-                        ends = (found[f"{quantity}{end}"] for end in ("", "_low", "_high"))
-                        interval = Interval(*ends, found["processes"])
-                        made.append(tidy.row(quantity, condition, interval, one.baseline, **common))
+                others = {
+                    "efficiency_percent": one.baseline,
+                    "same_threads_ratio": one.baseline.but(threads=condition.world_size * condition.threads),
+                    "communication_percent": condition.but(communication=False),
+                }
+                for quantity in filter(found.__contains__, others):
+                    _, verdict = between(self.comparison, others[quantity], condition)
+                    ends = (found[f"{quantity}{end}"] for end in ("", "_low", "_high"))
+                    interval, why = Interval(*ends, found["processes"]), tidy.said(verdict)["why"]
+                    made.append(tidy.row(quantity, condition, interval, others[quantity], why=why, **common))
         return made
 
     def findings(self) -> list[str]:
