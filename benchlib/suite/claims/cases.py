@@ -47,10 +47,16 @@ def bearing_within(ratio: Interval, factor: float) -> tuple[str, str]:
 
 
 def ratio_case(
-    of: str, ratio: Interval, *rows: pd.Series, published: float | None = None, doubt: str | None = None
+    group: str,
+    own: str,
+    ratio: Interval,
+    *rows: pd.Series,
+    published: float | None = None,
+    doubt: str | None = None,
 ) -> Case:
-    """A ratio that bears by its interval, made from rows of a frame; open, with the reason, if it has none, or if there
-    is a ``doubt``: by default that of :func:`control_doubt` on the first row.
+    """A ratio that bears by its interval, made from rows of a frame: what it is of is the ``group`` and its ``own``
+    part, if it has one. It is open, with the reason, if it has no interval, or if there is a ``doubt``: by default that
+    of :func:`control_doubt` on the first row.
     """
     first, control = rows[0], control_of(rows[0]) if doubt is None else None
     margin, doubt = first["margin"], control_doubt(first) if doubt is None else doubt
@@ -59,7 +65,8 @@ def ratio_case(
     why = why if math.isfinite(ratio.low) else NO_INTERVAL
     if doubt:
         bears, why, measured = OPEN, doubt, ratio_text(ratio)
-    return Case(of, bears, measured, files_of(*rows), ratio, published, control, why, margin=margin)
+    of = f"{group}, {own}" if own else group
+    return Case(of, bears, measured, files_of(*rows), ratio, published, control, why, margin=margin, group=group)
 
 
 def ratio_text(ratio: Interval) -> str:

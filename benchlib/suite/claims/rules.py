@@ -60,7 +60,7 @@ def time_to_threshold(results: Results, claim: Claim, faster: str, names: list[s
         for _, row in rows.iterrows():
             ratio = interval_of(row)
             sooner = ratio if faster == "mindspore" else inverse(ratio)
-            case = ratio_case(task_and_subject(row), sooner, row, published=claim.published.get(name))
+            case = ratio_case(row["task"], row["subject"], sooner, row, published=claim.published.get(name))
             threshold = row["threshold"] if pd.notna(row["threshold"]) else None
             outcome.cases.append(setting_of(claim, row, threshold=threshold).of(case))
         outcome.missing.extend(disturbed)
@@ -82,7 +82,7 @@ def first_epoch_slower(results: Results, claim: Claim) -> Outcome:
             outcome.missing.append(f"{who} ({NOISY})" if disturbed else f"{who}, of which no run has two epochs")
             continue
         setting = setting_of(claim, row, f"{row['epochs']} epochs")
-        outcome.cases.append(setting.of(ratio_case(who, interval_of(row), row)))
+        outcome.cases.append(setting.of(ratio_case(row["task"], row["subject"], interval_of(row), row)))
     return outcome
 
 
@@ -95,7 +95,7 @@ def mixed_precision_faster(results: Results, claim: Claim) -> Outcome:
     missing = missing_frameworks(mixed, "mixed precision in the notebook modes")
     mixed, disturbed = without_disturbed(mixed, task_and_subject)
     cases = [
-        setting_of(claim, row).of(ratio_case(task_and_subject(row), interval_of(row), row))
+        setting_of(claim, row).of(ratio_case(row["task"], row["subject"], interval_of(row), row))
         for _, row in mixed.iterrows()
     ]
     return Outcome(cases, [*missing, *disturbed])
@@ -124,7 +124,7 @@ def mindspore_eager_slower(results: Results, claim: Claim) -> Outcome:
         known, disturbed = without_disturbed(rows, lambda row, words=words: f"{row['task']}, {words}")
         for _, row in known.iterrows():
             ratio = interval_of(row) if rows is graph else inverse(interval_of(row))
-            outcome.cases.append(setting_of(claim, row).of(ratio_case(f"{row['task']}, {words}", ratio, row)))
+            outcome.cases.append(setting_of(claim, row).of(ratio_case(row["task"], words, ratio, row)))
         outcome.missing.extend(disturbed or ([] if len(known) else [wanted]))
     return outcome
 
@@ -141,7 +141,7 @@ def scales_better(results: Results, claim: Claim, framework: str, than: str) -> 
         if {framework, than} <= set(pairs.index):
             one, other = pairs.loc[framework], pairs.loc[than]
             ratio = over(interval_of(one), interval_of(other))
-            case = ratio_case(f"{kind} scaling, {count} processes", ratio, one, other)
+            case = ratio_case(f"{kind} scaling", f"{count} processes", ratio, one, other)
             outcome.cases.append(setting_of(claim, one).of(case))
     if not outcome.cases and not outcome.missing:
         outcome.missing.append(
@@ -185,8 +185,8 @@ def crosses_with_size(results: Results, claim: Claim, late: str, early: str) -> 
         start = f"{operator}, {passes}, {who}"
         counts = [f"{row['parameters']:,} parameters" for row in (few, many)]
         small, large = inverse(interval_of(few)), interval_of(many)
-        outcome.cases.append(ratio_case(f"{start}, PyTorch over it at {counts[0]}", small, few))
-        outcome.cases.append(ratio_case(f"{start}, it over PyTorch at {counts[1]}", large, many))
+        outcome.cases.append(ratio_case(start, f"PyTorch over it at {counts[0]}", small, few))
+        outcome.cases.append(ratio_case(start, f"it over PyTorch at {counts[1]}", large, many))
         crossings.setdefault((passes, who), {})[operator] = rows
     both = {key: found for key, found in crossings.items() if {late, early} <= set(found)}
     for (passes, who), found in both.items():
@@ -210,7 +210,7 @@ def trains_faster(results: Results, claim: Claim, names: list[str]) -> Outcome:
     for name in names:
         rows, disturbed = without_disturbed(learned[learned["workload"] == name], task_and_subject)
         for _, row in rows.iterrows():
-            case = ratio_case(task_and_subject(row), interval_of(row), row, published=claim.published.get(name))
+            case = ratio_case(row["task"], row["subject"], interval_of(row), row, published=claim.published.get(name))
             trained = f"batch {row['batch_size']}, {row['epochs']} epochs"
             outcome.cases.append(setting_of(claim, row, trained).of(case))
         outcome.missing.extend(disturbed)
@@ -225,14 +225,14 @@ def answers_faster(results: Results, claim: Claim) -> Outcome:
     frame = of_mindspore_graph(against_pytorch(results.rows("inference", "throughput_ratio")))
     frame = frame.assign(image_size=tidy.hyperparameter(frame, "image_size"))
 
-    def who(row: pd.Series) -> str:
-        return f"{studied(row)}, {row['subject']} over {row['baseline_subject']}, batch {row['batch_size']}"
+    def of(row: pd.Series) -> tuple[str, str]:
+        return f"{studied(row)}, {row['subject']} over {row['baseline_subject']}", f"batch {row['batch_size']}"
 
-    frame, disturbed = without_disturbed(frame, who)
+    frame, disturbed = without_disturbed(frame, lambda row: ", ".join(of(row)))
     published_ratio = claim.published.get("resnet50_inference")
     cases = [
         Setting(f"images of {row['image_size']} x {row['image_size']}").of(
-            ratio_case(who(row), interval_of(row), row, published=published_ratio)
+            ratio_case(*of(row), interval_of(row), row, published=published_ratio)
         )
         for _, row in frame.iterrows()
     ]
@@ -246,13 +246,12 @@ def gpu_faster(results: Results, claim: Claim) -> Outcome:
     frame = results.rows("devices", "throughput_ratio")
     frame = frame[(frame["device"] == "cuda") & (frame["framework"] == frame["baseline_framework"])]
 
-    def who(row: pd.Series) -> str:
-        return f"{studied(row)}, {row['subject']}"
-
-    frame, disturbed = without_disturbed(frame, who)
+    frame, disturbed = without_disturbed(frame, lambda row: f"{studied(row)}, {row['subject']}")
     cases = [
         setting_of(claim, row, f"batch {row['batch_size']}").of(
-            ratio_case(who(row), interval_of(row), row, published=claim.published.get(row["framework"]))
+            ratio_case(
+                studied(row), row["subject"], interval_of(row), row, published=claim.published.get(row["framework"])
+            )
         )
         for _, row in frame.iterrows()
     ]
@@ -295,7 +294,7 @@ def grows_with_batch(results: Results, claim: Claim) -> Outcome:
                 outcome.missing.append(f"{who}, {words} at batch {large} and {small}")
                 continue
             doubts = map(control_doubt, ends if name == "samples_per_second" else ())
-            case = ratio_case(f"{start}, {words}", ratio, *ends, doubt=next(filter(None, doubts), ""))
+            case = ratio_case(start, words, ratio, *ends, doubt=next(filter(None, doubts), ""))
             outcome.cases.append(setting_of(claim, rows.iloc[0]).of(case))
     return outcome
 
@@ -405,7 +404,8 @@ def autotuning_faster(results: Results, claim: Claim) -> Outcome:
         frame[frame["without"] == "cudnn_benchmark"], lambda row: f"{who(row)}, without cudnn_benchmark"
     )
     cases = [
-        setting_of(claim, row).of(ratio_case(who(row), inverse(interval_of(row)), row)) for _, row in rows.iterrows()
+        setting_of(claim, row).of(ratio_case(who(row), "", inverse(interval_of(row)), row))
+        for _, row in rows.iterrows()
     ]
     knob = "single_knobs in parameters/PROFILE/instrument.yaml, on a CUDA GPU (device)"
     return Outcome(cases, [*disturbed, *([] if cases or disturbed else [knob])])
