@@ -382,7 +382,8 @@ def _trained(runs: TrainingRuns, condition: Condition, mine: pd.DataFrame) -> li
         known = values.dropna()
         finite = bool(np.isfinite(known).all())
         interval = mean_interval(known.to_list() if finite else [], *ends)
-        columns = {"lowest": _number(known.min()), "highest": _number(known.max()), "failed": failed}
+        columns = {"lowest": _number(known.min()), "highest": _number(known.max())}
+        columns["failed"] = len(values) - len(known)
         columns["why"] = DIVERGED if not finite else None if len(known) else why
         made.append(row(name, condition, interval, **columns))
     for name, interval, why in numbers:

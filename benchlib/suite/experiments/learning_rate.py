@@ -120,7 +120,7 @@ class LearningRate(Result):
     def findings(self) -> list[str]:
         """Where the metric is best, which runs reached the threshold and how fast, and how epoch times differ."""
         by_subject = list(showing.with_subject(self.runs.runs()).groupby("subject", sort=False))
-        found = self.metric.findings(self.runs)
+        found = self.metric.findings(self.frame)
         found += [self._threshold_sentence(who, rows) for who, rows in by_subject]
         found += [_epoch_sentence(who, rows) for who, rows in by_subject]
         return found + different_models(self.runs)
@@ -132,7 +132,7 @@ class LearningRate(Result):
                 f"To {self.threshold}: medians over seeds, with runs that did not reach it as the longest.",
                 self._thresholds(),
             ),
-            "metric": (self.metric.caption, self.metric.table(self.runs)),
+            "metric": (self.metric.caption, self.metric.table(self.frame)),
             "runs": ("The training runs.", showing.with_subject(self.runs.runs())),
         }
 
