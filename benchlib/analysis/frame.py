@@ -321,14 +321,7 @@ def _indicators(
     condition: Condition, found: dict[str, Any], roof_s: Callable[[Condition], float] | None
 ) -> list[dict[str, Any]]:
     """A row for each quantity of a row of ``Comparison.throughput``."""
-    found = {
-        **found,
-        "samples_per_second_low": found["low"],
-        "samples_per_second_high": found["high"],
-        "steps_per_second": 1000 / found["step_ms"],
-        "steps_per_second_low": 1000 / found["step_ms_high"],
-        "steps_per_second_high": 1000 / found["step_ms_low"],
-    }
+    found = {**found, "samples_per_second_low": found["low"], "samples_per_second_high": found["high"]}
     quantities = [*TIMED, *OF_FIRST, *OF_PROCESSES, *(ACCELERATOR if condition.device != "cpu" else ())]
     if roof_s is None:
         quantities.remove("peak_share_percent")

@@ -34,6 +34,7 @@ from benchlib.suite.experiments.result import (
     ratio_text,
     ratios,
     throughputs,
+    without_hyperparameters,
 )
 from benchlib.validation import Strict
 
@@ -164,12 +165,12 @@ class Frameworks(Result):
         names = [case.name for case in self.cases for _ in ratios([case.comparison]).index]
         comparisons = [case.comparison for case in self.cases]
         each = [throughputs([case.comparison]).assign(task=case.name) for case in self.cases]
-        frame = self._plain(pd.concat(each, ignore_index=True)).drop(columns=["workload", "data"])
+        frame = without_hyperparameters(pd.concat(each, ignore_index=True)).drop(columns=["workload", "data"])
         learned = pd.concat([self._learned(case) for case in self.cases])
         return {
             "ratios": (
                 "Throughput relative to the first framework.",
-                self._plain(ratios(comparisons)).assign(task=names).drop(columns=["workload", "data"]),
+                without_hyperparameters(ratios(comparisons)).assign(task=names).drop(columns=["workload", "data"]),
             ),
             "learned": (
                 "Training: medians over seeds, with runs that did not reach the threshold as the longest; times leave "
@@ -262,11 +263,6 @@ class Frameworks(Result):
             [("threshold", figures.THRESHOLD)] if any(case.task.threshold is not None for case in self.cases) else []
         )
         return caption, figures.finish(figure, looks, shown)
-
-    def _plain(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Without the hyperparameters: those of one workload mean nothing to another."""
-        every = {name for case in self.cases for name in workloads.load(case.task.workload).hyperparameters}
-        return frame.drop(columns=[name for name in every if name in frame])
 
     def _learned(self, case: _Case) -> pd.DataFrame:
         task, runs = case.task, case.runs

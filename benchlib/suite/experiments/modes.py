@@ -22,7 +22,7 @@ from benchlib.analysis.amortisation import AT_ONCE, NEVER, NOT_MEASURED, NOT_SHO
 from benchlib.analysis.comparison import DISTURBED, Comparison
 from benchlib.analysis.comparison import failures as failures_of
 from benchlib.analysis.equivalence import NOT_CHECKED, Certificate
-from benchlib.analysis.frame import FAILED, NOT_COMPARED
+from benchlib.analysis.frame import FAILED, IMPOSSIBLE, NOT_COMPARED
 from benchlib.analysis.statistics import Interval, geometric_interval, mean_interval
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import DEVICES, Condition, DeviceName, PrecisionName, WorkloadName
@@ -32,7 +32,6 @@ from benchlib.measure import machine
 from benchlib.suite import figures, tables, tasks
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import (
-    IMPOSSIBLE,
     NO_RATIO,
     PROCESSES,
     Result,
@@ -43,6 +42,7 @@ from benchlib.suite.experiments.result import (
     ratio_text,
     ratios,
     throughputs,
+    without_hyperparameters,
 )
 from benchlib.validation import Strict
 from benchlib.worker.batches import Batches
@@ -301,7 +301,7 @@ class Modes(Result):
             )
         if measured:
             each = [throughputs([case.comparison]).assign(task=case.name) for case in measured]
-            frame = self._plain(pd.concat(each, ignore_index=True)).drop(columns=["workload", "data"])
+            frame = without_hyperparameters(pd.concat(each, ignore_index=True)).drop(columns=["workload", "data"])
             made["processes"] = (PROCESSES, processes(frame))
         return made
 
@@ -457,11 +457,6 @@ class Modes(Result):
         if verdict in NO_RATIO:
             return f"{start}: {NO_RATIO[verdict]}, so it is not said when it pays."
         return f"{start}: {_amortised(amortisation(case.comparison, eager, graph))}"
-
-    def _plain(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Without the hyperparameters: those of one workload mean nothing to another."""
-        every = {name for case in self.cases for name in workloads.load(case.task.workload).hyperparameters}
-        return frame.drop(columns=[name for name in every if name in frame])
 
 
 NONE_DIVERGED = "none"

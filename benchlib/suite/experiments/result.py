@@ -28,7 +28,6 @@ from benchlib.analysis.comparison import (
 )
 from benchlib.analysis.comparison import failures as failures_of
 from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, SAME
-from benchlib.analysis.frame import IMPOSSIBLE as IMPOSSIBLE
 from benchlib.analysis.planner import PRECISION
 from benchlib.analysis.statistics import Interval
 from benchlib.analysis.training import TrainingRuns, undisturbed
@@ -276,21 +275,22 @@ def between(comparison: Comparison, one: Condition, other: Condition) -> tuple[I
 
 
 def throughputs(comparisons: Iterable[Comparison], ceiling: Ceiling | None = None) -> pd.DataFrame:
-    """The indicators of all conditions of all comparisons, with ``steps_per_second``; and, given the machine's
-    ceiling, ``peak_share_percent``: the least time that the step could take there, of the time that it took.
+    """The indicators of all conditions of all comparisons; and, given the machine's ceiling, ``peak_share_percent``:
+    the least time that the step could take there, of the time that it took.
     """
     comparisons = list(comparisons)
     frame = pd.concat([comparison.throughput() for comparison in comparisons], ignore_index=True)
     frame = frame.rename(columns={"low": "samples_per_second_low", "high": "samples_per_second_high"})
-    steps = {
-        "steps_per_second": 1000 / frame["step_ms"],
-        "steps_per_second_low": 1000 / frame["step_ms_high"],
-        "steps_per_second_high": 1000 / frame["step_ms_low"],
-    }
     if ceiling is not None:
         roofs = [ceiling.roof_s(condition) for comparison in comparisons for condition in comparison.conditions]
-        steps["peak_share_percent"] = 100 * 1000 * np.array(roofs) / frame["step_ms"]
-    return showing.with_subject(frame.assign(**steps))
+        frame["peak_share_percent"] = 100 * 1000 * np.array(roofs) / frame["step_ms"]
+    return showing.with_subject(frame)
+
+
+def without_hyperparameters(frame: pd.DataFrame) -> pd.DataFrame:
+    """Of several workloads: those of one mean nothing to another."""
+    every = {name for workload in set(frame["workload"]) for name in workloads.load(workload).hyperparameters}
+    return frame.drop(columns=[name for name in every if name in frame])
 
 
 def ceiling_text(ceiling: Ceiling) -> str:

@@ -16,6 +16,7 @@ from pydantic import model_validator
 from benchlib import frameworks, workloads
 from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import Comparison, verdict_on
+from benchlib.analysis.frame import IMPOSSIBLE
 from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
@@ -23,7 +24,6 @@ from benchlib.measure import machine
 from benchlib.suite import figures, tables
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import (
-    IMPOSSIBLE,
     NO_RATIO,
     PROCESSES,
     Result,
