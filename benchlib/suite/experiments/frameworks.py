@@ -20,13 +20,14 @@ from benchlib.analysis.statistics import Interval, geometric_interval, mean_inte
 from benchlib.analysis.training import TrainingRuns, left_out, median_to_threshold, undisturbed
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
-from benchlib.metrics import RANGES
+from benchlib.metrics import RANGES, readable
 from benchlib.suite import figures, showing, tables, tasks
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.metric import PERCENT
 from benchlib.suite.experiments.result import (
     PROCESSES,
     Result,
+    columns,
     data_note,
     different_models,
     indicators,
@@ -285,21 +286,13 @@ class Frameworks(Result):
                     "reached": f"{int(reached.sum())} of {len(of_subject)}" if task.threshold is not None else None,
                     "epochs_to_threshold": median_to_threshold(of_subject, "epochs_to_threshold"),
                     "seconds_to_threshold": median_to_threshold(timed, "seconds_to_threshold"),
-                    "threshold_ratio": sooner.estimate,
-                    "threshold_ratio_low": sooner.low,
-                    "threshold_ratio_high": sooner.high,
+                    **columns("threshold_ratio", sooner),
                     "best_metric": of_subject["best_metric"].median(),
                     "first_step_s": of_subject["first_step_s"].mean(),
                     "epoch_s": timed["epoch_s"].mean(),
-                    "epoch_ratio": epochs.estimate,
-                    "epoch_ratio_low": epochs.low,
-                    "epoch_ratio_high": epochs.high,
-                    "first_epoch": compiled.estimate,
-                    "first_epoch_low": compiled.low,
-                    "first_epoch_high": compiled.high,
-                    "first_epoch_alone": alone.estimate,
-                    "first_epoch_alone_low": alone.low,
-                    "first_epoch_alone_high": alone.high,
+                    **columns("epoch_ratio", epochs),
+                    **columns("first_epoch", compiled),
+                    **columns("first_epoch_alone", alone),
                     "peak_memory_mib": of_subject["peak_memory_mib"].mean(),
                     "failed": int(of_subject["failure"].notna().sum()),
                     "times_left_out": left_out(of_subject) or None,
@@ -326,15 +319,9 @@ class Frameworks(Result):
                     "epochs_trained": task.epochs,
                     "metric_of": _label(task),
                     "runs": mean.processes,
-                    "final_metric": mean.estimate,
-                    "final_metric_low": mean.low,
-                    "final_metric_high": mean.high,
-                    "final_loss": loss.estimate,
-                    "final_loss_low": loss.low,
-                    "final_loss_high": loss.high,
-                    "difference": difference.estimate,
-                    "difference_low": difference.low,
-                    "difference_high": difference.high,
+                    **columns("final_metric", mean),
+                    **columns("final_loss", loss),
+                    **columns("difference", difference),
                     "verdict": _agreement(difference),
                     "measurements": " ".join(dict.fromkeys([*first, *of_subject["measurements"]])),
                 }
@@ -456,7 +443,7 @@ def _ratio_of(row: dict[str, Any], name: str) -> str:
 
 
 def _factor(task: Task) -> float:
-    return 100.0 if workloads.load(task.workload).metric in PERCENT else 1.0
+    return readable(workloads.load(task.workload).metric)[0]
 
 
 def _range(task: Task) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib import data
+from benchlib import data, metrics
 from benchlib.analysis.training import TrainingRuns
 from benchlib.suite import figures, showing, tables
 
@@ -28,7 +28,7 @@ class Metric:
     @property
     def factor(self) -> float:
         """What a value is multiplied by for people to read."""
-        return 100.0 if self.name in PERCENT else 1.0
+        return metrics.readable(self.name)[0]
 
     @property
     def label(self) -> str:

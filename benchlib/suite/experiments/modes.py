@@ -36,6 +36,7 @@ from benchlib.suite.experiments.result import (
     PROCESSES,
     Result,
     between,
+    columns,
     data_note,
     different_models,
     processes,
@@ -418,7 +419,7 @@ class Modes(Result):
             }
             row = {"task": case.name, "subject": _without_mode(eager), "verdict": found.verdict}
             for name, interval in parts.items():
-                row |= _columns(name, interval)
+                row |= columns(name, interval)
             row["measurements"] = " ".join(case.comparison.files(eager, graph))
             rows.append(row)
         return rows
@@ -430,12 +431,12 @@ class Modes(Result):
         for condition in case.runs.conditions:
             losses, first = _Losses.of(case.runs, condition), case.runs.first_epoch(condition)
             row = {"task": case.name, "subject": condition.subject, "epochs_trained": case.task.epochs}
-            row |= _columns("loss", mean_interval(list(losses.last.values()), least=0))
+            row |= columns("loss", mean_interval(list(losses.last.values()), least=0))
             row |= {"diverged": losses.diverged_text, "runs": len(losses.last)}
             exact = condition.but(precision="fp32")
             if condition != exact and exact in case.runs.conditions:
-                row |= _columns("loss_ratio", losses.relative_to(_Losses.of(case.runs, exact)))
-            row |= _columns("first_epoch", first)
+                row |= columns("loss_ratio", losses.relative_to(_Losses.of(case.runs, exact)))
+            row |= columns("first_epoch", first)
             row["measurements"] = " ".join(case.runs.files(condition, exact))
             rows.append(row)
         return rows
@@ -607,10 +608,6 @@ def _told(reason: str) -> str:
 def _without_mode(condition: Condition) -> str:
     parts = [condition.framework, *([] if condition.precision == "fp32" else [condition.precision]), condition.lane]
     return " ".join(parts)
-
-
-def _columns(name: str, interval: Interval) -> dict[str, float]:
-    return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
 def _times(interval: Interval, factor: float) -> Interval:

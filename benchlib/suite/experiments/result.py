@@ -247,6 +247,11 @@ def ratios(comparisons: Iterable[Comparison]) -> pd.DataFrame:
     return showing.with_subject(frame.assign(student_ratio=frame["ratio"]).rename(columns={**ends, **student}))
 
 
+def columns(name: str, interval: Interval) -> dict[str, float]:
+    """An interval as the columns of a table."""
+    return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
+
+
 def why_no_control(comparison: Comparison) -> str | None:
     """``DISTURBED`` where a comparison's A/A control has no ratio for that; else None."""
     return DISTURBED if comparison.disturbed(comparison.baseline, comparison.baseline, "control") else None
