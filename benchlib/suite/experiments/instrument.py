@@ -19,7 +19,6 @@ from benchlib.measure.contract import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
 from benchlib.suite import figures, tables
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import (
-    NO_RATIO,
     PROCESSES,
     Result,
     ceiling_text,
@@ -202,14 +201,16 @@ class Instrument(Result):
 
     def summary(self) -> dict[str, Any]:
         """As of every result; and ``effects``, for the ledger of knobs: a row for each that was measured."""
-        rows = []
-        for _, row in self.ratios.iterrows():
-            if row["verdict"] not in NO_RATIO:
-                named = {name: row[name] for name in ("framework", "mode", "device")}
-                knob = row["without"] if pd.notna(row.get("without")) else None  # None: the whole lane
-                effect = tables.ratio(1 / row["ratio"], 1 / row["ratio_high"], 1 / row["ratio_low"])
-                rows.append({**named, "knob": knob, "effect": effect})
-        return {**super().summary(), "effects": rows}
+        ratios = self.frame[self.frame["quantity"] == "throughput_ratio"]
+        effects = [
+            {
+                **{name: row[name] for name in ("framework", "mode", "device")},
+                "knob": row["without"] or None,  # None: the whole lane
+                "effect": tables.ratio(1 / row["estimate"], 1 / row["high"], 1 / row["low"]),
+            }
+            for _, row in ratios[ratios["verdict"].notna()].iterrows()
+        ]
+        return {**super().summary(), "effects": effects}
 
     def _draw_resolution(self) -> tuple[str, Figure]:
         frame = self._resolution()
