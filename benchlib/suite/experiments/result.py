@@ -87,7 +87,7 @@ class Result(ABC):
     @property
     def margin(self) -> float:
         """Of the notebook's ratios: one whose interval lies within so much of 1 is "the same within" it."""
-        return next((one.margin for one in self.compared), MARGIN)
+        return next((one.margin for one in self.comparisons), MARGIN)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -114,19 +114,19 @@ class Result(ABC):
         return []
 
     @property
-    def compared(self) -> list[Comparison]:
+    def comparisons(self) -> list[Comparison]:
         """The comparisons of what was measured."""
         return [measured for measured in self.measured if isinstance(measured, Comparison)]
 
     @cached_property
     def ratios(self) -> pd.DataFrame:
         """Those of all comparisons (:func:`ratios`)."""
-        return ratios(self.compared)
+        return ratios(self.comparisons)
 
     @cached_property
     def throughputs(self) -> pd.DataFrame:
         """The indicators of all conditions that were compared (:func:`throughputs`)."""
-        return throughputs(self.compared, self.ceiling)
+        return throughputs(self.comparisons, self.ceiling)
 
     @cached_property
     def figures(self) -> dict[str, tuple[str, Figure]]:
@@ -135,8 +135,8 @@ class Result(ABC):
 
     def warnings(self) -> list[str]:
         """What makes some of the numbers less sure than they look: processes that were not steady, or not alone."""
-        compared = self.compared
-        of_comparisons = [*unfinished(compared), *disturbances(self.throughputs)] if compared else []
+        compared = self.comparisons
+        of_comparisons = [*unfinished(compared), *disturbances(throughputs(compared))] if compared else []
         runs = [measured for measured in self.measured if isinstance(measured, TrainingRuns)]
         return [*of_comparisons, *disturbed_controls(compared), *disturbed_runs(runs)]
 
