@@ -72,3 +72,8 @@ def bleu(sentences: list[str], references: list[str]) -> float:
 
 
 _RANGES = {"accuracy": (0.0, 1.0), "bleu": (0.0, 100.0)}
+
+
+def readable(metric: str | None) -> tuple[float, str]:
+    """What a value of ``metric`` is multiplied by for people to read, and its unit then."""
+    return (100.0, "%") if metric == "accuracy" else (1.0, metric or "1")

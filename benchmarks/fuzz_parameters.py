@@ -215,7 +215,7 @@ def _check_refusal(notebook: str, path: Path, message: str) -> None:
 
 def _check_plan(notebook: str, path: Path, parameters: dict[str, Any], conditions: list[Any]) -> None:
     """What a run would do with them before it starts a worker, on a machine that has all data sets."""
-    again = experiments.module(notebook).Parameters.of(json.loads(json.dumps(parameters, allow_nan=False)))
+    again = experiments.module(notebook).Parameters(**json.loads(json.dumps(parameters, allow_nan=False)))
     assert again == experiments.load(notebook, path), "a notebook would get other parameters"
     assert experiments.conditions(notebook, again) == conditions
     assert all(condition.key and str(condition) for condition in conditions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -9,15 +10,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import frames
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 import yaml
+from frames import PYTORCH, UNKNOWN, row
 from matplotlib.colors import to_rgb
 from synthetic_lab import SyntheticLab
 
 from benchlib import workloads
+from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import DISTURBED
-from benchlib.analysis.statistics import Interval
+from benchlib.analysis.statistics import Interval, geometric_interval
 from benchlib.condition import Condition
 from benchlib.store import Store
 from benchlib.suite import claims, experiments, figures, published, records, tables
@@ -54,33 +59,12 @@ SHARED = Path(__file__).parents[2] / "shared" / "published.yaml"
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., None]:
-    """Writes a table of a notebook that has succeeded; rows that say no measurements get some, and ratios that say no
-    baseline PyTorch's.
-    """
-
-    def inner(notebook: str, name: str, rows: list[dict], status: str = "succeeded", **parameters: object) -> None:
-        for folder in ("tables", "notebooks"):
-            (tmp_path / folder).mkdir(exist_ok=True)
-        own = {"ratio", "threshold_ratio", "epoch_ratio"}
-        told = [{"baseline": "pytorch eager tuned"} if own & set(row) else {} for row in rows]
-        rows = [{"measurements": f"key{number}", **told[number], **row} for number, row in enumerate(rows)]
-        frame = pd.DataFrame(rows)
-        frame.to_csv(tmp_path / "tables" / f"{notebook}_{name}.csv", index=False)
-        path = tmp_path / "notebooks" / f"{notebook}.json"
-        files = json.loads(path.read_text())["files"] if path.exists() else {}
-        table = f"tables/{notebook}_{name}.csv"
-        files[table] = records.digest((tmp_path / table).read_bytes())
-        path.write_text(json.dumps({"status": status, "parameters": parameters, "files": files}))
-
-    return inner
+    """Writes the frame of a notebook that has succeeded."""
+    return functools.partial(frames.save, tmp_path)
 
 
 def found(folder: Path, number: str) -> Judged:
     return next(one for one in claims.judged(Results(folder)) if one.claim.id == number)
-
-
-def interval(name: str, low: float, high: float) -> dict[str, float]:
-    return {name: math.sqrt(low * high), f"{name}_low": low, f"{name}_high": high}
 
 
 def test_every_claim_has_a_source_a_rule_that_says_itself_and_known_workloads() -> None:
@@ -154,14 +138,14 @@ def test_a_ratio_bears_by_the_side_that_its_interval_is_on_or_that_it_is_the_sam
     assert bearing(Interval((low + high) / 2, low, high, 5), 0.05) == bears
 
 
-def answers(*ends: tuple[float, float], **more: object) -> list[dict]:
+def answers(*ends: tuple[float, float], **more: Any) -> list[dict]:
     """Rows of the notebook inference."""
-    named = {"subject": "mindspore graph tuned", "framework": "mindspore", "mode": "graph", "lane": "tuned"}
-    return [{**named, "batch_size": 2**at, **interval("ratio", *pair), **more} for at, pair in enumerate(ends)]
+    told = {"on": "resnet50_inference on random", "hyperparameters": '{"image_size": 32}', **more}
+    return [row("throughput_ratio", pair, batch_size=2**at, **told) for at, pair in enumerate(ends)]
 
 
 def test_a_claim_of_a_difference_is_contradicted_by_the_same_within_the_margin(tmp_path: Path, write: Callable) -> None:
-    write("inference", "ratios", answers((1.01, 1.04)), margin=0.05)
+    write("inference", answers((1.01, 1.04)))
     judged = found(tmp_path, "C10")
     assert judged.verdict == NOT_REPRODUCED
     assert in_words(judged) == "Not reproduced (the same within 5 %)"
@@ -173,7 +157,7 @@ def test_a_claim_of_a_difference_is_contradicted_by_the_same_within_the_margin(t
 
 
 def test_of_many_cases_it_is_counted_how_many_are_the_same(tmp_path: Path, write: Callable) -> None:
-    write("inference", "ratios", answers((1.01, 1.04), (0.99, 1.01), (0.5, 0.6), (1.2, 1.3)), margin=0.05)
+    write("inference", answers((1.01, 1.04), (0.99, 1.01), (0.5, 0.6), (1.2, 1.3)))
     judged = found(tmp_path, "C10")
     assert in_words(judged) == "Not reproduced", "one case is slower: they are not all the same"
     result = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
@@ -181,41 +165,45 @@ def test_of_many_cases_it_is_counted_how_many_are_the_same(tmp_path: Path, write
 
 
 def test_the_margin_is_that_of_the_notebook_that_has_the_ratio(tmp_path: Path, write: Callable) -> None:
-    def bears(**parameters: float) -> str:
-        write("inference", "ratios", answers((1.01, 1.04)), **parameters)
+    def bears(**columns: float) -> str:
+        write("inference", answers((1.01, 1.04), **columns))
         return found(tmp_path, "C10").outcome.cases[0].bears
 
     assert bears(margin=0.03) == SUPPORTS
     assert bears(margin=0.04) == CONTRADICTS
-    assert bears() == CONTRADICTS, "measured before there were margins: it is 5 %"
+    assert bears() == CONTRADICTS, "by default it is 5 %"
 
 
 def test_what_is_the_same_but_not_believed_stays_open(tmp_path: Path, write: Callable) -> None:
-    write("inference", "ratios", answers((1.01, 1.04), **interval("control", 1.02, 1.03)), margin=0.05)
+    write("inference", answers((1.01, 1.04), control=(1.02, 1.03)))
     (case,) = found(tmp_path, "C10").outcome.cases
     assert (case.bears, case.why, case.measured) == (OPEN, RESTLESS, "1.025 [1.010, 1.040]")
 
 
 def test_where_operators_cross_the_same_is_neither_faster_nor_slower(tmp_path: Path, write: Callable) -> None:
-    named = {"subject": "mindspore graph tuned", "framework": "mindspore", "lane": "tuned", "passes": "forward"}
-    named |= {"million_multiply_adds": 1, "baseline": "pytorch eager tuned"}
-    slower, near, faster = interval("ratio", 0.1, 0.2), interval("ratio", 0.96, 0.99), interval("ratio", 2, 3)
+    slower, near, faster = (0.1, 0.2), (0.96, 0.99), (2, 3)
 
-    def order(**parameters: float) -> str:
+    def order(margin: float) -> str:
         rows = [
-            {**named, "workload": name, "parameters": count, **ratio}
+            operator(name, count, ratio, margin=margin)
             for name, ends in {"conv2d": (slower, near, faster), "batchnorm2d": (slower, faster, faster)}.items()
             for count, ratio in zip((1, 10, 100), ends, strict=True)
         ]
-        write("operators", "ratios", rows, **parameters)
+        write("operators", rows)
         return found(tmp_path, "C8").outcome.cases[-1].bears
 
     assert order(margin=0.01) == SUPPORTS
     assert order(margin=0.05) == OPEN, "at 10 parameters the convolution is the same: it is not shown to be slower"
 
 
+def operator(name: str, parameters: int, ends: tuple[float, float], **more: Any) -> dict:
+    """A row of the notebook operators."""
+    told = {"million_multiply_adds": 1.0, "hyperparameters": '{"passes": "forward"}', **more}
+    return row("throughput_ratio", ends, on=f"{name} on random", parameters=parameters, **told)
+
+
 def test_the_figure_of_claims_has_the_band_of_what_is_the_same(tmp_path: Path, write: Callable) -> None:
-    write("inference", "ratios", answers((1.01, 1.04), (2, 3)), margin=0.05)
+    write("inference", answers((1.01, 1.04), (2, 3)))
     result = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
     ((caption, figure),) = result.figures.values()
     assert "lies within the pale band shows no difference to speak of" in caption
@@ -232,28 +220,34 @@ def test_nothing_measured_is_no_verdict(tmp_path: Path) -> None:
 
 
 def test_results_of_a_notebook_that_failed_are_not_used(tmp_path: Path, write: Callable) -> None:
-    rows = [{"task": "gcn on cora", "subject": "pytorch eager tuned", **interval("first_epoch", 1.5, 2)}]
-    write("frameworks", "first_epochs", rows, status="failed")
+    write("frameworks", [first_epoch(PYTORCH, (1.5, 2))], status="failed")
     assert found(tmp_path, "C4").outcome.cases == []
 
 
 def test_results_of_an_older_benchlib_without_the_columns_are_not_used(tmp_path: Path, write: Callable) -> None:
-    write("frameworks", "learned", [{"task": "gcn on cora", "subject": "mindspore graph tuned"}])
+    write("frameworks", [row("threshold_ratio", (0.4, 0.6))])
+    assert found(tmp_path, "C2").verdict == REPRODUCED
+    path = tmp_path / "tables" / "frameworks_frame.parquet"
+    pq.write_table(pq.read_table(path).drop_columns("threshold"), path)
+    record = tmp_path / "notebooks" / "frameworks.json"
+    files = {"tables/frameworks_frame.parquet": records.digest(path.read_bytes())}
+    record.write_text(json.dumps({"status": "succeeded", "files": files}))
     assert found(tmp_path, "C2").verdict == NOT_MEASURED
 
 
-def test_time_to_threshold_is_taken_in_the_direction_of_the_claim(tmp_path: Path, write: Callable) -> None:
-    def row(task: str, low: float, high: float, who: str = "mindspore graph tuned") -> dict:
-        return {"task": task, "subject": who, **interval("threshold_ratio", low, high)}
+def first_epoch(subject: str, ends: tuple[float, float], on: str = "gcn on cora", **more: Any) -> dict:
+    """A row of the notebook frameworks."""
+    return row("first_epoch_ratio", ends, subject, on=on, kind="training", epochs=30, **more)
 
+
+def test_time_to_threshold_is_taken_in_the_direction_of_the_claim(tmp_path: Path, write: Callable) -> None:
     write(
         "frameworks",
-        "learned",
         [
-            row("resnet50 on cifar10", 3, 6),
-            row("gcn on cora", 3, 6),
-            row("seq2seq on multi30k", 0.4, 0.6),
-            row("gcn on cora", 0.1, 0.2, "mindspore eager tuned"),
+            row("threshold_ratio", (3, 6), on="resnet50 on cifar10"),
+            row("threshold_ratio", (3, 6)),
+            row("threshold_ratio", (0.4, 0.6), on="seq2seq on multi30k"),
+            row("threshold_ratio", (0.1, 0.2), "mindspore eager tuned"),
         ],
     )
     resnet50, gcn, seq2seq = (found(tmp_path, number) for number in ("C1", "C2", "C3"))
@@ -270,37 +264,32 @@ def test_time_to_threshold_is_taken_in_the_direction_of_the_claim(tmp_path: Path
 def test_mindspore_against_itself_is_not_mindspore_against_pytorch(
     tmp_path: Path, write: Callable, number: str
 ) -> None:
-    told = {"subject": "mindspore graph tuned", "framework": "mindspore", "mode": "graph", "lane": "tuned"}
-    tables = {
-        "C1": ("frameworks", "learned", [{"task": "resnet50 on cifar10", **interval("threshold_ratio", 2, 3)}]),
-        "C8": (
-            "operators",
-            "ratios",
-            [
-                {"workload": name, "passes": "forward", "parameters": count, "million_multiply_adds": 1}
-                | interval("ratio", *ends)
-                for name in ("conv2d", "batchnorm2d")
-                for count, ends in ((1, (0.1, 0.2)), (100, (2, 3)))
-            ],
-        ),
-        "C9": ("frameworks", "learned", [{"task": "lstm on imdb", **interval("epoch_ratio", 2, 3)}]),
-        "C10": ("inference", "ratios", [{"batch_size": 32, **interval("ratio", 2, 3)}]),
-    }
-    notebook, name, rows = tables[number]
-    write(notebook, name, [{**told, **row} for row in rows])
+    def rows(**baseline: str) -> tuple[str, list[dict]]:
+        return {
+            "C1": ("frameworks", [row("threshold_ratio", (2, 3), on="resnet50 on cifar10", **baseline)]),
+            "C8": (
+                "operators",
+                [
+                    operator(name, count, ends, **baseline)
+                    for name in ("conv2d", "batchnorm2d")
+                    for count, ends in ((1, (0.1, 0.2)), (100, (2, 3)))
+                ],
+            ),
+            "C9": ("frameworks", [row("epoch_ratio", (2, 3), on="lstm on imdb", batch_size=32, epochs=3, **baseline)]),
+            "C10": ("inference", answers((2, 3), **baseline)),
+        }[number]
+
+    write(*rows())
     assert found(tmp_path, number).outcome.cases, "against PyTorch it is"
-    write(notebook, name, [{**told, **row, "baseline": "mindspore eager tuned"} for row in rows])
+    write(*rows(baseline="mindspore eager tuned"))
     judged = found(tmp_path, number)
     assert (judged.verdict, judged.outcome.cases) == (NOT_MEASURED, [])
     assert judged.outcome.missing
 
 
 def test_data_and_threshold_other_than_the_works_are_in_the_verdict(tmp_path: Path, write: Callable) -> None:
-    row = {"subject": "mindspore graph tuned", **interval("threshold_ratio", 0.4, 0.6)}
-
     def told(data: str, threshold: float) -> tuple[str, str]:
-        task = {"workload": "gcn", "data": data, "threshold": threshold}
-        write("frameworks", "learned", [{"task": f"gcn on {data}", **row}], tasks=[task])
+        write("frameworks", [row("threshold_ratio", (0.4, 0.6), on=f"gcn on {data}", threshold=threshold)])
         judged = found(tmp_path, "C2")
         assert judged.verdict == REPRODUCED
         return in_words(judged), judged.outcome.cases[0].setting
@@ -319,24 +308,17 @@ def test_data_and_threshold_other_than_the_works_are_in_the_verdict(tmp_path: Pa
 def test_of_two_tasks_of_one_workload_on_one_data_set_each_case_has_its_own_threshold(
     tmp_path: Path, write: Callable
 ) -> None:
-    given = [{"workload": "gcn", "data": "cora", "threshold": 0.7, "hyperparameters": {"hidden": n}} for n in (16, 64)]
-    given[1]["threshold"] = 0.8
-    names = [f"gcn on cora, hidden={n}, threshold {to}" for n, to in ((16, 0.7), (64, 0.8))]
-    row = {"subject": "mindspore graph tuned", **interval("threshold_ratio", 0.4, 0.6)}
-    write("frameworks", "learned", [{"task": name, **row} for name in names], tasks=given)
+    names = {f"gcn on cora, hidden={n}, threshold {to}": to for n, to in ((16, 0.7), (64, 0.8))}
+    write("frameworks", [row("threshold_ratio", (0.4, 0.6), task=name, threshold=to) for name, to in names.items()])
     cases = found(tmp_path, "C2").outcome.cases
     assert [(case.of, case.setting) for case in cases] == [
-        (f"{names[0]}, mindspore graph tuned", "to 70 %"),
-        (f"{names[1]}, mindspore graph tuned", "to 80 %; the work: to 70 %"),
+        ("gcn on cora, hidden=16, threshold 0.7, mindspore graph tuned", "to 70 %"),
+        ("gcn on cora, hidden=64, threshold 0.8, mindspore graph tuned", "to 80 %; the work: to 70 %"),
     ]
 
 
 def test_a_ratio_whose_control_excludes_1_is_not_believed(tmp_path: Path, write: Callable) -> None:
-    def row(**control: float) -> dict:
-        named = {"subject": "mindspore graph tuned", "framework": "mindspore", "mode": "graph", "batch_size": 32}
-        return {**named, **interval("ratio", 1.1, 1.2), **control}
-
-    write("inference", "ratios", [row(**interval("control", 0.99, 1.01)), row(**interval("control", 1.02, 1.04))])
+    write("inference", [*answers((1.1, 1.2), control=(0.99, 1.01)), *answers((1.1, 1.2), control=(1.02, 1.04))])
     judged = found(tmp_path, "C10")
     assert [case.bears for case in judged.outcome.cases] == [SUPPORTS, OPEN]
     assert in_words(judged) == f"No difference shown ({RESTLESS})"
@@ -350,30 +332,25 @@ def test_a_ratio_whose_control_excludes_1_is_not_believed(tmp_path: Path, write:
     assert shown["control_low"].tolist() == pytest.approx([0.99, 1.02])
     assert tables.display(shown)[0]["A/A"].tolist() == ["1.000 [0.990, 1.010]", "1.030 [1.020, 1.040]"]
     assert shown["bears"].tolist() == ["supports the claim", f"leaves open: {RESTLESS}"]
-    write("inference", "ratios", [row(**interval("control", math.nan, math.nan))])
+    write("inference", answers((1.1, 1.2), control=UNKNOWN))
     unknown = found(tmp_path, "C10")
     assert unknown.verdict == REPRODUCED, "a control that was not measured says nothing"
     assert unknown.outcome.cases[0].control is None
 
 
 def test_a_ratio_whose_control_was_disturbed_is_not_believed(tmp_path: Path, write: Callable) -> None:
-    lost = {**interval("control", math.nan, math.nan), "control_why": DISTURBED}
-    named = {"subject": "mindspore graph tuned", "framework": "mindspore", "mode": "graph", "lane": "tuned"}
-    row = {**named, "verdict": "faster", **interval("ratio", 1.1, 1.2), **lost}
-    write("inference", "ratios", [{**row, "batch_size": 32}])
-    gru = {**row, "task": "gru on imdb", "device": "cuda", **interval("ratio", 0.95, 1.05)}
-    write("frameworks", "ratios", [gru])
-    write("instrument", "knobs", [{**row, "change": "without cudnn_benchmark"}])
-    write("batch_size", "ratios", [{**row, "batch_size": 64}])
+    lost = {"control": UNKNOWN, "control_why": DISTURBED, "verdict": "faster"}
+    write("inference", answers((1.1, 1.2), **lost))
+    write("frameworks", [row("throughput_ratio", (0.95, 1.05), on="gru on imdb", device="cuda", **lost)])
+    write("instrument", [row("throughput_ratio", (1.1, 1.2), without="cudnn_benchmark", **lost)])
     sizes = [
-        {"subject": "mindspore graph tuned", "batch_size": size, "accelerator_percent": math.nan}
-        | {**interval("samples_per_second", size, size + 1), **interval("memory_mib", size, size + 1)}
+        row(quantity, (size, size + 1), batch_size=size, **(lost if size == 64 else {}))
         for size in (16, 64)
+        for quantity in ("samples_per_second", "memory_mib")
     ]
-    write("batch_size", "indicators", sizes)
-    within = {"task": "cnn on digits", "subject": "pytorch eager bf16 tuned", "baseline": "pytorch eager tuned"}
-    write("modes", "within", [{**within, **interval("within_ratio", 1.1, 1.2), "verdict": "faster"}])
-    write("modes", "ratios", [{**row, "task": "cnn on digits"}])
+    write("batch_size", sizes)
+    mixed = row("within_ratio", (1.1, 1.2), "pytorch eager bf16 tuned", PYTORCH, on="cnn on digits", **lost)
+    write("modes", [mixed])
     for number in ("C5", "C10", "C12", "C17", "C18"):
         first = found(tmp_path, number).outcome.cases[0]
         assert (first.bears, first.why, first.control) == (OPEN, NOISY, None), number
@@ -381,122 +358,135 @@ def test_a_ratio_whose_control_was_disturbed_is_not_believed(tmp_path: Path, wri
 
 
 def test_sizes_whose_control_was_disturbed_do_not_tell_where_operators_cross(tmp_path: Path, write: Callable) -> None:
-    named = {"subject": "mindspore graph tuned", "framework": "mindspore", "lane": "tuned", "passes": "forward"}
-    named |= {"million_multiply_adds": 1, "baseline": "pytorch eager tuned", **interval("control", 0.99, 1.01)}
-    slower, faster = interval("ratio", 0.1, 0.2), interval("ratio", 2, 3)
+    slower, faster = (0.1, 0.2), (2, 3)
 
-    def order(**control: object) -> str:
+    def order(**control: Any) -> str:
         rows = [
-            {**named, "workload": name, "parameters": count, **ratio, **control}
+            operator(name, count, ratio, **control)
             for name, ends in {"conv2d": (slower, slower, faster), "batchnorm2d": (slower, faster, faster)}.items()
             for count, ratio in zip((1, 10, 100), ends, strict=True)
         ]
-        write("operators", "ratios", rows)
+        write("operators", rows)
         return found(tmp_path, "C8").outcome.cases[-1].bears
 
-    assert order() != OPEN
-    assert order(**interval("control", math.nan, math.nan), control_why=DISTURBED) == OPEN
+    assert order(control=(0.99, 1.01)) != OPEN
+    assert order(control=UNKNOWN, control_why=DISTURBED) == OPEN
 
 
 def test_first_epoch_in_both_frameworks_and_all_settings(tmp_path: Path, write: Callable) -> None:
-    rows = [{"task": "gcn on cora", "subject": "pytorch eager tuned", **interval("first_epoch", 1.5, 2)}]
-    write("frameworks", "first_epochs", rows)
+    rows = [first_epoch(PYTORCH, (1.5, 2))]
+    write("frameworks", rows)
     assert found(tmp_path, "C4").verdict == NOT_MEASURED, "one framework is not both"
-    rows.append({"task": "gcn on cora", "subject": "mindspore graph tuned", **interval("first_epoch", 0.9, 2)})
-    write("frameworks", "first_epochs", rows)
+    rows.append(first_epoch("mindspore graph tuned", (0.9, 2)))
+    write("frameworks", rows)
     assert found(tmp_path, "C4").verdict == NO_DIFFERENCE
 
 
 def test_runs_that_all_failed_are_missing_and_leave_nothing_open(tmp_path: Path, write: Callable) -> None:
-    rows = [
-        {"task": "gcn on cora", "subject": "pytorch eager tuned", **interval("first_epoch", 1.5, 2)},
-        {"task": "gcn on cora", "subject": "mindspore graph tuned", **interval("first_epoch", math.nan, math.nan)},
-    ]
-    write("frameworks", "first_epochs", rows)
+    write("frameworks", [first_epoch(PYTORCH, (1.5, 2)), first_epoch("mindspore graph tuned", UNKNOWN)])
     first = found(tmp_path, "C4")
     assert (first.verdict, len(first.outcome.cases)) == (NOT_MEASURED, 1)
     assert first.outcome.missing == [
         "training runs of the notebook frameworks in mindspore",
         "gcn on cora, mindspore graph tuned, of which no run has two epochs",
     ]
-    runs = [{"subject": "p", "learning_rate": rate, "seed": 0, "epoch_s": math.nan} for rate in (0.1, 0.2)]
-    write("learning_rate", "runs", runs)
+    write("learning_rate", [at_rate(UNKNOWN, why="not measured")])
     flat = found(tmp_path, "C15")
     assert (flat.verdict, flat.outcome.cases) == (NOT_MEASURED, [])
     assert "the runs failed" in flat.outcome.missing[0]
-    write("learning_rate", "runs", runs[:1])
+    write("learning_rate", [row("epoch_s", (1, 2), learning_rate=0.1)])
     assert "two learning rates" in found(tmp_path, "C15").outcome.missing[0], "one rate is not flat"
 
 
-def test_mixed_precision_and_modes(tmp_path: Path, write: Callable) -> None:
-    def row(subject: str, baseline: str, low: float, high: float) -> dict:
-        return {
-            "task": "cnn on digits",
-            "subject": subject,
-            "baseline": baseline,
-            **interval("within_ratio", low, high),
-        }
+def at_rate(ends: tuple[float, float], **more: Any) -> dict:
+    """A row of the notebook learning_rate."""
+    rates = {"learning_rate": 0.2, "baseline_learning_rate": 0.1}
+    return row("epoch_ratio", ends, PYTORCH, PYTORCH, on="cnn on digits", **rates, **more)
 
-    within = [
-        row("pytorch graph tuned", "pytorch eager tuned", 0.8, 0.9),
-        row("pytorch graph bf16 tuned", "pytorch eager bf16 tuned", 0.8, 0.9),
-        row("pytorch eager bf16 tuned", "pytorch eager tuned", 1.1, 1.3),
-        row("mindspore graph fp16-O2 tuned", "mindspore graph tuned", 1.2, 1.3),
-        row("mindspore graph tuned", "mindspore eager tuned", 2, 3),
-    ]
-    write("modes", "within", within)
-    eager = {"task": "cnn on digits", "subject": "mindspore eager tuned", **interval("ratio", 0.1, 0.2)}
-    other = {**eager, "subject": "mindspore eager default", "baseline": "mindspore eager tuned"}  # PyTorch cannot run
-    write("modes", "ratios", [{**eager, "baseline": "pytorch eager tuned"}, other])
+
+def test_mixed_precision_and_modes(tmp_path: Path, write: Callable) -> None:
+    def within(subject: str, baseline: str, ends: tuple[float, float], **more: Any) -> dict:
+        return row("within_ratio", ends, subject, baseline, on="cnn on digits", **more)
+
+    def across(subject: str, baseline: str, **more: Any) -> dict:
+        return row("throughput_ratio", (0.1, 0.2), subject, baseline, on="cnn on digits", **more)
+
+    def pairs(**more: Any) -> list[dict]:
+        return [
+            within("pytorch graph tuned", "pytorch eager tuned", (0.8, 0.9), **more),
+            within("pytorch graph bf16 tuned", "pytorch eager bf16 tuned", (0.8, 0.9), **more),
+            within("pytorch eager bf16 default", "pytorch eager tuned", (0.8, 0.9), **more),  # two things differ
+            within("pytorch eager bf16 tuned", "pytorch eager tuned", (1.1, 1.3), **more),
+            within("mindspore graph fp16-O2 tuned", "mindspore graph tuned", (1.2, 1.3), **more),
+            within("mindspore graph tuned", "mindspore eager tuned", (2, 3), **more),
+        ]
+
+    eager = across("mindspore eager tuned", "pytorch eager tuned")
+    other = across("mindspore eager default", "mindspore eager tuned")  # PyTorch cannot run
+    write("modes", [*pairs(), eager, other])
     assert found(tmp_path, "C5").verdict == REPRODUCED
     assert [case.bears for case in found(tmp_path, "C5").outcome.cases] == [SUPPORTS, SUPPORTS]
     modes = found(tmp_path, "C6")
     assert [case.ratio.low for case in modes.outcome.cases] == pytest.approx([2, 5])
     assert modes.verdict == REPRODUCED
-    control = interval("control", 1.01, 1.02)
-    row = {"task": "cnn on digits", "subject": "mindspore eager tuned", **interval("ratio", 0.1, 0.2), **control}
-    write("modes", "ratios", [row])
+    write("modes", pairs(control=(1.01, 1.02)))
     assert {case.why for case in found(tmp_path, "C5").outcome.cases} == {RESTLESS}, "of the same comparison"
-    write("modes", "ratios", [{**row, "baseline": "pytorch graph tuned", **interval("control", 1, 1)}])
+    write("modes", [*pairs(), across("mindspore eager tuned", "pytorch graph tuned", control=(1, 1))])
     assert len(found(tmp_path, "C6").outcome.cases) == 1, "PyTorch's graph mode is not what it is compared with"
 
 
-def test_scaling_combines_independent_intervals_and_wants_more_than_two(tmp_path: Path, write: Callable) -> None:
-    def row(who: str, count: int, low: float, high: float) -> dict:
-        named = {"subject": f"{who} tuned", "scaling": "strong", "world_size": count}
-        return {**named, **interval("efficiency_percent", low, high)}
+def test_of_modes_on_several_devices_accelerators_count(tmp_path: Path, write: Callable) -> None:
+    def on(device: str) -> dict:
+        told = {"on": "cnn on digits", "task": f"cnn on digits, {device}", "device": device}
+        return row("within_ratio", (1.1, 1.3), "pytorch eager bf16 tuned", PYTORCH, **told)
 
-    write("scaling", "scaling", [row("pytorch eager", 2, 50, 55), row("mindspore graph", 2, 80, 90)])
+    write("modes", [on("cpu"), on("cuda")])
+    assert [case.of for case in found(tmp_path, "C5").outcome.cases] == [
+        "cnn on digits, cuda, pytorch eager bf16 tuned"
+    ]
+    write("modes", [on("cpu")])
+    assert [case.of for case in found(tmp_path, "C5").outcome.cases] == ["cnn on digits, cpu, pytorch eager bf16 tuned"]
+
+
+def test_scaling_combines_independent_intervals_and_wants_more_than_two(tmp_path: Path, write: Callable) -> None:
+    def group(who: str, count: int, ends: tuple[float, float], batch: int = 64) -> dict:
+        sizes = {"world_size": count, "batch_size": batch, "baseline_batch_size": 64}
+        return row("efficiency_percent", ends, f"{who} tuned", f"{who} tuned", on="cnn on digits", **sizes)
+
+    write("scaling", [group("pytorch eager", 2, (50, 55)), group("mindspore graph", 2, (80, 90))])
     two = found(tmp_path, "C7")
     assert two.verdict == NOT_MEASURED
     (case,) = two.outcome.cases
+    assert case.of == "strong scaling, 2 processes"
     half = math.hypot(math.log(55 / 50), math.log(90 / 80)) / 2
     assert math.log(case.ratio.high / case.ratio.low) / 2 == pytest.approx(half)
     assert case.files == "key1 key0", "both frameworks' files"
-    write("scaling", "scaling", [row("pytorch eager", 4, 50, 55), row("mindspore graph", 4, 80, 90)])
+    four = [group("pytorch eager", 4, (50, 55)), group("mindspore graph", 4, (80, 90))]
+    write("scaling", four)
     assert found(tmp_path, "C7").verdict == REPRODUCED
+    weak = [group("pytorch eager", 4, (50, 55), 256), group("mindspore graph", 4, (50, 55), 256)]
+    write("scaling", [*four, *weak])
+    ways = [case.of for case in found(tmp_path, "C7").outcome.cases]
+    assert ways == ["strong scaling, 4 processes", "weak scaling, 4 processes"], "one is not set against the other"
 
 
 def test_operators_cross_with_the_number_of_parameters(tmp_path: Path, write: Callable) -> None:
-    def row(
-        count: int, low: float, high: float, work: float = 1, lane: str = "tuned", operator: str = "conv2d"
-    ) -> dict:
-        named = {"subject": f"mindspore graph {lane}", "framework": "mindspore", "workload": operator, "lane": lane}
-        return {**named, "passes": "forward", "parameters": count, "million_multiply_adds": work} | interval(
-            "ratio", low, high
-        )
+    def convolved(count: int, ends: tuple[float, float], work: float = 1, **more: Any) -> dict:
+        return operator("conv2d", count, ends, million_multiply_adds=work, **more)
 
-    def batchnorm(start: int, end: int) -> list[dict]:
-        return [row(start, 0.1, 0.2, operator="batchnorm2d"), row(end, 1.2, 1.3, operator="batchnorm2d")]
+    def batchnorm(start: int, end: int, **more: Any) -> list[dict]:
+        return [
+            operator("batchnorm2d", count, ends, **more) for count, ends in ((start, (0.1, 0.2)), (end, (1.2, 1.3)))
+        ]
 
-    convolution = [row(100, 1.2, 1.3), row(10, 0.1, 0.2, work=999), row(50, 0.5, 2)]
-    write("operators", "ratios", convolution)
+    convolution = [convolved(100, (1.2, 1.3)), convolved(10, (0.1, 0.2), work=999), convolved(50, (0.5, 2))]
+    write("operators", convolution)
     alone = found(tmp_path, "C8")
     assert alone.verdict == NOT_MEASURED, "which of two crosses first is a part of it"
     assert "conv2d and batchnorm2d" in alone.outcome.missing[0]
     assert [case.bears for case in alone.outcome.cases] == [SUPPORTS, SUPPORTS], "as few parameters, more work"
     assert [case.files for case in alone.outcome.cases] == ["key1", "key0"]
-    write("operators", "ratios", [*convolution, *batchnorm(1, 8)])
+    write("operators", [*convolution, *batchnorm(1, 8)])
     crossed = found(tmp_path, "C8")
     assert crossed.verdict == REPRODUCED
     order = crossed.outcome.cases[-1]
@@ -505,48 +495,42 @@ def test_operators_cross_with_the_number_of_parameters(tmp_path: Path, write: Ca
         "conv2d: PyTorch faster up to 10 parameters, MindSpore from 100 on; "
         "batchnorm2d: PyTorch faster up to 1 parameters, MindSpore from 8 on"
     )
-    write("operators", "ratios", [*convolution, *batchnorm(1, 20)])
+    write("operators", [*convolution, *batchnorm(1, 20)])
     assert found(tmp_path, "C8").outcome.cases[-1].bears == OPEN, "both cross somewhere between 10 and 20"
-    write("operators", "ratios", [*convolution, *batchnorm(200, 400)])
+    write("operators", [*convolution, *batchnorm(200, 400)])
     late = found(tmp_path, "C8")
     assert (late.verdict, late.outcome.cases[-1].bears) == (NOT_REPRODUCED, CONTRADICTS)
-    restless = [{**one, **interval("control", 1.1, 1.2)} for one in batchnorm(200, 400)]
-    write("operators", "ratios", [*convolution, *restless])
+    write("operators", [*convolution, *batchnorm(200, 400, control=(1.1, 1.2))])
     assert found(tmp_path, "C8").outcome.cases[-1].bears == OPEN, "its ratios are not believed"
-    write("operators", "ratios", [row(100, 0.2, 0.3), row(1, 0.1, 0.2)])
+    write("operators", [convolved(100, (0.2, 0.3)), convolved(1, (0.1, 0.2))])
     assert found(tmp_path, "C8").verdict == NOT_REPRODUCED
-    write("operators", "ratios", [row(100, 0.2, 0.3, work=1), row(100, 0.1, 0.2, work=9)])
+    write("operators", [convolved(100, (0.2, 0.3), work=1), convolved(100, (0.1, 0.2), work=9)])
     assert found(tmp_path, "C8").outcome.cases == [], "one number of parameters crosses nothing"
-    write("operators", "ratios", [row(100, 0.2, 0.3, lane="default"), row(1, 0.1, 0.2, lane="default")])
+    installed = {"subject": "mindspore graph default"}
+    write("operators", [convolved(100, (0.2, 0.3), **installed), convolved(1, (0.1, 0.2), **installed)])
     default = found(tmp_path, "C8")
     assert default.verdict == NOT_MEASURED, "as installed its convolutions are not what was compared"
     assert default.outcome.missing, "and it is said what it would take"
 
 
 def test_inference_is_judged_in_graph_mode_only(tmp_path: Path, write: Callable) -> None:
-    def row(mode: str, low: float, high: float) -> dict:
-        named = {"subject": f"mindspore {mode} tuned", "framework": "mindspore", "mode": mode, "batch_size": 32}
-        return {**named, **interval("ratio", low, high)}
-
-    write("inference", "ratios", [row("eager", 0.1, 0.2)], workload="resnet50_inference", data="random")
+    eager = answers((0.1, 0.2), subject="mindspore eager tuned")
+    write("inference", eager)
     assert found(tmp_path, "C10").verdict == NOT_MEASURED
-    write("inference", "ratios", [row("eager", 0.1, 0.2), row("graph", 1.1, 1.2)])
+    write("inference", [*eager, *answers((1.1, 1.2))])
     assert found(tmp_path, "C10").verdict == REPRODUCED
     assert found(tmp_path, "C10").outcome.cases[0].published == 1.740
 
 
 def test_claims_about_gpus_are_judged_on_gpus_only(tmp_path: Path, write: Callable) -> None:
-    def row(device: str, **more: object) -> dict:
-        named = {"subject": "pytorch eager tuned", "framework": "pytorch", "device": device, "task": "gru on imdb"}
-        return {**named, **interval("ratio", 2, 3), **more}
-
-    gru_in_mindspore = {"subject": "mindspore graph tuned", "framework": "mindspore"}
+    def ratio(device: str, ends: tuple[float, float] = (2, 3), subject: str = PYTORCH, **more: Any) -> dict:
+        return row("throughput_ratio", ends, subject, device=device, **more)
 
     for device in ("cpu", "cuda"):
-        write("devices", "ratios", [row(device)], workload="cnn", data="digits")
-        write("frameworks", "ratios", [row(device), row(device, **gru_in_mindspore)])
-        change = "without cudnn_benchmark" if device == "cuda" else "lane default"
-        write("instrument", "knobs", [row(device, change=change)])
+        write("devices", [ratio(device, on="cnn on digits")])
+        gru = {"on": "gru on imdb"}
+        write("frameworks", [ratio(device, **gru), ratio(device, subject="mindspore graph tuned", **gru)])
+        write("instrument", [ratio(device, without="cudnn_benchmark" if device == "cuda" else "")])
         verdicts = [found(tmp_path, number).outcome.cases for number in ("C11", "C17", "C18")]
         if device == "cpu":
             assert verdicts == [[], [], []]
@@ -557,36 +541,36 @@ def test_claims_about_gpus_are_judged_on_gpus_only(tmp_path: Path, write: Callab
     )
     assert autotuned[0].bears == CONTRADICTS, "faster without it"
     assert autotuned[0].ratio.low == pytest.approx(1 / 3)
-    write("instrument", "knobs", [row("cuda", change="without cudnn_benchmark", **interval("ratio", 0.91, 0.92))])
+    write("instrument", [ratio("cuda", (0.91, 0.92), without="cudnn_benchmark")])
     told = in_words(found(tmp_path, "C18"))
     assert told.startswith("Reproduced, but not tested: how much is much"), "9 % may not be"
-    write("instrument", "knobs", [row("cuda", change="without cudnn_benchmark", **interval("ratio", 0.97, 0.98))])
+    write("instrument", [ratio("cuda", (0.97, 0.98), without="cudnn_benchmark")])
     assert in_words(found(tmp_path, "C18")).startswith("Not reproduced (the same within 5 %)"), "2 % is not"
 
 
-def test_tables_that_the_notebook_did_not_write_are_not_used(tmp_path: Path, write: Callable) -> None:
-    row = {"task": "gcn on cora", "subject": "mindspore graph tuned", **interval("threshold_ratio", 0.4, 0.6)}
-    write("frameworks", "learned", [row])
+def test_a_frame_that_the_notebook_did_not_write_is_not_used(tmp_path: Path, write: Callable) -> None:
+    write("frameworks", [row("threshold_ratio", (0.4, 0.6))])
     assert found(tmp_path, "C2").verdict == REPRODUCED
-    path = tmp_path / "tables" / "frameworks_learned.csv"
-    path.write_text(path.read_text().replace("0.4", "4.4"))
+    path = tmp_path / "tables" / "frameworks_frame.parquet"
+    tidy.save(tidy.load(path).assign(low=4.4), path)
     assert found(tmp_path, "C2").verdict == NOT_MEASURED
 
 
 def test_training_of_three_workloads_wants_all_three(tmp_path: Path, write: Callable) -> None:
     names = ("googlenet on cifar10", "lstm on imdb", "bert on text")
-    rows = [{"task": name, "subject": "mindspore graph tuned", **interval("epoch_ratio", 1.1, 1.2)} for name in names]
-    write("frameworks", "learned", rows[:2])
+    rows = [row("epoch_ratio", (1.1, 1.2), on=name, batch_size=32, epochs=3) for name in names]
+    write("frameworks", rows[:2])
     assert found(tmp_path, "C9").verdict == NOT_MEASURED
-    write("frameworks", "learned", rows)
+    write("frameworks", rows)
     assert found(tmp_path, "C9").verdict == REPRODUCED
     assert [case.published for case in found(tmp_path, "C9").outcome.cases] == [1.198, 1.100, 1.881]
 
 
-def metric_rows(values: dict[float, tuple[float, float, float]], runs: int = 3) -> list[dict]:
-    told = {"subject": "pytorch eager tuned", "runs": runs, "failed": 0}
+def metric_rows(values: dict[float, tuple[float, float, float]], seeds: int = 3, epochs: int = 10) -> list[dict]:
+    """Rows of the notebook learning_rate: mean, lowest and highest by rate."""
+    told = {"subject": PYTORCH, "on": "cnn on cifar10", "kind": "training", "unit": "%", "epochs": epochs}
     return [
-        {**told, "learning_rate": rate, "accuracy_percent": mean, "lowest": low, "highest": high}
+        row("final_metric", processes=seeds, learning_rate=rate, lowest=low, highest=high, **told) | {"estimate": mean}
         for rate, (mean, low, high) in values.items()
     ]
 
@@ -603,14 +587,13 @@ def metric_rows(values: dict[float, tuple[float, float, float]], runs: int = 3) 
     ],
 )
 def test_inner_maximum(tmp_path: Path, write: Callable, values: list, bears: str | None) -> None:
-    rows = metric_rows({0.01 * 10.0**at: ends for at, ends in enumerate(values)})
-    told = {"workload": "cnn", "data": "cifar10", "epochs": 10}
-    write("learning_rate", "metric", rows, **told)
+    by_rate = {0.01 * 10.0**at: ends for at, ends in enumerate(values)}
+    write("learning_rate", metric_rows(by_rate))
     judged = found(tmp_path, "C14")
     assert [case.bears for case in judged.outcome.cases][:1] == [bears] * (bears is not None)
     assert judged.outcome.missing, "so coarse a grid does not say whether it is near 0.01"
     if bears == SUPPORTS:
-        write("learning_rate", "metric", [{**row, "runs": 1} for row in rows], **told)
+        write("learning_rate", metric_rows(by_rate, seeds=1))
         one_seed = found(tmp_path, "C14")
         assert in_words(one_seed) == f"No difference shown ({ONE_SEED})"
     elif bears is None:
@@ -626,17 +609,16 @@ def test_best_near_the_published_best(
 ) -> None:
     values = dict.fromkeys((0.001, 0.005, 0.01, 0.03, 0.05, 0.07), (50.0, 49.0, 51.0))
     values |= {best: (70.0, 69.0, 71.0), second: (60.0, 59.0, 61.0)}
-    told = {"workload": "cnn", "data": "cifar10"}
-    write("learning_rate", "metric", metric_rows(values), epochs=10, **told)
+    write("learning_rate", metric_rows(values))
     judged = found(tmp_path, "C14")
     assert judged.outcome.cases[0].bears == SUPPORTS, "it rises and falls"
     assert judged.verdict == verdict
-    write("learning_rate", "metric", metric_rows(values), epochs=3, **told)
+    write("learning_rate", metric_rows(values, epochs=3))
     shorter = found(tmp_path, "C14")
     assert "10 epochs" in shorter.outcome.missing[0]
     if verdict == REPRODUCED:
         assert shorter.verdict == NOT_MEASURED, "after three epochs it is another question"
-        write("learning_rate", "metric", metric_rows(values | {0.005: (69.5, 68.0, 70.0)}), epochs=10, **told)
+        write("learning_rate", metric_rows(values | {0.005: (69.5, 68.0, 70.0)}))
         assert found(tmp_path, "C14").outcome.cases[1].bears == OPEN, "seeds do not tell 0.005 from 0.01"
     else:
         assert "after another number of epochs than the work's" in in_words(shorter)
@@ -658,8 +640,7 @@ def test_of_a_claim_that_things_are_alike_an_open_case_is_not_its_confirmation(
 ) -> None:
     ratio = rules.FLAT / rules.ALIKE  # the margin of the claim about the GRU is wider
     low, high = (end / ratio if end > rules.FLAT else end for end in ends)
-    row = {"subject": "mindspore graph tuned", "device": "cuda", "task": "gru on imdb", "ratio": 1.07}
-    write("frameworks", "ratios", [{**row, "ratio_low": low, "ratio_high": high}])
+    write("frameworks", [row("throughput_ratio", (low, high), on="gru on imdb", device="cuda") | {"estimate": 1.07}])
     judged = found(tmp_path, "C17")
     (case,) = judged.outcome.cases
     assert (case.bears, case.why) == (bears, why)
@@ -673,59 +654,51 @@ def test_of_a_claim_that_things_are_alike_an_open_case_is_not_its_confirmation(
     ("factor", "noise", "verdict"), [(1.02, 0.01, REPRODUCED), (1.5, 0.01, NOT_REPRODUCED), (1.02, 0.3, NO_DIFFERENCE)]
 )
 def test_flat_epoch_times(tmp_path: Path, write: Callable, factor: float, noise: float, verdict: str) -> None:
-    rows = [
-        {
-            "subject": "p",
-            "learning_rate": rate,
-            "seed": seed,
-            "epoch_s": (1 if rate == 0.1 else factor) * (1 + noise * seed * (rate > 0.1)),
-        }
-        for rate in (0.1, 0.2)
-        for seed in range(4)
-    ]
-    write("learning_rate", "runs", rows, workload="cnn", data="digits")
+    def seconds(rate: float, seed: int) -> float:
+        return (1 if rate == 0.1 else factor) * (1 + noise * seed * (rate > 0.1))
+
+    ratio = geometric_interval([math.log(seconds(0.1, seed) / seconds(0.2, seed)) for seed in range(4)])
+    write("learning_rate", [at_rate((ratio.low, ratio.high))])
     judged = found(tmp_path, "C15")
     assert judged.verdict == verdict
+    assert judged.outcome.cases[0].of == "cnn on digits, pytorch eager tuned, rate 0.2 over 0.1"
     assert in_words(judged).startswith("No difference beyond a factor of 1.1") == (verdict == NO_DIFFERENCE)
 
 
 def test_growth_with_the_batch(tmp_path: Path, write: Callable) -> None:
-    def row(batch: int, speed: float, memory: float, gpu: float = math.nan) -> dict:
-        named = {"subject": "pytorch eager tuned", "batch_size": batch}
+    def at(batch: int, speed: float, memory: float, gpu: float = math.nan, **more: Any) -> list[dict]:
         values = {"samples_per_second": speed, "memory_mib": memory}
         values |= {"accelerator_memory_mib": gpu * 10, "accelerator_percent": gpu}
-        return named | {name: end for each, value in values.items() for name, end in _around(each, value).items()}
+        told = {"subject": PYTORCH, "on": "cnn on digits", "batch_size": batch, **more}
+        trained = row("memory_mib", (1, 1), kind="training", **told)  # of other processes
+        return [trained, *(row(name, (0.95 * value, 1.05 * value), **told) for name, value in values.items())]
 
-    told = {"workload": "cnn", "data": "digits"}
-    write("batch_size", "indicators", [row(4, 10, 100), row(64, 50, 200)], **told)
+    write("batch_size", [*at(4, 10, 100), *at(64, 50, 200)])
     on_cpu = found(tmp_path, "C12")
     assert on_cpu.verdict == NOT_MEASURED, "the utilisation of a GPU is a part of it"
     assert [case.bears for case in on_cpu.outcome.cases] == [SUPPORTS, SUPPORTS]
-    write("batch_size", "indicators", [row(4, 10, 100), row(64, 50, 100.1)], **told)
+    write("batch_size", [*at(4, 10, 100), *at(64, 50, 100.1)])
     assert [case.bears for case in found(tmp_path, "C12").outcome.cases] == [SUPPORTS, OPEN], "memory has an interval"
-    write("batch_size", "indicators", [row(4, 10, 100, 5), row(64, 50, 10, 50)], **told)
+    write("batch_size", [*at(4, 10, 100, 5), *at(64, 50, 10, 50)])
     on_gpu = found(tmp_path, "C12")
     assert on_gpu.verdict == REPRODUCED, "the host's memory is not what it is about"
     assert len(on_gpu.outcome.cases) == 3
-    control = {"subject": "mindspore graph tuned", **interval("ratio", 1, 2), **interval("control", 1.02, 1.03)}
-    write("batch_size", "ratios", [{**control, "batch_size": 16}], **told)
+    restless = {"control": (1.02, 1.03)}
+    write("batch_size", [*at(4, 10, 100, 5), *at(16, 20, 10, 9, **restless), *at(64, 50, 10, 50)])
     assert found(tmp_path, "C12").verdict == REPRODUCED, "another comparison's"
-    write("batch_size", "ratios", [{**control, "batch_size": 64}], **told)
+    write("batch_size", [*at(4, 10, 100, 5), *at(64, 50, 10, 50, **restless)])
     assert [case.why for case in found(tmp_path, "C12").outcome.cases] == [RESTLESS, "", ""], "speed only"
 
 
 def test_memory_that_was_measured_first_in_too_few_processes_is_named(tmp_path: Path, write: Callable) -> None:
-    def row(batch: int, firsts: int) -> dict:
-        no_gpu = {"accelerator_memory_mib": math.nan, "accelerator_percent": math.nan}
-        named = {"subject": "pytorch eager tuned", "batch_size": batch, "first_in_process": firsts, **no_gpu}
-        ends = _around("memory_mib", 100.0 * batch)
-        return (
-            named
-            | _around("samples_per_second", batch)
-            | (ends if firsts > 1 else {**ends, "memory_mib_low": math.nan})
-        )
+    def at(batch: int, firsts: int) -> list[dict]:
+        size = {"subject": "pytorch eager tuned", "batch_size": batch, "on": "cnn on digits"}
+        memory = row("memory_mib", (95.0 * batch, 105.0 * batch), processes=firsts, **size)
+        if firsts < 2:
+            memory |= {"low": None, "high": None}
+        return [row("samples_per_second", (0.95 * batch, 1.05 * batch), **size), memory]
 
-    write("batch_size", "indicators", [row(4, 2), row(64, 1)], workload="cnn", data="digits")
+    write("batch_size", [*at(4, 2), *at(64, 1)])
     speed, memory = found(tmp_path, "C12").outcome.cases
     assert (speed.bears, memory.bears) == (SUPPORTS, OPEN)
     assert memory.why.startswith(NO_INTERVAL)
@@ -733,16 +706,10 @@ def test_memory_that_was_measured_first_in_too_few_processes_is_named(tmp_path: 
     assert "which are independent" not in found(tmp_path, "C12").rule, "the same processes may have measured both"
 
 
-def _around(name: str, value: float) -> dict[str, float]:
-    return {name: value, f"{name}_low": 0.95 * value, f"{name}_high": 1.05 * value}
-
-
 def test_sentence_has_the_hardware_in_its_verdict(tmp_path: Path, write: Callable) -> None:
-    row = {"task": "gcn on cora", "subject": "mindspore graph tuned", **interval("threshold_ratio", 0.4, 0.6)}
     lab = SyntheticLab(tmp_path)
     files = lab.compare([Condition(workload="gcn")], precision=0.03, budget_s=1, block_s=0.1).files()
-    tasks = [{"workload": "gcn", "data": "cora", "threshold": 0.7}]
-    write("frameworks", "learned", [{**row, "measurements": " ".join(files)}], tasks=tasks)
+    write("frameworks", [row("threshold_ratio", (0.4, 0.6), threshold=0.7, files=" ".join(files))])
     result = experiments.module("claims").measure(None, lab)
     sentence = next(text for text in result.findings() if text.startswith("C2"))
     assert "published on Ascend 910" in sentence
@@ -768,19 +735,14 @@ def test_sentence_has_the_hardware_in_its_verdict(tmp_path: Path, write: Callabl
 
 def ran(notebook: str, lab: SyntheticLab, **changes: object) -> None:
     """Run an experiment of quick, with some parameters changed, on a lab that makes its measurements up; write its
-    tables and its record as the suite does.
+    frame and its record as the suite does.
     """
     values = yaml.safe_load((ROOT / "parameters" / "quick" / f"{notebook}.yaml").read_text(encoding="utf-8"))
     module = experiments.module(notebook)
-    parameters = module.Parameters(**values | changes)
-    made = module.measure(parameters, lab).tables()
-    paths = [
-        path
-        for name, (caption, frame) in made.items()
-        for path in tables.save(frame, lab.folder / "tables", f"{notebook}_{name}", caption)
-    ]
-    files = {path.relative_to(lab.folder).as_posix(): records.digest(path.read_bytes()) for path in paths}
-    record = {"status": "succeeded", "files": files, "parameters": parameters.model_dump(mode="json")}
+    result = module.measure(module.Parameters(**values | changes), lab)
+    path = f"tables/{notebook}_frame.parquet"
+    tidy.save(result.frame, lab.folder / path)
+    record = {"status": "succeeded", "files": {path: records.digest((lab.folder / path).read_bytes())}}
     (lab.folder / "notebooks").mkdir(exist_ok=True)
     (lab.folder / "notebooks" / f"{notebook}.json").write_text(json.dumps(record))
 
@@ -789,7 +751,7 @@ def bearings(folder: Path, number: str) -> list[tuple[str, str]]:
     return [(case.of, case.bears) for case in found(folder, number).outcome.cases]
 
 
-def test_verdicts_on_the_tables_that_the_notebook_frameworks_writes(tmp_path: Path) -> None:
+def test_verdicts_on_the_frames_of_the_notebook_frameworks(tmp_path: Path) -> None:
     lstm = {"workload": "lstm", "data": "digits_sequence", "hyperparameters": {}, "batch_size": 32}
     lstm |= {"learning_rate": 0.005, "train_samples": None, "epochs": 3, "most_epochs": 6, "threshold": 0.7}
     path = ROOT / "parameters" / "quick" / "frameworks.yaml"
@@ -820,7 +782,7 @@ def test_verdicts_on_the_tables_that_the_notebook_frameworks_writes(tmp_path: Pa
     assert [found(tmp_path, number).outcome.cases for number in ("C2", "C9")] == [[], []], "no PyTorch there"
 
 
-def test_verdicts_on_the_tables_that_the_notebook_modes_writes(tmp_path: Path) -> None:
+def test_verdicts_on_the_frames_of_the_notebook_modes(tmp_path: Path) -> None:
     subjects = [
         {"framework": framework, "mode": mode, "precision": precision, "lane": "tuned"}
         for framework in ("pytorch", "mindspore")
@@ -848,7 +810,7 @@ def test_verdicts_on_the_tables_that_the_notebook_modes_writes(tmp_path: Path) -
     ]
 
 
-def test_verdicts_on_the_tables_that_operators_and_inference_write(tmp_path: Path) -> None:
+def test_verdicts_on_the_frames_of_operators_and_inference(tmp_path: Path) -> None:
     def step(condition: Condition) -> float:
         """MindSpore is faster from 64 output channels on in convolutions, from 32 in batch normalisation."""
         sizes = condition.hyperparameters
@@ -883,7 +845,7 @@ def test_verdicts_on_the_tables_that_operators_and_inference_write(tmp_path: Pat
     assert answers.outcome.cases[0].setting == "images of 32 x 32"
 
 
-def test_verdicts_on_the_tables_that_the_learning_rates_write(tmp_path: Path) -> None:
+def test_verdicts_on_the_frames_of_the_learning_rates(tmp_path: Path) -> None:
     rates = published.tried("learning_rate")
     subject = {"framework": "pytorch", "mode": "eager", "lane": "tuned", "learning_rates": rates}
     longer = {"subjects": [subject], "epochs": 10, "most_epochs": 20, "seeds": [0, 1, 2]}
@@ -902,68 +864,45 @@ def test_verdicts_on_the_tables_that_the_learning_rates_write(tmp_path: Path) ->
 
 
 def as_many_as_in_full(write: Callable) -> None:
-    """Rows as the tables of the profile full have them: 150 ratios."""
+    """Rows as the frames of the profile full have them: 150 ratios."""
     on = ("gcn on cora", "gru on imdb", "cnn on cifar10", "lstm on imdb", "seq2seq on multi30k", "resnet50 on cifar10")
     on += ("googlenet on cifar10", "bert on pydoc")
-    control = interval("control", 0.98, 1.01)
+    control = (0.98, 1.01)
     kinds = [f"{p} tuned" for p in ("bf16", "fp16")]
     pairs = [(f"pytorch {mode} {kind}", f"pytorch {mode} tuned") for mode in ("eager", "graph") for kind in kinds]
     mixed = [f"{p}-O{level} tuned" for p in ("fp16", "bf16") for level in (1, 2, 3)]
     pairs += [(f"mindspore graph {kind}", "mindspore graph tuned") for kind in mixed]
     pairs += [("mindspore graph tuned", "mindspore eager tuned")]
-    write(
-        "modes",
-        "within",
-        [
-            {"task": task, "subject": who, "baseline": baseline, **interval("within_ratio", 1.05, 1.15)}
-            for task in on
-            for who, baseline in pairs
-        ],
-    )
-    write(
-        "modes",
-        "ratios",
-        [{"task": task, "subject": "mindspore eager tuned", **interval("ratio", 0.1, 0.2), **control} for task in on],
-    )
-    both = ("pytorch eager tuned", "mindspore graph tuned")
-    write(
-        "frameworks",
-        "first_epochs",
-        [{"task": task, "subject": who, **interval("first_epoch", 1.5, 2)} for task in on for who in both],
-    )
-    named = {"subject": "mindspore graph tuned", "framework": "mindspore", "lane": "tuned", "million_multiply_adds": 1}
+    within = [row("within_ratio", (1.05, 1.15), *pair, on=task, control=control) for task in on for pair in pairs]
+    eager = [row("throughput_ratio", (0.1, 0.2), "mindspore eager tuned", on=task, control=control) for task in on]
+    write("modes", [*within, *eager])
+    first = [first_epoch(who, (1.5, 2), on=task) for task in on for who in (PYTORCH, "mindspore graph tuned")]
+    learned = [
+        row(name, (0.2, 0.3), on=task, batch_size=32, epochs=3)
+        for task in on
+        for name in ("epoch_ratio", "threshold_ratio")
+    ]
+    write("frameworks", [*first, *learned])
     write(
         "operators",
-        "ratios",
         [
-            {**named, "workload": name, "passes": passes, "parameters": count, **interval("ratio", 0.5, 2), **control}
+            operator(name, count, (0.5, 2), control=control, hyperparameters=json.dumps({"passes": passes}))
             for name in ("conv2d", "linear", "batchnorm2d")
             for passes in ("forward", "forward+backward")
             for count in (9216, 2359296)
         ],
     )
     write(
-        "frameworks",
-        "learned",
-        [
-            {"task": task, "subject": "mindspore graph tuned", **interval("epoch_ratio", 0.2, 0.3)}
-            | interval("threshold_ratio", 0.2, 0.3)
-            for task in on
-        ],
-    )
-    accelerator = dict.fromkeys(("accelerator_percent", "accelerator_memory_mib"), math.nan)
-    write(
         "batch_size",
-        "indicators",
         [
-            {"subject": f"{who} tuned", "batch_size": batch, **accelerator}
-            | interval("samples_per_second", batch, 1.1 * batch)
-            | interval("memory_mib", 300 + batch, 301 + batch)
+            row(name, ends, f"{who} tuned", on="cnn on cifar10", batch_size=batch)
             for who in ("pytorch eager", "pytorch graph", "mindspore eager", "mindspore graph")
             for batch in (4, 1024)
+            for name, ends in {
+                "samples_per_second": (batch, 1.1 * batch),
+                "memory_mib": (300 + batch, 301 + batch),
+            }.items()
         ],
-        workload="cnn",
-        data="cifar10",
     )
 
 
@@ -993,11 +932,8 @@ def test_each_figure_fits_a_page_and_its_labels_are_apart(tmp_path: Path, write:
 
 
 def test_an_interval_that_runs_out_of_the_figure_ends_in_an_arrow(tmp_path: Path, write: Callable) -> None:
-    named = {"subject": "mindspore graph tuned", "framework": "mindspore", "lane": "tuned"}
-    named |= {"workload": "conv2d", "passes": "forward+backward", "million_multiply_adds": 1}
-    wide = [interval("ratio", 1e-4, 1e4), interval("ratio", 0.9, 1.1)]
-    rows = [{**named, "parameters": count, **ratio} for count, ratio in zip((10, 1000), wide, strict=True)]
-    write("operators", "ratios", rows)
+    wide = {10: (1e-4, 1e4), 1000: (0.9, 1.1)}
+    write("operators", [operator("conv2d", count, ends) for count, ends in wide.items()])
     result = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
     ((caption, figure),) = result.figures.values()
     (axes,) = figure.axes
@@ -1026,20 +962,19 @@ def test_the_rules_are_shown_with_what_they_are_asked_of(tmp_path: Path) -> None
     assert told[0].endswith("Here faster: mindspore; names: resnet50.")
 
 
-def test_tables_and_measurements_are_read_once(
+def test_frames_and_measurements_are_read_once(
     tmp_path: Path, write: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = SyntheticLab(tmp_path)
     files = lab.compare([Condition(workload="gcn")], precision=0.03, budget_s=1, block_s=0.1).files()
-    row = {"task": "gcn on cora", "subject": "mindspore graph tuned", "measurements": " ".join(files)}
-    write("frameworks", "learned", [{**row, **interval("threshold_ratio", 0.4, 0.6), **interval("epoch_ratio", 1, 2)}])
-    write("frameworks", "first_epochs", [{**row, **interval("first_epoch", 1, 2)}])
+    told = {"files": " ".join(files), "batch_size": 1, "epochs": 3}
+    write("frameworks", [row(f"{name}_ratio", (0.4, 0.6), **told) for name in ("threshold", "epoch", "first_epoch")])
     record = json.loads((tmp_path / "notebooks" / "frameworks.json").read_text())
     record["files"] |= {f"measurements/{key}.parquet": "" for key in files}
     (tmp_path / "notebooks" / "frameworks.json").write_text(json.dumps(record))
     read: list[str] = []
-    own, documents = pd.read_csv, Store.documents
-    monkeypatch.setattr(pd, "read_csv", lambda path: read.append(path.name) or own(path))
+    own, documents = tidy.load, Store.documents
+    monkeypatch.setattr(tidy, "load", lambda path: read.append(path.name) or own(path))
     monkeypatch.setattr(Store, "documents", lambda self, key: read.append(key) or documents(self, key))
     monkeypatch.setattr(records, "digest", lambda value, of=records.digest: read.append("digest") or of(value))
     result = experiments.module("claims").measure(None, lab)
@@ -1047,7 +982,7 @@ def test_tables_and_measurements_are_read_once(
         result.show_table(name)
     assert result.tables() is result.tables(), "each is shown by a cell of its own"
     result.findings()
-    assert sorted(read) == sorted(["digest", "digest", *files, "frameworks_first_epochs.csv", "frameworks_learned.csv"])
+    assert sorted(read) == sorted(["digest", *files, "frameworks_frame.parquet"])
 
 
 @pytest.mark.parametrize(
@@ -1083,16 +1018,14 @@ def test_what_was_disturbed_is_not_measured_and_says_so(tmp_path: Path, notebook
 
 
 def test_a_disturbed_ratio_of_a_gpu_or_of_a_group_is_not_measured(tmp_path: Path, write: Callable) -> None:
-    lost = {**interval("ratio", math.nan, math.nan), "verdict": DISTURBED, "device": "cuda"}
-    row = {"subject": "pytorch eager tuned", "framework": "pytorch", **lost}
-    write("devices", "ratios", [row])
-    gru = {"subject": "mindspore graph tuned", "framework": "mindspore", "task": "gru on imdb"}
-    write("frameworks", "ratios", [{**row, **gru}])
-    write("instrument", "knobs", [{**row, "change": "without cudnn_benchmark"}])
-    group = {"scaling": "strong", "world_size": 4, "verdict": DISTURBED}
-    both = [{**group, **interval("efficiency_percent", 50, 55), "subject": "pytorch eager tuned", "verdict": "faster"}]
-    both += [{**group, **interval("efficiency_percent", math.nan, math.nan), "subject": "mindspore graph tuned"}]
-    write("scaling", "scaling", both)
+    lost = {"why": DISTURBED, "device": "cuda"}
+    write("devices", [row("throughput_ratio", UNKNOWN, PYTORCH, on="cnn on digits", **lost)])
+    write("frameworks", [row("throughput_ratio", UNKNOWN, on="gru on imdb", **lost)])
+    write("instrument", [row("throughput_ratio", UNKNOWN, without="cudnn_benchmark", **lost)])
+    group = {"world_size": 4, "batch_size": 64, "baseline_batch_size": 64, "on": "cnn on digits"}
+    both = [row("efficiency_percent", (50, 55), PYTORCH, PYTORCH, **group)]
+    both += [row("efficiency_percent", UNKNOWN, why=DISTURBED, baseline="mindspore graph tuned", **group)]
+    write("scaling", both)
     for number in ("C7", "C11", "C17", "C18"):
         judged = found(tmp_path, number)
         assert (judged.verdict, judged.outcome.cases) == (NOT_MEASURED, []), number

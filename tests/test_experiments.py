@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pandas as pd
@@ -33,7 +34,6 @@ from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
 from benchlib.suite import experiments, figures, records
 from benchlib.suite import runs as suite
-from benchlib.suite.claims.rows import Results
 from benchlib.suite.experiments import (
     batch_size,
     devices,
@@ -288,7 +288,7 @@ def test_a_refusal_does_not_repeat_a_long_value(long: object) -> None:
     for place in places:
         for value in (long, [long]):
             with pytest.raises(BenchlibError) as refused:
-                batch_size.Parameters.of({**quick("batch_size"), place: value})
+                batch_size.Parameters(**{**quick("batch_size"), place: value})
             assert place in str(refused.value)
             assert max(map(len, str(refused.value).splitlines())) < 700
     for wrong in ({"framework": long}, {"hyperparameters": {"image_size": long}}, {"hyperparameters": long}):
@@ -381,7 +381,7 @@ def test_a_budget_too_small_is_refused_before_anything_starts(notebook, tmp_path
     lab = SyntheticLab(tmp_path / "outputs")
     monkeypatch.setattr(lab, "certify", lambda conditions: pytest.fail("the gate was at work"))
     with pytest.raises(BenchlibError, match=rf"budget_s 2\.0: the pilot takes {values['pilot']} times"):
-        experiments.measure(notebook, values, lab)
+        experiments.measure(notebook, lab, **values)
     assert lab.asked == []
 
 
@@ -563,7 +563,7 @@ def test_interval_within_the_margin_is_the_same_in_findings_and_tables(tmp_path:
     assert frame["verdict"].tolist() == [same] * 3
     assert frame["borrowed"].tolist() == [0] * 3, "nobody else has measured here"
     assert frame["student_ratio_low"].tolist() == frame["ratio_low"].tolist()
-    assert result.summary()["margin"] == 0.05
+    assert set(result.frame["margin"]) == {0.05}
 
 
 def test_margin_is_the_parameters(tmp_path: Path) -> None:
@@ -772,13 +772,10 @@ def test_two_tasks_of_one_workload_on_one_data_set_each_have_their_own_rows_and_
         assert sum(finding.startswith(start) for finding in result.findings()) == 1
 
 
-def test_claims_read_the_parameters_of_their_own_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = two_of_a_kind(tmp_path).cases
-    given = {"tasks": [case.task.model_dump() for case in values]}
-    monkeypatch.setattr(records, "read", lambda folder, notebook: {"parameters": given})
-    results = Results(tmp_path)
-    assert [results.task("frameworks", name).get("threshold") for name in (SMALL, LARGE)] == [0.8, 0.7]
-    assert results.task("frameworks", "cnn on digits") == {}, "which of them is not said"
+def test_each_task_has_its_own_threshold_in_the_frame(tmp_path: Path) -> None:
+    frame = two_of_a_kind(tmp_path).frame
+    ratios = frame[frame["quantity"] == "threshold_ratio"].set_index("task")
+    assert ratios["threshold"].to_dict() == {SMALL: 0.8, LARGE: 0.7}
 
 
 @pytest.mark.parametrize("name", ["frameworks", "modes"])
@@ -984,6 +981,51 @@ def test_parameters_cell_holds_the_quick_parameters(name: str) -> None:
     assert set(variables) - {"outputs"} == set(experiments.module(name).Parameters.model_fields)
 
 
+@pytest.mark.parametrize("name", [*MEASURING, "claims"])
+def test_notebook_hands_over_the_names_of_its_parameters_cell(name: str) -> None:
+    code = "\n".join(cell.source for cell in notebook(name).cells if cell.cell_type == "code")
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    (call,) = (call for call in calls if ast.unparse(call.func) == "experiments.measure")
+    assert [ast.unparse(argument) for argument in call.args] == [repr(name), "Lab(outputs=outputs)"]
+    handed = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+    variables: dict[str, Any] = {}
+    exec(parameters_cell(name), variables)
+    given = set(variables) - {"__builtins__", "outputs"}
+    assert not given - set(handed), "these are in the parameters cell, and are not handed over"
+    assert handed == {one: one for one in given}
+
+
+def test_what_is_not_handed_over_is_named(tmp_path: Path) -> None:
+    given = {key: value for key, value in quick("inference").items() if key != "batch_sizes"}
+    with pytest.raises(BenchlibError, match="Parameters: batch_sizes: missing; give it a value"):
+        experiments.measure("inference", SyntheticLab(tmp_path), **given)
+    with pytest.raises(BenchlibError, match="unknown key 'batches'"):
+        experiments.measure("inference", SyntheticLab(tmp_path), **quick("inference"), batches=[1])
+
+
+@pytest.mark.parametrize("disturbed", [False, True])
+@pytest.mark.parametrize("name", [name for name in MEASURING if name != "equivalence"])
+def test_notebook_shows_and_draws_rows_of_its_frame(tmp_path: Path, name: str, disturbed: bool) -> None:
+    cells = [cell.source for cell in notebook(name).cells]
+    shows = next(at for at, source in enumerate(cells) if "result.frame[" in source)
+    assert "`result.frame` has all that this notebook measured" in cells[shows - 1]
+    lab = SyntheticLab(tmp_path, disturbed=lambda condition: disturbed)
+    variables: dict[str, Any] = {"result": experiments.measure(name, lab, **quick(name))}
+    *before, last = cells[shows].splitlines()
+    exec("\n".join(before), variables)
+    shown = eval(last, variables)
+    assert len(shown)
+    assert len(shown.columns) <= 9
+    plt.close("all")
+    exec(cells[shows + 1], variables)
+    axes = variables["axes"]
+    axes.figure.canvas.draw()  # though there may be no number
+    *points, intervals = axes.collections
+    assert len(intervals.get_segments()) == len(shown)
+    assert [len(one.get_offsets()) for one in points] in ([len(shown)], [])
+    assert disturbed or points
+
+
 @pytest.fixture
 def run_notebook(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Run a notebook's cells in this process; returns the HTML of what it shows, and what it glues."""
@@ -1002,6 +1044,7 @@ def run_notebook(monkeypatch: pytest.MonkeyPatch) -> Any:
                 shown.append(eval(last, variables).data)
             else:
                 exec(cell.source, variables)
+        plt.close("all")
         return shown, glued
 
     return run

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import frames
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -120,9 +121,6 @@ def test_a_table_or_figure_that_was_edited_is_named_and_not_shown(folder: Path, 
     assert "damaged files" in report.show_glance().data
 
 
-CONTROLS = ["control", "control_low", "control_high"]
-
-
 def test_a_notebook_of_before_is_shown_and_marked_as_stale(folder: Path) -> None:
     record = records.read(folder, "learning_rate")
     why = "these have changed: benchlib"
@@ -135,16 +133,19 @@ def test_a_notebook_of_before_is_shown_and_marked_as_stale(folder: Path) -> None
     assert "Stale, of before: learning_rate (see below)." in report.show_glance().data
 
 
-def gathered(folder: Path, **tables: pd.DataFrame) -> Report:
-    """A report of tables, each of the notebook that it is named after, that are there without their notebooks."""
-    (folder / "tables").mkdir(exist_ok=True)
+def gathered(folder: Path, **rows: list[dict]) -> Report:
+    """A report of frames, by notebook, that are there without their notebooks."""
     report = Report(Lab(outputs=folder))
-    for name, frame in tables.items():
-        path = f"tables/{name}.csv"
-        frame.to_csv(folder / path, index=False)
-        summary = {"tables": [], "figures": [], "certificates": [], "failures": 0, "measurements": []}
-        report.summaries.setdefault(name.partition("_")[0], summary)["tables"].append(path)
+    for notebook, own in rows.items():
+        frames.save(folder, notebook, own)
+        summary = {"tables": [f"tables/{notebook}_frame.parquet"], "figures": [], "certificates": []}
+        report.summaries[notebook] = {**summary, "failures": 0, "measurements": []}
     return report
+
+
+def control(*ends: float, **columns: object) -> dict:
+    """A row of an A/A."""
+    return frames.row("control_ratio", ends or frames.UNKNOWN, frames.PYTORCH, **columns)
 
 
 def test_no_row_of_the_machine_is_empty(folder: Path) -> None:
@@ -154,26 +155,26 @@ def test_no_row_of_the_machine_is_empty(folder: Path) -> None:
 
 
 def test_only_what_has_an_a_a_counts_as_one_and_each_once(tmp_path: Path) -> None:
-    nan = float("nan")
-    ratios = pd.DataFrame([(1.0, 0.98, 1.02), (nan, nan, nan), (1.1, 1.05, 1.15), (1.0, nan, nan)], columns=CONTROLS)
-    alone = pd.DataFrame([(1.0, 0.99, 1.01), (1.1, 1.05, 1.15)], columns=["ratio", "ratio_low", "ratio_high"])
-    tables = {"modes_ratios": ratios, "modes_within": ratios, "instrument_resolution": alone}
-    tables |= {"instrument_knobs": ratios.iloc[2:], "scaling_scaling": ratios.iloc[1:2], "devices_ratios": alone}
-    report = gathered(tmp_path, **tables)
+    ratio = frames.row("throughput_ratio", (0.98, 1.02), control=(0.98, 1.02))
+    alone = control(1.05, 1.15)
+    modes = [control(0.98, 1.02), ratio, ratio, control(), alone, control() | {"estimate": 1.0}]
+    instrument = [control(0.99, 1.01), frames.row("throughput_ratio", (1, 2), control=(1.05, 1.15)), alone]
+    report = gathered(tmp_path, modes=modes, instrument=instrument, scaling=[control()], devices=[ratio])
     assert {name: len(frame) for name, frame in report._controls().items()} == {"modes": 2, "instrument": 2}
     assert "2 of 3 intervals include 1" in report._sure_text()
     assert "2 of 3 intervals include 1, 2 of 3 are the same within 5 %, with" in report._sure_text()
     assert ">1 of 2<" in report.show_resolution().data
     assert (
         "nothing is known of the resolution"
-        in gathered(tmp_path, scaling_scaling=ratios.iloc[1:2]).show_resolution().data
+        in gathered(tmp_path, scaling=[control()], devices=[ratio]).show_resolution().data
     )
 
 
 def test_each_a_a_is_judged_by_the_margin_of_its_notebook(tmp_path: Path) -> None:
-    controls = pd.DataFrame([(1.0, 0.98, 1.02), (1.0, 0.9, 1.1)], columns=CONTROLS)
-    report = gathered(tmp_path, modes_ratios=controls, devices_ratios=controls)
-    report.summaries["modes"]["margin"], report.summaries["devices"]["margin"] = 0.01, 0.2
+    margins = {"modes": 0.01, "devices": 0.2}
+    ends = ((0.98, 1.02), (0.9, 1.1))
+    rows = {name: [control(*each, margin=margin) for each in ends] for name, margin in margins.items()}
+    report = gathered(tmp_path, **rows)
     assert "2 of 4 are the same within their notebooks' margins" in report._sure_text()
     cells = re.findall(r"<td[^>]*>(.*?)</td>", report.show_resolution().data)
     assert [cell for cell in cells if " of " in cell] == ["2 of 2", "0 of 2", "2 of 2", "2 of 2"]
@@ -193,7 +194,7 @@ def test_each_a_a_is_judged_by_the_margin_of_its_notebook(tmp_path: Path) -> Non
     ],
 )
 def test_the_first_page_leaves_a_a_out_where_it_includes_1_only(tmp_path: Path, finding: str, told: str) -> None:
-    report = gathered(tmp_path, modes_ratios=pd.DataFrame(columns=CONTROLS))
+    report = gathered(tmp_path, modes=[])
     report.summaries["modes"] |= {"title": "Modes", "findings": [finding], "conditions": []}
     assert report._headlines() == [f"Modes: {told}"]
 

@@ -240,6 +240,11 @@ def test_what_cannot_be_traced_is_refused(tmp_path: Path, name: str, text: str |
         trace.numbers(tmp_path / name)
 
 
+def test_a_frame_is_refused_with_what_can_be_traced(results: Path) -> None:
+    with pytest.raises(BenchlibError, match=r"frame\.parquet: cannot be traced: give a file that ends in .csv"):
+        trace.numbers(results / "tables" / "operators_frame.parquet")
+
+
 def test_a_name_that_is_not_there_is_refused_with_one_that_is(results: Path) -> None:
     with pytest.raises(BenchlibError, match="it has, for instance"):
         trace.numbers(results / "tables" / "operators_macros.tex", "benchlibNothing")

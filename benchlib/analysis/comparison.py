@@ -160,8 +160,9 @@ class Comparison(Shown):
         return slow_down([growth for together in files.values() for growth in growths(condition, together)])
 
     def throughput(self) -> pd.DataFrame:
-        """A row per condition: samples per second and step time with intervals over processes (nan for one that keeps
-        slowing down, or more than half of whose blocks were disturbed in every take), CPU, memory, first step, warm-up.
+        """A row per condition: samples and steps per second and step time with intervals over processes (nan for one
+        that keeps slowing down, or more than half of whose blocks were disturbed in every take), CPU, memory, first
+        step, warm-up.
 
         ``cpu_percent`` is the worker's share of the machine, ``cores_used`` its CPU seconds per second. Memory in MiB
         (2**20 bytes): ``memory_mib`` the process's peak resident set, ``memory_steady_mib`` that after the last step,
@@ -356,6 +357,9 @@ class Comparison(Shown):
             "first_in_process": len(first),
             "failed": len(_failed(every)),
             "measurements": " ".join(self.files(condition)),
+            "steps_per_second": 1000 / (step_ms * seconds.estimate),
+            "steps_per_second_low": 1000 / (step_ms * seconds.high),
+            "steps_per_second_high": 1000 / (step_ms * seconds.low),
         }
 
 

@@ -13,13 +13,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchlib.analysis.comparison import MOST, failures
-from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.comparison import (
+    DISTURBED,
+    MODELS_DIFFER,
+    MODELS_NOT_CHECKED,
+    MOST,
+    NOT_MEASURED,
+    failures,
+)
+from benchlib.analysis.equivalence import DIFFERENT, SAME, Certificate
 from benchlib.analysis.statistics import Interval, geometric_interval
 from benchlib.condition import Condition
 from benchlib.knobs import Ledger
 from benchlib.shown import Shown
 from benchlib.store import Block, Measurement, identity
+
+NOT_REACHED = "threshold not reached"
+"""Why there is no time to the threshold, or no ratio of two."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,30 @@ class TrainingRuns(Shown):
     def first_epoch_disturbed(self, condition: Condition) -> bool:
         """Is there no such ratio, with compilation, because runs that have two epochs were disturbed?"""
         return bool(self._with_two_epochs(condition)) and not self._first_epochs(condition, with_compilation=True)
+
+    def times_as_fast(
+        self, condition: Condition, baseline: Condition, seconds: str = "epoch_s"
+    ) -> tuple[Interval, str | None]:
+        """The baseline's ``seconds`` (``epoch_s`` or ``seconds_to_threshold``) over those of ``condition``, within the
+        seeds that both have undisturbed, with an interval over these; and why there is none: the models are not
+        certified, though more than the learning rate differs, or a run did not get to the threshold (without such
+        runs it would be biased).
+        """
+        every = self.runs()
+        pair = every[every["label"].isin({str(condition), str(baseline)})]
+        timed, models = undisturbed(pair), set(pair["models"])
+        mine, theirs = (timed[timed["label"] == str(one)].set_index("seed") for one in (condition, baseline))
+        logs = (np.log(theirs[seconds]) - np.log(mine[seconds])).dropna().to_list()
+        proved = models <= {SAME} or condition.but(learning_rate=baseline.learning_rate) == baseline
+        together = len((theirs["epoch_s"] - mine["epoch_s"]).dropna()) > 0
+        why = None if logs else NOT_MEASURED
+        if len(timed) < len(pair) and not (proved and together):
+            why = DISTURBED
+        elif not proved:
+            why = MODELS_DIFFER if DIFFERENT in models else MODELS_NOT_CHECKED
+        elif seconds == "seconds_to_threshold" and not pair["reached"].all():
+            why = NOT_REACHED
+        return geometric_interval([] if why else logs), why
 
     def failures(self) -> pd.DataFrame:
         """A row per run that failed; workers of the gate included."""

@@ -276,6 +276,7 @@ _README = """\
 | `executed/` | each notebook as it was executed, as a page and on paper; its `.json` says with what, and when |
 | `notebooks/`, `parameters/` | the notebooks and the parameters that they were executed with |
 | `figures/`, `tables/` | every figure as PNG, SVG and PDF, every table as CSV; `measurements.csv` has every process |
+| `tables/NOTEBOOK_frame.parquet` | all numbers of a notebook, tidy: a row for one quantity of one condition |
 | `measurements/` | the measurements: raw times, seeds, versions, device, knobs |
 | `certificates/` | whether two frameworks were shown to run the same model |
 | `ceilings/` | the machine's limits, which shares of the peak relate to |

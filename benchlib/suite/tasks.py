@@ -1,4 +1,4 @@
-"""What the tasks of a notebook are called: its tables, figures, findings and the claims all tell them apart by this."""
+"""What the tasks of a notebook are called: its tables, figures and findings tell them apart by this."""
 
 from __future__ import annotations
 

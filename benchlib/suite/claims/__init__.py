@@ -1,4 +1,4 @@
-"""Verdicts on what the works published, from the tables of this profile's notebooks.
+"""Verdicts on what the works published, from the tidy frames of this profile's notebooks.
 
 Each claim (``published/works.yaml``) names its rule, a function of ``claims.rules``; the docstring of the rule, with
 the rule's arguments, is what the notebook ``claims`` shows as the rule. A rule finds the cases that the claim is about:

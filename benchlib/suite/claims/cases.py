@@ -1,4 +1,4 @@
-"""Rows of tables as cases: how a ratio with its interval and its A/A control, or an order, bears on a claim."""
+"""Rows of frames as cases: how a ratio with its interval and its A/A control, or an order, bears on a claim."""
 
 from __future__ import annotations
 
@@ -47,24 +47,26 @@ def bearing_within(ratio: Interval, factor: float) -> tuple[str, str]:
 
 
 def ratio_case(
-    of: str,
+    group: str,
+    own: str,
     ratio: Interval,
-    row: pd.Series,
-    margin: float,
+    *rows: pd.Series,
     published: float | None = None,
-    files: str = "",
-    doubt: str = "",
+    doubt: str | None = None,
 ) -> Case:
-    """A ratio that bears by its interval; open, with the reason, if it has none, or if there is a ``doubt``, or
-    :func:`control_doubt` has one.
+    """A ratio that bears by its interval, made from rows of a frame: what it is of is the ``group`` and its ``own``
+    part, if it has one. It is open, with the reason, if it has no interval, or if there is a ``doubt``: by default that
+    of :func:`control_doubt` on the first row.
     """
+    first, control = rows[0], control_of(rows[0]) if doubt is None else None
+    margin, doubt = first["margin"], control_doubt(first) if doubt is None else doubt
     bears, why = bearing(ratio, margin)
     measured = ", ".join(filter(None, [ratio_text(ratio), why]))
     why = why if math.isfinite(ratio.low) else NO_INTERVAL
-    if doubt := doubt or control_doubt(row):
+    if doubt:
         bears, why, measured = OPEN, doubt, ratio_text(ratio)
-    files, control = files or files_of(row), control_of(row)
-    return Case(of, bears, measured, files, ratio, published, control, why, margin=margin)
+    of = f"{group}, {own}" if own else group
+    return Case(of, bears, measured, files_of(*rows), ratio, published, control, why, margin=margin, group=group)
 
 
 def ratio_text(ratio: Interval) -> str:
@@ -72,42 +74,32 @@ def ratio_text(ratio: Interval) -> str:
     return tables.ratio(ratio.estimate, ratio.low, ratio.high)
 
 
-def is_disturbed(row: pd.Series) -> bool:
-    """Has a row no number because more than half of what it would be made of was disturbed?"""
-    return DISTURBED in {row.get("verdict"), row.get("why")}
-
-
-def without_disturbed(
-    frame: pd.DataFrame, name: str, who: Callable[[pd.Series], str]
-) -> tuple[pd.DataFrame, list[str]]:
-    """The rows of ``frame`` that have a number ``name``, and of those that have none because they were disturbed what
-    is missing, with the reason; ``who`` says what a row is of.
+def without_disturbed(frame: pd.DataFrame, who: Callable[[pd.Series], str]) -> tuple[pd.DataFrame, list[str]]:
+    """The rows of ``frame`` that have a number, and of those that have none because they were disturbed what is
+    missing, with the reason; ``who`` says what a row is of.
     """
-    if not len(frame):
-        return frame, []
-    lost = frame[frame[name].isna()]
-    return frame[frame[name].notna()], [f"{who(row)} ({NOISY})" for _, row in lost.iterrows() if is_disturbed(row)]
+    lost = frame[frame["why"] == DISTURBED]
+    return frame[frame["estimate"].notna()], [f"{who(row)} ({NOISY})" for _, row in lost.iterrows()]
 
 
 def control_of(row: pd.Series) -> Interval | None:
     """The A/A control of a row's comparison; None where there is none, or none was measured."""
-    if not {"control", "control_low", "control_high"} <= set(row.index) or pd.isna(row["control_low"]):
+    if pd.isna(row["control_low"]):
         return None
-    return interval_of(row, "control")
+    return Interval(row["control"], row["control_low"], row["control_high"], row["processes"])
 
 
 def control_doubt(row: pd.Series) -> str:
     """Why a row's ratio is not believed: its A/A control was disturbed, or excludes 1; empty where it is."""
-    if row.get("control_why") == DISTURBED:
+    if row["control_why"] == DISTURBED:
         return NOISY
     control = control_of(row)
     return RESTLESS if control is not None and control.excludes(1) else ""
 
 
-def interval_of(row: pd.Series, name: str) -> Interval:
-    """The interval that a row has in the columns ``name``, ``name_low`` and ``name_high``."""
-    count = row.get("processes")
-    return Interval(row[name], row[f"{name}_low"], row[f"{name}_high"], 0 if pd.isna(count) else int(count))
+def interval_of(row: pd.Series) -> Interval:
+    """A row's estimate with its interval."""
+    return Interval(row["estimate"], row["low"], row["high"], row["processes"])
 
 
 def inverse(ratio: Interval) -> Interval:
@@ -125,10 +117,10 @@ def over(one: Interval, other: Interval) -> Interval:
     return Interval(estimate, low, high, min(one.processes, other.processes))
 
 
-def order_case(of: str, rows: dict[str, pd.DataFrame], margin: float) -> Case:
+def order_case(of: str, rows: dict[str, pd.DataFrame]) -> Case:
     """Which of two operators, the later by the claim first, MindSpore is faster in from fewer parameters on."""
     (late, (late_until, late_from)), (early, (early_until, early_from)) = (
-        (name, _crossing(found, margin)) for name, found in rows.items()
+        (name, _crossing(found)) for name, found in rows.items()
     )
     bears, why = OPEN, "the sizes do not tell which crosses first"
     if late_until >= early_from:
@@ -141,14 +133,14 @@ def order_case(of: str, rows: dict[str, pd.DataFrame], margin: float) -> Case:
     )
 
 
-def _crossing(rows: pd.DataFrame, margin: float) -> tuple[float, float]:
+def _crossing(rows: pd.DataFrame) -> tuple[float, float]:
     """The most parameters at which PyTorch is faster, and the fewest at which MindSpore is, by their verdicts; as wide
     as can be where that is not shown, or they cross more than once.
     """
     until, start = -math.inf, math.inf
     for count, sizes in rows.groupby("parameters"):
         believed = not any(control_doubt(row) for _, row in sizes.iterrows())
-        verdicts = {verdict_on(interval_of(row, "ratio"), margin) for _, row in sizes.iterrows()}
+        verdicts = {verdict_on(interval_of(row), row["margin"]) for _, row in sizes.iterrows()}
         if believed and verdicts == {SLOWER}:
             until = max(until, count)
         if believed and verdicts == {FASTER}:
@@ -164,4 +156,4 @@ def _ends_text(until: float, start: float) -> str:
 
 def files_of(*rows: pd.Series) -> str:
     """The keys of the measurements that rows were made from, each once."""
-    return tables.together(str(row[tables.FILES]) for row in rows if pd.notna(row.get(tables.FILES)))
+    return tables.together(row["files"] for row in rows if pd.notna(row["files"]))

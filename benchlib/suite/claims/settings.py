@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+import pandas as pd
+
 from benchlib import workloads
 from benchlib.suite import published
 from benchlib.suite.claims.verdicts import Case
@@ -26,14 +28,11 @@ class Setting(NamedTuple):
         return replace(case, setting=self.told, stands_in=self.stands_in)
 
 
-def setting_of_task(claim: Claim, task: str, *told: str, threshold: float | None = None) -> Setting:
-    """As :func:`setting_of`, of a task's name."""
-    workload, data = task.split(", ")[0].split(" on ")
-    return setting_of(claim, workload, data, *told, threshold=threshold)
-
-
-def setting_of(claim: Claim, workload: str, data: str, *told: str, threshold: float | None = None) -> Setting:
-    """What was trained, on which data and perhaps to which threshold, against what the work says that it used."""
+def setting_of(claim: Claim, row: pd.Series, *told: str, threshold: float | None = None) -> Setting:
+    """What a row of a frame was measured with, on which data and perhaps to which threshold, against what the work says
+    that it used.
+    """
+    workload, data = row["workload"], row["data"]
     used = published.sources()[claim.source].used
     theirs = published.threshold(claim.source, workload) if threshold is not None else None
     to = [] if threshold is None else [f"to {_value(workload, threshold)}"]

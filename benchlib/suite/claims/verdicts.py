@@ -39,6 +39,7 @@ class Case:
     margin: float | None = None  # where the claim has a direction: within so much of 1 there is no difference
     setting: str = ""  # what it was measured with, and what the work used where that differs
     stands_in: tuple[str, ...] = ()  # how it differs from the work's
+    group: str = ""  # what it is of, but for what tells it from others of its row in the figure
 
 
 @dataclass(frozen=True)

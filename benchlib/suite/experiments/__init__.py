@@ -8,7 +8,6 @@ parameters are ``Compared``, ``X.comparisons(parameters)`` are the conditions in
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -90,9 +89,11 @@ def least_runs(notebook: str, parameters: Parameters) -> int:
     return len(seeds) * sum(condition not in compared for condition in conditions(notebook, parameters))
 
 
-def measure(notebook: str, variables: Mapping[str, Any], lab: Lab) -> Result:
-    """What a notebook does: measure what its parameters ask for. ``variables`` are those of its parameters cell."""
-    parameters = module(notebook).Parameters.of(variables)
+def measure(notebook: str, lab: Lab, **given: Any) -> Result:
+    """What a notebook does: measure what the parameters ask for that are given, each by its name. A BenchlibError names
+    those that are missing, that no notebook of this name has, or whose value is wrong.
+    """
+    parameters = module(notebook).Parameters(**given)
     require_time(notebook, parameters)
     lab.certify(conditions(notebook, parameters))  # all at once: they share the gate's workers
     return module(notebook).measure(parameters, lab)

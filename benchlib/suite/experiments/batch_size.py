@@ -71,13 +71,13 @@ class BatchSize(ByBatch):
 
     def findings(self) -> list[str]:
         """How the subjects compare, how throughput grows with the batch, and where the metric is best."""
-        return [*super().findings(), *self.metric.findings(self.runs), *different_models(self.runs)]
+        return [*super().findings(), *self.metric.findings(self.frame), *different_models(self.runs)]
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """``indicators``, ``processes``, ``ratios``, ``metric`` and ``runs``."""
         return {
             **super().tables(),
-            "metric": (self.metric.caption, self.metric.table(self.runs)),
+            "metric": (self.metric.caption, self.metric.table(self.frame)),
             "runs": ("The training runs.", showing.with_subject(self.runs.runs())),
         }
 

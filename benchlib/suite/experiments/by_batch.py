@@ -21,8 +21,6 @@ from benchlib.suite.experiments.result import (
     indicators,
     processes,
     ratio_text,
-    ratios,
-    throughputs,
 )
 
 
@@ -80,39 +78,32 @@ class ByBatch(Result):
         self.ceiling = lab.ceiling(parameters.device, within=p.environments_of(compared))
         notes = [note, ceiling_text(self.ceiling)]
         super().__init__(lab.folder, [*comparisons, *more], notes, failures_beside(self.ceiling))
-        self.comparisons = comparisons
 
     def findings(self) -> list[str]:
         """How the subjects compare, and how throughput grows with the batch."""
-        by_subject = ratios(self.comparisons).groupby("subject", sort=False)
-        found = [_ratio_sentence(who, rows) for who, rows in by_subject]
-        by_subject = throughputs(self.comparisons).groupby("subject", sort=False)
-        return found + [_growth_sentence(who, rows) for who, rows in by_subject]
+        found = [_ratio_sentence(who, rows) for who, rows in self.ratios.groupby("subject", sort=False)]
+        return found + [_growth_sentence(who, rows) for who, rows in self.throughputs.groupby("subject", sort=False)]
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """``indicators``, ``processes`` and ``ratios``."""
-        frame = throughputs(self.comparisons, self.ceiling)
         return {
             "indicators": (
                 "Each subject at each batch size: means over processes, with 95 % intervals; of peak memory over "
                 "those that measured it first.",
-                indicators(frame),
+                indicators(self.throughputs),
             ),
-            "processes": (PROCESSES, processes(frame)),
-            "ratios": (
-                "Throughput relative to the first subject at the same batch size.",
-                ratios(self.comparisons),
-            ),
+            "processes": (PROCESSES, processes(self.throughputs)),
+            "ratios": ("Throughput relative to the first subject at the same batch size.", self.ratios),
         }
 
     @figures.styled
     def draw(self) -> dict[str, tuple[str, Figure]]:
         """``ratios`` and ``indicators``."""
-        compared = {"ratios": self._draw_ratios()} if len(ratios(self.comparisons)) else {}
+        compared = {"ratios": self._draw_ratios()} if len(self.ratios) else {}
         return {**compared, "indicators": self._draw_indicators()}
 
     def _draw_indicators(self) -> tuple[str, Figure]:
-        frame = throughputs(self.comparisons, self.ceiling)
+        frame = self.throughputs
         looks = figures.looks(frame["subject"])
         shown = {
             "samples_per_second": (f"throughput ({_unit(frame)}/s)", True),
@@ -138,9 +129,9 @@ class ByBatch(Result):
         return caption, figures.finish(figure, looks)
 
     def _draw_ratios(self) -> tuple[str, Figure]:
-        frame = ratios(self.comparisons)
+        frame = self.ratios
         baseline = frame["baseline"].iloc[0]
-        looks = figures.looks([baseline, *ratios(self.comparisons)["subject"]])
+        looks = figures.looks([baseline, *frame["subject"]])
         del looks[baseline]
         figure, (axes,) = figures.panels(1, 1, height=2.6, width=figures.COLUMN)
         label = f"throughput relative to\n{baseline}"

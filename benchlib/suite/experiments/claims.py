@@ -1,6 +1,6 @@
 """The notebook ``claims``: what the works claim, what was measured of it here, and a verdict by a rule.
 
-It measures nothing: it reads the tables of the profile's other notebooks.
+It measures nothing: it reads the tidy frames of the profile's other notebooks.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def conditions(parameters: Parameters) -> list[Condition]:
 
 
 def measure(parameters: Parameters, lab: Lab) -> Claims:
-    """Judge all claims by the tables that are there."""
+    """Judge all claims by the frames that are there."""
     return Claims(lab)
 
 
@@ -186,15 +186,15 @@ HIGHEST = 8.0  # inches of a figure's rows: with axis and legend it then fits a 
 
 @dataclass(frozen=True)
 class _Row:
-    """Cases of a claim that stand together: all that differ in the last part of what they are of."""
+    """Cases of a claim that stand together: all of one group."""
 
     claim: str
     cases: list[Case]
 
     @property
     def label(self) -> str:
-        of = self.cases[0].of
-        told = of if len(self.cases) == 1 else f"{_group(of)} ({len(self.cases)})"
+        first = self.cases[0]
+        told = first.of if len(self.cases) == 1 else f"{first.group} ({len(self.cases)})"
         return "\n".join(textwrap.wrap(f"{self.claim}  {told}", LABEL))
 
     @property
@@ -202,15 +202,11 @@ class _Row:
         return max(SLOT * len(self.cases), LINE * (1 + self.label.count("\n"))) + GAP
 
 
-def _group(of: str) -> str:
-    return of.rpartition(", ")[0] or of
-
-
 def _rows(one: Judged) -> list[_Row]:
     groups: dict[str, list[Case]] = {}
     for case in one.outcome.cases:
         if case.ratio is not None and math.isfinite(case.ratio.estimate):
-            groups.setdefault(_group(case.of), []).append(case)
+            groups.setdefault(case.group, []).append(case)
     return [_Row(one.claim.id, cases) for cases in groups.values()]
 
 

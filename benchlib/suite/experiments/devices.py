@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Self
 
 import pandas as pd
@@ -16,7 +17,7 @@ from benchlib.lab import Lab
 from benchlib.measure import machine
 from benchlib.suite import figures, tables
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments.result import PROCESSES, Result, processes, ratio_text, ratios, throughputs
+from benchlib.suite.experiments.result import PROCESSES, Result, processes, ratio_text
 
 INDICATORS = {
     "steps_per_second": "training steps per second",
@@ -79,12 +80,12 @@ class Devices(Result):
         """A sentence for each device and number of threads."""
         return [
             f"{row['subject']}, {row['where']} against {row['baseline_where']}: throughput ratio {ratio_text(row)}."
-            for _, row in self._ratios().iterrows()
+            for _, row in self.ratios.iterrows()
         ]
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """``indicators``, ``ratios`` and ``processes``."""
-        frame = self._indicators()
+        frame = self.throughputs
         measured = [*tables.MEASURED, *(f"{name}_{end}" for name in tables.MEASURED for end in ("low", "high"))]
         shown = [*INDICATORS, "steps_per_second_low", "steps_per_second_high", "processes", "failed"]
         return {
@@ -92,14 +93,14 @@ class Devices(Result):
                 "Each framework on each device: means over processes, with 95 % intervals.",
                 frame[[*(name for name in frame if name not in measured), *shown]],
             ),
-            "ratios": ("Throughput relative to the same framework on the CPU with all threads.", self._ratios()),
+            "ratios": ("Throughput relative to the same framework on the CPU with all threads.", self.ratios),
             "processes": (PROCESSES, processes(frame)),
         }
 
     @figures.styled
     def draw(self) -> dict[str, tuple[str, Figure]]:
         """``indicators``: a panel for each."""
-        frame = self._indicators()
+        frame = self.throughputs
         shown = {
             name: label
             for name, label in INDICATORS.items()
@@ -119,17 +120,17 @@ class Devices(Result):
         caption = f"{workload} at batch {batch}, on each device: means over processes, 95 % intervals where known."
         return {"indicators": (caption, figures.finish(figure, looks))}
 
-    def _indicators(self) -> pd.DataFrame:
-        return _with_place(throughputs(self.measured))
+    @cached_property
+    def throughputs(self) -> pd.DataFrame:
+        """With the place of each condition: its device and threads, in words."""
+        return _with_place(super().throughputs)
 
-    def _ratios(self) -> pd.DataFrame:
-        frames = [
-            _with_place(ratios([comparison])).assign(
-                baseline_where=_place(comparison.baseline.device, comparison.baseline.threads)
-            )
-            for comparison in self.measured
-        ]
-        return pd.concat(frames, ignore_index=True)
+    @cached_property
+    def ratios(self) -> pd.DataFrame:
+        """With the places of each condition and its baseline."""
+        rows = self.frame[self.frame["quantity"] == "throughput_ratio"]
+        places = map(_place, rows["baseline_device"], rows["baseline_threads"])
+        return _with_place(super().ratios).assign(baseline_where=list(places))
 
 
 def _groups(parameters: Parameters, devices: list[str] | None) -> list[list[Condition]]:

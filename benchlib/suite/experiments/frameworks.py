@@ -14,18 +14,20 @@ from pydantic import BaseModel, Field, model_validator
 from scipy import stats
 
 from benchlib import metrics, workloads
+from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import DISTURBED, NO_DIFFERENCE, Comparison, verdict_on
-from benchlib.analysis.equivalence import SAME
 from benchlib.analysis.statistics import Interval, geometric_interval, mean_interval
 from benchlib.analysis.training import TrainingRuns, left_out, median_to_threshold, undisturbed
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
+from benchlib.metrics import readable
 from benchlib.suite import figures, showing, tables, tasks
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.metric import PERCENT
 from benchlib.suite.experiments.result import (
     PROCESSES,
     Result,
+    columns,
     data_note,
     different_models,
     indicators,
@@ -33,6 +35,7 @@ from benchlib.suite.experiments.result import (
     ratio_text,
     ratios,
     throughputs,
+    without_hyperparameters,
 )
 from benchlib.validation import Strict
 
@@ -122,6 +125,22 @@ class Frameworks(Result):
         super().__init__(lab.folder, measured, list(dict.fromkeys(notes)))
         self.cases = cases
 
+    def frame_arguments(self, measured: Comparison | TrainingRuns) -> dict[str, Any]:
+        """With the name of the task; what was trained is shown beside the baseline, whose files are named, too."""
+        case = next(case for case in self.cases if measured is case.comparison or measured is case.runs)
+        if isinstance(measured, Comparison):
+            return {"task": case.name}
+        return {"task": case.name, "files": lambda condition: measured.files(measured.conditions[0], condition)}
+
+    def own_rows(self) -> list[dict[str, Any]]:
+        """How many times as fast as the baseline each subject trains an epoch, and reaches the threshold."""
+        return [
+            {"task": case.name, **tidy.as_fast(case.runs, quantity, condition, case.runs.conditions[0])}
+            for case in self.cases
+            for condition in case.runs.conditions[1:]
+            for quantity in ("epoch_ratio", "threshold_ratio")
+        ]
+
     def findings(self) -> list[str]:
         """For each task the ratio of throughput, how soon it was learned, the first epoch against the others, and the
         metrics.
@@ -147,12 +166,12 @@ class Frameworks(Result):
         names = [case.name for case in self.cases for _ in ratios([case.comparison]).index]
         comparisons = [case.comparison for case in self.cases]
         each = [throughputs([case.comparison]).assign(task=case.name) for case in self.cases]
-        frame = self._plain(pd.concat(each, ignore_index=True)).drop(columns=["workload", "data"])
+        frame = without_hyperparameters(pd.concat(each, ignore_index=True)).drop(columns=["workload", "data"])
         learned = pd.concat([self._learned(case) for case in self.cases])
         return {
             "ratios": (
                 "Throughput relative to the first framework.",
-                self._plain(ratios(comparisons)).assign(task=names).drop(columns=["workload", "data"]),
+                without_hyperparameters(ratios(comparisons)).assign(task=names).drop(columns=["workload", "data"]),
             ),
             "learned": (
                 "Training: medians over seeds, with runs that did not reach the threshold as the longest; times leave "
@@ -246,62 +265,40 @@ class Frameworks(Result):
         )
         return caption, figures.finish(figure, looks, shown)
 
-    def _plain(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Without the hyperparameters: those of one workload mean nothing to another."""
-        every = {name for case in self.cases for name in workloads.load(case.task.workload).hyperparameters}
-        return frame.drop(columns=[name for name in every if name in frame])
-
     def _learned(self, case: _Case) -> pd.DataFrame:
         task, runs = case.task, case.runs
-        rows, baseline, baseline_to, baseline_models, every = [], None, None, None, runs.runs()
-        quiet = undisturbed(every)
+        rows, baseline, every = [], runs.conditions[0], runs.runs()
         for condition in runs.conditions:
-            of_subject, pair = every[every["label"] == str(condition)], {str(runs.conditions[0]), str(condition)}
-            timed = quiet[quiet["label"] == str(condition)]
-            epoch_s = timed.set_index("seed")["epoch_s"].dropna()
-            baseline = epoch_s if baseline is None else baseline
-            epochs = _times_as_fast(epoch_s, baseline)
-            baseline_models = set(of_subject["models"]) if baseline_models is None else baseline_models
+            of_subject = every[every["label"] == str(condition)]
+            timed, reached = undisturbed(of_subject), of_subject["reached"]
             compiled, alone = (runs.first_epoch(condition, with_compilation) for with_compilation in (True, False))
-            reached = of_subject["reached"]
-            to_threshold = timed.set_index("seed")["seconds_to_threshold"]
-            baseline_to = to_threshold if baseline_to is None else baseline_to
-            sooner = _times_as_fast(to_threshold, baseline_to)
-            if not every.loc[every["label"].isin(pair), "reached"].all():  # without censored runs it would be biased
-                sooner = _times_as_fast(baseline_to, baseline_to)
-            if not {*of_subject["models"], *baseline_models} <= {SAME}:
-                epochs = sooner = _times_as_fast(baseline, baseline)
-            noisy = len(pair) == 2 and every["label"].isin(pair).sum() > quiet["label"].isin(pair).sum()
+            epochs = sooner = geometric_interval([])  # none of the baseline itself
+            why = None
+            if condition != baseline:
+                epochs, why = runs.times_as_fast(condition, baseline)
+                sooner, _ = runs.times_as_fast(condition, baseline, "seconds_to_threshold")
             rows.append(
                 {
                     "task": case.name,
                     "subject": condition.subject,
-                    "baseline": runs.conditions[0].subject,
+                    "baseline": baseline.subject,
                     "threshold": _threshold(task),
                     "reached": f"{int(reached.sum())} of {len(of_subject)}" if task.threshold is not None else None,
                     "epochs_to_threshold": median_to_threshold(of_subject, "epochs_to_threshold"),
                     "seconds_to_threshold": median_to_threshold(timed, "seconds_to_threshold"),
-                    "threshold_ratio": sooner.estimate,
-                    "threshold_ratio_low": sooner.low,
-                    "threshold_ratio_high": sooner.high,
+                    **columns("threshold_ratio", sooner),
                     "best_metric": of_subject["best_metric"].median(),
                     "first_step_s": of_subject["first_step_s"].mean(),
                     "epoch_s": timed["epoch_s"].mean(),
-                    "epoch_ratio": epochs.estimate,
-                    "epoch_ratio_low": epochs.low,
-                    "epoch_ratio_high": epochs.high,
-                    "first_epoch": compiled.estimate,
-                    "first_epoch_low": compiled.low,
-                    "first_epoch_high": compiled.high,
-                    "first_epoch_alone": alone.estimate,
-                    "first_epoch_alone_low": alone.low,
-                    "first_epoch_alone_high": alone.high,
+                    **columns("epoch_ratio", epochs),
+                    **columns("first_epoch", compiled),
+                    **columns("first_epoch_alone", alone),
                     "peak_memory_mib": of_subject["peak_memory_mib"].mean(),
                     "failed": int(of_subject["failure"].notna().sum()),
                     "times_left_out": left_out(of_subject) or None,
-                    "why": DISTURBED if noisy and math.isnan(epochs.estimate) else None,
+                    "why": why if why == DISTURBED else None,
                     "first_why": DISTURBED if runs.first_epoch_disturbed(condition) else None,
-                    "measurements": " ".join(runs.files(runs.conditions[0], condition)),
+                    "measurements": " ".join(runs.files(baseline, condition)),
                 }
             )
         return pd.DataFrame(rows)
@@ -322,15 +319,9 @@ class Frameworks(Result):
                     "epochs_trained": task.epochs,
                     "metric_of": _label(task),
                     "runs": mean.processes,
-                    "final_metric": mean.estimate,
-                    "final_metric_low": mean.low,
-                    "final_metric_high": mean.high,
-                    "final_loss": loss.estimate,
-                    "final_loss_low": loss.low,
-                    "final_loss_high": loss.high,
-                    "difference": difference.estimate,
-                    "difference_low": difference.low,
-                    "difference_high": difference.high,
+                    **columns("final_metric", mean),
+                    **columns("final_loss", loss),
+                    **columns("difference", difference),
                     "verdict": _agreement(difference),
                     "measurements": " ".join(dict.fromkeys([*first, *of_subject["measurements"]])),
                 }
@@ -433,12 +424,6 @@ def _difference(task: Task, metric: pd.Series, baseline: pd.Series) -> Interval:
     return mean_interval(values, least - greatest, greatest - least)
 
 
-def _times_as_fast(epoch_s: pd.Series, baseline: pd.Series) -> Interval:
-    """The baseline's seconds of an epoch over these, by seed, over the seeds that both have; none of itself."""
-    logs = [] if epoch_s is baseline else (np.log(baseline) - np.log(epoch_s)).dropna().to_list()
-    return geometric_interval(logs)
-
-
 def _agreement(difference: Interval) -> str:
     if difference.processes == 0:
         return tables.MISSING
@@ -458,7 +443,7 @@ def _ratio_of(row: dict[str, Any], name: str) -> str:
 
 
 def _factor(task: Task) -> float:
-    return 100.0 if workloads.load(task.workload).metric in PERCENT else 1.0
+    return readable(workloads.load(task.workload).metric)[0]
 
 
 def _range(task: Task) -> tuple[float, float]:

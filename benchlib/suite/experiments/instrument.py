@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from pydantic import model_validator
 
 from benchlib import knobs
-from benchlib.analysis.comparison import Comparison, is_within, same_within
+from benchlib.analysis.comparison import DISTURBED, Comparison, is_within, same_within
 from benchlib.analysis.simulation import ASKED, TOGETHER, coverages
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
@@ -19,17 +19,13 @@ from benchlib.measure.contract import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
 from benchlib.suite import figures, showing, tables
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import (
-    NO_RATIO,
     PROCESSES,
     Result,
     ceiling_text,
     failures_beside,
     processes,
     ratio_text,
-    ratios,
     span,
-    throughputs,
-    why_no_control,
 )
 
 
@@ -136,7 +132,7 @@ class Instrument(Result):
             f"{row['subject']}, {row['change']}: throughput ratio {ratio_text(row)}."
             for _, row in self._knobs().iterrows()
         ]
-        found.append(_overhead_sentence(throughputs(self.measured)))
+        found.append(_overhead_sentence(self.throughputs))
         found += [_timer_sentence(check) for check in self.timers]
         held, pooled = self.simulated["holds %"], self.simulated["pooled rounds hold %"]
         moderated, narrower = self.simulated["moderated hold %"], self.simulated["their half-widths over Student's"]
@@ -195,7 +191,7 @@ class Instrument(Result):
             "knobs": ("What the knobs do here: throughput relative to the tuned lane.", self._knobs()[shown]),
             "timers": (planted, timers),
             "coverage": (simulated, self.simulated),
-            "processes": (PROCESSES, processes(throughputs(self.measured))),
+            "processes": (PROCESSES, processes(self.throughputs)),
         }
 
     @figures.styled
@@ -205,14 +201,16 @@ class Instrument(Result):
 
     def summary(self) -> dict[str, Any]:
         """As of every result; and ``effects``, for the ledger of knobs: a row for each that was measured."""
-        rows = []
-        for _, row in ratios(self.measured).iterrows():
-            if row["verdict"] not in NO_RATIO:
-                named = {name: row[name] for name in ("framework", "environment", "mode", "device")}
-                knob = row["without"] if pd.notna(row.get("without")) else None  # None: the whole lane
-                effect = tables.ratio(1 / row["ratio"], 1 / row["ratio_high"], 1 / row["ratio_low"])
-                rows.append({**named, "knob": knob, "effect": effect})
-        return {**super().summary(), "effects": rows}
+        ratios = self.frame[self.frame["quantity"] == "throughput_ratio"]
+        effects = [
+            {
+                **{name: row[name] for name in ("framework", "environment", "mode", "device")},
+                "knob": row["without"] or None,  # None: the whole lane
+                "effect": tables.ratio(1 / row["estimate"], 1 / row["high"], 1 / row["low"]),
+            }
+            for _, row in ratios[ratios["verdict"].notna()].iterrows()
+        ]
+        return {**super().summary(), "effects": effects}
 
     def _draw_resolution(self) -> tuple[str, Figure]:
         frame = self._resolution()
@@ -245,28 +243,21 @@ class Instrument(Result):
 
     def _resolution(self) -> pd.DataFrame:
         """A row for each comparison's A/A."""
-        rows = []
-        for comparison in self.measured:
-            interval, baseline = comparison.control, comparison.baseline
-            rows.append(
-                {
-                    "subject": baseline.subject,
-                    "workload": baseline.workload,
-                    "batch_size": baseline.batch_size,
-                    "ratio": interval.estimate,
-                    "ratio_low": interval.low,
-                    "ratio_high": interval.high,
-                    "processes": interval.processes,
-                    "half_width_percent": 100 * interval.half_width,
-                    "ended": comparison.ended,
-                    "why": why_no_control(comparison),
-                    "measurements": " ".join(comparison.files(baseline)),
-                }
-            )
-        return pd.DataFrame(rows)
+        rows = self.frame[self.frame["quantity"] == "control_ratio"]
+        numbers = {"ratio": "estimate", "ratio_low": "low", "ratio_high": "high", "processes": "processes"}
+        return pd.DataFrame(
+            {
+                **{name: rows[name] for name in ("subject", "workload", "batch_size")},
+                **{name: rows[column] for name, column in numbers.items()},
+                "half_width_percent": 100 * ((rows["high"] - rows["low"]) / 2 / rows["estimate"]),
+                "ended": [comparison.ended for comparison in self.measured],
+                "why": rows["why"].where(rows["why"] == DISTURBED),
+                "measurements": rows["files"],
+            }
+        ).reset_index(drop=True)
 
     def _knobs(self) -> pd.DataFrame:
-        frame = ratios(self.measured)
+        frame = self.ratios
         left_out = frame["without"].fillna("") if "without" in frame else pd.Series("", index=frame.index)
         change = [
             f"without {name}" if name else f"lane {lane}" for name, lane in zip(left_out, frame["lane"], strict=True)

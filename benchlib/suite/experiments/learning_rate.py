@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from pydantic import model_validator
 
 from benchlib import workloads
+from benchlib.analysis import frame as tidy
 from benchlib.analysis.training import TrainingRuns, left_out, median_to_threshold, undisturbed
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
@@ -103,10 +104,23 @@ class LearningRate(Result):
         self.threshold = self.metric.say_threshold(parameters.threshold)
         self.threshold_value = parameters.threshold * self.metric.factor
 
+    def own_rows(self) -> list[dict[str, Any]]:
+        """How many times as fast as with a subject's lowest learning rate an epoch is trained with its others."""
+        by_subject: dict[str, list[Condition]] = {}
+        for condition in sorted(self.runs.conditions, key=lambda condition: condition.learning_rate):
+            by_subject.setdefault(condition.subject, []).append(condition)
+        made = []
+        for lowest, *others in by_subject.values():
+            for condition in others:
+                files = [m.file for one in (lowest, condition) for m in self.runs.measurements if m.condition == one]
+                row = tidy.as_fast(self.runs, "epoch_ratio", condition, lowest)
+                made.append({**row, "task": f"{condition.workload} on {condition.data}", "files": " ".join(files)})
+        return made
+
     def findings(self) -> list[str]:
         """Where the metric is best, which runs reached the threshold and how fast, and how epoch times differ."""
         by_subject = list(showing.with_subject(self.runs.runs()).groupby("subject", sort=False))
-        found = self.metric.findings(self.runs)
+        found = self.metric.findings(self.frame)
         found += [self._threshold_sentence(who, rows) for who, rows in by_subject]
         found += [_epoch_sentence(who, rows) for who, rows in by_subject]
         return found + different_models(self.runs)
@@ -118,7 +132,7 @@ class LearningRate(Result):
                 f"To {self.threshold}: medians over seeds, with runs that did not reach it as the longest.",
                 self._thresholds(),
             ),
-            "metric": (self.metric.caption, self.metric.table(self.runs)),
+            "metric": (self.metric.caption, self.metric.table(self.frame)),
             "runs": ("The training runs.", showing.with_subject(self.runs.runs())),
         }
 

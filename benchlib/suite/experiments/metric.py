@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib import data
+from benchlib import data, metrics
 from benchlib.analysis.training import TrainingRuns
 from benchlib.suite import figures, showing, tables
 
@@ -28,7 +28,7 @@ class Metric:
     @property
     def factor(self) -> float:
         """What a value is multiplied by for people to read."""
-        return 100.0 if self.name in PERCENT else 1.0
+        return metrics.readable(self.name)[0]
 
     @property
     def label(self) -> str:
@@ -67,21 +67,18 @@ class Metric:
         frame = showing.with_subject(runs.runs())
         return frame.assign(**{self.column: frame["metric"] * self.factor})
 
-    def table(self, runs: TrainingRuns) -> pd.DataFrame:
+    def table(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Mean, lowest and highest over the seeds for each subject and ``x``; ``failed`` runs have no metric."""
-        groups = self.values(runs).groupby(["subject", self.x], sort=False)[self.column]
-        count, ended = groups.size(), groups.count()
+        rows = frame[frame["quantity"] == "final_metric"]
         columns = {
-            self.column: groups.mean(),
-            "lowest": groups.min(),
-            "highest": groups.max(),
-            "runs": count,
-            "failed": count - ended,
-            "measurements": self.values(runs)
-            .groupby(["subject", self.x], sort=False)["measurements"]
-            .agg(tables.together),
+            **{name: rows[name] for name in ("subject", self.x)},
+            self.column: rows["estimate"],
+            **{name: rows[name] for name in ("lowest", "highest")},
+            "runs": rows["processes"] + rows["failed"],
+            "failed": rows["failed"],
+            tables.FILES: rows["files"],
         }
-        return pd.DataFrame(columns).reset_index()
+        return pd.DataFrame(columns).reset_index(drop=True)
 
     @figures.styled
     def draw(self, runs: TrainingRuns) -> tuple[str, Figure]:
@@ -94,9 +91,9 @@ class Metric:
         caption = f"{self.heading} against the {words}: a point for each seed, lines through the medians. {self.note}"
         return caption, figures.finish(figure, looks)
 
-    def findings(self, runs: TrainingRuns) -> list[str]:
+    def findings(self, frame: pd.DataFrame) -> list[str]:
         """Where each subject's metric is best, whether inside the grid, and what the seeds cannot tell apart."""
-        return [self._finding(who, rows) for who, rows in self.table(runs).groupby("subject", sort=False)]
+        return [self._finding(who, rows) for who, rows in self.table(frame).groupby("subject", sort=False)]
 
     def _finding(self, who: str, rows: pd.DataFrame) -> str:
         start = f"{who}, after {self.epochs} epoch{'s' * (self.epochs != 1)}: "

@@ -16,10 +16,12 @@ from matplotlib.figure import Figure
 from pydantic import BaseModel, Field, model_validator
 
 from benchlib import frameworks, workloads
+from benchlib.analysis import frame as tidy
 from benchlib.analysis.amortisation import AT_ONCE, NEVER, NOT_MEASURED, NOT_SHOWN, PAYS, Amortisation, amortisation
 from benchlib.analysis.comparison import DISTURBED, Comparison
 from benchlib.analysis.comparison import failures as failures_of
 from benchlib.analysis.equivalence import NOT_CHECKED, Certificate
+from benchlib.analysis.frame import FAILED, IMPOSSIBLE, NOT_COMPARED
 from benchlib.analysis.statistics import Interval, geometric_interval, mean_interval
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition, DeviceName, PrecisionName, WorkloadName
@@ -29,23 +31,21 @@ from benchlib.measure import machine
 from benchlib.suite import figures, tables, tasks
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import (
-    IMPOSSIBLE,
     NO_RATIO,
     PROCESSES,
     Result,
     between,
+    columns,
     data_note,
     different_models,
     processes,
     ratio_text,
     ratios,
     throughputs,
+    without_hyperparameters,
 )
 from benchlib.validation import Strict
 from benchlib.worker.batches import Batches
-
-FAILED, NOT_COMPARED = "failed", "not compared"
-"""Verdicts on what was not measured: it may be possible the next time; it is possible, but there is no baseline."""
 
 LONGEST_REASON = 240  # characters
 
@@ -166,6 +166,43 @@ class _Case:
         """
         return [(eager, graph) for eager, graph, verdict in self.pairs() if verdict not in NO_RATIO]
 
+    def within(self) -> list[tuple[Condition, Condition, Interval, str]]:
+        """Of each two conditions that differ in mode or precision only, the ratio and the verdict; of those that can be
+        compared, or could be if they had not been disturbed.
+        """
+        if self.comparison is None:
+            return []
+        there = self.comparison.conditions
+        exact = [(one.but(precision="fp32"), one) for one in there if one.precision != "fp32"]
+        modes = [(eager, graph) for eager, graph, _ in self.pairs()]
+        every = [
+            (one, other, *between(self.comparison, one, other))
+            for one, other in [*modes, *(pair for pair in exact if pair[0] in there)]
+        ]
+        return [pair for pair in every if pair[-1] not in NO_RATIO or pair[-1] == DISTURBED]
+
+    def own_rows(self) -> list[dict[str, Any]]:
+        """Rows of the frame: the ratios within one framework, those of losses, and what was not measured."""
+        made = []
+        for one, other, ratio, verdict in self.within():
+            more = {"files": " ".join(self.comparison.files(one, other)), **tidy.control_of(self.comparison)}
+            more |= {"kind": tidy.COMPARISON, **tidy.said(verdict)}
+            made.append(tidy.row("within_ratio", other, ratio, one, **more))
+        measured = self.comparison.conditions if self.comparison else []
+        baseline, nothing = self.baseline or self.conditions[0], geometric_interval([])
+        for one in self.conditions:
+            if one not in measured and one != self.baseline:
+                why, _ = self.why(one)
+                made.append(tidy.row("throughput_ratio", one, nothing, baseline, kind=tidy.COMPARISON, why=why))
+        for one in self.runs.conditions if self.runs else ():
+            exact = one.but(precision="fp32")
+            if one != exact and exact in self.runs.conditions:
+                ratio = _Losses.of(self.runs, one).relative_to(_Losses.of(self.runs, exact))
+                why = None if math.isfinite(ratio.estimate) else tidy.NOT_MEASURED
+                files = {"files": " ".join(self.runs.files(one, exact)), "epochs": self.runs.epochs, "why": why}
+                made.append(tidy.row("loss_ratio", one, ratio, exact, kind=tidy.TRAINING, **files))
+        return made
+
 
 class Modes(Result):
     """Of each task the ratios of throughput, the amortisation of graph mode, and the losses."""
@@ -182,6 +219,15 @@ class Modes(Result):
         self._of_gate = {one.condition: (one, lab.certificate_path(one.condition)) for one in failed}
         notes = [data_note(case.conditions[0], lab.inputs) for case in cases]
         super().__init__(lab.folder, measured, [note for note in dict.fromkeys(notes) if note])
+
+    def frame_arguments(self, measured: Comparison | TrainingRuns) -> dict[str, Any]:
+        """With the name of the task."""
+        of = next(case for case in self.cases if measured is case.comparison or measured is case.runs)
+        return {"task": of.name}
+
+    def own_rows(self) -> list[dict[str, Any]]:
+        """The ratios within one framework, those of losses to fp32's, and what was not measured, with the reason."""
+        return [{"task": case.name, **row} for case in self.cases for row in case.own_rows()]
 
     def findings(self) -> list[str]:
         """The ratios, what graph mode's compilation costs, how mixed precision's losses differ, and what cannot be
@@ -232,12 +278,12 @@ class Modes(Result):
                 pd.concat([self._ratios(case) for case in self.cases], ignore_index=True),
             )
         }
-        within = [row for case in measured for row in self._within_rows(case)]
-        if within:
+        within = self.frame[self.frame["quantity"] == "within_ratio"]
+        if len(within):
             made["within"] = (
                 "Within one framework: throughput of graph mode relative to eager mode, and of mixed precision "
                 "relative to fp32, all else the same.",
-                pd.DataFrame(within),
+                _within_table(within),
             )
         if amortised:
             made["amortisation"] = (
@@ -256,7 +302,7 @@ class Modes(Result):
             )
         if measured:
             each = [throughputs([case.comparison]).assign(task=case.name) for case in measured]
-            frame = self._plain(pd.concat(each, ignore_index=True)).drop(columns=["workload", "data"])
+            frame = without_hyperparameters(pd.concat(each, ignore_index=True)).drop(columns=["workload", "data"])
             made["processes"] = (PROCESSES, processes(frame))
         return made
 
@@ -357,24 +403,6 @@ class Modes(Result):
             rows.append(row)
         return pd.DataFrame(rows)
 
-    def _within_rows(self, case: _Case) -> list[dict[str, Any]]:
-        """A row for each pair of conditions that differ in mode or precision only, and can be compared, or could be if
-        they had not been disturbed.
-        """
-        there = case.comparison.conditions
-        exact = [(one.but(precision="fp32"), one) for one in there if one.precision != "fp32"]
-        rows = []
-        modes = [(eager, graph) for eager, graph, _ in case.pairs()]
-        for one, other in [*modes, *(pair for pair in exact if pair[0] in there)]:
-            ratio, verdict = between(case.comparison, one, other)
-            if verdict in NO_RATIO and verdict != DISTURBED:
-                continue
-            row = {"task": case.name, "subject": other.subject, "baseline": one.subject}
-            row |= {"within_ratio": ratio.estimate, "within_ratio_low": ratio.low, "within_ratio_high": ratio.high}
-            files = " ".join(case.comparison.files(one, other))
-            rows.append({**row, "processes": ratio.processes, "verdict": verdict, tables.FILES: files})
-        return rows
-
     def _amortisation_rows(self, case: _Case) -> list[dict[str, Any]]:
         rows = []
         of_epoch = self.steps_of_epoch[case.name]
@@ -391,7 +419,7 @@ class Modes(Result):
             }
             row = {"task": case.name, "subject": _without_mode(eager), "verdict": found.verdict}
             for name, interval in parts.items():
-                row |= _columns(name, interval)
+                row |= columns(name, interval)
             row["measurements"] = " ".join(case.comparison.files(eager, graph))
             rows.append(row)
         return rows
@@ -403,12 +431,12 @@ class Modes(Result):
         for condition in case.runs.conditions:
             losses, first = _Losses.of(case.runs, condition), case.runs.first_epoch(condition)
             row = {"task": case.name, "subject": condition.subject, "epochs_trained": case.task.epochs}
-            row |= _columns("loss", mean_interval(list(losses.last.values()), least=0))
+            row |= columns("loss", mean_interval(list(losses.last.values()), least=0))
             row |= {"diverged": losses.diverged_text, "runs": len(losses.last)}
             exact = condition.but(precision="fp32")
             if condition != exact and exact in case.runs.conditions:
-                row |= _columns("loss_ratio", losses.relative_to(_Losses.of(case.runs, exact)))
-            row |= _columns("first_epoch", first)
+                row |= columns("loss_ratio", losses.relative_to(_Losses.of(case.runs, exact)))
+            row |= columns("first_epoch", first)
             row["measurements"] = " ".join(case.runs.files(condition, exact))
             rows.append(row)
         return rows
@@ -430,11 +458,6 @@ class Modes(Result):
         if verdict in NO_RATIO:
             return f"{start}: {NO_RATIO[verdict]}, so it is not said when it pays."
         return f"{start}: {_amortised(amortisation(case.comparison, eager, graph))}"
-
-    def _plain(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Without the hyperparameters: those of one workload mean nothing to another."""
-        every = {name for case in self.cases for name in workloads.load(case.task.workload).hyperparameters}
-        return frame.drop(columns=[name for name in every if name in frame])
 
 
 NONE_DIVERGED = "none"
@@ -473,6 +496,14 @@ class _Losses:
         both = [seed for seed in self.last if seed in others.last]
         ratios = [self.last[seed] / others.last[seed] for seed in both]
         return geometric_interval([math.log(one) if one > 0 else math.nan for one in ratios])
+
+
+def _within_table(rows: pd.DataFrame) -> pd.DataFrame:
+    columns = {"task": "task", "subject": "subject", "baseline_subject": "baseline", "estimate": "within_ratio"}
+    columns |= {"low": "within_ratio_low", "high": "within_ratio_high", "processes": "processes"}
+    columns |= {"verdict": "verdict", "files": tables.FILES}
+    shown = rows.assign(verdict=rows["verdict"].fillna(rows["why"]))
+    return shown[[*columns]].rename(columns=columns).reset_index(drop=True)
 
 
 def _groups(parameters: Parameters) -> list[tuple[str, Task, list[Condition]]]:
@@ -559,10 +590,6 @@ def _reason(certificate: Certificate) -> str:
 def _without_mode(condition: Condition) -> str:
     precision = [] if condition.precision == "fp32" else [condition.precision]
     return " ".join([condition.implementation, *precision, condition.lane])
-
-
-def _columns(name: str, interval: Interval) -> dict[str, float]:
-    return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
 def _times(interval: Interval, factor: float) -> Interval:

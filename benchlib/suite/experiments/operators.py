@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure
 from pydantic import BaseModel, BeforeValidator, model_validator
 
 from benchlib import workloads
+from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import Comparison
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
@@ -130,16 +132,16 @@ class Operators(Result):
         """For each operator, pass and subject: how often it is faster, slower, the same within the margin or neither,
         and its ratio at the ends.
         """
-        groups = self._ratios().groupby(["workload", "passes", "subject"], sort=False)
+        groups = self.ratios.groupby(["workload", "passes", "subject"], sort=False)
         return [_sentence(*names, rows.sort_values("million_multiply_adds")) for names, rows in groups]
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """``ratios``, ``indicators`` and ``processes``."""
-        frame = _without_parts(self._throughputs())
+        frame = _without_parts(self.throughputs)
         return {
             "ratios": (
                 "Throughput relative to the first framework at the same size.",
-                _without_parts(self._ratios()).drop(columns=["half_width_percent", "ended"]),
+                _without_parts(self.ratios).drop(columns=["half_width_percent", "ended"]),
             ),
             "indicators": (
                 "Each operator in each framework: means over processes, with 95 % intervals.",
@@ -175,7 +177,7 @@ class Operators(Result):
 
     def _draw_peak(self) -> tuple[str, Figure]:
         """The share of the machine's peak that each framework reaches."""
-        frame = self._throughputs()
+        frame = self.throughputs
         looks = figures.looks(frame["subject"])
         width = figures.PAGE if len(self.passes) > 1 else figures.COLUMN
         figure, panels = figures.panels(len(self.operators), len(self.passes), height=1.95, width=width)
@@ -193,17 +195,21 @@ class Operators(Result):
         )
         return caption, figures.finish(figure, looks)
 
-    def _throughputs(self) -> pd.DataFrame:
+    @cached_property
+    def throughputs(self) -> pd.DataFrame:
+        """With the size of each operator."""
         sized = [throughputs([one], self.ceiling).assign(**_size(one.baseline)) for one in self.measured]
         return pd.concat(sized, ignore_index=True)
 
-    def _ratios(self) -> pd.DataFrame:
+    @cached_property
+    def ratios(self) -> pd.DataFrame:
+        """With the size of each operator."""
         frames = [ratios([one]).assign(**_size(one.baseline)) for one in self.measured]
         return pd.concat(frames, ignore_index=True)
 
     def _series(self) -> pd.DataFrame:
         """The ratios once for each thing varied that they belong to: the base size belongs to all of its operator."""
-        frame, parts = self._ratios(), []
+        frame, parts = self.ratios, []
         for operator in self.operators:
             of_operator = frame[frame["workload"] == operator.workload]
             base = {"batch_size": operator.batch_size, **operator.hyperparameters}
@@ -242,16 +248,11 @@ def _sizes(operator: Operator, place: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _size(condition: Condition) -> dict[str, str | float]:
-    """``size`` in words, ``parameters`` that are trained, and the work of a forward pass in ``million_multiply_adds``,
-    as ``Workload.work`` counts it.
-    """
-    workload = workloads.load(condition.workload)
-    weights = workload.weights(condition.hyperparameters)
+    """``size`` in words, and what the frame says of it."""
     values = {name.replace("_", " "): value for name, value in condition.hyperparameters.items() if name != "passes"}
     return {
         "size": ", ".join(f"{name} {value}" for name, value in {"batch": condition.batch_size, **values}.items()),
-        "parameters": int(sum(np.prod(weight.shape) for weight in weights.values() if weight.trained)),
-        "million_multiply_adds": condition.batch_size * workload.work(condition.hyperparameters).multiply_adds / 1e6,
+        **tidy.size(condition),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
@@ -18,11 +18,6 @@ from benchlib.validation import Strict
 
 class Parameters(Strict):
     """The parameters of a notebook. A parameter file says all of them: none has a silent default."""
-
-    @classmethod
-    def of(cls, variables: Mapping[str, Any]) -> Self:
-        """Those of the variables of a parameters cell (a notebook's ``globals()``) that are parameters."""
-        return cls(**{name: variables[name] for name in cls.model_fields if name in variables})
 
 
 class Subject(BaseModel):

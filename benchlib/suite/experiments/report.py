@@ -15,7 +15,8 @@ import scrapbook
 from papermill.exceptions import PapermillException
 
 from benchlib import frameworks, knobs, workloads
-from benchlib.analysis.comparison import MARGIN, is_within, same_within
+from benchlib.analysis import frame as tidy
+from benchlib.analysis.comparison import is_within, same_within
 from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, Certificate
 from benchlib.condition import Condition, implementation
 from benchlib.environments import DEFAULT
@@ -292,22 +293,15 @@ class Report:
         return tables.html(frame, caption)
 
     def _controls(self) -> dict[str, pd.DataFrame]:
-        """By notebook, each A/A that it has an interval of: ``control``, ``control_low`` and ``control_high``, with the
-        notebook's ``margin``. They stand beside ratios, and in a table of their own.
-        """
-        names, found = ["control", "control_low", "control_high"], {}
+        """By notebook, the rows of its frame that are an A/A with an interval."""
+        found = {}
         for notebook, summary in self.summaries.items():
-            frames = []
-            for path in summary["tables"]:
-                if path.endswith(".csv") and self._why_not(path) is None:
-                    frame = pd.read_csv(self.lab.folder / path)
-                    if path == _ONLY_CONTROLS:
-                        frame = frame.rename(columns=lambda name: name.replace("ratio", "control"))
-                    if {*names} <= {*frame}:
-                        frames.append(frame[names].dropna())
-            if any(map(len, frames)):
-                controls = pd.concat(frames, ignore_index=True).drop_duplicates()
-                found[notebook] = controls.assign(margin=summary.get("margin", MARGIN))
+            path = f"tables/{notebook}_frame.parquet"
+            if path in summary["tables"] and self._why_not(path) is None:
+                frame = tidy.load(self.lab.folder / path)
+                controls = frame[frame["quantity"] == "control_ratio"].dropna(subset=["estimate", "low", "high"])
+                if len(controls):
+                    found[notebook] = controls[["estimate", "low", "high", "margin"]]
         return found
 
     @property
@@ -554,10 +548,6 @@ def _distinct(values: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return list({json.dumps(value, sort_keys=True): value for value in values}.values())
 
 
-_ONLY_CONTROLS = "tables/instrument_resolution.csv"
-"""A table of nothing but A/A, whose columns ``ratio`` are the controls."""
-
-
 def _without_controls(finding: str) -> str:
     """A finding without the intervals of A/A, as long as they include 1; that one does not is said in short."""
 
@@ -569,8 +559,8 @@ def _without_controls(finding: str) -> str:
 
 
 def _resolution(controls: pd.DataFrame) -> dict[str, Any]:
-    half = 50 * (controls["control_high"] - controls["control_low"]) / controls["control"]
-    low, high = controls["control_low"], controls["control_high"]
+    low, high = controls["low"], controls["high"]
+    half = 50 * (high - low) / controls["estimate"]
     including, within = ((low <= 1) & (high >= 1)).sum(), is_within(low, high, controls["margin"]).sum()
     return {
         "comparisons": len(controls),

@@ -14,6 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchlib import data, knobs, progress, workloads
+from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import (
     DISTURBED,
     MARGIN,
@@ -51,9 +52,6 @@ NO_RATIO = {
 }
 """What a sentence says instead of a ratio, by verdict."""
 
-IMPOSSIBLE = "not possible here"
-"""The verdict on what a framework cannot do on this machine."""
-
 
 class Result(ABC):
     """The results of one experiment; a notebook shows its parts by name and glues its summary."""
@@ -61,6 +59,7 @@ class Result(ABC):
     notebook: str
     title: str
     in_report: tuple[str, ...]  # the tables that the report shows
+    ceiling: Ceiling | None = None  # the machine's limits, where the experiment shows the share of them
 
     def __init__(
         self,
@@ -89,7 +88,46 @@ class Result(ABC):
     @property
     def margin(self) -> float:
         """Of the notebook's ratios: one whose interval lies within so much of 1 is "the same within" it."""
-        return next((one.margin for one in self.measured if isinstance(one, Comparison)), MARGIN)
+        return next((one.margin for one in self.comparisons), MARGIN)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """All that was measured, tidy: see ``benchlib.analysis.frame``."""
+        common = {"notebook": self.notebook, "margin": self.margin}
+        frames = [
+            make(measured, **common, **self.frame_arguments(measured))
+            for kind, make in ((Comparison, tidy.of_comparison), (TrainingRuns, tidy.of_training))
+            for measured in self.measured
+            if isinstance(measured, kind)
+        ]
+        return tidy.together([*frames, tidy.of_rows(self.own_rows(), **common)])
+
+    def frame_arguments(self, measured: Comparison | TrainingRuns) -> dict[str, Any]:
+        """What the frame of a comparison or of training runs is told of it: the ``task`` is its workload and data,
+        where an experiment has no name of its own for it; and what a step could take, where that is asked for.
+        """
+        named = {"task": f"{measured.conditions[0].workload} on {measured.conditions[0].data}"}
+        asked = self.ceiling is not None and isinstance(measured, Comparison)
+        return {**named, "roof_s": self.ceiling.roof_s} if asked else named
+
+    def own_rows(self) -> list[dict[str, Any]]:
+        """Rows of the frame (``tidy.row``) that no other experiment has."""
+        return []
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """The comparisons of what was measured."""
+        return [measured for measured in self.measured if isinstance(measured, Comparison)]
+
+    @cached_property
+    def ratios(self) -> pd.DataFrame:
+        """Those of all comparisons (:func:`ratios`)."""
+        return ratios(self.comparisons)
+
+    @cached_property
+    def throughputs(self) -> pd.DataFrame:
+        """The indicators of all conditions that were compared (:func:`throughputs`)."""
+        return throughputs(self.comparisons, self.ceiling)
 
     @cached_property
     def figures(self) -> dict[str, tuple[str, Figure]]:
@@ -98,7 +136,7 @@ class Result(ABC):
 
     def warnings(self) -> list[str]:
         """What makes some of the numbers less sure than they look: processes that were not steady, or not alone."""
-        compared = [measured for measured in self.measured if isinstance(measured, Comparison)]
+        compared = self.comparisons
         of_comparisons = [*unfinished(compared), *disturbances(throughputs(compared))] if compared else []
         runs = [measured for measured in self.measured if isinstance(measured, TrainingRuns)]
         return [*of_comparisons, *disturbed_controls(compared), *disturbed_runs(runs)]
@@ -148,6 +186,11 @@ class Result(ABC):
                 captions[paths["tables"][-1]] = caption
         for path in latex.save(made, self.folder / "tables", self.notebook):
             paths["tables"].append(path.relative_to(self.folder).as_posix())
+        if len(self.frame):
+            path = self.folder / "tables" / f"{self.notebook}_frame.parquet"
+            tidy.save(self.frame, path)
+            paths["tables"].append(path.relative_to(self.folder).as_posix())
+            captions[paths["tables"][-1]] = "All that was measured, tidy: a row for one quantity of one condition."
         conditions = [condition for measured in self.measured for condition in measured.conditions]
         processes = [one for measured in self.measured for one in measured.ledger().processes]
         certificates = [each for measured in self.measured for each in measured.certificates.values()]
@@ -155,7 +198,6 @@ class Result(ABC):
         in_report = [f"{self.notebook}_{name}" for name in self.in_report]
         return {
             "title": self.title,
-            "margin": self.margin,
             "findings": [*self.findings(), *self.warnings()],
             "notes": self.notes,
             **paths,
@@ -192,6 +234,11 @@ def ratios(comparisons: Iterable[Comparison]) -> pd.DataFrame:
     return showing.with_subject(frame.assign(student_ratio=frame["ratio"]).rename(columns={**ends, **student}))
 
 
+def columns(name: str, interval: Interval) -> dict[str, float]:
+    """An interval as the columns of a table."""
+    return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
+
+
 def why_no_control(comparison: Comparison) -> str | None:
     """``DISTURBED`` where a comparison's A/A control has no ratio for that; else None."""
     return DISTURBED if comparison.disturbed(comparison.baseline, comparison.baseline, "control") else None
@@ -220,21 +267,22 @@ def between(comparison: Comparison, one: Condition, other: Condition) -> tuple[I
 
 
 def throughputs(comparisons: Iterable[Comparison], ceiling: Ceiling | None = None) -> pd.DataFrame:
-    """The indicators of all conditions of all comparisons, with ``steps_per_second``; and, given the machine's
-    ceiling, ``peak_share_percent``: the least time that the step could take there, of the time that it took.
+    """The indicators of all conditions of all comparisons; and, given the machine's ceiling, ``peak_share_percent``:
+    the least time that the step could take there, of the time that it took.
     """
     comparisons = list(comparisons)
     frame = pd.concat([comparison.throughput() for comparison in comparisons], ignore_index=True)
     frame = frame.rename(columns={"low": "samples_per_second_low", "high": "samples_per_second_high"})
-    steps = {
-        "steps_per_second": 1000 / frame["step_ms"],
-        "steps_per_second_low": 1000 / frame["step_ms_high"],
-        "steps_per_second_high": 1000 / frame["step_ms_low"],
-    }
     if ceiling is not None:
         roofs = [ceiling.roof_s(condition) for comparison in comparisons for condition in comparison.conditions]
-        steps["peak_share_percent"] = 100 * 1000 * np.array(roofs) / frame["step_ms"]
-    return showing.with_subject(frame.assign(**steps))
+        frame["peak_share_percent"] = 100 * 1000 * np.array(roofs) / frame["step_ms"]
+    return showing.with_subject(frame)
+
+
+def without_hyperparameters(frame: pd.DataFrame) -> pd.DataFrame:
+    """Of several workloads: those of one mean nothing to another."""
+    every = {name for workload in set(frame["workload"]) for name in workloads.load(workload).hyperparameters}
+    return frame.drop(columns=[name for name in every if name in frame])
 
 
 def ceiling_text(ceiling: Ceiling) -> str:

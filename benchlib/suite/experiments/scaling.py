@@ -14,7 +14,9 @@ from matplotlib.figure import Figure
 from pydantic import model_validator
 
 from benchlib import frameworks, workloads
+from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import Comparison, verdict_on
+from benchlib.analysis.frame import IMPOSSIBLE
 from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
@@ -22,11 +24,11 @@ from benchlib.measure import machine
 from benchlib.suite import figures, tables
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import (
-    IMPOSSIBLE,
     NO_RATIO,
     PROCESSES,
     Result,
     between,
+    columns,
     data_note,
     processes,
     ratio_text,
@@ -115,6 +117,30 @@ class Scaling(Result):
         super().__init__(lab.folder, [comparison], [note for note in notes if note])
         self.comparison = comparison
         self.subjects = _subjects(parameters)
+
+    def own_rows(self) -> list[dict[str, Any]]:
+        """Of each group its efficiency, relative to one process of the same subject, whose batch is the group's (strong
+        scaling) or that of each of its processes (weak); what else there is to compare it with; and what cannot be run
+        here.
+        """
+        lost = {"kind": tidy.COMPARISON, "why": IMPOSSIBLE}
+        every = [condition for one in self.subjects if one.why for condition in filter(_communicates, one.conditions)]
+        made = [tidy.row("samples_per_second", condition, _NONE, **lost) for condition in every]
+        for one in self._possible:
+            for condition in (each for each in one.conditions if each.world_size > 1 and each.communication):
+                found = self._compared(condition, one.baseline)
+                common = {"kind": tidy.COMPARISON, **tidy.control_of(self.comparison), "files": found["measurements"]}
+                others = {
+                    "efficiency_percent": one.baseline,
+                    "same_threads_ratio": one.baseline.but(threads=condition.world_size * condition.threads),
+                    "communication_percent": condition.but(communication=False),
+                }
+                for quantity in filter(found.__contains__, others):
+                    _, verdict = between(self.comparison, others[quantity], condition)
+                    ends = (found[f"{quantity}{end}"] for end in ("", "_low", "_high"))
+                    interval, why = Interval(*ends, found["processes"]), tidy.said(verdict)["why"]
+                    made.append(tidy.row(quantity, condition, interval, others[quantity], why=why, **common))
+        return made
 
     def findings(self) -> list[str]:
         """A sentence for each subject and way of scaling, with its efficiency and what communication takes; for each
@@ -207,7 +233,7 @@ class Scaling(Result):
                 found = measured.loc[str(condition)]
                 row |= {f"samples_per_second{end}": found[f"samples_per_second{end}"] for end in ("", "_low", "_high")}
                 if condition == one.baseline:
-                    row |= {**_columns("ratio", _NONE), "verdict": BASELINE, "processes": found["processes"]}
+                    row |= {**columns("ratio", _NONE), "verdict": BASELINE, "processes": found["processes"]}
                     row |= {"measurements": " ".join(self.comparison.files(condition))}
                 else:
                     row |= self._compared(condition, one.baseline)
@@ -220,18 +246,18 @@ class Scaling(Result):
         """The ratio of a condition to its baseline, and of a group what else there is to compare it with."""
         ratio, verdict = between(self.comparison, base, condition)
         used = [base, condition]
-        found = {**_columns("ratio", ratio), "verdict": verdict, "processes": ratio.processes}
+        found = {**columns("ratio", ratio), "verdict": verdict, "processes": ratio.processes}
         if condition.world_size > 1:
-            found |= _columns("efficiency_percent", _scaled(ratio, 100 / condition.world_size))
+            found |= columns("efficiency_percent", _scaled(ratio, 100 / condition.world_size))
             one = base.but(threads=condition.world_size * base.threads)
             if one in self.comparison.conditions:
-                found |= _columns("same_threads_ratio", between(self.comparison, one, condition)[0])
+                found |= columns("same_threads_ratio", between(self.comparison, one, condition)[0])
                 used.append(one)
             alone = condition.but(communication=False)
             if alone in self.comparison.conditions:
                 faster, _ = between(self.comparison, condition, alone)
                 share = [100 * (1 - 1 / value) for value in (faster.estimate, faster.low, faster.high)]
-                found |= _columns("communication_percent", Interval(*share, faster.processes))
+                found |= columns("communication_percent", Interval(*share, faster.processes))
                 used.append(alone)
         return {**found, "measurements": " ".join(self.comparison.files(*used))}
 
@@ -244,13 +270,13 @@ class Scaling(Result):
                     continue
                 ratio, verdict = between(self.comparison, its, condition)
                 row = {**_named(condition, one.baseline), "baseline": self._possible[0].name}
-                row |= {**_columns("ratio", ratio), "verdict": verdict, **self._control()}
+                row |= {**columns("ratio", ratio), "verdict": verdict, **self._control()}
                 files = " ".join(self.comparison.files(its, condition))
                 rows.append({**row, "processes": ratio.processes, "measurements": files})
         return pd.DataFrame(rows)
 
     def _control(self) -> dict[str, Any]:
-        return {**_columns("control", self.comparison.control), "control_why": why_no_control(self.comparison)}
+        return {**columns("control", self.comparison.control), "control_why": why_no_control(self.comparison)}
 
     def _finding(self, row: pd.Series) -> str:
         """A row of a subject that can be run here, in words."""
@@ -368,10 +394,6 @@ def _scaled(interval: Interval, factor: float) -> Interval:
 
 
 _NONE = Interval(math.nan, math.nan, math.nan, 0)
-
-
-def _columns(name: str, interval: Interval) -> dict[str, float]:
-    return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
 
 
 def _text(row: pd.Series, name: str) -> str:

@@ -1,0 +1,396 @@
+"""The tidy frame: all that was measured, long and typed, one row for one quantity of one condition.
+
+Tables, figures, findings and claims select from it by its columns, never from each other's text. A quantity that is
+relative to a baseline has the baseline's choices in the columns that begin with ``baseline_``; the others have nothing
+there. :data:`SCHEMA` says which columns there are, :data:`QUANTITIES` which quantities, each with its unit, and
+:data:`WHYS` what may be said where there is no number.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchlib import metrics, workloads
+from benchlib.analysis.comparison import (
+    DISTURBED,
+    MODELS_DIFFER,
+    MODELS_NOT_CHECKED,
+    MOST,
+    NOT_MEASURED,
+    SLOWS_DOWN,
+    Comparison,
+)
+from benchlib.analysis.statistics import Interval, mean_interval
+from benchlib.analysis.training import NOT_REACHED, TrainingRuns, median_to_threshold, undisturbed
+from benchlib.condition import Condition
+
+IMPOSSIBLE, FAILED, NOT_COMPARED = "not possible here", "failed", "not compared"
+"""Why a condition was not measured: it cannot be; it may be possible the next time; it has no baseline here."""
+
+DIVERGED, NOT_TOLD = "diverged", "not told by the driver"
+
+WHYS = (
+    *(MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, DISTURBED),
+    *(IMPOSSIBLE, FAILED, NOT_COMPARED, NOT_REACHED, DIVERGED, NOT_TOLD),
+)
+"""Why a row has no number."""
+
+COMPARISON, TRAINING = "comparison", "training"
+
+METRIC = "of the metric"
+"""Instead of a unit: it is the workload's metric's, see ``metrics.readable``."""
+
+ACCELERATOR = {
+    "accelerator_percent": "%",
+    "accelerator_memory_mib": "MiB",
+    "accelerator_power_w": "W",
+    "accelerator_temperature_c": "°C",
+    "accelerator_clock_mhz": "MHz",
+    "accelerator_throttled": "1",
+    "joules_per_sample": "J",
+    "device_peak_mib": "MiB",
+}
+TIMED = {"samples_per_second": "1/s", "steps_per_second": "1/s", "step_ms": "ms", "peak_share_percent": "%"}
+OF_FIRST = {
+    "memory_mib": "MiB",
+    "memory_steady_mib": "MiB",
+    "memory_private_mib": "MiB",
+    "memory_children_mib": "MiB",
+    "first_step_s": "s",
+}
+"""Known only of the processes that measured the condition before all others."""
+
+OF_PROCESSES = {
+    "cpu_percent": "%",
+    "cores_used": "1",
+    "memory_import_mib": "MiB",
+    "warm_up_s": "s",
+    "steady": "1",
+    "disturbed": "1",
+    "idle_cores": "1",
+    "parent_cores": "1",
+}
+RATIOS = (
+    *("throughput_ratio", "control_ratio", "within_ratio", "same_threads_ratio"),
+    *("epoch_ratio", "threshold_ratio", "loss_ratio", "first_epoch_ratio", "first_epoch_alone_ratio"),
+)
+TRAINED = {
+    "epoch_s": "s",
+    "epochs_to_threshold": "1",
+    "seconds_to_threshold": "s",
+    "final_metric": METRIC,
+    "final_loss": "1",
+}
+OF_GROUPS = {"efficiency_percent": "%", "communication_percent": "%"}
+QUANTITIES = {
+    **dict.fromkeys(RATIOS, "1"),
+    **{**TIMED, **OF_FIRST, **OF_PROCESSES, **ACCELERATOR, **OF_GROUPS, **TRAINED},
+}
+"""Every quantity, with its unit (1: it has none).
+
+``throughput_ratio`` is the throughput over the baseline's, ``control_ratio`` that of the baseline over itself (A/A),
+``within_ratio`` that over the same framework's in eager mode, or in fp32; ``same_threads_ratio`` a group's over one
+process with the threads of all. ``epoch_ratio`` and ``threshold_ratio`` say how many times as fast a whole epoch is
+trained, or the threshold reached. The others are described where they are computed: ``Comparison.throughput``,
+``TrainingRuns.runs`` and ``TrainingRuns.first_epoch``.
+"""
+
+_CHOICES = {
+    "workload": pa.string(),
+    "data": pa.string(),
+    "framework": pa.string(),
+    "environment": pa.string(),
+    "mode": pa.string(),
+    "precision": pa.string(),
+    "device": pa.string(),
+    "lane": pa.string(),
+    "subject": pa.string(),  # the six above, as rows and legends show them
+    "batch_size": pa.int64(),
+    "learning_rate": pa.float64(),
+    "train_samples": pa.int64(),  # missing: all
+    "threads": pa.int64(),  # missing: as many as the framework takes by itself
+    "world_size": pa.int64(),
+    "communication": pa.bool_(),
+    "without": pa.string(),  # knobs of the lane that are not set, a space between them
+    "hyperparameters": pa.string(),  # JSON
+    "parameters": pa.int64(),  # that are trained
+    "million_multiply_adds": pa.float64(),  # of a forward pass; missing: the workload does not say
+}
+
+SCHEMA = pa.schema(
+    {
+        "notebook": pa.string(),
+        "task": pa.string(),  # what the notebook calls it, for display only
+        "kind": pa.string(),  # of what was measured: comparison or training
+        "quantity": pa.string(),
+        "unit": pa.string(),
+        **_CHOICES,
+        **{f"baseline_{name}": kind for name, kind in _CHOICES.items()},
+        "estimate": pa.float64(),  # a mean over processes or seeds; a ratio's geometric; to a threshold the median
+        "low": pa.float64(),  # ends of the 95 % interval over processes or seeds; missing: there are too few
+        "high": pa.float64(),
+        "student_low": pa.float64(),  # ends of Student's, for which nothing is borrowed
+        "student_high": pa.float64(),
+        "borrowed": pa.int64(),  # from so many other comparisons the variance is borrowed
+        "lowest": pa.float64(),  # over seeds
+        "highest": pa.float64(),
+        "processes": pa.int64(),  # or seeds, that the estimate is made from
+        "failed": pa.int64(),  # processes or seeds that the condition has no number of
+        "epochs": pa.int64(),  # that every run was trained for
+        "threshold": pa.float64(),  # of the metric, that it was trained to
+        "verdict": pa.string(),  # on a ratio, see ``comparison.verdict_on``
+        "why": pa.string(),  # there is no number: one of WHYS
+        "control": pa.float64(),  # the A/A of its comparison
+        "control_low": pa.float64(),
+        "control_high": pa.float64(),
+        "control_why": pa.string(),  # there is none: one of WHYS
+        "margin": pa.float64(),  # a ratio whose interval lies within so much of 1 is the same within it
+        "files": pa.string(),  # keys of the measurements, a space between them
+    }
+)
+"""The columns of the frame, with their types; what is missing is null."""
+
+SUBJECT = ["framework", "environment", "mode", "precision", "lane"]
+"""The columns that say who was measured, where workload, device and sizes say on what."""
+
+
+def of_rows(rows: Iterable[Mapping[str, Any]], **common: Any) -> pd.DataFrame:
+    """The frame of rows as :func:`row` makes them, each with what they have in ``common``. A ValueError for a column, a
+    quantity or a reason that is not in the closed sets.
+    """
+    rows = [{**common, **one} for one in rows]
+    for one in rows:
+        unknown = set(one) - set(SCHEMA.names)
+        if unknown or one["quantity"] not in QUANTITIES or one.get("why") not in {None, *WHYS}:
+            raise ValueError(f"no row of a tidy frame: {unknown or (one['quantity'], one.get('why'))}")
+    return _typed(pa.Table.from_pylist(rows, schema=SCHEMA))
+
+
+def together(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Several frames as one."""
+    tables = [pa.Table.from_pandas(frame, SCHEMA, preserve_index=False) for frame in frames]
+    return _typed(pa.concat_tables([SCHEMA.empty_table(), *tables]))
+
+
+def row(
+    quantity: str, condition: Condition, interval: Interval, baseline: Condition | None = None, **more: Any
+) -> dict[str, Any]:
+    """A row for :func:`of_rows`: the quantity of a condition, relative to a baseline if it has one."""
+    unit = QUANTITIES.get(quantity)
+    return {
+        "quantity": quantity,
+        "unit": metrics.readable(workloads.load(condition.workload).metric)[1] if unit == METRIC else unit,
+        **_choices(condition),
+        **({} if baseline is None else {f"baseline_{name}": value for name, value in _choices(baseline).items()}),
+        **{name: _number(getattr(interval, name)) for name in ("estimate", "low", "high")},
+        "processes": interval.processes,
+        **more,
+    }
+
+
+def size(condition: Condition) -> dict[str, int | float | None]:
+    """How many ``parameters`` are trained, and the work of a forward pass in ``million_multiply_adds``, as
+    ``Workload.work`` counts it; None where it does not.
+    """
+    parameters, multiply_adds = _size(condition.workload, json.dumps(condition.hyperparameters))
+    work = None if multiply_adds is None else condition.batch_size * multiply_adds / 1e6
+    return {"parameters": parameters, "million_multiply_adds": work}
+
+
+def control_of(comparison: Comparison) -> dict[str, Any]:
+    """The A/A control of a comparison and its margin, as the columns of all its rows."""
+    control, baseline = comparison.control, comparison.baseline
+    why = NOT_MEASURED if control.processes == 0 else None
+    return {
+        "control": _number(control.estimate),
+        "control_low": _number(control.low),
+        "control_high": _number(control.high),
+        "control_why": DISTURBED if comparison.disturbed(baseline, baseline, "control") else why,
+        "margin": comparison.margin,
+    }
+
+
+def said(verdict: str) -> dict[str, str | None]:
+    """A verdict on a ratio as columns: what it shows, or why it shows nothing."""
+    return {"verdict": None, "why": verdict} if verdict in WHYS else {"verdict": verdict, "why": None}
+
+
+def of_comparison(
+    comparison: Comparison, *, roof_s: Callable[[Condition], float] | None = None, **common: Any
+) -> pd.DataFrame:
+    """A comparison's ratios, its control, and what was measured of each condition, with ``common`` columns such as the
+    notebook and the task. ``roof_s`` gives the least seconds that a step could take on this machine.
+    """
+    conditions, baseline, control = comparison.conditions, comparison.baseline, control_of(comparison)
+    made = []
+    for at, found in enumerate(comparison.ratios().to_dict("records")):  # the control is the first
+        interval = Interval(found["ratio"], found["low"], found["high"], found["processes"])
+        quantity = "throughput_ratio" if at else "control_ratio"
+        columns = {name: _number(found[name]) for name in ("student_low", "student_high")}
+        columns |= {"borrowed": found["borrowed"], "files": found["measurements"], **said(found["verdict"])}
+        if not at:  # of a baseline that slows down, too: it says what can be resolved
+            interval, columns["why"] = comparison.control, control["control_why"]
+        made.append(row(quantity, conditions[at], interval, baseline, **columns))
+    for condition, found in zip(conditions, comparison.throughput().to_dict("records"), strict=True):
+        made += _indicators(condition, found, roof_s)
+    return of_rows(made, **{"kind": COMPARISON, **control, **common})
+
+
+def of_training(
+    runs: TrainingRuns, *, files: Callable[[Condition], list[str]] | None = None, **common: Any
+) -> pd.DataFrame:
+    """What each condition of training runs took and learned, with ``common`` columns such as the notebook and the task.
+    ``files`` names the files of a condition's rows, where they are not its own runs'.
+    """
+    every, made = runs.runs(), []
+    for condition in runs.conditions:
+        mine = every[every["label"] == str(condition)]
+        keys = files(condition) if files else dict.fromkeys(mine["measurements"])
+        more = {"epochs": runs.epochs, "threshold": runs.threshold, "files": " ".join(keys)}
+        made += [{**one, **more} for one in _trained(runs, condition, mine)]
+    return of_rows(made, **{"kind": TRAINING, **common})
+
+
+def as_fast(runs: TrainingRuns, quantity: str, condition: Condition, baseline: Condition) -> dict[str, Any]:
+    """The row of an ``epoch_ratio`` or a ``threshold_ratio`` (see ``TrainingRuns.times_as_fast``)."""
+    seconds = {"epoch_ratio": "epoch_s", "threshold_ratio": "seconds_to_threshold"}[quantity]
+    ratio, why = runs.times_as_fast(condition, baseline, seconds)
+    trained = {"kind": TRAINING, "epochs": runs.epochs, "threshold": runs.threshold}
+    files = " ".join(runs.files(baseline, condition))
+    return row(quantity, condition, ratio, baseline, why=why, files=files, **trained)
+
+
+def hyperparameter(frame: pd.DataFrame, name: str) -> pd.Series:
+    """The values of a hyperparameter in the rows of a frame; None in rows of a workload that has it not."""
+    return frame["hyperparameters"].map(lambda text: json.loads(text).get(name))
+
+
+def save(frame: pd.DataFrame, path: Path) -> None:
+    """Write a frame as a parquet file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pandas(frame, SCHEMA, preserve_index=False).replace_schema_metadata(), path)
+
+
+def load(path: Path) -> pd.DataFrame:
+    """Read a frame; one of another benchlib, whose columns are others, is empty."""
+    table = pq.read_table(path)
+    return _typed(table if table.schema.equals(SCHEMA) else SCHEMA.empty_table())
+
+
+def _typed(table: pa.Table) -> pd.DataFrame:
+    kinds = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    return table.to_pandas(types_mapper=kinds.get)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _choices(condition: Condition) -> dict[str, Any]:
+    plain = (
+        "workload",
+        "data",
+        "framework",
+        "environment",
+        "mode",
+        "precision",
+        "device",
+        "lane",
+        "subject",
+        "batch_size",
+    )
+    plain += ("learning_rate", "train_samples", "threads", "world_size", "communication")
+    return {
+        **{name: getattr(condition, name) for name in plain},
+        "without": " ".join(condition.without),
+        "hyperparameters": json.dumps(condition.hyperparameters, sort_keys=True),
+        **size(condition),
+    }
+
+
+@functools.cache
+def _size(workload: str, hyperparameters: str) -> tuple[int, float | None]:
+    """The parameters that are trained, and the multiply-adds of a sample's forward pass."""
+    model, values = workloads.load(workload), json.loads(hyperparameters)
+    weights = model.weights(values).values()
+    trained = int(sum(np.prod(weight.shape) for weight in weights if weight.trained))
+    return trained, model.work(values).multiply_adds if model.work else None
+
+
+def _indicators(
+    condition: Condition, found: dict[str, Any], roof_s: Callable[[Condition], float] | None
+) -> list[dict[str, Any]]:
+    """A row for each quantity of a row of ``Comparison.throughput``."""
+    found = {**found, "samples_per_second_low": found["low"], "samples_per_second_high": found["high"]}
+    quantities = [*TIMED, *OF_FIRST, *OF_PROCESSES, *(ACCELERATOR if condition.device != "cpu" else ())]
+    if roof_s is None:
+        quantities.remove("peak_share_percent")
+    else:
+        found["peak_share_percent"] = 100 * 1000 * roof_s(condition) / found["step_ms"]
+    made = []
+    for name in quantities:
+        ends = (found.get(f"{name}{end}", math.nan) for end in ("", "_low", "_high"))
+        interval = Interval(*ends, found["first_in_process" if name in OF_FIRST else "processes"])
+        why = None if math.isfinite(interval.estimate) else _why_not(name, found)
+        made.append(row(name, condition, interval, failed=found["failed"], why=why, files=found["measurements"]))
+    return made
+
+
+def _why_not(quantity: str, found: dict[str, Any]) -> str:
+    if quantity in {*TIMED, "joules_per_sample"}:
+        if found["disturbed"] > MOST:
+            return DISTURBED
+        if found["slows_down"]:
+            return SLOWS_DOWN
+    return NOT_TOLD if quantity in ACCELERATOR and found["processes"] else NOT_MEASURED
+
+
+def _trained(runs: TrainingRuns, condition: Condition, mine: pd.DataFrame) -> list[dict[str, Any]]:
+    """A row for each quantity of the runs of a condition, which are rows of ``TrainingRuns.runs``."""
+    timed, failed = undisturbed(mine), int(mine["failure"].notna().sum())
+    noisy = DISTURBED if len(timed) < len(mine) else NOT_MEASURED
+    workload = workloads.load(condition.workload)
+    factor, _ = metrics.readable(workload.metric)
+    bounds = metrics.limits(workload) if workload.metric else (-math.inf, math.inf)
+    least, greatest = (factor * end for end in bounds)
+    compiled = runs.first_epoch(condition)
+    not_compiled = DISTURBED if runs.first_epoch_disturbed(condition) else NOT_MEASURED
+    means = [
+        ("epoch_s", timed["epoch_s"], (0, math.inf), noisy),
+        ("first_step_s", mine["first_step_s"], (0, math.inf), NOT_MEASURED),
+        ("memory_mib", mine["peak_memory_mib"], (0, math.inf), NOT_MEASURED),
+        ("final_metric", mine["metric"] * factor, (least, greatest), NOT_MEASURED),
+        ("final_loss", mine["loss"], (0, math.inf), NOT_MEASURED),
+    ]
+    numbers = [
+        ("first_epoch_ratio", compiled, not_compiled),
+        ("first_epoch_alone_ratio", runs.first_epoch(condition, with_compilation=False), noisy),
+    ]
+    if runs.threshold is not None:
+        reached = int(mine["reached"].sum())
+        for name, watched in (("epochs_to_threshold", mine), ("seconds_to_threshold", timed)):
+            median = Interval(median_to_threshold(watched, name), math.nan, math.nan, reached)
+            numbers.append((name, median, NOT_REACHED if len(watched) else noisy))
+    made = []
+    for name, values, ends, why in means:
+        known = values.dropna()
+        finite = bool(np.isfinite(known).all())
+        interval = mean_interval(known.to_list() if finite else [], *ends)
+        columns = {"lowest": _number(known.min()), "highest": _number(known.max())}
+        columns["failed"] = len(values) - len(known)
+        columns["why"] = DIVERGED if not finite else None if len(known) else why
+        made.append(row(name, condition, interval, **columns))
+    for name, interval, why in numbers:
+        missing = None if math.isfinite(interval.estimate) else why
+        made.append(row(name, condition, interval, failed=failed, why=missing))
+    return made

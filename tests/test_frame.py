@@ -1,0 +1,268 @@
+"""The tidy frame: typed whatever is in it, closed in its words, with the numbers of the objects that it is made of."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from synthetic_lab import SyntheticLab
+
+from benchlib.analysis import frame as tidy
+from benchlib.analysis.comparison import DISTURBED, MODELS_DIFFER, NOT_MEASURED, Comparison
+from benchlib.analysis.statistics import geometric_interval
+from benchlib.analysis.training import NOT_REACHED, TrainingRuns
+from benchlib.condition import Condition
+from benchlib.suite import experiments
+
+ROOT = Path(__file__).parents[1]
+EAGER = Condition(workload="cnn", hyperparameters={"image_size": 8}, batch_size=64)
+GRAPH = EAGER.but(framework="mindspore", mode="graph")
+
+
+def compared(folder: Path, *conditions: Condition, **lab: Any) -> Comparison:
+    asked = {"precision": 0.03, "budget_s": 1, "block_s": 0.1, "margin": 0.04}
+    return SyntheticLab(folder, **lab).compare(list(conditions), **asked)
+
+
+def trained(folder: Path, *conditions: Condition, threshold: float | None = None, **lab: Any) -> TrainingRuns:
+    return SyntheticLab(folder, **lab).train(list(conditions), seeds=[0, 1, 2], epochs=3, threshold=threshold)
+
+
+def only(frame: pd.DataFrame, quantity: str, **columns: Any) -> pd.Series:
+    """The one row of a quantity that has these columns."""
+    rows = frame[frame["quantity"] == quantity]
+    for name, value in columns.items():
+        rows = rows[rows[name] == value]
+    (row,) = (row for _, row in rows.iterrows())
+    return row
+
+
+def test_an_empty_frame_has_all_columns_in_their_types(tmp_path: Path) -> None:
+    full = tidy.of_comparison(compared(tmp_path, EAGER, GRAPH), task="cnn on digits")
+    for empty in (tidy.of_rows([]), tidy.together([])):
+        assert list(empty) == tidy.SCHEMA.names
+        assert empty.dtypes.equals(full.dtypes)
+    assert not len(empty[empty["device"] == "cuda"])
+
+
+@pytest.mark.parametrize("wrong", [{"quantity": "speed"}, {"why": "it did not"}, {"colour": "red"}])
+def test_words_that_are_not_in_the_closed_sets_are_refused(wrong: dict[str, str]) -> None:
+    row = tidy.row("step_ms", EAGER, geometric_interval([0.0]))
+    assert len(tidy.of_rows([row])) == 1
+    with pytest.raises(ValueError, match=next(iter(wrong.values())) if "colour" not in wrong else "colour"):
+        tidy.of_rows([{**row, **wrong}])
+
+
+def test_a_comparison_gives_ratios_with_their_baseline_and_its_control(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, EAGER, GRAPH)
+    frame = tidy.of_comparison(comparison, notebook="devices", task="cnn on digits")
+    ratio, told = only(frame, "throughput_ratio"), comparison.ratios().iloc[1]
+    assert ratio[["estimate", "low", "high", "verdict"]].tolist() == told[["ratio", "low", "high", "verdict"]].tolist()
+    assert (ratio["framework"], ratio["baseline_framework"], ratio["mode"]) == ("mindspore", "pytorch", "graph")
+    assert (ratio["subject"], ratio["environment"], ratio["batch_size"]) == (GRAPH.subject, "default", 64)
+    assert json.loads(ratio["hyperparameters"])["image_size"] == 8
+    assert ratio["files"].split() == comparison.files(GRAPH)
+    control = only(frame, "control_ratio")
+    assert control["estimate"] == comparison.control.estimate
+    assert control["subject"] == control["baseline_subject"] == EAGER.subject
+    assert set(frame["control_low"]) == {comparison.control.low}, "of every row of the comparison"
+    assert set(frame["margin"]) == {0.04}
+    assert set(frame["notebook"]) == {"devices"}
+    speed = only(frame, "samples_per_second", subject=GRAPH.subject)
+    measured = comparison.throughput().set_index("label").loc[str(GRAPH)]
+    assert (speed["estimate"], speed["low"], speed["unit"]) == (measured["samples_per_second"], measured["low"], "1/s")
+    assert pd.isna(speed["baseline_framework"]), "it is relative to nothing"
+    steps = only(frame, "steps_per_second", subject=GRAPH.subject)
+    assert steps["high"] == 1000 / measured["step_ms_low"]
+    assert only(frame, "memory_mib", subject=EAGER.subject)["estimate"] == 400 + 2 * 64
+    assert not frame["quantity"].str.startswith("accelerator").any(), "the CPU has none"
+    assert set(frame["quantity"]) <= set(tidy.QUANTITIES)
+
+
+def test_size_and_share_of_the_peak_are_those_of_the_condition(tmp_path: Path) -> None:
+    linear = Condition(workload="linear", batch_size=4, hyperparameters={"in_features": 8, "out_features": 16})
+    frame = tidy.of_comparison(compared(tmp_path, linear), roof_s=lambda condition: 0.001 * condition.batch_size)
+    row = only(frame, "peak_share_percent")
+    assert row["estimate"] == pytest.approx(100 * 4 / only(frame, "step_ms")["estimate"])
+    assert row["parameters"] == 8 * 16 + 16
+    assert row["million_multiply_adds"] == pytest.approx(4 * 8 * 16 / 1e6)
+
+
+@pytest.mark.parametrize(
+    ("lab", "whys"),
+    [
+        ({"disturbed": lambda c: c.framework == "mindspore"}, (DISTURBED, DISTURBED)),
+        ({"fails": lambda c: c.framework == "mindspore"}, (NOT_MEASURED, NOT_MEASURED)),
+        ({"differs": lambda c: c.framework == "mindspore"}, (MODELS_DIFFER, None)),
+    ],
+)
+def test_where_there_is_no_number_it_is_said_why(
+    tmp_path: Path, lab: dict[str, Callable], whys: tuple[str, str | None]
+) -> None:
+    frame = tidy.of_comparison(compared(tmp_path, EAGER, GRAPH, **lab))
+    rows = only(frame, "throughput_ratio"), only(frame, "samples_per_second", subject=GRAPH.subject)
+    for row, why in zip(rows, whys, strict=True):
+        assert row["why"] == why if why else pd.isna(row["why"])
+        assert pd.isna(row["estimate"]) == (why is not None)
+    assert pd.isna(rows[0]["verdict"])
+    assert frame["why"].notna().equals(frame["estimate"].isna()), "each is known, or it is said why not"
+
+
+def test_an_accelerator_that_tells_nothing_is_said_to(tmp_path: Path) -> None:
+    frame = tidy.of_comparison(compared(tmp_path, EAGER.but(device="cuda")))
+    assert only(frame, "accelerator_percent")["estimate"] == 55
+    assert only(frame, "device_peak_mib")["why"] == tidy.NOT_TOLD
+
+
+def test_training_runs_give_what_was_learned_in_readable_units(tmp_path: Path) -> None:
+    runs = trained(tmp_path, EAGER, GRAPH, threshold=0.99)
+    frame = tidy.of_training(runs, task="cnn on digits")
+    metric = only(frame, "final_metric", subject=EAGER.subject)
+    values = 100 * runs.runs()["metric"][:3]
+    assert metric[["estimate", "lowest", "highest"]].tolist() == pytest.approx(
+        [values.mean(), values.min(), values.max()]
+    )
+    assert (metric["unit"], metric["processes"], metric["epochs"], metric["threshold"]) == ("%", 3, 3, 0.99)
+    first = only(frame, "first_epoch_ratio", subject=GRAPH.subject)
+    assert (first["estimate"], first["low"]) == (runs.first_epoch(GRAPH).estimate, runs.first_epoch(GRAPH).low)
+    assert only(frame, "seconds_to_threshold", subject=EAGER.subject)["why"] == NOT_REACHED
+    assert metric["files"].split() == runs.files(EAGER)
+    assert set(frame["kind"]) == {"training"}
+    assert "seconds_to_threshold" not in set(tidy.of_training(trained(tmp_path, EAGER))["quantity"]), "there is none"
+
+
+@pytest.mark.parametrize(
+    ("lab", "quantity", "why"),
+    [
+        ({"disturbed": lambda c: True}, "epoch_s", DISTURBED),
+        ({"disturbed": lambda c: True}, "first_epoch_ratio", DISTURBED),
+        ({"fails": lambda c: True}, "final_metric", NOT_MEASURED),
+        ({"loss": lambda c, seed, epoch: math.inf}, "final_loss", tidy.DIVERGED),
+    ],
+)
+def test_training_that_gives_no_number_says_why(tmp_path: Path, lab: dict, quantity: str, why: str) -> None:
+    row = only(tidy.of_training(trained(tmp_path, EAGER, **lab)), quantity)
+    assert (row["why"], math.isnan(row["estimate"])) == (why, True)
+
+
+def test_times_as_fast_is_within_seeds_and_of_the_same_models_only(tmp_path: Path) -> None:
+    def metric(condition: Condition, seed: int, epoch: int) -> float:
+        return 0.5 if condition.framework == "mindspore" and seed == 2 else 0.9
+
+    runs = trained(tmp_path, EAGER, GRAPH, metric=metric, threshold=0.8)
+    ratio, why = runs.times_as_fast(GRAPH, EAGER)
+    seconds = runs.runs().set_index(["label", "seed"])["epoch_s"]
+    logs = np.log(seconds[str(EAGER)]) - np.log(seconds[str(GRAPH)])
+    assert (ratio, why) == (geometric_interval(logs.to_list()), None)
+    assert runs.times_as_fast(GRAPH, EAGER, "seconds_to_threshold")[1] == NOT_REACHED, "one seed of three did not"
+    assert tidy.as_fast(runs, "epoch_ratio", GRAPH, EAGER)["estimate"] == ratio.estimate
+
+    def why_not(other: Condition, **lab: Any) -> str | None:
+        ratio, why = trained(tmp_path, EAGER, other, **lab).times_as_fast(other, EAGER)
+        assert math.isnan(ratio.estimate) == (why is not None)
+        return why
+
+    assert why_not(GRAPH, differs=lambda c: c == GRAPH) == MODELS_DIFFER
+    assert why_not(GRAPH, disturbed=lambda c: c == GRAPH) == DISTURBED
+    assert why_not(GRAPH, fails=lambda c: c == GRAPH) == NOT_MEASURED
+    assert why_not(EAGER.but(learning_rate=0.5), differs=lambda c: True) is None, "at another rate it is the same model"
+
+
+def test_a_frame_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
+    frame = tidy.of_comparison(compared(tmp_path, EAGER, GRAPH), task="cnn on digits")
+    path = tmp_path / "new" / "frame.parquet"
+    tidy.save(frame, path)
+    pd.testing.assert_frame_equal(tidy.load(path), frame)
+    pq.write_table(pq.read_table(path).drop_columns("why"), path)
+    assert not len(tidy.load(path)), "of another benchlib"
+
+
+def measured(folder: Path, notebook: str, **lab: Any) -> Any:
+    """The result of an experiment with quick's parameters, from made-up measurements."""
+    values = yaml.safe_load((ROOT / "parameters" / "quick" / f"{notebook}.yaml").read_text(encoding="utf-8"))
+    module = experiments.module(notebook)
+    return module.measure(module.Parameters(**values), SyntheticLab(folder, **lab))
+
+
+@pytest.mark.parametrize("notebook", ["batch_size", "scaling", "learning_rate"])
+def test_the_frame_of_a_result_is_saved_with_its_tables(tmp_path: Path, notebook: str) -> None:
+    result = measured(tmp_path, notebook)
+    path = f"tables/{notebook}_frame.parquet"
+    assert path in result.summary()["tables"]
+    saved = tidy.load(tmp_path / path)
+    pd.testing.assert_frame_equal(saved, result.frame)
+    assert set(saved["notebook"]) == {notebook}
+    named = {key for files in saved["files"] for key in files.split()}
+    assert named == set(result.summary()["measurements"])
+
+
+@pytest.mark.parametrize("trouble", ["disturbed", "differs", "fails", "cannot"])
+@pytest.mark.parametrize("notebook", [name for name in experiments.NOTEBOOKS[:-2] if name != "equivalence"])
+def test_every_row_has_a_number_or_the_reason_why_not(tmp_path: Path, notebook: str, trouble: str) -> None:
+    frame = measured(tmp_path, notebook, **{trouble: lambda c: (c.framework, c.mode) != ("pytorch", "eager")}).frame
+    assert frame["why"].notna().equals(frame["estimate"].isna())
+    frame = measured(tmp_path, notebook, **{trouble: lambda c: True}).frame
+    odd = frame[frame["why"].isna() == frame["estimate"].isna()]
+    assert not len(odd), odd[["quantity", "subject", "estimate", "why"]]
+
+
+def test_a_notebook_without_numbers_of_conditions_saves_no_frame(tmp_path: Path) -> None:
+    result = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
+    assert not len(result.frame)
+    assert not any("parquet" in path for path in result.summary()["tables"])
+
+
+def test_scaling_has_the_efficiency_of_its_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+    result = measured(tmp_path, "scaling")
+    rows, table = result.frame[result.frame["quantity"] == "efficiency_percent"], result.tables()["scaling"][1]
+    assert rows["estimate"].tolist() == table["efficiency_percent"].dropna().tolist()
+    assert (rows["batch_size"] / rows["baseline_batch_size"]).tolist() == [1, 2], "strong, and weak"
+    shares = result.frame[result.frame["quantity"] == "communication_percent"]
+    assert shares["estimate"].tolist() == table["communication_percent"].dropna().tolist()
+    assert shares["baseline_communication"].tolist() == [False]
+    frame = measured(tmp_path, "scaling", disturbed=lambda condition: not condition.communication).frame
+    assert only(frame, "communication_percent")["why"] == DISTURBED
+    assert frame["why"].notna().equals(frame["estimate"].isna()), "each is known, or it is said why not"
+
+
+def test_frameworks_that_have_no_path_to_several_processes_are_impossible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+    monkeypatch.setattr("benchlib.frameworks.launcher", lambda name: ())
+    frame = measured(tmp_path, "scaling").frame
+    lost = frame[frame["why"] == tidy.IMPOSSIBLE]
+    assert set(lost["world_size"]) == {1, 2}
+    assert set(lost["quantity"]) == {"samples_per_second"}
+
+
+def test_modes_have_the_ratios_within_a_framework_and_what_is_impossible(tmp_path: Path) -> None:
+    result = measured(tmp_path, "modes", cannot=lambda c: (c.framework, c.precision) == ("mindspore", "bf16-O2"))
+    frame, tables = result.frame, result.tables()
+    within = frame[frame["quantity"] == "within_ratio"]
+    assert within["estimate"].tolist() == tables["within"][1]["within_ratio"].tolist()
+    assert within["verdict"].tolist() == tables["within"][1]["verdict"].tolist()
+    lost = only(frame, "throughput_ratio", precision="bf16-O2")
+    assert lost["why"] == tidy.IMPOSSIBLE
+    losses = frame[frame["quantity"] == "loss_ratio"]
+    assert losses["estimate"].tolist() == tables["losses"][1]["loss_ratio"].dropna().tolist()
+    assert set(frame["task"]) == {"gcn on digits_graph"}
+
+
+def test_frameworks_have_their_ratios_of_training(tmp_path: Path) -> None:
+    result = measured(tmp_path, "frameworks", metric=lambda condition, seed, epoch: 1.0)
+    learned = result.tables()["learned"][1]
+    for quantity in ("epoch_ratio", "threshold_ratio"):
+        rows = result.frame[result.frame["quantity"] == quantity]
+        assert rows["estimate"].tolist() == learned[quantity].dropna().tolist()
+        assert rows["task"].tolist() == list(dict.fromkeys(learned["task"]))
+        assert rows["files"].tolist() == learned.dropna(subset=quantity)["measurements"].tolist()
