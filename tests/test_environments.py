@@ -26,7 +26,6 @@ from benchlib.measure import ceiling, gate, group, inspection, machine, rounds
 from benchlib.measure.jobs import prepare_job
 from benchlib.store import Measurement
 from benchlib.suite import experiments, runs, showing, tables, trace
-from benchlib.suite.claims.rows import Subject
 from benchlib.suite.experiments import devices, frameworks, modes, report, scaling, versions
 from benchlib.suite.experiments import parameters as p
 
@@ -480,13 +479,6 @@ def test_a_subject_shows_its_environment(other):
     subject = p.Subject(**plain, environment="other")
     assert str(subject) == "pytorch other eager tuned"
     assert Condition(workload="cnn", **subject.choices).environment == "other"
-
-
-@pytest.mark.parametrize("environment", ["default", "torch-2.9", "eager", "graph", "bf16"])
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_subject_s_text_is_read_back(environment, precision):
-    condition = Condition(workload="cnn", environment=environment, mode="graph", precision=precision, lane="tuned")
-    assert Subject.of(condition.subject) == ("pytorch", "graph", precision, "tuned", environment)
 
 
 def test_the_column_is_shown_where_one_is_not_of_the_default_environment():
