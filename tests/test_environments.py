@@ -510,21 +510,28 @@ def test_the_notebook_versions_says_how_to_make_what_is_not_there(tmp_path, monk
     shutil.copy(ROOT / "environments" / "torch-2.9.txt", tmp_path / "environments")
     parameters = experiments.load("versions", QUICK)
     assert experiments.conditions("versions", parameters) == []
-    result = experiments.measure("versions", parameters.model_dump(), Lab(outputs=tmp_path / "outputs"))
+    result = experiments.measure("versions", Lab(outputs=tmp_path / "outputs"), **parameters.model_dump())
     told = "Not measured: environment 'torch-2.9' is not there: benchlib environment create torch-2.9 makes it"
     assert told in result.show_findings().data.replace("&#x27;", "'")
     assert "No figure of ratios" in result.show_figure("ratios").data
     assert result.summary()["failures"] == 0
 
 
-def test_the_notebook_versions_compares_those_that_are_there(other):
-    given = experiments.load("versions", QUICK).model_dump()
-    parameters = versions.Parameters(**{**given, "environments": ["other", "gone", "default"], "batch_sizes": [8, 16]})
-    made = versions.comparisons(parameters)
-    assert [[one.environment for one in group] for group in made] == [["other", "default"]] * 2
+def test_the_notebook_versions_compares_those_that_have_the_framework(tmp_path, other):
+    environments.add("again", sys.executable)
+    environments.register(environments.Environment("broken", str(tmp_path / "deleted" / "python")))
+    given = experiments.load("versions", QUICK).model_dump() | {"batch_sizes": [8, 16]}
+    every = ["broken", "again", "other", "gone", "default"]
+    made = versions.comparisons(versions.Parameters(**{**given, "environments": every}))
+    assert [[one.environment for one in group] for group in made] == [["again", "default"]] * 2
     assert [group[0].batch_size for group in made] == [8, 16]
     with pytest.raises(BenchlibError, match=r"environments"):
         versions.Parameters(**{**given, "environments": ["default"]})
+    alone = versions.Parameters(**{**given, "environments": ["default", "broken", "other"]})
+    assert versions.conditions(alone) == []
+    broken, without = versions.measure(alone, Lab(outputs=tmp_path / "outputs")).findings()
+    assert "deleted/python is not there: benchlib environment remove broken" in broken
+    assert "environment 'other' has no torch: install it" in without
 
 
 @pytest.mark.slow

@@ -10,9 +10,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from pydantic import Field, model_validator
 
-from benchlib import environments
 from benchlib.condition import Condition, DeviceName, EnvironmentName, FrameworkName, LaneName, ModeName, WorkloadName
 from benchlib.lab import Lab
+from benchlib.measure import machine
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.by_batch import ByBatch
 from benchlib.suite.experiments.result import Result, data_note
@@ -46,8 +46,10 @@ def conditions(parameters: Parameters) -> list[Condition]:
 
 
 def comparisons(parameters: Parameters) -> list[list[Condition]]:
-    """A group of conditions for each batch size, of the environments that are there; none where only one is."""
-    there = [name for name in parameters.environments if environments.why_absent(name) is None]
+    """A group of conditions for each batch size, of the environments that are there and have the framework; none where
+    only one does.
+    """
+    there = [name for name in parameters.environments if _missing(parameters, name) is None]
     return _groups(parameters, there) if len(there) > 1 else []
 
 
@@ -71,7 +73,7 @@ class Versions(ByBatch):
 
 
 class NotCompared(Result):
-    """Of environments that are not there: how to make them."""
+    """Of environments that nothing can be measured in: what they lack."""
 
     notebook = "versions"
     in_report = ()
@@ -95,9 +97,13 @@ class NotCompared(Result):
 
 
 def _absent(parameters: Parameters) -> list[str]:
-    """A sentence for each environment that is not there."""
-    absent = filter(None, map(environments.why_absent, parameters.environments))
-    return [f"Not measured: {why}; run again after that." for why in absent]
+    """What is missing of each environment that nothing can be measured in, a sentence each."""
+    absent = dict.fromkeys(_missing(parameters, name) for name in parameters.environments)
+    return [f"Not measured: {why}; run again after that." for why in absent if why]
+
+
+def _missing(parameters: Parameters, environment: str) -> str | None:
+    return machine.available(parameters.framework, parameters.device, environment)
 
 
 def _groups(parameters: Parameters, there: list[str]) -> list[list[Condition]]:
