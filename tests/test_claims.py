@@ -224,6 +224,20 @@ def test_results_of_a_notebook_that_failed_are_not_used(tmp_path: Path, write: C
     assert found(tmp_path, "C4").outcome.cases == []
 
 
+def test_results_of_before_are_judged_and_named(tmp_path: Path, write: Callable) -> None:
+    write("frameworks", [row("threshold_ratio", (0.4, 0.6))])
+    write("modes", [row("within_ratio", (1.2, 1.4), "pytorch graph tuned", PYTORCH)])
+    record = records.read(tmp_path, "frameworks")
+    claimed = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
+    assert not any("stale" in told for told in [*claimed.findings(), claimed.tables()["verdicts"][0]])
+    records.write(records.path_of(tmp_path, "frameworks"), record | {"stale": "these have changed: benchlib"})
+    claimed = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
+    told = "Results of before, which are stale, were judged of: frameworks (these have changed: benchlib)."
+    assert claimed.findings()[1] == told
+    assert claimed.tables()["verdicts"][0].endswith(f" {told}"), "a paper may have the table alone"
+    assert found(tmp_path, "C2").verdict == REPRODUCED
+
+
 def test_results_of_an_older_benchlib_without_the_columns_are_not_used(tmp_path: Path, write: Callable) -> None:
     write("frameworks", [row("threshold_ratio", (0.4, 0.6))])
     assert found(tmp_path, "C2").verdict == REPRODUCED

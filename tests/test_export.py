@@ -364,6 +364,18 @@ class TestAppendix:
         assert self.said.splitlines()[-1] == "  measurements/first.parquet: it is not what first made"
         assert "measurements/first.parquet" not in files
 
+    def test_a_stale_result_is_bundled_and_named(self):
+        record = records.read(Path("outputs/quick"), "first")
+        whole = self.make()
+        path = records.path_of(Path("outputs/quick"), "first")
+        path.write_text(json.dumps(record | {"stale": "these have changed: benchlib"}))
+        files = self.make()
+        told = "executed/first.ipynb: is a result of before, which is stale (these have changed: benchlib)"
+        assert self.code == 1
+        assert f"missing in it, 1:\n  {told}; there is none of what is here now\n" in self.said
+        assert f"- {told}" in files["README.md"]
+        assert set(files) == set(whole)
+
     def test_other_parameters_are_not_those_of_the_result(self):
         write_parameters("first", count=2)
         files = self.make()

@@ -1,7 +1,7 @@
 """The appendix of a paper: report, notebooks, measurements and what they were made with, ready for an archive.
 
 Everything is taken from the outputs of a run; nothing is executed or measured. What is missing, or is not what a
-notebook made, is named and left out, and the rest is bundled.
+notebook made, is named and left out, and the rest is bundled; a stale result is named, and bundled as it is shown.
 """
 
 from __future__ import annotations
@@ -92,6 +92,11 @@ class _Bundle:
                 self.missing.append(f"notebooks/{name}.ipynb: the notebook is {record['status']}, not succeeded")
             else:
                 self.records[name] = record
+                if "stale" in record:
+                    self.missing.append(
+                        f"executed/{name}.ipynb: is a result of before, which is stale ({record['stale']}); there is "
+                        "none of what is here now"
+                    )
         if not self.records:
             raise BenchlibError(
                 f"{folder}: no notebook has succeeded there: python -m benchlib run --profile {profile}"

@@ -18,6 +18,7 @@ class Results:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.stale: dict[str, str] = {}  # of the notebooks whose rows were asked for: what has changed since they ran
         self._frames: dict[str, pd.DataFrame] = {}
         self._places: dict[str, list[str]] = {}
 
@@ -43,6 +44,8 @@ class Results:
         alone = {"files": {path: record["files"][path]}}  # of the other files nothing is read here
         if list(records.wrong_files(alone, self.folder)):
             return tidy.of_rows([])  # another run, or a hand, has changed it: not what the record tells of
+        if "stale" in record:
+            self.stale[notebook] = record["stale"]
         return tidy.load(self.folder / path)
 
     def _places_of(self, key: str) -> list[str]:

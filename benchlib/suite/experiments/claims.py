@@ -91,13 +91,16 @@ class Claims(Result):
         super().__init__(lab.folder, [_Gathered(sorted(keys))])
 
     def findings(self) -> list[str]:
-        """How many claims got which verdict, and a sentence for each that was measured."""
+        """How many claims got which verdict, which results of before they rest on, and a sentence for each that was
+        measured.
+        """
         count = Counter(one.verdict for one in self.judged)
         counted = ", ".join(f"{count[verdict]} {verdict}" for verdict in VERDICTS if count[verdict])
         open_ones = [one.claim.id for one in self.judged if undecided(one)]
         neither = f"'{NO_DIFFERENCE}' says too much: not decided, as neither a difference nor sameness is in all cases."
         besides = f" Of {', '.join(open_ones)} {neither}" if open_ones else ""
         found = [f"Of {len(self.judged)} published claims: {counted}.{besides}"]
+        found += [self._stale_text] * bool(self._stale_text)
         return found + [self._sentence(one) for one in self.judged if one.outcome.cases]
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
@@ -108,7 +111,7 @@ class Claims(Result):
     def _tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         return {
             "verdicts": (
-                "Each claim, what it was published of, and the verdict on this machine.",
+                f"Each claim, what it was published of, and the verdict on this machine. {self._stale_text}".strip(),
                 pd.DataFrame([self._verdict_row(one) for one in self.judged]),
             ),
             "cases": (
@@ -141,6 +144,12 @@ class Claims(Result):
         from IPython.display import HTML
 
         return HTML("".join(self.show_figure(name).data for name in self.figures or ["ratios"]))
+
+    @property
+    def _stale_text(self) -> str:
+        """Which notebooks' results are not those of what is here now; empty: of none."""
+        stale = [f"{name} ({why})" for name, why in self.results.stale.items()]
+        return f"Results of before, which are stale, were judged of: {'; '.join(stale)}." if stale else ""
 
     def _sentence(self, one: Judged) -> str:
         missing = f" Not measured: {'; '.join(one.outcome.missing)}." if one.outcome.missing else ""
