@@ -204,6 +204,25 @@ def test_modes_draws_what_there_is(result):
     assert modes.IMPOSSIBLE in texts
 
 
+def test_losses_of_each_environment_and_lane_have_a_panel_of_their_own(tmp_path, torch_2_9):
+    """The mean over seeds of what was trained in another place would be nobody's loss."""
+    places = [("default", "tuned"), ("torch-2.9", "tuned"), ("default", "default")]
+    subjects = [
+        {"framework": "pytorch", "environment": name, "mode": "eager", "precision": precision, "lane": lane}
+        for name, lane in places
+        for precision in ("fp32", "bf16")
+    ]
+    ends = dict(zip(places, (1.0, 2.0, 3.0), strict=True))
+    result = measured(tmp_path, {"subjects": subjects}, loss=lambda one, *_: ends[one.environment, one.lane])
+    shown = {axes.get_title(loc="left"): axes for axes in result.figures["losses"][1].axes}
+    names = ["pytorch eager tuned", "pytorch torch-2.9 eager tuned", "pytorch eager default"]
+    assert list(shown) == [f"cnn on digits\n{name}" for name in names]
+    for loss, axes in zip(ends.values(), shown.values(), strict=True):
+        curves = [line.get_ydata() for line in axes.lines if len(line.get_ydata()) == 3]
+        assert len(curves) == 2, "one of each precision"
+        assert all(curve == pytest.approx([loss] * 3) for curve in curves)
+
+
 def measured(tmp_path, changes=None, **made_up):
     lab = SyntheticLab(tmp_path, **made_up)
     return modes.measure(modes.Parameters(**quick("modes", **(changes or {}))), lab)

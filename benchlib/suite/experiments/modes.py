@@ -24,7 +24,7 @@ from benchlib.analysis.equivalence import NOT_CHECKED, Certificate
 from benchlib.analysis.frame import FAILED, IMPOSSIBLE, NOT_COMPARED
 from benchlib.analysis.statistics import Interval, geometric_interval, mean_interval
 from benchlib.analysis.training import TrainingRuns
-from benchlib.condition import Condition, DeviceName, PrecisionName, WorkloadName
+from benchlib.condition import Condition, DeviceName, PrecisionName, WorkloadName, implementation
 from benchlib.data.prepare import prepare
 from benchlib.lab import Lab
 from benchlib.measure import machine
@@ -361,8 +361,8 @@ class Modes(Result):
             if case.runs is None or not len(case.runs.curves()):
                 continue
             frame = case.runs.curves()
-            for (framework, mode), rows in frame.groupby(["framework", "mode"], sort=False):
-                shown.append((f"{case.name}\n{framework} {mode}", rows))
+            for (*where, mode, lane), rows in frame.groupby(["framework", "environment", "mode", "lane"], sort=False):
+                shown.append((f"{case.name}\n{implementation(*where)} {mode} {lane}", rows))
         looks = figures.looks(precision for _, rows in shown for precision in rows["precision"])
         columns = min(3, len(shown))
         figure, panels = figures.panels(math.ceil(len(shown) / columns), columns, height=1.9)
