@@ -471,7 +471,7 @@ def test_scaling_combines_independent_intervals_and_wants_more_than_two(tmp_path
     two = found(tmp_path, "C7")
     assert two.verdict == NOT_MEASURED
     (case,) = two.outcome.cases
-    assert case.of == "strong scaling, 2 processes"
+    assert case.of == "strong scaling, mindspore graph tuned over pytorch eager tuned, 2 processes"
     half = math.hypot(math.log(55 / 50), math.log(90 / 80)) / 2
     assert math.log(case.ratio.high / case.ratio.low) / 2 == pytest.approx(half)
     assert case.files == "key1 key0", "both frameworks' files"
@@ -481,7 +481,26 @@ def test_scaling_combines_independent_intervals_and_wants_more_than_two(tmp_path
     weak = [group("pytorch eager", 4, (50, 55), 256), group("mindspore graph", 4, (50, 55), 256)]
     write("scaling", [*four, *weak])
     ways = [case.of for case in found(tmp_path, "C7").outcome.cases]
-    assert ways == ["strong scaling, 4 processes", "weak scaling, 4 processes"], "one is not set against the other"
+    both = "mindspore graph tuned over pytorch eager tuned, 4 processes"
+    assert ways == [f"strong scaling, {both}", f"weak scaling, {both}"], "one is not set against the other"
+
+
+def test_scaling_is_compared_of_every_subject_of_the_two(tmp_path: Path, write: Callable) -> None:
+    sizes = {"world_size": 4, "batch_size": 64, "baseline_batch_size": 64}
+    group = functools.partial(row, "efficiency_percent", on="cnn on digits", **sizes)
+    older = {"environment": "torch-2.9", "subject": "pytorch torch-2.9 eager tuned"}
+    own = group((80, 90), baseline="mindspore graph tuned")
+    theirs = [group((50, 55), PYTORCH, PYTORCH), group((94, 99), PYTORCH, PYTORCH) | older]
+    write("scaling", [own, *theirs])
+    judged = found(tmp_path, "C7")
+    start = "strong scaling, mindspore graph tuned over"
+    assert {case.of: case.bears for case in judged.outcome.cases} == {
+        f"{start} pytorch eager tuned, 4 processes": SUPPORTS,
+        f"{start} pytorch torch-2.9 eager tuned, 4 processes": CONTRADICTS,
+    }
+    assert judged.verdict == NOT_REPRODUCED
+    write("scaling", [own, *reversed(theirs)])
+    assert found(tmp_path, "C7").verdict == NOT_REPRODUCED, "whichever comes first"
 
 
 def test_operators_cross_with_the_number_of_parameters(tmp_path: Path, write: Callable) -> None:

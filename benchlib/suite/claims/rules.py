@@ -5,6 +5,7 @@ A rule's docstring is what the notebook ``claims`` shows as the rule.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -130,18 +131,18 @@ def mindspore_eager_slower(results: Results, claim: Claim) -> Outcome:
 
 
 def scales_better(results: Results, claim: Claim, framework: str, than: str) -> Outcome:
-    """The efficiency of the one framework over that of the other, for each number of processes and way of scaling; the
-    two intervals, which are independent, are combined on the scale of logarithms. Above 1 supports the claim, below
-    1 or within the margin of 1 contradicts it."""
+    """The efficiency of the one framework over that of the other, of each subject of the two, for each number of
+    processes and way of scaling; the two intervals, which are independent, are combined on the scale of logarithms.
+    Above 1 supports the claim, below 1 or within the margin of 1 contradicts it."""
     groups, disturbed = without_disturbed(results.rows("scaling", "efficiency_percent"), _scaled_text)
     outcome = Outcome([], disturbed)
     groups = groups.assign(scaling=[_scaling(row) for _, row in groups.iterrows()])
     for (kind, count), rows in groups.groupby(["scaling", "world_size"], sort=False):
-        pairs = rows.drop_duplicates("framework").set_index("framework")
-        if {framework, than} <= set(pairs.index):
-            one, other = pairs.loc[framework], pairs.loc[than]
+        both = ([row for _, row in rows[rows["framework"] == name].iterrows()] for name in (framework, than))
+        for one, other in itertools.product(*both):
             ratio = over(interval_of(one), interval_of(other))
-            case = ratio_case(f"{kind} scaling", f"{count} processes", ratio, one, other)
+            who = f"{kind} scaling, {one['subject']} over {other['subject']}"
+            case = ratio_case(who, f"{count} processes", ratio, one, other)
             outcome.cases.append(setting_of(claim, one).of(case))
     if not outcome.cases and not outcome.missing:
         outcome.missing.append(
