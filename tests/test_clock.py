@@ -87,6 +87,16 @@ def test_less_time_than_the_pilots_need_is_refused_with_the_least_that_would_do(
         clock.require(least / 60 - 0.001, missing)
 
 
+def test_the_gate_needs_a_process_in_each_environment(torch_2_9):
+    parameters = quick("versions")
+    there = {condition.environment for condition in experiments.conditions("versions", parameters)}
+    assert there == {"default", "torch-2.9"}
+    least = experiments.least_s("versions", parameters) + 2 * planner.LEAST_START_S
+    clock.require(least / 60 + 0.001, {"versions": parameters})
+    with pytest.raises(BenchlibError, match="at the very least"):
+        clock.require(least / 60 - 0.001, {"versions": parameters})
+
+
 def test_what_comes_before_the_time_is_shared_is_said_with_whether_it_fits():
     notebooks = {name: quick(name) for name in experiments.NOTEBOOKS if name not in suite.GATHERING}
     said = clock.expectation(30, notebooks)

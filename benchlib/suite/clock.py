@@ -188,7 +188,7 @@ def _least_s(missing: Mapping[str, Parameters]) -> float:
     """Seconds of the pilots, of a start for each training run, and of one for each process that the gate needs."""
     pilots_s = sum(least_s(name, one) for name, one in missing.items() if isinstance(one, Compared))
     every = [condition for name, one in missing.items() for condition in conditions(name, one)]
-    starts = len({(one.framework, one.mode, one.precision, one.device) for one in every})
+    starts = len({(one.implementation, one.mode, one.precision, one.device) for one in every})
     starts += sum(least_runs(name, one) for name, one in missing.items())
     return pilots_s + LEAST_START_S * starts
 
