@@ -68,7 +68,7 @@ def test_limits_that_failed_are_shown_where_nothing_is_measured_and_tried_once_m
 ):
     measured = []
 
-    def measure(device, precision, inputs, patience_s):
+    def measure(device, precision, within, inputs, patience_s):
         measured.append(device)
         return LIMITS.model_copy(update={"failures": ["worker died of this test"]})
 

@@ -923,7 +923,8 @@ def test_measured_to_a_precision_and_continued_to_a_finer_one(tmp_path):
     coarse = lab.compare([toy(), toy(burn_ms=4.0)], precision=0.5, budget_s=60, block_s=0.03)
     assert coarse.plan.ended == PRECISION
     assert len({m.repetition for m in coarse.measurements}) == PILOT
-    finer = lab.compare([toy(), toy(burn_ms=4.0)], precision=0.001, budget_s=coarse.plan.spent_s * 2, block_s=0.03)
+    budget_s = max(11.0, coarse.plan.spent_s * 2)  # no pilot is believed to end in less than 10 s
+    finer = lab.compare([toy(), toy(burn_ms=4.0)], precision=0.001, budget_s=budget_s, block_s=0.03)
     assert finer.plan.ended == BUDGET
     assert finer.plan.more_processes > 0
     assert len({m.repetition for m in finer.measurements}) > PILOT

@@ -111,7 +111,8 @@ def _of_requirements(environment: Environment) -> Iterator[Finding]:
 def _imported(distribution: str, environment: Environment) -> Finding:
     """All modules of a distribution are imported, as a worker would find them."""
     with scratch.scratch("inspection") as place:
-        always = {knob.name: knob.value.replace(knobs.SCRATCH, str(place)) for knob in knobs.ALWAYS}
+        declared = [knob for name in frameworks.names() for knob in knobs.declared(name) if knob.when == knobs.ALWAYS]
+        always = {knob.name: knob.value.replace(knobs.SCRATCH, str(place)) for knob in declared}
         command = [environment.python, "-c", _IMPORTING.read_text(encoding="utf-8"), distribution]
         try:
             ended = subprocess.run(
