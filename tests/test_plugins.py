@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from benchlib import data, frameworks, knobs, metrics, plugins, workloads
+from benchlib import data, frameworks, interpreters, knobs, metrics, plugins, workloads
 from benchlib.__main__ import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
@@ -40,7 +40,7 @@ def nothing_used(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(plugins, "_used", plugins._Used())
     for package in plugins.KINDS.values():
         monkeypatch.setattr(package, "__path__", list(package.__path__))
-    for asked in (machine.interpreter, machine.versions, machine.packages):
+    for asked in (interpreters.probe, machine.versions, machine.packages):
         asked.cache_clear()
     yield
     for name in set(sys.modules) - before:
