@@ -17,15 +17,18 @@ import pytest
 
 from benchlib import data, frameworks, interpreters, knobs, metrics, plugins, workloads
 from benchlib.__main__ import main
+from benchlib.analysis.peers import Peers
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import machine
+from benchlib.store import Measurement, Store, _condition
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "tests" / "plugin_package"
 TOYBOX = PACKAGE / "toybox"
 MAJORITY = {"workload": "majority", "framework": "abacus"}
 LINEAR = {"workload": "linear", "framework": "abacus"}
+ROLES = ("baseline", "control", "condition")
 
 
 def plugins_of(condition: Condition) -> dict[str, str]:
@@ -229,6 +232,27 @@ def test_a_data_set_s_code_is_in_the_name_of_what_is_prepared(folder: Path, tmp_
     file = folder / "data" / "bits.py"
     file.write_text(file.read_text() + "\nMORE = 1\n")
     assert prepare(Condition(**MAJORITY), 0, tmp_path) != before
+
+
+def test_what_a_plug_in_measured_does_not_stop_others_where_it_is_not_named(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugins.use([folder])
+    condition = Condition(**MAJORITY)
+    common = {"kind": "comparison", "group": "g", "file": "f", "repetition": 0, "seed": 0, "started_utc": "2026-11-01"}
+    store = Store(tmp_path / "measurements")
+    versions = {"abacus": "1.0", **plugins_of(condition)}
+    store.save([Measurement(**common, role=role, condition=condition, versions=versions) for role in ROLES])
+    assert store.rounds("f"), "with the plug-in it is read"
+    for kind, package in plugins.KINDS.items():
+        monkeypatch.setattr(package, "__path__", [str(plugins.OWN / kind)])
+    _condition.cache_clear()
+    peers = Peers(store)
+    peers.refresh()
+    assert store.rounds("f") == []
+    told = rf"f\.parquet: .*unknown framework 'abacus'.*it had the plug-ins of {folder}: .*--plugins"
+    with pytest.raises(BenchlibError, match=told):
+        store.all()
 
 
 def test_the_metric_is_the_workload_s_own(folder: Path) -> None:
