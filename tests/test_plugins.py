@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -96,6 +97,34 @@ def test_a_folder_s_plug_ins_have_names(folder: Path) -> None:
         Condition(**MAJORITY, mode="graph")
     with pytest.raises(BenchlibError, match=r"unknown precision of abacus 'bf16'"):
         Condition(**MAJORITY, precision="bf16")
+
+
+def test_what_only_helps_is_there_to_be_imported_and_is_no_plug_in(folder: Path) -> None:
+    (folder / "frameworks" / "_beads.py").write_text("COUNT = 10\n")
+    (folder / "workloads" / "_common").mkdir()
+    (folder / "workloads" / "_common" / "__init__.py").write_text("COUNT = 20\n")
+    (folder / "data" / "_rows.py").write_text("COUNT = 30\n")
+    (folder / "frameworks" / "abacus.py").write_text(
+        (folder / "frameworks" / "abacus.py").read_text() + "\nfrom ._beads import COUNT\n"
+    )
+    plugins.use([folder])
+    assert "_beads" not in frameworks.names()
+    assert "_common" not in workloads.names()
+    assert "_rows" not in data.names()
+    helpers = [
+        importlib.import_module(f"benchlib.{one}") for one in ("frameworks._beads", "workloads._common", "data._rows")
+    ]
+    assert [one.COUNT for one in helpers] == [10, 20, 30]
+    code = machine.code(Condition(**MAJORITY), "rounds")
+    (folder / "frameworks" / "_beads.py").write_text("COUNT = 11\n")
+    assert machine.code(Condition(**MAJORITY), "rounds") != code
+
+
+def test_what_editors_leave_is_no_plug_in(folder: Path) -> None:
+    (folder / "workloads" / ".ipynb_checkpoints").mkdir()
+    (folder / "frameworks" / ".abacus.py").write_text("")
+    plugins.use([folder])
+    assert not [place for place in plugins.files() if "/." in place]
 
 
 def test_what_a_framework_declares_is_used(folder: Path) -> None:
