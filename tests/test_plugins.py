@@ -253,14 +253,29 @@ def test_a_plug_in_s_code_is_in_the_key_and_its_files_are_in_the_record(folder: 
         assert plugins_of(condition) != named
 
 
-def test_a_data_set_s_code_is_in_the_name_of_what_is_prepared(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["bits", "_rows"])
+def test_a_data_set_s_code_is_in_the_name_of_what_is_prepared(folder: Path, tmp_path: Path, name: str) -> None:
     from benchlib.data.prepare import prepare
 
+    file = folder / "data" / f"{name}.py"
+    file.touch()
     plugins.use([folder])
     before = prepare(Condition(**MAJORITY), 0, tmp_path)
-    file = folder / "data" / "bits.py"
     file.write_text(file.read_text() + "\nMORE = 1\n")
     assert prepare(Condition(**MAJORITY), 0, tmp_path) != before
+
+
+def test_the_data_of_others_keep_their_names(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def prepared() -> list[str]:
+        """As a process that has not prepared anything yet."""
+        monkeypatch.delitem(sys.modules, "benchlib.data.prepare", raising=False)
+        prepare = importlib.import_module("benchlib.data.prepare").prepare
+        return [prepare(Condition(workload=name), 0, tmp_path).name for name in ("cnn", "linear")]
+
+    monkeypatch.setattr(data, "prepare", None, raising=False)
+    before = prepared()
+    plugins.use([folder])
+    assert prepared() == before
 
 
 def test_what_a_plug_in_measured_does_not_stop_others_where_it_is_not_named(
