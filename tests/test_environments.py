@@ -301,6 +301,18 @@ def test_the_default_one_is_checked_by_importing_its_frameworks(capsys, monkeypa
     assert "nobodys: nobodys is not installed" in said
 
 
+def test_a_framework_that_no_workload_has_a_file_for_is_said(monkeypatch):
+    monkeypatch.setattr(machine.frameworks, "names", lambda: ["rods"])
+    monkeypatch.setattr(machine.frameworks, "package", lambda name: "numpy")
+    monkeypatch.setattr(machine.frameworks, "file", lambda name, file=machine.frameworks.file: file("pytorch"))
+    _, *said = inspection.inspect("default")
+    assert len(said) == 1
+    assert said[0].wrong
+    assert (
+        "rods: no workload has a file for it, to try it with: write workloads/NAME/rods.py for one of" in said[0].says
+    )
+
+
 def test_one_that_was_added_is_checked_with_a_worker_of_each_framework(other, capsys, toy_framework):
     packages = next(Path(other.python).parents[1].glob("lib/*/site-packages"))
     (packages / "torch").mkdir()
