@@ -117,7 +117,11 @@ def _of_requirements(environment: Environment) -> Iterator[Finding]:
 def _imported(distribution: str, environment: Environment) -> Finding:
     """All modules of a distribution are imported, as a worker would find them."""
     with scratch.scratch("inspection") as place:
-        always = {knob.name: knob.value.replace(knobs.SCRATCH, str(place)) for knob in knobs.ALWAYS}
+        always = {
+            knob.name: knob.value.replace(knobs.SCRATCH, str(place))
+            for knob in knobs.SHARED
+            if knob.when == knobs.ALWAYS
+        }
         command = [environment.python, "-c", _IMPORTING.read_text(encoding="utf-8"), distribution]
         try:
             ended = subprocess.run(
