@@ -25,7 +25,7 @@ from benchlib.lab import Lab
 from benchlib.measure import ceiling, gate, group, inspection, machine, rounds
 from benchlib.measure.jobs import prepare_job
 from benchlib.store import Measurement
-from benchlib.suite import experiments, runs, showing, tables, trace
+from benchlib.suite import experiments, records, runs, showing, tables, trace
 from benchlib.suite.experiments import devices, frameworks, modes, report, scaling, versions
 from benchlib.suite.experiments import parameters as p
 
@@ -402,7 +402,7 @@ def test_a_group_is_launched_with_the_environment_s_interpreter(other, tmp_path,
 def test_a_notebook_is_stale_when_an_environment_it_measures_in_has_changed(other, monkeypatch):
     def inputs(*conditions):
         item = runs.Planned("x", Path("x.ipynb"), {}, {}, list(conditions))
-        return runs.digest(runs._packages(item, {"packages": {}}))
+        return records.digest(runs._packages(item, {"packages": {}}))
 
     here, there = Condition(workload="cnn"), Condition(workload="cnn", environment="other")
     before, alone = inputs(here, there), inputs(here)
