@@ -229,8 +229,8 @@ def available(framework: str, device: str, environment: str = DEFAULT) -> str | 
                 "environment that has it (benchlib environment list)"
             )
         return (
-            f"framework {framework!r}: environment {environment!r} has no {package}: install it with {python} -m pip, "
-            "or name an environment that has it (benchlib environment list)"
+            f"framework {framework!r}: environment {environment!r} has no {package}: install it with {python} -m pip "
+            f"(or uv pip install --python {python}), or name an environment that has it (benchlib environment list)"
         )
     if device not in frameworks.devices(framework):
         return (
