@@ -235,9 +235,11 @@ def _add_environment(commands: argparse._SubParsersAction) -> None:
         actions,
         "check",
         _environment_check,
-        "import each framework in it, and say what is missing",
-        "Starts a worker of each framework in the environment, says versions and devices, and imports all that its "
-        "requirements name. The exit code is 1 if something cannot be imported.",
+        "try each framework in it, and say what is missing",
+        "Starts a worker of each framework in the environment, says versions and devices, and tries with the smallest "
+        "workload whether its session keeps its promises, in each mode: its timer sees all the work, and the model is "
+        "the reference's. Then it imports all that the environment's requirements name. The exit code is 1 if "
+        "something cannot be imported, or a promise is broken.",
         "examples:\n  benchlib environment check torch-2.9\n  benchlib environment check default",
     )
     for action in (create, add, remove, check):

@@ -2,13 +2,17 @@
 that a distribution has installed. Prints JSON: its ``version`` (null: it is not there), and by module why it could not
 be imported (empty: it could).
 
-Standard library only, of Python 3.8 and later.
+Standard library only, of Python 3.8 and later; Python 3.7 needs the package importlib-metadata.
 """
 
 import importlib
-import importlib.metadata
 import json
 import sys
+
+try:
+    metadata = importlib.import_module("importlib.metadata")
+except ImportError:
+    metadata = importlib.import_module("importlib_metadata")
 
 
 def modules(distribution):
@@ -30,8 +34,8 @@ def trouble(name):
 
 if __name__ == "__main__":
     try:
-        asked = importlib.metadata.distribution(sys.argv[1])
+        asked = metadata.distribution(sys.argv[1])
         answer = {"version": asked.version, "modules": {name: trouble(name) for name in modules(asked)}}
-    except importlib.metadata.PackageNotFoundError:
+    except metadata.PackageNotFoundError:
         answer = {"version": None, "modules": {}}
     print("\n" + json.dumps(answer))

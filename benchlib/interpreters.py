@@ -65,7 +65,8 @@ def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
     except (IndexError, ValueError):
         said = (answered.stderr.strip() or "nothing").splitlines()[-1]
         raise BenchlibError(
-            f"{python}: could not tell which packages it has; it said: {said}. It has to be a Python 3.8 or later"
+            f"{python}: could not tell which packages it has; it said: {said}. It has to be a Python 3.8 or later, or "
+            "a Python 3.7 with the package importlib-metadata"
         ) from None
     return Interpreter(
         answer["python"],

@@ -33,7 +33,7 @@ OWN = Path(__file__).resolve().parent
 @dataclass(frozen=True)
 class Plugin:
     """A framework's or data set's file, or a workload's folder; one without ``workload.py`` brings a workload that is
-    there already to other frameworks.
+    there already to other frameworks. What is called ``_NAME`` is none of these, but helps them.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Plugin:
 
     @property
     def is_whole(self) -> bool:
-        return self.kind != "workloads" or (self.path / "workload.py").exists()
+        return self.kind != "workloads" or self.name.startswith("_") or (self.path / "workload.py").exists()
 
     @property
     def place(self) -> str:
@@ -144,7 +144,7 @@ def _in_folder(folder: Path) -> list[Plugin]:
         Plugin(kind, path.stem, path, str(folder))
         for kind in KINDS
         for path in sorted((folder / kind).glob("*/" if kind == "workloads" else "*.py"))
-        if not path.stem.startswith("__")
+        if not path.stem.startswith(("__", "."))  # an editor's, JupyterLab's
     ]
     if not plugins:
         raise BenchlibError(

@@ -284,7 +284,9 @@ class Store:
         return found
 
     def rounds(self, file: str) -> list[Measurement]:
-        """As :meth:`outline`, with the rounds of comparisons; nothing of training runs and of older formats."""
+        """As :meth:`outline`, with the rounds of comparisons; nothing of training runs, of older formats, and of what
+        plug-ins measured that are not in use.
+        """
         columns = ["format", "kind", "measurement", *(f"blocks.list.element.{name}" for name in _OF_ROUNDS)]
         found = []
         try:
@@ -295,7 +297,10 @@ class Store:
             if row["format"] < LENDING or row["kind"] != "comparison":
                 return []
             document = json.loads(row["measurement"])
-            document["condition"] = _condition(json.dumps(document["condition"]))
+            try:
+                document["condition"] = _condition(json.dumps(document["condition"]))
+            except BenchlibError:  # a plug-in's: it is no peer of what can be measured without that
+                return []
             blocks = [SimpleNamespace(**block) for block in row["blocks"]]
             found.append(Measurement.model_construct(**document, blocks=blocks, trace=[], epochs=[]))
         return found
@@ -365,12 +370,23 @@ def _measurement(row: dict[str, Any], path: Path) -> Measurement:
         raise BenchlibError(
             f"{path}: not a measurement of this benchlib ({error}); delete it to measure again"
         ) from None
+    except BenchlibError as error:
+        why = "; ".join(str(error).splitlines())
+        raise BenchlibError(f"{path}: holds what cannot be measured here ({why}); {_remedy(document)}") from None
     if measurement.file != path.stem:
         raise BenchlibError(
             f"{path}: holds measurements with the key {measurement.file}, whose file it is not: somebody copied or "
             "renamed it; delete it to measure again"
         )
     return measurement
+
+
+def _remedy(document: dict[str, Any]) -> str:
+    """What to do where a measurement's condition cannot be made: most likely a plug-in is not in use."""
+    sources = [name.partition(" ")[2] for name in document.get("versions", {}) if name.startswith("plug-in ")]
+    if sources:
+        return f"it had the plug-ins of {', '.join(sources)}: install them, or name them with --plugins"
+    return "if a plug-in has it, name that with --plugins; else move the file away"
 
 
 @functools.lru_cache(maxsize=4096)

@@ -26,7 +26,7 @@ from benchlib.measure import ceiling, gate, group, inspection, machine, rounds
 from benchlib.measure.jobs import prepare_job
 from benchlib.store import Measurement
 from benchlib.suite import experiments, records, runs, showing, tables, trace
-from benchlib.suite.experiments import devices, frameworks, modes, report, scaling, versions
+from benchlib.suite.experiments import devices, frameworks, modes, scaling, versions
 from benchlib.suite.experiments import parameters as p
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -251,7 +251,8 @@ def test_an_interpreter_is_added_and_forgotten_untouched(project, tmp_path, caps
 
 def test_what_is_no_interpreter_is_not_added(tmp_path, project):
     program(tmp_path / "python", "echo hello")
-    with pytest.raises(BenchlibError, match="could not tell which packages it has"):
+    told = "could not tell which packages it has.* or a Python 3.7 with the package importlib-metadata"
+    with pytest.raises(BenchlibError, match=told):
         environments.add("mine", tmp_path / "python")
     for nothing in (tmp_path, tmp_path / "gone"):
         with pytest.raises(BenchlibError, match="give the path of an interpreter"):
@@ -299,6 +300,18 @@ def test_the_default_one_is_checked_by_importing_its_frameworks(capsys, monkeypa
     assert "toy 1.0" in "\n".join(said)
     assert "toy, cpu: usable" in said
     assert "nobodys: nobodys is not installed" in said
+
+
+def test_a_framework_that_no_workload_has_a_file_for_is_said(monkeypatch):
+    monkeypatch.setattr(machine.frameworks, "names", lambda: ["rods"])
+    monkeypatch.setattr(machine.frameworks, "package", lambda name: "numpy")
+    monkeypatch.setattr(machine.frameworks, "file", lambda name, file=machine.frameworks.file: file("pytorch"))
+    _, *said = inspection.inspect("default")
+    assert len(said) == 1
+    assert said[0].wrong
+    assert (
+        "rods: no workload has a file for it, to try it with: write workloads/NAME/rods.py for one of" in said[0].says
+    )
 
 
 def test_one_that_was_added_is_checked_with_a_worker_of_each_framework(other, capsys, toy_framework):
@@ -494,8 +507,8 @@ def test_the_report_says_what_stood_in_for_the_reference():
     here = Condition(workload="cnn")
     usual = Certificate(condition=here, reference=here)
     other = Certificate(condition=here, reference=here.but(framework="mindspore", environment="a"))
-    assert report._references([usual]) == "PyTorch eager on the CPU"
-    assert report._references([usual, other]).endswith("(where that is not there: mindspore a)")
+    assert showing.references([usual]) == "PyTorch eager on the CPU"
+    assert showing.references([usual, other]).endswith("(where that is not there: mindspore a)")
 
 
 # -- the notebook versions

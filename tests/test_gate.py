@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fixed_lab import FixedLab
 
-from benchlib import knobs, plugins, workloads
+from benchlib import environments, knobs, plugins, workloads
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 from benchlib.measure import answers, gate, machine
@@ -130,6 +130,26 @@ def test_what_is_found_before_its_reference_waits_for_it(tmp_path, monkeypatch):
     monkeypatch.setattr(gate, "_computed", computed)
     condition = in_mindspore("conv2d")
     assert [one for one, *_ in gate.run([condition], tmp_path, 1)] == [condition]
+
+
+def test_no_process_starts_before_one_that_it_waits_for_whatever_environment_that_is_of(monkeypatch):
+    """The default environment lacks PyTorch: its MindSpore is the reference, but not of what PyTorch alone has."""
+    offers = {"default": "mindspore", "a": "pytorch"}
+    monkeypatch.setattr(environments, "names", lambda: iter(offers))
+    monkeypatch.setattr(
+        machine, "available", lambda framework, _, where: None if offers[where] == framework else "it is not there"
+    )
+    every = workloads.Workload.frameworks
+    monkeypatch.setattr(
+        workloads.Workload, "frameworks", lambda self: ["pytorch"] if self.name == "linear" else every(self)
+    )
+    alone, compared = (
+        gate.gated(Condition(workload=name, environment="a", batch_size=4)) for name in ("linear", "batchnorm2d")
+    )
+    assert gate.reference(alone) == alone
+    assert gate.reference(compared).implementation == "mindspore"
+    groups = gate._groups([alone, compared], {gate.reference(one): 1 for one in (alone, compared)})
+    assert groups == [[gate.reference(compared)], [alone, compared]]
 
 
 def test_who_waits_for_a_reference_is_let_go_when_the_gate_is_ended(tmp_path, monkeypatch):

@@ -123,7 +123,9 @@ def test_an_environment_is_asked_for_what_it_has(registered, tmp_path):
 def test_an_environment_without_the_framework_is_told(registered, tmp_path):
     registered(_script(tmp_path / "python", f'exec {sys.executable} -S "$@"'))  # without its packages
     told = machine.available("pytorch", "cpu", "other")
-    assert re.match(r"framework 'pytorch': environment 'other' has no torch: install it with .*python -m pip", told)
+    assert re.match(
+        r"framework 'pytorch': environment 'other' has no torch: install it with .*python -m pip \(or uv", told
+    )
     assert machine.available("pytorch", "cpu") is None, "the default one has it"
     assert machine.survey(["other"]) == [], "and of what is not expected there nothing is told"
 

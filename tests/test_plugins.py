@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shutil
@@ -15,17 +16,20 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from benchlib import data, frameworks, knobs, metrics, plugins, workloads
+from benchlib import data, frameworks, interpreters, knobs, metrics, plugins, workloads
 from benchlib.__main__ import main
+from benchlib.analysis.peers import Peers
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import machine
+from benchlib.store import Measurement, Store, _condition
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "tests" / "plugin_package"
 TOYBOX = PACKAGE / "toybox"
 MAJORITY = {"workload": "majority", "framework": "abacus"}
 LINEAR = {"workload": "linear", "framework": "abacus"}
+ROLES = ("baseline", "control", "condition")
 
 
 def plugins_of(condition: Condition) -> dict[str, str]:
@@ -40,7 +44,7 @@ def nothing_used(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(plugins, "_used", plugins._Used())
     for package in plugins.KINDS.values():
         monkeypatch.setattr(package, "__path__", list(package.__path__))
-    for asked in (machine.versions, machine.packages):
+    for asked in (interpreters.probe, machine.versions, machine.packages):
         asked.cache_clear()
     yield
     for name in set(sys.modules) - before:
@@ -93,6 +97,34 @@ def test_a_folder_s_plug_ins_have_names(folder: Path) -> None:
         Condition(**MAJORITY, mode="graph")
     with pytest.raises(BenchlibError, match=r"unknown precision of abacus 'bf16'"):
         Condition(**MAJORITY, precision="bf16")
+
+
+def test_what_only_helps_is_there_to_be_imported_and_is_no_plug_in(folder: Path) -> None:
+    (folder / "frameworks" / "_beads.py").write_text("COUNT = 10\n")
+    (folder / "workloads" / "_common").mkdir()
+    (folder / "workloads" / "_common" / "__init__.py").write_text("COUNT = 20\n")
+    (folder / "data" / "_rows.py").write_text("COUNT = 30\n")
+    (folder / "frameworks" / "abacus.py").write_text(
+        (folder / "frameworks" / "abacus.py").read_text() + "\nfrom ._beads import COUNT\n"
+    )
+    plugins.use([folder])
+    assert "_beads" not in frameworks.names()
+    assert "_common" not in workloads.names()
+    assert "_rows" not in data.names()
+    helpers = [
+        importlib.import_module(f"benchlib.{one}") for one in ("frameworks._beads", "workloads._common", "data._rows")
+    ]
+    assert [one.COUNT for one in helpers] == [10, 20, 30]
+    code = machine.code(Condition(**MAJORITY), "rounds")
+    (folder / "frameworks" / "_beads.py").write_text("COUNT = 11\n")
+    assert machine.code(Condition(**MAJORITY), "rounds") != code
+
+
+def test_what_editors_leave_is_no_plug_in(folder: Path) -> None:
+    (folder / "workloads" / ".ipynb_checkpoints").mkdir()
+    (folder / "frameworks" / ".abacus.py").write_text("")
+    plugins.use([folder])
+    assert not [place for place in plugins.files() if "/." in place]
 
 
 def test_what_a_framework_declares_is_used(folder: Path) -> None:
@@ -221,14 +253,50 @@ def test_a_plug_in_s_code_is_in_the_key_and_its_files_are_in_the_record(folder: 
         assert plugins_of(condition) != named
 
 
-def test_a_data_set_s_code_is_in_the_name_of_what_is_prepared(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["bits", "_rows"])
+def test_a_data_set_s_code_is_in_the_name_of_what_is_prepared(folder: Path, tmp_path: Path, name: str) -> None:
     from benchlib.data.prepare import prepare
 
+    file = folder / "data" / f"{name}.py"
+    file.touch()
     plugins.use([folder])
     before = prepare(Condition(**MAJORITY), 0, tmp_path)
-    file = folder / "data" / "bits.py"
     file.write_text(file.read_text() + "\nMORE = 1\n")
     assert prepare(Condition(**MAJORITY), 0, tmp_path) != before
+
+
+def test_the_data_of_others_keep_their_names(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def prepared() -> list[str]:
+        """As a process that has not prepared anything yet."""
+        monkeypatch.delitem(sys.modules, "benchlib.data.prepare", raising=False)
+        prepare = importlib.import_module("benchlib.data.prepare").prepare
+        return [prepare(Condition(workload=name), 0, tmp_path).name for name in ("cnn", "linear")]
+
+    monkeypatch.setattr(data, "prepare", None, raising=False)
+    before = prepared()
+    plugins.use([folder])
+    assert prepared() == before
+
+
+def test_what_a_plug_in_measured_does_not_stop_others_where_it_is_not_named(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugins.use([folder])
+    condition = Condition(**MAJORITY)
+    common = {"kind": "comparison", "group": "g", "file": "f", "repetition": 0, "seed": 0, "started_utc": "2026-11-01"}
+    store = Store(tmp_path / "measurements")
+    versions = {"abacus": "1.0", **plugins_of(condition)}
+    store.save([Measurement(**common, role=role, condition=condition, versions=versions) for role in ROLES])
+    assert store.rounds("f"), "with the plug-in it is read"
+    for kind, package in plugins.KINDS.items():
+        monkeypatch.setattr(package, "__path__", [str(plugins.OWN / kind)])
+    _condition.cache_clear()
+    peers = Peers(store)
+    peers.refresh()
+    assert store.rounds("f") == []
+    told = rf"f\.parquet: .*unknown framework 'abacus'.*it had the plug-ins of {folder}: .*--plugins"
+    with pytest.raises(BenchlibError, match=told):
+        store.all()
 
 
 def test_the_metric_is_the_workload_s_own(folder: Path) -> None:

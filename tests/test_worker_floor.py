@@ -46,6 +46,15 @@ sys.meta_path.insert(0, Refusal())
 runpy.run_module("benchlib.worker", run_name="__main__", alter_sys=True)
 """
 
+METADATA = """
+class PackageNotFoundError(Exception):
+    pass
+
+def distribution(name):
+    raise PackageNotFoundError(name)
+"""
+"""In place of the package importlib-metadata, which Python 3.7 needs."""
+
 IMPORTED = """
 import importlib, json, sys
 from unittest.mock import MagicMock
@@ -106,6 +115,16 @@ def test_every_python_of_this_machine_reads_and_imports_the_floor():
         assert ended.returncode == 0, f"Python 3.{minor}: {ended.stderr}"
         said[minor] = json.loads(ended.stdout)
     assert all(answer == said[sys.version_info.minor] for answer in said.values())
+
+
+def test_every_python_of_this_machine_says_what_it_cannot_import(tmp_path: Path):
+    (tmp_path / "importlib_metadata.py").write_text(METADATA)
+    text = (ROOT / "benchlib" / "importing.py").read_text(encoding="utf-8")
+    for minor, python in _interpreters().items():
+        command = [python, "-c", text, "nobodys"]
+        ended = subprocess.run(command, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, f"Python 3.{minor}: {ended.stderr}"
+        assert json.loads(ended.stdout) == {"version": None, "modules": {}}
 
 
 @pytest.fixture

@@ -55,7 +55,8 @@ def prepare(condition: Chosen, seed: int, inputs: Path) -> Path:
     module, kind = data.module(condition.data), data.get(condition.data).kind
     samples = "" if condition.train_samples is None else f"-first{condition.train_samples}"
     name = f"{condition.data}{kind.named(condition)}{samples}"
-    folder = Path(inputs) / _slug(name, module.identity(), module.__file__)
+    code = sorted(Path(module.__file__).resolve().parent.glob("*.py"))  # those of a plug-in that may help it, too
+    folder = Path(inputs) / _slug(name, module.identity(), *code)
     if not folder.exists():
         arrays, about = kind.prepared(module, condition)
         said = {"data": condition.data, "title": data.title(condition.data), "note": "", **about}
@@ -67,7 +68,7 @@ def prepare(condition: Chosen, seed: int, inputs: Path) -> Path:
 def _prepare_operator(workload: Workload, condition: Chosen, seed: int, inputs: Path) -> Path:
     values = condition.hyperparameters
     name = f"{workload.name}-batch{condition.batch_size}-seed{seed}"
-    folder = inputs / _slug(name, values, inspect.getsourcefile(workload.inputs))
+    folder = inputs / _slug(name, values, Path(inspect.getsourcefile(workload.inputs)))
     if not folder.exists():
         rng = np.random.default_rng(seed)
         batches = [workload.inputs(values, condition.batch_size, rng) for _ in range(OPERATOR_BATCHES)]
@@ -79,9 +80,9 @@ def _prepare_operator(workload: Workload, condition: Chosen, seed: int, inputs: 
     return folder
 
 
-def _slug(name: str, depends: str | dict, *code: str) -> str:
+def _slug(name: str, depends: str | dict, *code: Path) -> str:
     """A readable folder name, with a hash of what else the arrays depend on: also code and numpy's generators."""
-    files_of_code = [*sorted(Path(__file__).parent.glob("*.py")), *map(Path, code)]
-    texts = [path.read_text(encoding="utf-8") for path in files_of_code]
+    own = sorted(Path(__file__).resolve().parent.glob("*.py"))  # where links lead: no plug-in lies beside those
+    texts = [path.read_text(encoding="utf-8") for path in dict.fromkeys([*own, *code])]
     hashed = hashlib.sha256(json.dumps([depends, texts, np.__version__], sort_keys=True).encode()).hexdigest()
     return f"{name}-{hashed[:12]}"

@@ -117,14 +117,15 @@ class Session(Protocol):
 
 
 def names() -> list[str]:
-    """The frameworks there is a file for."""
+    """The frameworks there is a file for; one that is called ``_NAME`` only helps others."""
     return list(_names(tuple((path, os.stat(path).st_mtime_ns) for path in __path__)))
 
 
 @functools.lru_cache(maxsize=None)
 def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
     """Read once, until something is added: every condition asks for them."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules([path for path, _ in folders])))
+    modules = pkgutil.iter_modules([path for path, _ in folders])
+    return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))
 
 
 def file(name: str) -> Path:

@@ -130,8 +130,9 @@ def _groups(conditions: list[Condition], references: Iterable[Condition]) -> lis
     """All of them by the process that they share: those of the references first, then, of the others, those that
     compile, which one core does, and those with most to do.
     """
-    # By rank: no condition then comes before its reference, whichever of its workload's frameworks that is.
-    references = sorted(references, key=lambda one: frameworks.rank(one.framework))
+    # In the order in which references are looked for: no condition then comes before its own, which it would wait for.
+    places = list(environments.names())
+    references = sorted(references, key=lambda one: (places.index(one.environment), frameworks.rank(one.framework)))
     alike: dict[tuple, list[Condition]] = {}
     for condition in [*references, *(one for one in conditions if one not in references)]:
         alike.setdefault(

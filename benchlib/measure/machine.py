@@ -229,8 +229,8 @@ def available(framework: str, device: str, environment: str = DEFAULT) -> str | 
                 "environment that has it (benchlib environment list)"
             )
         return (
-            f"framework {framework!r}: environment {environment!r} has no {package}: install it with {python} -m pip, "
-            "or name an environment that has it (benchlib environment list)"
+            f"framework {framework!r}: environment {environment!r} has no {package}: install it with {python} -m pip "
+            f"(or uv pip install --python {python}), or name an environment that has it (benchlib environment list)"
         )
     if device not in frameworks.devices(framework):
         return (
@@ -368,11 +368,11 @@ def identity(device: str) -> dict[str, Any]:
 def code_files(condition: Condition, procedure: str) -> dict[str, Path]:
     """The files whose code makes a condition's numbers, by the names of their modules.
 
-    ``procedure`` is the module of ``benchlib.measure`` that says what is done: ``rounds``, ``epochs``, ``ceiling`` or
-    ``gate``. Of the worker's side that is all that it imports, with the framework's file and the workload's; only what
-    it computes for the gate is the gate's alone. Of the parent's it is the procedure with what it imports, less what
-    the key tells by itself (:data:`IN_KEY`, :data:`HASHED`) and what keeps and shows numbers (:data:`KEEPING`). So what
-    is new is in, unless it is named here.
+    ``procedure`` is the module of ``benchlib.measure`` that says what is done: ``rounds``, ``epochs``, ``ceiling``,
+    ``contract`` or ``gate``. Of the worker's side that is all that it imports, with the framework's file and the
+    workload's; only what it computes for the gate is the gate's alone. Of the parent's it is the procedure with what it
+    imports, less what the key tells by itself (:data:`IN_KEY`, :data:`HASHED`) and what keeps and shows numbers
+    (:data:`KEEPING`). So what is new is in, unless it is named here.
     """
     together = condition.world_size > 1
     worker = [*_modules(condition.framework, condition.workload), RANK if together else WORKER]

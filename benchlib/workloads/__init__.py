@@ -226,7 +226,7 @@ class Workload:
 
 
 def names() -> list[str]:
-    """The workloads there are."""
+    """The workloads there are; a folder that is called ``_NAME`` only helps others."""
     return list(_names(tuple((path, _changed(path)) for path in __path__)))
 
 
@@ -253,7 +253,8 @@ def _changed(path: Path | str) -> int:
 @functools.lru_cache(maxsize=None)
 def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
     """Every condition asks for them."""
-    return tuple(sorted(module.name for module in pkgutil.iter_modules([path for path, _ in folders]) if module.ispkg))
+    packages = [module.name for module in pkgutil.iter_modules([path for path, _ in folders]) if module.ispkg]
+    return tuple(sorted(name for name in packages if not name.startswith("_")))
 
 
 @functools.lru_cache(maxsize=None)
