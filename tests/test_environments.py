@@ -26,7 +26,7 @@ from benchlib.measure import ceiling, gate, group, inspection, machine, rounds
 from benchlib.measure.jobs import prepare_job
 from benchlib.store import Measurement
 from benchlib.suite import experiments, records, runs, showing, tables, trace
-from benchlib.suite.experiments import devices, frameworks, modes, report, scaling, versions
+from benchlib.suite.experiments import devices, frameworks, modes, scaling, versions
 from benchlib.suite.experiments import parameters as p
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -507,8 +507,8 @@ def test_the_report_says_what_stood_in_for_the_reference():
     here = Condition(workload="cnn")
     usual = Certificate(condition=here, reference=here)
     other = Certificate(condition=here, reference=here.but(framework="mindspore", environment="a"))
-    assert report._references([usual]) == "PyTorch eager on the CPU"
-    assert report._references([usual, other]).endswith("(where that is not there: mindspore a)")
+    assert showing.references([usual]) == "PyTorch eager on the CPU"
+    assert showing.references([usual, other]).endswith("(where that is not there: mindspore a)")
 
 
 # -- the notebook versions

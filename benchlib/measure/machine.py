@@ -368,11 +368,11 @@ def identity(device: str) -> dict[str, Any]:
 def code_files(condition: Condition, procedure: str) -> dict[str, Path]:
     """The files whose code makes a condition's numbers, by the names of their modules.
 
-    ``procedure`` is the module of ``benchlib.measure`` that says what is done: ``rounds``, ``epochs``, ``ceiling`` or
-    ``gate``. Of the worker's side that is all that it imports, with the framework's file and the workload's; only what
-    it computes for the gate is the gate's alone. Of the parent's it is the procedure with what it imports, less what
-    the key tells by itself (:data:`IN_KEY`, :data:`HASHED`) and what keeps and shows numbers (:data:`KEEPING`). So what
-    is new is in, unless it is named here.
+    ``procedure`` is the module of ``benchlib.measure`` that says what is done: ``rounds``, ``epochs``, ``ceiling``,
+    ``contract`` or ``gate``. Of the worker's side that is all that it imports, with the framework's file and the
+    workload's; only what it computes for the gate is the gate's alone. Of the parent's it is the procedure with what it
+    imports, less what the key tells by itself (:data:`IN_KEY`, :data:`HASHED`) and what keeps and shows numbers
+    (:data:`KEEPING`). So what is new is in, unless it is named here.
     """
     together = condition.world_size > 1
     worker = [*_modules(condition.framework, condition.workload), RANK if together else WORKER]

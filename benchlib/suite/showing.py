@@ -9,10 +9,12 @@ import base64
 import html
 import math
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from benchlib.analysis.equivalence import Certificate
 from benchlib.condition import implementation
 from benchlib.suite import tables
 
@@ -32,6 +34,14 @@ def failed(frame: pd.DataFrame) -> HTML:
     groups = pd.DataFrame({"processes": by_failure.size(), "files": files}).reset_index()
     caption = "What failed. It is tried once more; to try it again after that, delete the files."
     return tables.html(groups.rename(columns={"label": "condition"}), caption)
+
+
+def references(certificates: Iterable[Certificate]) -> str:
+    """What models were compared with, in words."""
+    others = dict.fromkeys(one.reference.implementation for one in certificates)
+    others.pop("pytorch", None)
+    usual = "PyTorch eager on the CPU"
+    return f"{usual} (where that is not there: {', '.join(others)})" if others else usual
 
 
 def with_subject(frame: pd.DataFrame) -> pd.DataFrame:

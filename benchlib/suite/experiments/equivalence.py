@@ -17,7 +17,7 @@ from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.knobs import Ledger
 from benchlib.lab import Lab
 from benchlib.measure import gate
-from benchlib.suite import figures, tables
+from benchlib.suite import figures, showing, tables
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Result, data_note
 from benchlib.validation import Strict
@@ -128,10 +128,11 @@ class Equivalence(Result):
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """``certificates``, ``settled``, ``neutralised`` and ``inputs``."""
+        references = showing.references(certificate for _, certificate in self.checked)
         return {
             "certificates": (
-                "Largest relative difference from the reference (PyTorch, eager, on the CPU), by quantity, and how "
-                "much is allowed. A quantity other than the outputs is that of the trial which agrees best, because "
+                f"Largest relative difference from the reference, {references}, by quantity, and how much is allowed. "
+                "A quantity other than the outputs is that of the trial which agrees best, because "
                 "networks have kinks; worst is the trial which agrees least. Trials end when everything has agreed.",
                 self._certificates(),
             ),

@@ -238,9 +238,9 @@ class Report:
         frame = groups[checks].max().map("{:.1e}".format).replace("nan", tables.MISSING).reset_index()
         frame.insert(3, "conditions", groups.size().to_numpy())
         caption = (
-            f"Equivalence: largest relative difference from the reference, {_references(certificates)}, in the same "
-            "state on the same batches, over the conditions that were checked, in the trial that agrees best (outputs: "
-            "in every trial; the certificates have the worst, too)."
+            f"Equivalence: largest relative difference from the reference, {showing.references(certificates)}, in the "
+            "same state on the same batches, over the conditions that were checked, in the trial that agrees best "
+            "(outputs: in every trial; the certificates have the worst, too)."
         )
         return _html([tables.html(frame, caption).data, tables.bullets(_neutralised(certificates)).data])
 
@@ -459,14 +459,6 @@ def _certified(certificate: Certificate) -> dict[str, Any]:
     checks = {check.name: check.difference for check in certificate.checks}
     named = {"workload": condition.workload, "subject": condition.subject, "device": condition.device}
     return {**named, "verdict": verdict, **checks}
-
-
-def _references(certificates: list[Certificate]) -> str:
-    """What models were compared with, in words."""
-    others = dict.fromkeys(one.reference.implementation for one in certificates)
-    others.pop("pytorch", None)
-    usual = "PyTorch eager on the CPU"
-    return f"{usual} (where that is not there: {', '.join(others)})" if others else usual
 
 
 def _neutralised(certificates: list[Certificate]) -> list[str]:
