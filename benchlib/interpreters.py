@@ -24,7 +24,8 @@ class Module:
 
     place: str  # its file; empty: it is not there
     distributions: tuple[str, ...]  # that it comes in, as pip calls them: tensorflow may come in tensorflow-cpu
-    packages: Mapping[str, str]  # versions of these and of all that they need, as far as it is installed
+    # Versions of these and of all that they need, as far as it is installed; and hashes of the files of these.
+    packages: Mapping[str, str]
     digest: str  # of its file, where no distribution has installed it: it has no version
 
 

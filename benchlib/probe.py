@@ -20,6 +20,7 @@ except ImportError:
     metadata = importlib.import_module("importlib_metadata")
 
 _REQUIREMENT = re.compile(r"\s*([\w.-]+)\s*(?:\[([^\]]*)\])?")
+_BESIDE = re.compile(r"\.\.|/|[^/]*\.dist-info/")
 _EXTRA = re.compile(r"\bextra\s*==\s*['\"]([^'\"]+)['\"]")
 
 FOR_DEVELOPERS = {"test", "tests", "testing", "dev", "doc", "docs", "lint"}
@@ -47,11 +48,15 @@ def has_installed(one, place):
     """Does the module at ``place`` lie where this distribution has its files? Another of that name may stand before
     its own.
     """
-    folders = [one.locate_file("")]
-    origin = json.loads(one.read_text("direct_url.json") or "{}")
-    if origin.get("dir_info", {}).get("editable"):
-        folders.append(urllib.parse.unquote(urllib.parse.urlparse(origin["url"]).path))
+    folders = [one.locate_file(""), *source(one)]
     return any(os.path.realpath(place).startswith(os.path.join(os.path.realpath(folder), "")) for folder in folders)
+
+
+def source(one):
+    """The folder that a distribution was installed from to be edited there; none of another."""
+    origin = json.loads(one.read_text("direct_url.json") or "{}")
+    is_edited = origin.get("dir_info", {}).get("editable")
+    return [urllib.parse.unquote(urllib.parse.urlparse(origin["url"]).path)] if is_edited else []
 
 
 def needed(roots):
@@ -80,19 +85,33 @@ def needed(roots):
 
 
 def module(name, listed):
-    """Where a top-level module lies (empty: it is not there), and its distributions; a hash of its file where it has
-    none. A folder without ``__init__.py`` that no distribution has installed only happens to have its name.
+    """Where a top-level module lies (empty: it is not there), and its distributions, with what tells builds of them
+    apart; a hash of its file where it has none. A folder without ``__init__.py`` that no distribution has installed
+    only happens to have its name.
     """
     spec = importlib.util.find_spec(name)
     place = (spec.origin or next(iter(spec.submodule_search_locations or ()), "")) if spec else ""
     roots = providers(name, place, listed) if spec else []
     place = place if spec and (spec.origin or roots) else ""
+    builds = {f"files of {one.metadata['Name']}": build(one, place) for one in roots}
     return {
         "place": place,
         "distributions": [one.metadata["Name"] for one in roots],
-        "packages": needed(roots),
+        "packages": {**needed(roots), **{name: files for name, files in builds.items() if files}},
         "digest": "" if roots else digest(place),
     }
+
+
+def build(one, place):
+    """A hash of the files that a distribution has installed, as it lists them: two builds may have one version. Where
+    it lists none with their hashes, or was installed to be edited, of the module's ``version.py``; empty where there is
+    none. What an installer adds is left out: metadata, and programs, which name their interpreter.
+    """
+    lines = [] if source(one) else (one.read_text("RECORD") or "").splitlines()
+    own = sorted(line for line in lines if ",sha256=" in line and not _BESIDE.match(line))
+    if own:
+        return hashlib.sha256("\n".join(own).encode()).hexdigest()[:16]
+    return digest(os.path.join(os.path.dirname(place), "version.py"))
 
 
 def digest(place):

@@ -363,6 +363,39 @@ def test_all_that_a_framework_needs_counts(flow):
     assert not {"jupyterlab", "pytest"} & {*used["pytorch"], *used["mindspore"]}
 
 
+def _packages_anew():
+    for cached in (machine.packages, interpreters.probe):
+        cached.cache_clear()
+    return machine.packages("flow", None, "other")
+
+
+def test_two_builds_of_one_version_are_told_apart(flow):
+    record = flow / "keras-3.15.1.dist-info" / "RECORD"
+    seen = []
+    for built in ("sha256=one", "sha256=another"):
+        for installer in ("pip", "uv"):
+            record.write_text(
+                f"keras/__init__.py,{built},9\nkeras/__pycache__/__init__.pyc,,\n../../../bin/keras,sha256={installer},2\n"
+                f"keras-3.15.1.dist-info/INSTALLER,sha256={installer},4\n"
+            )
+            seen.append(_packages_anew()["files of keras"])
+    assert seen[0] == seen[1] != seen[2] == seen[3]
+    assert machine.packages("flow", None, "other")["keras"] == "3.15.1"
+
+
+def test_what_lists_no_hashes_is_told_apart_by_its_own_version_file(flow):
+    assert "files of keras" not in _packages_anew()
+    (flow / "keras" / "version.py").write_text("git = 'one'")
+    before = _packages_anew()["files of keras"]
+    (flow / "keras" / "version.py").write_text("git = 'another'")
+    after = _packages_anew()["files of keras"]
+    assert after != before
+    information = flow / "keras-3.15.1.dist-info"
+    (information / "RECORD").write_text("__editable__.keras.pth,sha256=one,9\n")
+    (information / "direct_url.json").write_text(json.dumps({"url": flow.as_uri(), "dir_info": {"editable": True}}))
+    assert _packages_anew()["files of keras"] == after
+
+
 def test_what_a_workload_s_file_imports_counts_too(tmp_path, monkeypatch):
     folder = tmp_path / "workloads" / "needy"
     folder.mkdir(parents=True)

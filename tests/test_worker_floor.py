@@ -261,5 +261,6 @@ def test_it_serves_under_every_python(minor: int, pythons_with_numpy: Any, job: 
     asked = [python, "-c", (ROOT / "benchlib" / "probe.py").read_text(encoding="utf-8"), "numpy", "torch"]
     answer = json.loads(subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)
     assert answer["python"].startswith(f"3.{minor}.")
-    assert answer["modules"]["numpy"]["packages"] == {"numpy": there["numpy"]}
+    packages = answer["modules"]["numpy"]["packages"]
+    assert packages == {"numpy": there["numpy"], "files of numpy": packages["files of numpy"]}
     assert not answer["modules"]["torch"]["place"]

@@ -157,7 +157,8 @@ def versions(framework: str, environment: str = DEFAULT) -> dict[str, str]:
 def packages(framework: str, workload: str | None = None, environment: str = DEFAULT) -> dict[str, str]:
     """Versions of all distributions in an environment that a worker of ``framework`` may compute with, and of those
     that the files of ``workload`` need: what these files import, and what that needs in turn, whatever for. Which of
-    them changes a number cannot be told from outside.
+    them changes a number cannot be told from outside. Of what is imported also a hash of its files, by which builds of
+    one version are told apart.
     """
     every = {name: _module(environment, name) for name in _needs(framework, workload)}
     own = {name: f"file {one.digest}" for name, one in every.items() if one.digest}

@@ -239,8 +239,8 @@ class Report:
         frame.insert(3, "conditions", groups.size().to_numpy())
         caption = (
             f"Equivalence: largest relative difference from the reference, {showing.references(certificates)}, in the "
-            "same state on the same batches, over the conditions that were checked, in the trial that agrees best (outputs: "
-            "in every trial; the certificates have the worst, too)."
+            "same state on the same batches, over the conditions that were checked, in the trial that agrees best "
+            "(outputs: in every trial; the certificates have the worst, too)."
         )
         return _html([tables.html(frame, caption).data, tables.bullets(_neutralised(certificates)).data])
 
