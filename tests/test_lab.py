@@ -106,7 +106,7 @@ def test_a_comparison_records_what_it_takes_to_do_it_again(lab):
         assert frame[column].notna().all(), column
     measurement = lab.store.all()[0]
     assert measurement.versions["toy"] == "1.0"
-    assert set(measurement.packages) == {"numpy"}, "all that the toy needs"
+    assert set(measurement.packages) == {"numpy", "files of numpy"}, "all that the toy needs"
     assert measurement.built["weights_sha256"] == measurement.built["weights_file_sha256"]
     assert len(measurement.blocks) == 3
     assert measurement.trace, "every block is followed by a sample"
