@@ -308,8 +308,9 @@ class Lab:
                 record.begin("comparison", "rounds", attempt, role, job, attempt.repetition)
                 for role, job in attempt.members
             ]
+            places = _places(attempt.members, before=[part for *_, part in parts.values()])
             rounds = one.comparison.plan.rounds
-            part = rounds_procedure.Part(empty, [job for _, job in attempt.members], one.settings, rounds)
+            part = rounds_procedure.Part(empty, [job for _, job in attempt.members], one.settings, rounds, places)
             parts[attempt.file] = one, attempt, part
         if parts:
             measured = rounds_procedure.measure_repetition([part for *_, part in parts.values()], self.patience_s)
@@ -559,18 +560,28 @@ class _Asked:
     @property
     def came_first(self) -> int:
         """In so many repetitions its conditions were the first of their processes."""
-        return len({m.file for m in self.comparison.measurements if m.hosted_after == 0})
+        every = {m.file for m in self.comparison.measurements}
+        return len(every - {m.file for m in self.comparison.measurements if m.hosted_after})
 
     @property
-    def host(self) -> list[str]:
-        return [rounds_procedure.host(job.condition) for _, job in self.members]
+    def hosts(self) -> tuple[str | None, ...]:
+        """What the processes of its conditions have once, in order; None for one that stays alone."""
+        return tuple(rounds_procedure.host(job.condition) for _, job in self.members)
+
+
+def _places(members: list[tuple[str, Job]], before: list[rounds_procedure.Part]) -> list[int]:
+    """The processes that measure ``members`` after comparisons of the same hosts: theirs, but for what stays alone."""
+    taken = {place for part in before for place, *_ in part.placed}
+    unused = itertools.count(len(taken))
+    alone = [rounds_procedure.stays_alone(job.condition) for _, job in members]
+    return [next(unused) if taken and alone[place] else place for place in range(len(members))]
 
 
 def _hosted_together(asked: Iterable[_Asked]) -> list[list[_Asked]]:
-    """Comparisons whose processes can host each other's conditions, in order."""
-    together: dict[tuple[str, ...], list[_Asked]] = {}
+    """Comparisons of which processes can host each other's conditions, in order; beside them such that stay alone."""
+    together: dict[tuple[str | None, ...] | str, list[_Asked]] = {}
     for one in asked:
-        together.setdefault(tuple(one.host), []).append(one)
+        together.setdefault(one.hosts if any(one.hosts) else one.group, []).append(one)
     return list(together.values())
 
 

@@ -7,10 +7,10 @@ parameters/quick/equivalence.yaml, in PyTorch (eager) and MindSpore (graph; eage
 In a repetition one process measures a condition of another workload, drawn at random from those that it can host, and
 then up to three conditions in random order, each of them in rounds together with a fresh process that measures nothing
 else. The ratio is throughput hosted over alone, within rounds, its 95 % interval over such pairs of processes, with the
-variance moderated by those of the framework's other workloads. It should lie within 0.98 to 1.02: then ``hosted=True``
-in the workload's file lets processes measure it after others. It takes hours: pairs of processes differ by some 5 %, so
-that it takes some 25 of them for a condition. Two designs in which a process was measured before and after, alone and
-relative to one beside it, had more spread, not less.
+variance moderated by those of the framework's other workloads. It should lie within 0.98 to 1.02: then the workload's
+file names the framework among those in which it is ``hosted``, and its processes measure it after others. It takes
+hours: pairs of processes differ by some 5 %, so that it takes some 25 of them for a condition. Two designs in which a
+process was measured before and after, alone and relative to one beside it, had more spread, not less.
 
 The next repetition goes to the widest interval. What has been measured is kept in outputs/benchmarks/hosting, so the
 study can be stopped and goes on; for it to mean something the machine must be quiet. ``--minutes`` ends it after the
@@ -31,7 +31,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchlib import knobs, workloads
+from benchlib import knobs
 from benchlib.analysis.comparison import Comparison
 from benchlib.analysis.length import LEAST_ROUNDS
 from benchlib.analysis.moderation import Spread
@@ -274,7 +274,7 @@ def row(one: Subject) -> dict[str, object]:
         "processes": ratio.processes,
         "failed": sum(not m.ok for m in one.measurements),
         "verdict": one.verdict,
-        "declared": "hosted" if workloads.load(one.condition.workload).hosted else "alone",
+        "declared": "alone" if rounds.stays_alone(one.condition) else "hosted",
     }
 
 

@@ -152,7 +152,7 @@ def test_the_next_repetition_of_hosting_is_of_the_pilots_then_of_the_widest(stud
 def test_what_is_declared_is_told_beside_what_is_shown(study, monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(study().table()["declared"]) == {"hosted"}
     module = importlib.import_module("benchlib.workloads.toy.workload")
-    monkeypatch.setattr(module, "WORKLOAD", replace(module.WORKLOAD, hosted=False))
+    monkeypatch.setattr(module, "WORKLOAD", replace(module.WORKLOAD, hosted=()))
     now = study()
     assert set(now.table()["declared"]) == {"alone"}
     assert now.next(), "how else could it be shown?"

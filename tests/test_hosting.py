@@ -190,11 +190,30 @@ def test_a_workload_that_has_to_stay_alone_does(tmp_path, monkeypatch, started):
     lab = lab_of(tmp_path)
     lab.certify([one for group in groups() for one in group])
     load = workloads.load
-    monkeypatch.setattr(rounds.workloads, "load", lambda name: replace(load(name), hosted=False))
+    monkeypatch.setattr(rounds.workloads, "load", lambda name: replace(load(name), hosted=()))
     started.clear()
     compared = lab.compare_each(groups(), **ASKED)
     assert len(started) == 2 * 3 * 3
     assert {m.hosted_after for one in compared for m in one.measurements} == {0}
+    assert {m.shared_by for one in compared for m in one.measurements} == {1}
+
+
+def test_what_stays_alone_has_processes_of_its_own_beside_those_that_host(tmp_path, monkeypatch, started):
+    alone = {groups()[0][1], groups()[1][1]}
+    stays_alone = rounds.stays_alone
+    monkeypatch.setattr(rounds, "stays_alone", lambda one: one in alone or stays_alone(one))
+    lab = lab_of(tmp_path)
+    lab.certify([one for group in groups() for one in group])
+    started.clear()
+    compared = lab.compare_each(groups(), **ASKED)
+    assert len(started) == 3 * (2 + 2), "baseline and control host both comparisons, each condition has its own"
+    for comparison in compared:
+        assert {m.role for m in comparison.measurements if m.condition in alone} == {"condition"}
+        assert {m.hosted_after for m in comparison.measurements if m.condition in alone} == {0}
+        assert {m.hosted_after for m in comparison.measurements if m.condition not in alone} == {0, 1}
+        assert comparison.plan.ended == PRECISION
+        first = [m for m in comparison.measurements if m.condition not in alone and not m.hosted_after]
+        assert 2 <= len(first) <= 4, "they take turns in coming first"
 
 
 @pytest.mark.parametrize(
@@ -208,7 +227,7 @@ def test_a_workload_that_has_to_stay_alone_does(tmp_path, monkeypatch, started):
         ({"threads": 1}, False),
         ({"lane": "default"}, False),
         ({"without": ["hugetlb"]}, False),
-        ({"framework": "mindspore"}, False),
+        ({"framework": "mindspore"}, False),  # and would be alone
         ({"world_size": 2, "threads": 1}, False),
     ],
 )

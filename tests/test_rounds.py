@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from benchlib.condition import Condition
@@ -59,10 +60,17 @@ def test_who_has_no_place_in_a_part_should_sleep_meanwhile(
 ) -> None:
     asleep: list[set[int]] = []
     monkeypatch.setattr(rounds, "hold_still", lambda others: asleep.append({one.process.pid for one in others}))
-    list(rounds.measure_repetition([part("one", toy(), [0], tmp_path), part("two", toy(), [1], tmp_path)], 30.0))
-    assert len(asleep) >= 4
+    parts = [part(name, toy(), places, tmp_path) for name, places in [("one", [0]), ("two", [1]), ("both", [0, 1])]]
+    list(rounds.measure_repetition(parts, 30.0))
+    assert len(asleep) >= 8
     assert all(len(pids) == 1 for pids in asleep)
     assert set.union(*asleep) == set(started)
+
+
+def test_a_process_ends_after_the_last_part_that_has_a_place_for_it(tmp_path: Path, started: list[int]) -> None:
+    parts = [part(name, toy(), [place], tmp_path) for name, place in [("one", 0), ("two", 1), ("three", 0)]]
+    measured = rounds.measure_repetition(parts, 30.0)
+    assert [sum(map(psutil.pid_exists, started)) for _ in measured] == [2, 1, 0]
 
 
 def test_a_process_that_has_failed_takes_what_it_would_have_hosted_with_it(tmp_path: Path, started: list[int]) -> None:

@@ -76,22 +76,29 @@ class _Entry(Entry):
     warm_up: Pace | None = None
 
 
-def host(condition: Condition) -> str:
+def stays_alone(condition: Condition) -> bool:
+    """Is it measured in a process that measures nothing else?"""
+    return condition.world_size > 1 or condition.framework not in workloads.load(condition.workload).hosted
+
+
+def host(condition: Condition) -> str | None:
     """What a process has once: conditions for which it is the same can be measured in one process, one after the other.
-    One that has to stay alone shares it with none.
+    None for one that stays alone.
     """
-    alone = condition.world_size > 1 or not workloads.load(condition.workload).hosted
+    if stays_alone(condition):
+        return None
     once = ("framework", "environment", "mode", "precision", "device", "lane", "threads", "communication", "without")
     chosen = {name: getattr(condition, name) for name in once}
-    return json.dumps([condition.key if alone else "", chosen, knobs.of(condition)], sort_keys=True)
+    return json.dumps([chosen, knobs.of(condition)], sort_keys=True)
 
 
 def measure_repetition(parts: list[Part], patience_s: float) -> Iterator[Part]:
     """Fill the measurements of each part, in order, and yield the part as soon as it is done.
 
     Processes are started once, one for each place in the parts (whose jobs there must be of one :func:`host`), and host
-    part after part what has their place in it. A worker that fails gets its failure recorded and leaves the repetition,
-    with what it would have hosted; the others go on. Workers end here, whatever happens.
+    part after part what has their place in it, and end after the last that has. A worker that fails gets its failure
+    recorded and leaves the repetition, with what it would have hosted; the others go on. Workers end here, whatever
+    happens.
     """
     chance = random.Random(parts[0].measurements[0].file)  # seeded by the key: the same order if it is done again
     began = time.monotonic()
@@ -103,6 +110,7 @@ def measure_repetition(parts: list[Part], patience_s: float) -> Iterator[Part]:
         entries.start(chance.sample(list(hosts.values()), len(hosts)), patience_s)
         opening_s = time.monotonic() - began
         measured: Counter[int] = Counter()
+        last = {place: part for part in parts for place, *_ in part.placed}
         for part in parts:
             for place, measurement, job in part.placed:
                 if measured[place]:
@@ -110,6 +118,7 @@ def measure_repetition(parts: list[Part], patience_s: float) -> Iterator[Part]:
                 measured[place] += 1
             members = [hosts[place] for place, *_ in part.placed]
             _measure(part, members, list(hosts.values()), opening_s, len(parts), chance)
+            entries.end(hosts.pop(place) for place, *_ in part.placed if last[place] is part)
             yield part
     finally:
         entries.end(hosts.values())

@@ -79,5 +79,5 @@ WORKLOAD = Workload(
         **DROPOUT,
     },
     optimizer_state=1,
-    hosted=True,  # shown in PyTorch, not in MindSpore: docs/instrument.md
+    hosted=("pytorch",),  # not shown in MindSpore: docs/instrument.md
 )

@@ -50,5 +50,5 @@ WORKLOAD = Workload(
     learning_rate=0.1,
     metric="accuracy",
     thresholds={"digits": 0.8},
-    hosted=True,
+    hosted=("toy",),
 )
