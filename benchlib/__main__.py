@@ -302,10 +302,10 @@ def _devices(given: argparse.Namespace) -> int:
     """A line for each framework and device in each environment; imports no framework."""
     from benchlib import environments
     from benchlib.condition import implementation
-    from benchlib.measure import machine
+    from benchlib.measure import availability
 
     for environment in environments.names():
-        rows = machine.survey([environment])
+        rows = availability.survey([environment])
         for row in rows:
             name = " ".join(filter(None, [implementation(row["framework"], environment), row["version"]]))
             print(f"{name}, {row['device']}: {'usable' if row['missing'] is None else row['missing']}")

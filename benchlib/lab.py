@@ -34,7 +34,7 @@ from benchlib.condition import Condition
 from benchlib.data.prepare import require as require_data
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
-from benchlib.measure import ceiling, contract, gate, machine, memory, record
+from benchlib.measure import availability, ceiling, contract, gate, machine, memory, record
 from benchlib.measure import epochs as epochs_procedure
 from benchlib.measure import rounds as rounds_procedure
 from benchlib.measure.ceiling import Ceiling
@@ -671,7 +671,7 @@ def require(conditions: Iterable[Condition]) -> None:
     there, or for more memory than there is.
     """
     conditions = list(conditions)
-    machine.require(conditions)
+    availability.require(conditions)
     for condition in conditions:
         require_data(condition)
         memory.require(condition)

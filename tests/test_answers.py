@@ -73,15 +73,15 @@ def test_an_answer_is_not_repeated_at_length() -> None:
 
 
 def archive(**arrays: np.ndarray) -> bytes:
-    made = io.BytesIO()
-    np.savez(made, **arrays)
-    return made.getvalue()
+    written = io.BytesIO()
+    np.savez(written, **arrays)
+    return written.getvalue()
 
 
 def saved(array: np.ndarray) -> bytes:
-    made = io.BytesIO()
-    np.save(made, array)
-    return made.getvalue()
+    written = io.BytesIO()
+    np.save(written, array)
+    return written.getvalue()
 
 
 def flipped(content: bytes) -> bytes:

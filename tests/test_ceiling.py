@@ -56,11 +56,11 @@ def test_limits_that_could_not_be_measured_are_told_and_cost_nothing_else(tmp_pa
         raise WorkerFailed("worker died of this test")
 
     monkeypatch.setattr(WorkerProcess, "opened", fail)
-    found = Lab(outputs=tmp_path).ceiling("cpu")
-    assert len(found.failures) == 4, "products and convolutions of each framework, whose knobs differ"
-    assert math.isnan(found.roof_s(Condition(workload="cnn")))
-    assert "could not be measured. A worker failed: worker died of this test" in ceiling_text(found)
-    assert {row["again"] for row in failures_beside(found)} == {True}
+    limits = Lab(outputs=tmp_path).ceiling("cpu")
+    assert len(limits.failures) == 4, "products and convolutions of each framework, whose knobs differ"
+    assert math.isnan(limits.roof_s(Condition(workload="cnn")))
+    assert "could not be measured. A worker failed: worker died of this test" in ceiling_text(limits)
+    assert {row["again"] for row in failures_beside(limits)} == {True}
 
 
 def test_limits_that_failed_are_shown_where_nothing_is_measured_and_tried_once_more_by_the_next_run(
@@ -99,15 +99,15 @@ def test_a_fault_of_the_parent_is_no_workers_failure(tmp_path, monkeypatch, smal
 
 def test_a_limit_is_measured_once(tmp_path, monkeypatch, small):
     lab = Lab(outputs=tmp_path)
-    found = lab.ceiling("cpu")
-    assert found.failures == []
-    assert 1e6 < found.multiply_adds_per_s < 1e14
-    assert 1e6 < found.bytes_per_s < 1e14
-    assert "linear" in found.best["multiply_adds"]
-    assert "copy" in found.best["least_bytes"]
+    limits = lab.ceiling("cpu")
+    assert limits.failures == []
+    assert 1e6 < limits.multiply_adds_per_s < 1e14
+    assert 1e6 < limits.bytes_per_s < 1e14
+    assert "linear" in limits.best["multiply_adds"]
+    assert "copy" in limits.best["least_bytes"]
     monkeypatch.setattr(ceiling, "measure", None)
-    assert lab.ceiling("cpu") == found
-    assert math.isfinite(found.roof_s(Condition(workload="cnn")))
+    assert lab.ceiling("cpu") == limits
+    assert math.isfinite(limits.roof_s(Condition(workload="cnn")))
 
 
 def test_a_limit_that_another_process_measured_while_this_one_waited_is_not_measured_again(

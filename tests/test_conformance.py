@@ -32,27 +32,27 @@ def test_a_session_that_keeps_its_promises_passes(tmp_path: Path) -> None:
 
 def test_a_session_that_does_not_wait_is_found(tmp_path: Path) -> None:
     assert broken("toy_queued", tmp_path).keys() == {SAME_MODEL}, "it says no loss, and keeps all else"
-    told = broken("toy_forgetful", tmp_path)
-    assert told.keys() == {WAITS, SAME_MODEL}
-    assert told[WAITS].startswith("a timer that stops after synchronize() saw ")
+    rows = broken("toy_forgetful", tmp_path)
+    assert rows.keys() == {WAITS, SAME_MODEL}
+    assert rows[WAITS].startswith("a timer that stops after synchronize() saw ")
 
 
 def test_a_session_that_keeps_the_optimizer_s_state_is_found(tmp_path: Path) -> None:
-    told = broken("toy_keeps", tmp_path)
-    assert RESET in told
-    assert told.keys() <= {RESET, SAME_MODEL}, "with momentum it is another model, too"
-    assert "give another" in told[RESET]
+    rows = broken("toy_keeps", tmp_path)
+    assert RESET in rows
+    assert rows.keys() <= {RESET, SAME_MODEL}, "with momentum it is another model, too"
+    assert "give another" in rows[RESET]
 
 
 def test_another_model_is_found(tmp_path: Path) -> None:
-    told = broken("twin", tmp_path)
-    assert told.keys() == {SAME_MODEL}
-    assert "outputs by 0.01" in told[SAME_MODEL]
+    rows = broken("twin", tmp_path)
+    assert rows.keys() == {SAME_MODEL}
+    assert "outputs by 0.01" in rows[SAME_MODEL]
 
 
 def test_a_session_that_takes_any_weights_is_found(tmp_path: Path) -> None:
-    told = broken("toy_careless", tmp_path)
-    assert told.keys() == {
+    rows = broken("toy_careless", tmp_path)
+    assert rows.keys() == {
         "a weight that the model does not have is refused",
         "a weight of another shape is refused",
     }

@@ -21,7 +21,7 @@ from benchlib import metrics, progress, workloads
 from benchlib.__main__ import main
 from benchlib.data import digits_graph, digits_sequence, downloads, number_names
 from benchlib.errors import BenchlibError
-from benchlib.measure import machine
+from benchlib.measure import availability, nvml
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -102,8 +102,8 @@ def test_public_names_are_offered_and_others_are_not_there():
 def test_what_an_extra_brings_is_named_with_it(monkeypatch, module, needing, purpose):
     monkeypatch.undo()  # of what stands in for scikit-learn's digits
     monkeypatch.setitem(sys.modules, module, None)
-    told = f"{purpose} needs {module}, which is not installed: pip install 'benchlib[data]'"
-    with pytest.raises(BenchlibError, match=re.escape(told)):
+    refusal = f"{purpose} needs {module}, which is not installed: pip install 'benchlib[data]'"
+    with pytest.raises(BenchlibError, match=re.escape(refusal)):
         needing()
 
 
@@ -111,8 +111,8 @@ def test_what_an_extra_brings_is_named_with_it(monkeypatch, module, needing, pur
 def test_commands_of_the_suite_name_its_extra(monkeypatch, capsys, command):
     monkeypatch.setitem(sys.modules, "papermill", None)
     assert main([command]) == 2
-    told = f"error: benchlib {command} needs papermill, which is not installed: pip install 'benchlib[suite]'\n"
-    assert capsys.readouterr().err == told
+    refusal = f"error: benchlib {command} needs papermill, which is not installed: pip install 'benchlib[suite]'\n"
+    assert capsys.readouterr().err == refusal
 
 
 def test_progress_of_a_program_that_a_notebook_starts_is_said_in_lines(monkeypatch, capsys):
@@ -128,21 +128,21 @@ def test_progress_of_a_program_that_a_notebook_starts_is_said_in_lines(monkeypat
 @pytest.fixture
 def without_nvml(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    for cached in (machine.gpus, machine.gpu_handles):
+    for cached in (nvml.gpus, nvml.handles):
         cached.cache_clear()
     yield
-    for cached in (machine.gpus, machine.gpu_handles):
+    for cached in (nvml.gpus, nvml.handles):
         cached.cache_clear()
 
 
 @pytest.mark.usefixtures("without_nvml", "toy_framework")
 def test_without_its_extra_gpus_are_not_seen_and_the_reason_is_told(monkeypatch):
-    assert machine.gpu_handles() == []
-    assert machine.gpus() == ()
-    monkeypatch.setattr(machine.frameworks, "devices", lambda name: ("cpu", "cuda"))
-    assert "the NVIDIA driver shows no GPU" in machine.available("toy", "cuda")
-    monkeypatch.setattr(machine.Path, "glob", lambda self, pattern: iter([Path("/dev/nvidia0")]))
-    assert "pip install 'benchlib[nvidia]'" in machine.available("toy", "cuda")
+    assert nvml.handles() == []
+    assert nvml.gpus() == ()
+    monkeypatch.setattr(availability.frameworks, "devices", lambda name: ("cpu", "cuda"))
+    assert "the NVIDIA driver shows no GPU" in availability.available("toy", "cuda")
+    monkeypatch.setattr(nvml.Path, "glob", lambda self, pattern: iter([Path("/dev/nvidia0")]))
+    assert "pip install 'benchlib[nvidia]'" in availability.available("toy", "cuda")
 
 
 def _core_tests() -> list[Path]:

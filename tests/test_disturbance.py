@@ -39,12 +39,12 @@ ASKED = {"precision": 0.03, "budget_s": 60.0, "block_s": 0.1}
 
 def blocks(*step_ms: float, cores: float = 1.9, **changes: Any) -> list[Block]:
     """A block of 5 steps a round, of so many milliseconds each."""
-    made = []
+    together = []
     for number, ms in enumerate(step_ms):
         wall_s = 5 * ms / 1000
         timed = {"started_s": 0.0, "wall_s": wall_s, "cpu_s": cores * wall_s}
-        made.append(Block(round=number, position=0, steps=5, samples=5, **{**timed, **changes}))
-    return made
+        together.append(Block(round=number, position=0, steps=5, samples=5, **{**timed, **changes}))
+    return together
 
 
 def marked(made: list[Block], warm_up: Pace | None = None, device: str = "cpu") -> list[str]:
@@ -71,22 +71,22 @@ def test_a_block_far_from_the_others_is_disturbed_whatever_its_side_and_wherever
 
 
 def test_a_look_at_more_blocks_takes_a_mark_back_or_makes_one() -> None:
-    made = blocks(400)
-    assert marked(made, Pace(0.1, 1.9)) == [FAR_OFF]
-    made += blocks(390, 410, 400)
-    assert marked(made, Pace(0.1, 1.9)) == [""] * 4, "it was the warm-up that was odd"
-    made = blocks(100)
-    assert marked(made, Pace(0.1, 1.9)) == [""]
-    assert marked(made + blocks(400, 390), Pace(0.1, 1.9)) == ["", FAR_OFF, FAR_OFF]
-    assert marked(made + blocks(400, 390, 410), Pace(0.1, 1.9)) == [FAR_OFF, "", "", ""]
+    of_process = blocks(400)
+    assert marked(of_process, Pace(0.1, 1.9)) == [FAR_OFF]
+    of_process += blocks(390, 410, 400)
+    assert marked(of_process, Pace(0.1, 1.9)) == [""] * 4, "it was the warm-up that was odd"
+    of_process = blocks(100)
+    assert marked(of_process, Pace(0.1, 1.9)) == [""]
+    assert marked(of_process + blocks(400, 390), Pace(0.1, 1.9)) == ["", FAR_OFF, FAR_OFF]
+    assert marked(of_process + blocks(400, 390, 410), Pace(0.1, 1.9)) == [FAR_OFF, "", "", ""]
 
 
 def test_a_block_with_next_to_no_cpu_time_is_disturbed_on_the_cpu_only() -> None:
-    made = [*blocks(30, 30, 30), *blocks(60, cores=0.1)]
-    assert marked(made, Pace(0.03, 1.9)) == ["", "", "", NO_CPU]
+    of_process = [*blocks(30, 30, 30), *blocks(60, cores=0.1)]
+    assert marked(of_process, Pace(0.03, 1.9)) == ["", "", "", NO_CPU]
     assert marked(blocks(30, 30, 60, cores=0.1), Pace(0.03, 0.1)) == [""] * 3, "it is what this process always takes"
-    made = [*blocks(30, 30, 30), *blocks(60, cores=0.1)]
-    assert marked(made, Pace(0.03, 1.9), device="cuda") == [""] * 4, "the device computes"
+    of_process = [*blocks(30, 30, 30), *blocks(60, cores=0.1)]
+    assert marked(of_process, Pace(0.03, 1.9), device="cuda") == [""] * 4, "the device computes"
 
 
 def test_a_block_that_was_stopped_for_a_part_of_it_is_disturbed_on_the_cpu_only() -> None:
@@ -99,9 +99,9 @@ def test_a_block_that_was_stopped_for_a_part_of_it_is_disturbed_on_the_cpu_only(
     assert marked([*blocks(30, 31, 29), *blocks(60)], Pace(0.03, 1.9)) == [""] * 4, "slower cores are noise"
     assert marked([*blocks(30, 31, 29), *blocks(40, cores=1.0)], Pace(0.03, 1.9)) == [""] * 4, "not that much longer"
     assert marked([*blocks(60, cores=0.95), *blocks(30, 31, 29)]) == [""] * 4, "the first of a run compiles"
-    made = blocks(60, cores=0.95)
-    assert marked(made, Pace(0.03, 1.9)) == [STOPPED]
-    assert marked(made + blocks(61, 60, 62, cores=0.95), Pace(0.03, 1.9)) == [""] * 4, "a mark is taken back"
+    of_process = blocks(60, cores=0.95)
+    assert marked(of_process, Pace(0.03, 1.9)) == [STOPPED]
+    assert marked(of_process + blocks(61, 60, 62, cores=0.95), Pace(0.03, 1.9)) == [""] * 4, "a mark is taken back"
 
 
 def test_what_others_disturbed_is_not_what_is_usual() -> None:
@@ -276,9 +276,9 @@ def test_no_experiment_gives_a_verdict_where_all_was_disturbed(tmp_path: Path, n
         if {"ratio", "within_ratio"} & set(frame) and "verdict" in frame:
             assert set(frame["verdict"]) <= {DISTURBED, "baseline"}, name
             assert DISTURBED in set(frame["verdict"]), name
-    told = [line for line in result.findings() if "difference within seeds" not in line and "simulated" not in line]
-    assert [line for line in told if SAID.search(line)] == []
-    assert "disturbed" in " ".join([*told, *result.warnings()])
+    findings = [line for line in result.findings() if "difference within seeds" not in line and "simulated" not in line]
+    assert [line for line in findings if SAID.search(line)] == []
+    assert "disturbed" in " ".join([*findings, *result.warnings()])
 
 
 def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> None:

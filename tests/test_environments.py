@@ -22,7 +22,7 @@ from benchlib.analysis.peers import kind
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import ceiling, gate, group, inspection, machine, rounds
+from benchlib.measure import availability, ceiling, gate, group, inspection, installed, rounds
 from benchlib.measure.jobs import prepare_job
 from benchlib.store import Measurement
 from benchlib.suite import experiments, records, runs, showing, tables, trace
@@ -44,8 +44,8 @@ def project(tmp_path, monkeypatch):
     monkeypatch.setattr(environments, "root", lambda: folder)
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     (tmp_path / "bin").mkdir()
-    machine.versions.cache_clear()
-    machine.packages.cache_clear()
+    installed.versions.cache_clear()
+    installed.packages.cache_clear()
     interpreters.probe.cache_clear()
     return folder
 
@@ -105,10 +105,10 @@ def test_one_is_made_of_its_requirements_registered_and_removed(project, tmp_pat
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{Path(sys.executable).parent}:/usr/bin:/bin")  # where there is no uv
     assert main(["environment", "create", "small"]) == 0
-    made = environments.find("small")
-    assert made.made
-    assert Path(made.python) == project / ".environments" / "small" / "bin" / "python"
-    assert interpreters.probe(made.python, ("toybox",)).modules["toybox"].packages == {"toybox": "1.0"}
+    environment = environments.find("small")
+    assert environment.made
+    assert Path(environment.python) == project / ".environments" / "small" / "bin" / "python"
+    assert interpreters.probe(environment.python, ("toybox",)).modules["toybox"].packages == {"toybox": "1.0"}
     assert "the system has to have: a screwdriver" in capfd.readouterr().out
 
     assert main(["environment", "create", "small"]) == 0
@@ -189,12 +189,12 @@ def test_a_folder_of_somebody_else_is_left_alone(project, quickly):
 
 def test_uv_makes_it_where_it_is_there(project, tmp_path):
     program(tmp_path / "bin" / "uv", f'echo "$@" >> {tmp_path}/uv')
-    made = creation.create("small")
+    environment = creation.create("small")
     first, second = (tmp_path / "uv").read_text().splitlines()
     place = project / ".environments" / "small"
     assert first.startswith("venv --python ")
     assert first.endswith(f" {place}")
-    assert second == f"pip install --python {made.python} --requirement {project}/environments/small.txt"
+    assert second == f"pip install --python {environment.python} --requirement {project}/environments/small.txt"
 
 
 def test_the_python_that_is_asked_for_is_looked_for(project, tmp_path, monkeypatch, quickly):
@@ -251,8 +251,8 @@ def test_an_interpreter_is_added_and_forgotten_untouched(project, tmp_path, caps
 
 def test_what_is_no_interpreter_is_not_added(tmp_path, project):
     program(tmp_path / "python", "echo hello")
-    told = "could not tell which packages it has.* or a Python 3.7 with the package importlib-metadata"
-    with pytest.raises(BenchlibError, match=told):
+    refusal = "could not tell which packages it has.* or a Python 3.7 with the package importlib-metadata"
+    with pytest.raises(BenchlibError, match=refusal):
         environments.add("mine", tmp_path / "python")
     for nothing in (tmp_path, tmp_path / "gone"):
         with pytest.raises(BenchlibError, match="give the path of an interpreter"):
@@ -288,11 +288,13 @@ def test_the_requirements_that_are_shipped_can_be_read(monkeypatch):
 
 
 def test_the_default_one_is_checked_by_importing_its_frameworks(capsys, monkeypatch, toy_framework):
-    monkeypatch.setattr(machine.frameworks, "names", lambda: ["toy", "nobodys"])
+    monkeypatch.setattr(availability.frameworks, "names", lambda: ["toy", "nobodys"])
     monkeypatch.setattr(
-        machine.frameworks, "package", lambda name: {"toy": "numpy", "nobodys": "nobodys", "pytorch": "torch"}[name]
+        availability.frameworks,
+        "package",
+        lambda name: {"toy": "numpy", "nobodys": "nobodys", "pytorch": "torch"}[name],
     )
-    monkeypatch.setattr(machine.frameworks, "file", lambda name, file=machine.frameworks.file: file("toy"))
+    monkeypatch.setattr(availability.frameworks, "file", lambda name, file=availability.frameworks.file: file("toy"))
     assert main(["environment", "check", "default"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith(f"environment default: Python {VERSION}")
@@ -303,9 +305,11 @@ def test_the_default_one_is_checked_by_importing_its_frameworks(capsys, monkeypa
 
 
 def test_a_framework_that_no_workload_has_a_file_for_is_said(monkeypatch):
-    monkeypatch.setattr(machine.frameworks, "names", lambda: ["rods"])
-    monkeypatch.setattr(machine.frameworks, "package", lambda name: "numpy")
-    monkeypatch.setattr(machine.frameworks, "file", lambda name, file=machine.frameworks.file: file("pytorch"))
+    monkeypatch.setattr(availability.frameworks, "names", lambda: ["rods"])
+    monkeypatch.setattr(availability.frameworks, "package", lambda name: "numpy")
+    monkeypatch.setattr(
+        availability.frameworks, "file", lambda name, file=availability.frameworks.file: file("pytorch")
+    )
     _, *said = inspection.inspect("default")
     assert len(said) == 1
     assert said[0].wrong
@@ -383,8 +387,8 @@ def test_the_machine_s_limits_are_measured_in_a_process_of_each_environment(toy_
 
 
 def test_a_number_depends_on_the_versions_in_its_environment(tmp_path, monkeypatch):
-    monkeypatch.setattr(machine, "versions", lambda framework, environment: {"torch": f"that of {environment}"})
-    monkeypatch.setattr(machine, "packages", lambda framework, workload, environment: {"sympy": environment})
+    monkeypatch.setattr(installed, "versions", lambda framework, environment: {"torch": f"that of {environment}"})
+    monkeypatch.setattr(installed, "packages", lambda framework, workload, environment: {"sympy": environment})
     parts = prepare_job(Condition(workload="linear", environment="other"), 0, tmp_path).depends_on("rounds")
     assert parts["versions"]["torch"] == "that of other"
     assert parts["packages"] == {"sympy": "other"}
@@ -407,9 +411,9 @@ def test_a_notebook_is_stale_when_an_environment_it_measures_in_has_changed(othe
     here, there = Condition(workload="cnn"), Condition(workload="cnn", environment="other")
     before, alone = inputs(here, there), inputs(here)
     monkeypatch.setattr(interpreters, "probe", lambda *asked: pytest.fail("it was asked before"))
-    versions_of = machine.versions
+    versions_of = installed.versions
     monkeypatch.setattr(
-        machine, "versions", lambda name, where="default": {**versions_of(name, where), "x": where == "other"}
+        installed, "versions", lambda name, where="default": {**versions_of(name, where), "x": where == "other"}
     )
     assert inputs(here, there) != before != alone
 
@@ -436,7 +440,7 @@ def test_where_the_default_one_lacks_a_framework_the_reference_says_where_it_is(
     def available(framework, device, environment):
         return None if framework in offers[environment] else "it is not there"
 
-    monkeypatch.setattr(machine, "available", available)
+    monkeypatch.setattr(availability, "available", available)
     there = Condition(workload="cnn", environment="b")
     assert gate.reference(there).subject == "mindspore a eager default", "the same for all: of the first that has one"
     offers["default"] = ["mindspore"]
@@ -448,7 +452,7 @@ def test_where_the_default_one_lacks_a_framework_the_reference_says_where_it_is(
 
 def test_the_machine_s_limits_are_asked_of_the_environments_that_are_compared(other, toy_framework, monkeypatch):
     asked = []
-    monkeypatch.setattr(machine, "available", lambda *given: asked.append(given) or "nothing")
+    monkeypatch.setattr(availability, "available", lambda *given: asked.append(given) or "nothing")
     assert ceiling.conditions("cpu", "fp32", ["default", "other"]) == []
     assert {environment for _, _, environment in asked} == {"default", "other"}
 
@@ -524,8 +528,8 @@ def test_the_notebook_versions_says_how_to_make_what_is_not_there(tmp_path, monk
     parameters = experiments.load("versions", QUICK)
     assert experiments.conditions("versions", parameters) == []
     result = experiments.measure("versions", Lab(outputs=tmp_path / "outputs"), **parameters.model_dump())
-    told = "Not measured: environment 'torch-2.9' is not there: benchlib environment create torch-2.9 makes it"
-    assert told in result.show_findings().data.replace("&#x27;", "'")
+    note = "Not measured: environment 'torch-2.9' is not there: benchlib environment create torch-2.9 makes it"
+    assert note in result.show_findings().data.replace("&#x27;", "'")
     assert "No figure of ratios" in result.show_figure("ratios").data
     assert result.summary()["failures"] == 0
 
@@ -535,9 +539,9 @@ def test_the_notebook_versions_compares_those_that_have_the_framework(tmp_path, 
     environments.register(environments.Environment("broken", str(tmp_path / "deleted" / "python")))
     given = experiments.load("versions", QUICK).model_dump() | {"batch_sizes": [8, 16]}
     every = ["broken", "again", "other", "gone", "default"]
-    made = versions.comparisons(versions.Parameters(**{**given, "environments": every}))
-    assert [[one.environment for one in group] for group in made] == [["again", "default"]] * 2
-    assert [group[0].batch_size for group in made] == [8, 16]
+    compared = versions.comparisons(versions.Parameters(**{**given, "environments": every}))
+    assert [[one.environment for one in group] for group in compared] == [["again", "default"]] * 2
+    assert [group[0].batch_size for group in compared] == [8, 16]
     with pytest.raises(BenchlibError, match=r"environments"):
         versions.Parameters(**{**given, "environments": ["default"]})
     alone = versions.Parameters(**{**given, "environments": ["default", "broken", "other"]})

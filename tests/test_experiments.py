@@ -29,7 +29,7 @@ from benchlib.analysis.length import LEAST_ROUNDS
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import machine, memory
+from benchlib.measure import availability, memory
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
 from benchlib.suite import experiments, figures, records
@@ -483,8 +483,8 @@ def test_devices_measures_what_the_machine_has(monkeypatch: pytest.MonkeyPatch) 
     def available(framework: str, device: str, environment: str) -> str | None:
         return None if device == "cpu" or framework == "pytorch" else "mindspore has no path to it"
 
-    monkeypatch.setattr(machine, "available", available)
-    monkeypatch.setattr(machine, "devices", lambda within: ["cpu", "cuda"])
+    monkeypatch.setattr(availability, "available", available)
+    monkeypatch.setattr(availability, "devices", lambda within: ["cpu", "cuda"])
     made = devices.conditions(devices.Parameters(**{**quick("devices"), "subjects": [PYTORCH, MINDSPORE]}))
     assert [(c.framework, c.device, c.threads) for c in made] == [
         ("pytorch", "cpu", None),
@@ -497,9 +497,9 @@ def test_devices_measures_what_the_machine_has(monkeypatch: pytest.MonkeyPatch) 
 
 def test_devices_says_that_there_is_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        machine, "available", lambda framework, device, environment: None if device == "cpu" else f"no {device}"
+        availability, "available", lambda framework, device, environment: None if device == "cpu" else f"no {device}"
     )
-    monkeypatch.setattr(machine, "devices", lambda within: ["cpu"])
+    monkeypatch.setattr(availability, "devices", lambda within: ["cpu"])
     result = devices.measure(devices.Parameters(**quick("devices")), SyntheticLab(tmp_path))
     assert "There is no GPU here" in result.show_findings().data
     assert "pytorch: no cuda" in result.show_findings().data

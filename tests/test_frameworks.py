@@ -22,7 +22,7 @@ from framework_session import CASES, COMPILED, DROPPED, LEARNING_RATE
 from benchlib import frameworks, workloads
 from benchlib.analysis.equivalence import MIXED_TOLERANCES
 from benchlib.environments import DEFAULT
-from benchlib.measure import machine
+from benchlib.measure import installed
 
 HERE = Path(__file__).resolve().parent
 OUTPUTS, GRADIENTS, LOSSES = 1e-5, 1e-4, 1e-5  # largest difference allowed, relative to the largest value
@@ -30,7 +30,7 @@ NEEDED = [workloads.load(workload) for workload in {workload for workload, _ in 
 FOUND = [
     name
     for name in sorted(frameworks.names(), key=frameworks.rank)
-    if machine.offers(DEFAULT, name) and all(name in workload.frameworks() for workload in NEEDED)
+    if installed.offers(DEFAULT, name) and all(name in workload.frameworks() for workload in NEEDED)
 ]
 RUNS = [(name, mode) for name in FOUND for mode in frameworks.modes(name)]
 ALL = [(*run, case) for run in RUNS for case in (COMPILED if run == ("pytorch", "graph") else CASES)]

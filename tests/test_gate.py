@@ -12,7 +12,7 @@ from fixed_lab import FixedLab
 from benchlib import environments, knobs, plugins, workloads
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
-from benchlib.measure import answers, gate, machine
+from benchlib.measure import answers, availability, gate, own_code
 from benchlib.measure.jobs import prepare_job
 from benchlib.suite import experiments
 from benchlib.worker import files
@@ -42,7 +42,7 @@ def altered(tmp_path, monkeypatch):
 
     def alter(file, old, new):
         copy = tmp_path / "copy" / "benchlib"
-        shutil.copytree(machine.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(own_code.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
         text = (copy / file).read_text(encoding="utf-8")
         assert old in text
         (copy / file).write_text(text.replace(old, new), encoding="utf-8")
@@ -137,7 +137,7 @@ def test_no_process_starts_before_one_that_it_waits_for_whatever_environment_tha
     offers = {"default": "mindspore", "a": "pytorch"}
     monkeypatch.setattr(environments, "names", lambda: iter(offers))
     monkeypatch.setattr(
-        machine, "available", lambda framework, _, where: None if offers[where] == framework else "it is not there"
+        availability, "available", lambda framework, _, where: None if offers[where] == framework else "it is not there"
     )
     every = workloads.Workload.frameworks
     monkeypatch.setattr(

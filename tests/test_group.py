@@ -50,15 +50,15 @@ def toy(world_size=1, communication=True, batch_size=32, **hyperparameters):
 
 
 def ranks_alive():
-    found = []
+    alive = []
     for process in psutil.process_iter():
         try:
             command = " ".join(process.cmdline())
             if str(group.RANK) in command and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(command)
+                alive.append(command)
         except psutil.Error:
             continue
-    return found
+    return alive
 
 
 @pytest.mark.usefixtures("toy_framework")

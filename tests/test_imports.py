@@ -11,7 +11,7 @@ import pytest
 from benchlib import frameworks, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.measure import machine
+from benchlib.measure import own_code
 from benchlib.measure.jobs import prepare_job
 from benchlib.measure.processes import WorkerProcess
 
@@ -29,7 +29,7 @@ def doubles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _imported_by_a_worker(condition: Condition, inputs: Path) -> set[str]:
     """The modules of benchlib that a worker has imported after all that is measured, as its Python says."""
-    path = os.pathsep.join([str(machine.PACKAGE.parent), str(DOUBLES)])
+    path = os.pathsep.join([str(own_code.PACKAGE.parent), str(DOUBLES)])
     worker = WorkerProcess(condition, 0, 300.0, {"PYTHONVERBOSE": "1", "PYTHONPATH": path})
     job = prepare_job(condition, 0, inputs)
     try:
@@ -57,7 +57,7 @@ def test_all_that_a_worker_imports_is_hashed(framework: str, doubles: None, tmp_
     condition = Condition(workload="toy", framework=framework) if is_double else CNN.but(framework=framework)
     imported = _imported_by_a_worker(condition, tmp_path)
     for procedure in PROCEDURES:
-        hashed = machine.code_files(condition, procedure)
+        hashed = own_code.files(condition, procedure)
         assert imported <= set(hashed), imported - set(hashed)
         of_parent = set(hashed) - imported
         assert not {name for name in of_parent if name.startswith(("benchlib.frameworks", "benchlib.workloads"))}
@@ -72,13 +72,14 @@ def test_what_measures_counts_and_what_analyses_or_shows_does_not() -> None:
             "entries",
             "jobs",
             "npu_smi",
+            "nvml",
             "processes",
             "record",
             "rounds",
             "sampler",
         },
-        "gate": {"disturbance", "gate", "jobs", "processes", "record"},
-        "ceiling": {"ceiling", "disturbance", "jobs", "processes", "record"},
+        "gate": {"disturbance", "gate", "jobs", "nvml", "processes", "record"},
+        "ceiling": {"ceiling", "disturbance", "jobs", "nvml", "processes", "record"},
     }
     measures["epochs"] = measures["rounds"] - {"rounds"} | {"epochs"}
     beside = {
@@ -99,23 +100,26 @@ def test_what_measures_counts_and_what_analyses_or_shows_does_not() -> None:
             *(f".measure.{name}" for name in measures[procedure]),
             *(f".{name}" for name in beside[procedure]),
         }
-        assert set(machine.code_files(CNN, procedure)) == {f"benchlib{name}" for name in of_worker | of_parent}
+        assert set(own_code.files(CNN, procedure)) == {f"benchlib{name}" for name in of_worker | of_parent}
     group = CNN.but(world_size=2, threads=1)
-    more = set(machine.code_files(group, "rounds")) - set(machine.code_files(CNN, "rounds"))
+    more = set(own_code.files(group, "rounds")) - set(own_code.files(CNN, "rounds"))
     assert more == {"benchlib.measure.group", "benchlib.worker.rank"}
 
 
 def test_a_model_that_is_another_workload_s_depends_on_its_file() -> None:
-    files = machine.code_files(Condition(workload="resnet50_inference"), "rounds")
+    files = own_code.files(Condition(workload="resnet50_inference"), "rounds")
     for module in ("pytorch", "workload"):
         assert files[f"benchlib.workloads.resnet50.{module}"] == workloads.folder("resnet50") / f"{module}.py"
     assert "benchlib.workloads.resnet50.mindspore" not in files
 
 
 def test_a_number_depends_on_condition_and_procedure_as_far_as_the_code_differs() -> None:
-    before = machine.code(CNN, "rounds")
-    assert before == machine.code(CNN.but(batch_size=8), "rounds")
-    others = [machine.code(CNN.but(framework="mindspore"), "rounds"), *(machine.code(CNN, p) for p in PROCEDURES[1:])]
+    before = own_code.digest(CNN, "rounds")
+    assert before == own_code.digest(CNN.but(batch_size=8), "rounds")
+    others = [
+        own_code.digest(CNN.but(framework="mindspore"), "rounds"),
+        *(own_code.digest(CNN, p) for p in PROCEDURES[1:]),
+    ]
     assert len({before, *others}) == 5
 
 
@@ -155,15 +159,15 @@ def needy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_helper_s_code_counts_however_it_is_imported(needy: Path, line: str, helper: str) -> None:
     model, helped = needy / "pytorch.py", needy.parent / helper
     plain = model.read_text()
-    alone = machine.code(CNN, "rounds")
+    alone = own_code.digest(CNN, "rounds")
     model.write_text(f"{plain}\n{line}\n")
-    before = machine.code(CNN, "rounds")
+    before = own_code.digest(CNN, "rounds")
     assert before != alone
     helped.write_text(helped.read_text().replace("= 1", "= 23"))
-    assert machine.code(CNN, "rounds") != before
+    assert own_code.digest(CNN, "rounds") != before
     model.write_text(plain)
     if helper != "cnn/__init__.py":  # which runs, whoever names it
-        assert machine.code(CNN, "rounds") == alone, "it is nobody's any more"
+        assert own_code.digest(CNN, "rounds") == alone, "it is nobody's any more"
 
 
 def test_what_only_a_type_checker_imports_does_not_count(needy: Path) -> None:
@@ -172,7 +176,7 @@ def test_what_only_a_type_checker_imports_does_not_count(needy: Path) -> None:
         f"{model.read_text()}\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .helper import WIDTH\n"
         "else:\n    from ..other import deep\n"
     )
-    files = machine.code_files(CNN, "rounds")
+    files = own_code.files(CNN, "rounds")
     assert "benchlib.workloads.cnn.helper" not in files
     assert "benchlib.workloads.other.deep" in files
 
@@ -200,10 +204,10 @@ def build(values, *, deep=True):
 )
 def test_comments_docstrings_and_layout_are_no_code(needy: Path, text: str) -> None:
     (needy / "pytorch.py").write_text(CODE)
-    before = machine.code(CNN, "rounds")
+    before = own_code.digest(CNN, "rounds")
     assert text != CODE
     (needy / "pytorch.py").write_text(text)
-    assert machine.code(CNN, "rounds") == before
+    assert own_code.digest(CNN, "rounds") == before
 
 
 @pytest.mark.parametrize(
@@ -221,23 +225,23 @@ def test_comments_docstrings_and_layout_are_no_code(needy: Path, text: str) -> N
 )
 def test_all_else_is_code(needy: Path, change: tuple[str, str]) -> None:
     (needy / "pytorch.py").write_text(CODE)
-    before = machine.code(CNN, "rounds")
+    before = own_code.digest(CNN, "rounds")
     (needy / "pytorch.py").write_text(CODE.replace(*change))
-    assert machine.code(CNN, "rounds") != before
+    assert own_code.digest(CNN, "rounds") != before
 
 
 def test_a_file_that_is_no_python_is_told(needy: Path) -> None:
     (needy / "pytorch.py").write_text("def build(:\n")
     with pytest.raises(BenchlibError, match=r"cnn/pytorch.py: line 1: this is no Python"):
-        machine.code(CNN, "rounds")
+        own_code.digest(CNN, "rounds")
 
 
 def test_a_hash_takes_less_than_a_millisecond_the_second_time() -> None:
-    machine.code(CNN, "rounds")
+    own_code.digest(CNN, "rounds")
     took = []
     for _ in range(50):
         started = os.times()
         for _ in range(20):
-            machine.code(CNN, "rounds")
+            own_code.digest(CNN, "rounds")
         took.append(os.times().user - started.user)
     assert sum(took) / 1000 < 1e-3

@@ -39,7 +39,18 @@ from benchlib.condition import Condition
 from benchlib.data import orders
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import contract, disturbance, entries, epochs, gate, machine, memory, processes, record, rounds
+from benchlib.measure import (
+    contract,
+    disturbance,
+    entries,
+    epochs,
+    gate,
+    memory,
+    own_code,
+    processes,
+    record,
+    rounds,
+)
 from benchlib.measure import turn as turn_module
 from benchlib.measure.disturbance import NO_CPU
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
@@ -76,16 +87,16 @@ def toy(**hyperparameters):
 
 def workers_alive(parent=None):
     """Workers of this process, or of ``parent`` (a pid, of a process that may be dead)."""
-    found = []
+    alive = []
     for process in psutil.process_iter():
         try:
             command = process.cmdline()
             ours = "benchlib.worker" in command and command[-1] == str(parent or os.getpid())
             if ours and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
+                alive.append(process.pid)
         except psutil.Error:
             continue
-    return found
+    return alive
 
 
 def test_a_slower_condition_is_seen_and_the_control_shows_no_winner(lab):
@@ -156,7 +167,7 @@ def test_what_is_measured_is_not_measured_again(lab):
 def test_other_code_is_measured_again(lab, monkeypatch):
     lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
     before = len(list(lab.store.folder.iterdir()))
-    monkeypatch.setattr(machine, "code", lambda condition, procedure: "changed")
+    monkeypatch.setattr(own_code, "digest", lambda condition, procedure: "changed")
     lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
     assert len(list(lab.store.folder.iterdir())) == 2 * before
 
@@ -408,10 +419,10 @@ def test_what_cannot_be_checked_is_tried_once_in_a_run_of_the_suite(lab, monkeyp
 
 
 def test_whoever_stops_asking_the_gate_leaves_no_worker(lab, tmp_path):
-    made = gate.run([toy(), toy(burn_ms=1000.0)], tmp_path, 60)  # the second would take long
-    next(made)
+    gated = gate.run([toy(), toy(burn_ms=1000.0)], tmp_path, 60)  # the second would take long
+    next(gated)
     assert workers_alive()
-    made.close()
+    gated.close()
     assert not workers_alive()
 
 
@@ -713,15 +724,15 @@ with turn.turn(print):
         [sys.executable, "-c", script, turn_module.LOCK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout.readline() == "in\n"
-        told = []
-        waiting = threading.Thread(target=_hold_turn, args=(told,))
+        lines = []
+        waiting = threading.Thread(target=_hold_turn, args=(lines,))
         waiting.start()
         waiting.join(0.5)
-        assert told == ["waiting: another benchlib measures on this machine"]
+        assert lines == ["waiting: another benchlib measures on this machine"]
         other.stdin.write("\n")
         other.stdin.flush()
         waiting.join(10)
-        assert told[1:] == ["the machine is free: measuring", "held after 0.5 s or more"]
+        assert lines[1:] == ["the machine is free: measuring", "held after 0.5 s or more"]
 
 
 def _hold_turn(told):
@@ -850,17 +861,17 @@ def test_a_condition_whose_processes_were_slowing_down_when_warm_up_ended_is_not
 
 
 def test_training_runs_start_in_pairs_and_train_one_after_the_other(lab, monkeypatch):
-    told = []
+    trained = []
 
     def train(entry, others, settings, progress, trains=epochs._train):
-        told.append((entry.job.seed, [other.condition for other in others], len(workers_alive())))
+        trained.append((entry.job.seed, [other.condition for other in others], len(workers_alive())))
         trains(entry, others, settings, progress)
 
     monkeypatch.setattr(epochs, "_train", train)
     runs = lab.train([toy()], seeds=[0, 1, 2], epochs=1).runs()
     assert runs["failure"].tolist() == [None] * 3
-    assert [(len(others), alive) for _, others, alive in told] == [(1, 2), (0, 1), (0, 1)]
-    assert sorted(seed for seed, _, _ in told) == [0, 1, 2]
+    assert [(len(others), alive) for _, others, alive in trained] == [(1, 2), (0, 1), (0, 1)]
+    assert sorted(seed for seed, _, _ in trained) == [0, 1, 2]
 
 
 def test_a_run_is_kept_before_the_next_of_its_pair_trains(lab, monkeypatch):

@@ -1,5 +1,6 @@
 """What is there is found without importing a framework; what is not there is told with what to do."""
 
+import dataclasses
 import importlib.util
 import json
 import os
@@ -17,7 +18,7 @@ import pytest
 from benchlib import environments, frameworks, interpreters, variables, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.measure import machine
+from benchlib.measure import ascend, availability, installed, machine, needs, nvml
 from benchlib.measure.jobs import key, prepare_job
 
 
@@ -25,18 +26,17 @@ def test_devices_and_versions_are_found_without_importing_a_framework():
     script = """
 import json, sys
 from benchlib.lab import Lab
-from benchlib.measure import machine
-found = {"devices": machine.devices(), "torch": machine.versions("pytorch"), "mindspore": machine.versions("mindspore")}
-found["imported"] = [name for name in ("torch", "mindspore", "tensorflow", "jax") if name in sys.modules]
-print(json.dumps(found))
+from benchlib.measure import availability, installed
+seen = {"devices": availability.devices()}
+seen |= {name: installed.versions(name) for name in ("pytorch", "mindspore")}
+seen["imported"] = [name for name in ("torch", "mindspore", "tensorflow", "jax") if name in sys.modules]
+print(json.dumps(seen))
 """
-    found = json.loads(
-        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    )
-    assert found["devices"][0] == "cpu"
-    assert found["torch"]["torch"].startswith("2.13.0")
-    assert found["mindspore"]["mindspore"] == "2.10.0"
-    assert found["imported"] == []
+    seen = json.loads(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout)
+    assert seen["devices"][0] == "cpu"
+    assert seen["pytorch"]["torch"].startswith("2.13.0")
+    assert seen["mindspore"]["mindspore"] == "2.10.0"
+    assert seen["imported"] == []
 
 
 def test_all_that_is_there_is_found_within_two_seconds():
@@ -58,36 +58,36 @@ sys.exit(code)
     assert min(took) < 2.0, took
     lines = ran.stdout.splitlines()
     assert lines[-1] == "[]", "a framework was imported"
-    found = dict(line.split(": ", 1) for line in lines[:-1])
-    assert found["pytorch 2.13.0, cpu"] == found["mindspore 2.10.0, cpu"] == "usable"
-    assert "torch_npu" in found["pytorch 2.13.0, npu"] or "Ascend" in found["pytorch 2.13.0, npu"]
+    lines_by_name = dict(line.split(": ", 1) for line in lines[:-1])
+    assert lines_by_name["pytorch 2.13.0, cpu"] == lines_by_name["mindspore 2.10.0, cpu"] == "usable"
+    assert "torch_npu" in lines_by_name["pytorch 2.13.0, npu"] or "Ascend" in lines_by_name["pytorch 2.13.0, npu"]
     offered = {name: frameworks.devices(name.split()[0]) for name in ("pytorch 2.13.0", "mindspore 2.10.0")}
-    assert set(found) == {f"{name}, {device}" for name, devices in offered.items() for device in devices}
+    assert set(lines_by_name) == {f"{name}, {device}" for name, devices in offered.items() for device in devices}
     assert set(offered["pytorch 2.13.0"]) == set(frameworks.every_device())
 
 
 def test_the_machine_is_described():
-    told = machine.describe()
-    assert told["cores"] >= 1
-    assert told["memory_gib"] > 0.5
-    assert told["cpu"]
+    described = machine.describe()
+    assert described["cores"] >= 1
+    assert described["memory_gib"] > 0.5
+    assert described["cpu"]
     assert "gpus" not in machine.identity("cpu"), "a CPU measurement does not depend on the GPU"
     assert "gpus" in machine.identity("cuda")
 
 
 def test_a_framework_that_is_not_there_is_told_with_what_to_install(monkeypatch):
-    monkeypatch.setattr(machine, "_has", lambda environment, package: False)
+    monkeypatch.setattr(installed, "offers", lambda environment, framework: False)
     with pytest.raises(
         BenchlibError,
         match=r"framework 'mindspore' is not installed: pip install mindspore .*\(benchlib environment list\)",
     ):
-        machine.require([Condition(workload="cnn", framework="mindspore")])
+        availability.require([Condition(workload="cnn", framework="mindspore")])
 
 
 @pytest.fixture(autouse=True)
 def nothing_known():
     """Interpreters are asked again by each test, and after it."""
-    every = (machine.versions, machine.packages, interpreters.probe)
+    every = (installed.versions, installed.packages, interpreters.probe)
     for cached in every:
         cached.cache_clear()
     yield
@@ -113,80 +113,122 @@ def registered(tmp_path, monkeypatch):
     return register
 
 
-def test_an_environment_is_asked_for_what_it_has(registered, tmp_path):
+def test_an_environment_is_asked_for_what_it_has(registered, tmp_path, monkeypatch):
     registered(_script(tmp_path / "python", f'exec {sys.executable} "$@"'))
-    assert machine.available("pytorch", "cpu", "other") is None
-    assert "torch_npu is not installed" in machine.available("pytorch", "npu", "other"), "which it is asked as well"
-    assert machine.versions("pytorch", "other") == machine.versions("pytorch")
+    assert availability.available("pytorch", "cpu", "other") is None
+    monkeypatch.setattr(ascend, "missing", lambda: None)
+    assert "torch_npu is not installed" in availability.available("pytorch", "npu", "other"), (
+        "which it is asked as well"
+    )
+    assert installed.versions("pytorch", "other") == installed.versions("pytorch")
 
 
 def test_an_environment_without_the_framework_is_told(registered, tmp_path):
     registered(_script(tmp_path / "python", f'exec {sys.executable} -S "$@"'))  # without its packages
-    told = machine.available("pytorch", "cpu", "other")
+    missing = availability.available("pytorch", "cpu", "other")
     assert re.match(
-        r"framework 'pytorch': environment 'other' has no torch: install it with .*python -m pip \(or uv", told
+        r"framework 'pytorch': environment 'other' has no torch: install it with .*python -m pip \(or uv", missing
     )
-    assert machine.available("pytorch", "cpu") is None, "the default one has it"
-    assert machine.survey(["other"]) == [], "and of what is not expected there nothing is told"
+    assert availability.available("pytorch", "cpu") is None, "the default one has it"
+    assert availability.survey(["other"]) == [], "and of what is not expected there nothing is told"
 
 
 def test_an_environment_that_cannot_answer_is_told(registered, tmp_path):
     registered(_script(tmp_path / "python", "echo worn out >&2; exit 3"))
-    told = machine.available("pytorch", "cpu", "other")
-    assert re.match(r".*python: could not tell which packages it has; it said: worn out", told)
-    assert machine.survey(["other"]) == []
+    missing = availability.available("pytorch", "cpu", "other")
+    assert re.match(r".*python: could not tell which packages it has; it said: worn out", missing)
+    assert availability.survey(["other"]) == []
 
 
 def test_an_environment_whose_interpreter_is_gone_is_told(registered, tmp_path):
     registered(tmp_path / "gone")
     with pytest.raises(BenchlibError, match=r"environment 'other': .*gone is not there: benchlib environment remove"):
-        machine.require([Condition(workload="cnn", environment="other")])
+        availability.require([Condition(workload="cnn", environment="other")])
 
 
-def test_a_device_that_is_not_there_is_told_with_what_to_do(monkeypatch):
-    monkeypatch.setattr(machine, "gpus", tuple)
-    with pytest.raises(BenchlibError, match=r"device 'cuda': the NVIDIA driver shows no GPU"):
-        machine.require([Condition(workload="cnn", device="cuda")])
-    monkeypatch.setattr(machine, "gpus", lambda: ({"name": "a GPU"},))
-    monkeypatch.setattr(machine, "_torch_built_for", lambda device, environment: False)
-    with pytest.raises(BenchlibError, match=r"device 'cuda': the installed torch is a CPU build; install one for CUDA"):
-        machine.require([Condition(workload="cnn", device="cuda")])
-    with pytest.raises(BenchlibError, match=r"device 'xpu': the installed torch is no build for Intel GPUs"):
-        machine.require([Condition(workload="cnn", device="xpu")])
-    monkeypatch.setattr(machine, "_has", lambda environment, package: True)
-    monkeypatch.setattr(machine, "_has_cann", lambda: False)
-    with pytest.raises(
-        BenchlibError, match=r"device 'npu': torch_npu needs CANN, .*libhccl.so.* source CANN's set_env.sh"
-    ):
-        machine.require([Condition(workload="cnn", device="npu")])
-    with pytest.raises(BenchlibError, match=r"device 'npu': no Ascend device .* environments/ascend.txt"):
-        machine.require([Condition(workload="cnn", framework="mindspore", device="npu")])
-    monkeypatch.setattr(machine, "_mindspore_gpu_lacks", lambda environment: "libcudnn.so.8")
-    with pytest.raises(BenchlibError, match=r"mindspore's plugin for GPUs lacks libcudnn.so.8: put CUDA 11 and cuDNN"):
-        machine.require([Condition(workload="cnn", framework="mindspore", device="cuda")])
+def _refuses(match, **chosen):
+    with pytest.raises(BenchlibError, match=match):
+        availability.require([Condition(workload="cnn", **chosen)])
 
 
-def test_what_mindspore_s_plugin_for_gpus_lacks_is_asked_of_the_linker(monkeypatch):
-    told = {"11.1": "\tlibcudart.so.11.0 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x0)\n"}
+def _devices(monkeypatch, *names):
+    """The machine has these files under /dev, as far as the module that looks for them sees."""
+    monkeypatch.setattr(Path, "glob", lambda self, pattern: iter([self / name for name in names]))
 
-    machine.versions("mindspore")  # its interpreter has been asked
+
+def test_what_the_machine_lacks_is_told_before_what_the_framework_lacks(monkeypatch):
+    monkeypatch.setattr(nvml, "gpus", tuple)
+    _refuses(r"device 'cuda': the NVIDIA driver shows no GPU", device="cuda")
+    for framework in ("pytorch", "mindspore"):
+        _refuses(r"device 'npu': no Ascend device .* environments/ascend.txt", framework=framework, device="npu")
+    _devices(monkeypatch, "davinci0")
+    monkeypatch.setenv("LD_LIBRARY_PATH", "")
+    for framework in ("pytorch", "mindspore"):
+        _refuses(
+            r"device 'npu': CANN is not .*libhccl.so.* source CANN's set_env.sh", framework=framework, device="npu"
+        )
+
+
+@pytest.fixture
+def every_device(monkeypatch):
+    """The machine has one of each."""
+    monkeypatch.setattr(nvml, "gpus", lambda: ({"name": "a GPU"},))
+    monkeypatch.setattr(ascend, "missing", lambda: None)
+
+
+@pytest.fixture
+def torch_of(every_device, tmp_path, monkeypatch):
+    """Has torch say, in its version file, what it was built for."""
+    module = dataclasses.replace(installed.module("default", "torch"), place=str(tmp_path / "torch" / "__init__.py"))
+    monkeypatch.setattr(installed, "module", lambda environment, name: module)
+    (tmp_path / "torch").mkdir()
+    return (tmp_path / "torch" / "version.py").write_text
+
+
+def test_what_torch_was_built_for_is_read_from_its_version_file(torch_of):
+    refused = {
+        "cuda": r"device 'cuda': the installed torch is a CPU build; install one for CUDA",
+        "xpu": r"device 'xpu': the installed torch is no build for Intel GPUs",
+    }
+    for half_installed_or_built_for_none in (False, True):
+        if half_installed_or_built_for_none:
+            torch_of("cuda: Optional[str] = None\nhip = None\nxpu: Optional[str] = None\nnot_cuda = '12'\n")
+        for device, sentence in refused.items():
+            _refuses(sentence, device=device)
+    torch_of("cuda: Optional[str] = '13.0'\nxpu = '20250101'\n")
+    availability.require([Condition(workload="cnn", device=device) for device in refused])
+
+
+def test_a_plug_in_that_is_not_installed_is_told(every_device):
+    _refuses(r"device 'npu': torch_npu is not installed; environments/ascend.txt says how", device="npu")
+    availability.require([Condition(workload="cnn", framework="mindspore", device="npu")])
+
+
+def test_what_mindspore_s_plugin_for_gpus_lacks_is_asked_of_the_linker(every_device, tmp_path, monkeypatch):
+    plugins = tmp_path / "lib" / "plugin"
+    module = dataclasses.replace(installed.module("default", "mindspore"), place=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(installed, "module", lambda environment, name: module)
+    lacking = {"11.1": "\tlibcudart.so.11.0 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x0)\n"}
 
     def ldd(command, **_):
-        return types.SimpleNamespace(stdout=told.get(command[1][-4:], "\tlibc.so.6 => /lib/libc.so.6 (0x0)\n"))
+        stdout = lacking.get(command[1][-4:], "\tlibc.so.6 => /lib/libc.so.6 (0x0)\n")
+        return types.SimpleNamespace(stdout=stdout)
 
-    monkeypatch.setattr(machine.subprocess, "run", ldd)
-    machine._mindspore_gpu_lacks.cache_clear()
-    assert machine._mindspore_gpu_lacks("default") == "", "one plugin that finds all is enough"
-    told["11.6"] = "\tlibcudart.so.11.0 => not found\n\tlibcudnn.so.8 => not found\n"
-    machine._mindspore_gpu_lacks.cache_clear()
-    assert machine._mindspore_gpu_lacks("default") == "libcudart.so.11.0", "of the plugin that lacks least"
-    machine._mindspore_gpu_lacks.cache_clear()
+    monkeypatch.setattr(needs.subprocess, "run", ldd)
 
+    def missing():
+        needs._unlinked.cache_clear()
+        return availability.available("mindspore", "cuda")
 
-def test_mindspore_without_cann_is_not_usable_where_there_is_an_npu(monkeypatch):
-    monkeypatch.setattr(machine, "_has_cann", lambda: False)
-    monkeypatch.setattr(machine.Path, "glob", lambda self, pattern: iter([Path("/dev/davinci0")]))
-    assert "mindspore needs CANN" in machine.available("mindspore", "npu")
+    assert "lacks libmindspore_gpu.so* itself, which this build comes without: put CUDA 11" in missing()
+    plugins.mkdir(parents=True)
+    for version in ("10.1", "11.1", "11.6"):
+        (plugins / f"libmindspore_gpu.so.{version}").touch()
+    assert missing() is None, "one plugin that finds all is enough"
+    lacking["11.6"] = lacking["10.1"] = "\tlibcudart.so.11.0 => not found\n\tlibcudnn.so.8 => not found\n"
+    of_the_least = "device 'cuda': mindspore's plugin for GPUs lacks libcudart.so.11.0: put CUDA 11 and cuDNN 8 on LD_"
+    assert missing().startswith(of_the_least), "of the plugin that lacks least"
+    needs._unlinked.cache_clear()
 
 
 def test_the_version_of_cann_is_a_part_of_what_an_npu_s_number_depends_on(monkeypatch, tmp_path):
@@ -261,12 +303,12 @@ def flow(registered, tmp_path, monkeypatch):
 
 
 def test_versions_are_those_of_the_distribution_whatever_it_is_called(flow):
-    found = machine.versions("flow", "other")
+    numbers = installed.versions("flow", "other")
     named = {"tensorflow-cpu": "2.21.0", "keras": "3.15.1", "numpy": "2.0.0"}
-    assert {name: found[name] for name in found if name not in ("python", "glibc")} == named
-    assert list(found)[:2] == ["python", "tensorflow-cpu"]
-    assert {row["version"] for row in machine.survey(["other"]) if row["framework"] == "flow"} == {"2.21.0"}
-    assert machine.available("flow", "cpu", "other") is None
+    assert {name: numbers[name] for name in numbers if name not in ("python", "glibc")} == named
+    assert list(numbers)[:2] == ["python", "tensorflow-cpu"]
+    assert {row["version"] for row in availability.survey(["other"]) if row["framework"] == "flow"} == {"2.21.0"}
+    assert availability.available("flow", "cpu", "other") is None
 
 
 def test_a_file_that_stands_before_what_was_installed_has_no_version_but_a_hash(flow, tmp_path, monkeypatch):
@@ -276,21 +318,21 @@ def test_a_file_that_stands_before_what_was_installed_has_no_version_but_a_hash(
     monkeypatch.setenv(variables.WORKER_PATH, str(own))
     python = _script(tmp_path / "python", f'PYTHONPATH={own}:{flow} exec {sys.executable} -S "$@"')
     assert environments.find("other").python == str(python)
-    first = machine.versions("flow", "other")
+    first = installed.versions("flow", "other")
     assert first["tensorflow-cpu"] == "2.21.0"
     assert re.fullmatch("file [0-9a-f]{16}", first["keras"])
-    assert machine.packages("flow", None, "other")["keras"] == first["keras"]
+    assert installed.packages("flow", None, "other")["keras"] == first["keras"]
     (own / "keras.py").write_text("A = 2")
-    for cached in (machine.versions, interpreters.probe):
+    for cached in (installed.versions, interpreters.probe):
         cached.cache_clear()
-    assert machine.versions("flow", "other")["keras"] not in (first["keras"], "3.15.1")
+    assert installed.versions("flow", "other")["keras"] not in (first["keras"], "3.15.1")
 
 
 def test_metadata_that_lie_before_what_was_installed_are_not_its_own(flow, tmp_path):
     own = tmp_path / "own"
     _distribution(own, "keras", "99", [])
     _script(tmp_path / "python", f'PYTHONPATH={own}:{flow} exec {sys.executable} -S "$@"')
-    assert machine.versions("flow", "other")["keras"] == "3.15.1"
+    assert installed.versions("flow", "other")["keras"] == "3.15.1"
 
 
 def test_a_module_that_was_installed_to_be_edited_has_its_version(flow, tmp_path):
@@ -300,7 +342,7 @@ def test_a_module_that_was_installed_to_be_edited_has_its_version(flow, tmp_path
     url = {"url": source.as_uri(), "dir_info": {"editable": True}}
     (flow / "keras-3.15.1.dist-info" / "direct_url.json").write_text(json.dumps(url))
     _script(tmp_path / "python", f'PYTHONPATH={flow}:"{source}" exec {sys.executable} -S "$@"')
-    assert machine.versions("flow", "other")["keras"] == "3.15.1"
+    assert installed.versions("flow", "other")["keras"] == "3.15.1"
 
 
 def test_the_compiler_of_kernels_counts_where_a_worker_uses_it(tmp_path, monkeypatch):
@@ -308,25 +350,25 @@ def test_the_compiler_of_kernels_counts_where_a_worker_uses_it(tmp_path, monkeyp
     _script(tmp_path / "g++", "echo 'g++ 99.1'; echo Copyright")
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    assert machine.compiler(compiled) == {"c++": "g++ 99.1"}
+    assert installed.compiler(compiled) == {"c++": "g++ 99.1"}
     job = prepare_job(compiled, 0, tmp_path)
     before = key(**job.depends_on("rounds"))
     _script(tmp_path / "g++", "echo 'g++ 99.2 of another day'")
     assert key(**job.depends_on("rounds")) != before
     monkeypatch.setenv("CXX", str(_script(tmp_path / "clang++", "echo clang")))
-    assert machine.compiler(compiled) == {"c++": "clang"}
+    assert installed.compiler(compiled) == {"c++": "clang"}
     others = ({"mode": "eager"}, {"framework": "mindspore"}, {"device": "cuda"})
-    assert [machine.compiler(compiled.but(**one)) for one in others] == [{}, {}, {}]
+    assert [installed.compiler(compiled.but(**one)) for one in others] == [{}, {}, {}]
 
 
 def test_versions_are_compared_as_versions(monkeypatch):
     known = {"torch": "2.13.0+cpu", "numpy": "file 0123", "flow": "2.6.0a0+ec.nv25.1"}
-    monkeypatch.setattr(machine, "versions", lambda framework, environment: known)
+    monkeypatch.setattr(installed, "versions", lambda framework, environment: known)
     for same in ({"torch": "2.13.0"}, {"numpy": "1.0"}, {"onednn": "3"}, {"flow": "2.6.0-a0+ec.nv25.01"}):
-        machine.require_versions("pytorch", "default", same)
+        installed.require_versions("pytorch", "default", same)
     for other in ("2.13.1+cpu", "2.13.0+cu126", "2.13"):
         with pytest.raises(BenchlibError, match="restart the notebook's kernel"):
-            machine.require_versions("pytorch", "default", {"torch": other})
+            installed.require_versions("pytorch", "default", {"torch": other})
 
 
 def test_one_that_is_killed_while_it_asks_leaves_nothing_behind_for_long(tmp_path):
@@ -348,8 +390,8 @@ def test_one_that_is_killed_while_it_asks_leaves_nothing_behind_for_long(tmp_pat
 
 
 def test_all_that_a_framework_needs_counts(flow):
-    found = machine.packages("flow", None, "other")
-    assert found == {
+    packages = installed.packages("flow", None, "other")
+    assert packages == {
         "tensorflow-cpu": "2.21.0",
         "keras": "3.15.1",
         "numpy": "2.0.0",
@@ -357,16 +399,16 @@ def test_all_that_a_framework_needs_counts(flow):
         "nvidia-cudnn-cu12": "9.1",  # an extra of the framework's own that is there
         "Quick.Sum": "0.5",  # an extra that is asked for
     }, "and not what nobody needs, nor what those need who work on h5py"
-    used = {name: machine.packages(name) for name in ("pytorch", "mindspore")}
+    used = {name: installed.packages(name) for name in ("pytorch", "mindspore")}
     assert {"torch", "sympy", "numpy", "typing_extensions"} <= set(used["pytorch"])
     assert {"mindspore", "protobuf", "scipy", "numpy"} <= set(used["mindspore"])
     assert not {"jupyterlab", "pytest"} & {*used["pytorch"], *used["mindspore"]}
 
 
 def _packages_anew():
-    for cached in (machine.packages, interpreters.probe):
+    for cached in (installed.packages, interpreters.probe):
         cached.cache_clear()
-    return machine.packages("flow", None, "other")
+    return installed.packages("flow", None, "other")
 
 
 def test_two_builds_of_one_version_are_told_apart(flow):
@@ -380,7 +422,7 @@ def test_two_builds_of_one_version_are_told_apart(flow):
             )
             seen.append(_packages_anew()["files of keras"])
     assert seen[0] == seen[1] != seen[2] == seen[3]
-    assert machine.packages("flow", None, "other")["keras"] == "3.15.1"
+    assert installed.packages("flow", None, "other")["keras"] == "3.15.1"
 
 
 def test_what_lists_no_hashes_is_told_apart_by_its_own_version_file(flow):
@@ -402,16 +444,16 @@ def test_what_a_workload_s_file_imports_counts_too(tmp_path, monkeypatch):
     (folder / "workload.py").write_text("import numpy\n")
     (folder / "pytorch.py").write_text("import torch\n\ndef build():\n    import sklearn.tree\n")
     monkeypatch.setattr(workloads, "__path__", [*workloads.__path__, str(tmp_path / "workloads")])
-    more = set(machine.packages("pytorch", "needy")) - set(machine.packages("pytorch"))
+    more = set(installed.packages("pytorch", "needy")) - set(installed.packages("pytorch"))
     assert {"scikit-learn", "joblib"} <= more
 
 
 def test_a_number_depends_on_the_versions_of_all_that_is_needed(tmp_path, monkeypatch):
     job = prepare_job(Condition(workload="linear"), 0, tmp_path)
     before = key(**job.depends_on("rounds"))
-    right = machine.packages("pytorch", "linear")
+    right = installed.packages("pytorch", "linear")
     assert "sympy" in right
-    monkeypatch.setattr(machine, "packages", lambda framework, workload, environment: {**right, "sympy": "0.1"})
+    monkeypatch.setattr(installed, "packages", lambda framework, workload, environment: {**right, "sympy": "0.1"})
     assert key(**job.depends_on("rounds")) != before
 
 
@@ -427,12 +469,71 @@ def test_a_folder_in_the_working_directory_is_no_framework(tmp_path, monkeypatch
     monkeypatch.syspath_prepend("")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "here"))
     assert importlib.util.find_spec("nobodys"), "this process would find it"
-    assert not machine.offers("default", "toys")
-    assert "'toys' is not installed" in machine.available("toys", "cpu")
-    assert "torch_npu is not installed" in machine.available("pytorch", "npu")
+    assert not installed.offers("default", "toys")
+    assert "'toys' is not installed" in availability.available("toys", "cpu")
+    monkeypatch.setattr(ascend, "missing", lambda: None)
+    assert "torch_npu is not installed" in availability.available("pytorch", "npu")
 
 
 def test_a_folder_that_was_left_behind_is_no_framework(flow):
     (flow / "tensorflow" / "__init__.py").unlink()
     shutil.rmtree(flow / "tensorflow_cpu-2.21.0.dist-info")
-    assert "environment 'other' has no tensorflow" in machine.available("flow", "cpu", "other")
+    assert "environment 'other' has no tensorflow" in availability.available("flow", "cpu", "other")
+
+
+# -- a framework whose file declares what it needs
+
+
+def _needing(tmp_path, *needs):
+    """The framework ``flow``, whose file now says that it has a path to GPUs, and what it needs for it."""
+    (tmp_path / "frameworks" / "flow.py").write_text(
+        f'import tensorflow\nPACKAGE = "tensorflow"\nDISTRIBUTIONS = ("tensorflow", "tensorflow-cpu")\n'
+        f'DEVICES = ("cpu", "cuda")\nNEEDS = {needs!r}\n'
+    )
+    return availability.available("flow", "cuda", "other")
+
+
+def test_a_framework_without_needs_counts_as_usable_where_the_machine_has_the_device(flow, tmp_path, monkeypatch):
+    monkeypatch.setattr(nvml, "gpus", tuple)
+    assert "the NVIDIA driver shows no GPU" in _needing(tmp_path)
+    monkeypatch.setattr(nvml, "gpus", lambda: ({"name": "a GPU"},))
+    assert _needing(tmp_path) is None
+
+
+BUILD = {"device": "cuda", "distributions": ("tensorflow", "tf-*"), "otherwise": "this is {lacking}'s CPU build"}
+PLUG_IN = {
+    "device": "cuda",
+    "modules": ("flow_cuda13", "flow_cuda12"),
+    "otherwise": "no {lacking}: pip install flow[cuda]",
+}
+
+
+@pytest.mark.parametrize(("renamed", "lacks"), [("tensorflow", False), ("tf-nightly", False), ("tensorflow-cpu", True)])
+def test_the_distribution_tells_what_it_was_built_for(flow, tmp_path, every_device, renamed, lacks):
+    shutil.rmtree(flow / "tensorflow_cpu-2.21.0.dist-info")
+    _distribution(flow, renamed, "2.21.0", ["tensorflow/__init__.py"])
+    assert _needing(tmp_path, BUILD) == ("device 'cuda': this is tensorflow or tf-*'s CPU build" if lacks else None)
+    assert availability.available("flow", "cpu", "other") is None, "that is asked for no other device"
+
+
+def test_one_of_several_plug_ins_is_enough(flow, tmp_path, every_device):
+    assert _needing(tmp_path, PLUG_IN) == "device 'cuda': no flow_cuda13 or flow_cuda12: pip install flow[cuda]"
+    _distribution(flow, "flow-cuda12", "1.0", ["flow_cuda12/__init__.py"])
+    interpreters.probe.cache_clear()
+    assert _needing(tmp_path, PLUG_IN) is None
+    assert _needing(tmp_path, PLUG_IN, BUILD) == "device 'cuda': this is tensorflow or tf-*'s CPU build", (
+        "each is needed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"module": ("x",)}, r"Need: unknown key 'module'; did you mean 'modules'\?"),
+        ({"modules": "flow_cuda13"}, r"Need: modules: 'flow_cuda13': Input should be a valid tuple"),
+        ({"device": "gpu"}, r"unknown device 'gpu': .*\(there are: cpu, cuda\)"),
+        ({"text": ("version.py", "(")}, r"missing \), unterminated subpattern"),
+    ],
+)
+def test_a_need_that_is_none_is_told_with_its_file(flow, tmp_path, every_device, change, sentence):
+    assert re.match(rf"{tmp_path}/frameworks/flow.py: NEEDS: {sentence}", _needing(tmp_path, {**PLUG_IN, **change}))

@@ -19,7 +19,7 @@ from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.data.weights import draw
 from benchlib.errors import BenchlibError
-from benchlib.measure import machine, memory
+from benchlib.measure import memory, nvml
 
 GIB = 2.0**30
 OF_HOST = memory._of_host
@@ -105,12 +105,12 @@ def test_training_holds_gradients_and_the_optimizers_state() -> None:
 
 
 def test_a_device_has_a_memory_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "gpus", lambda: [{"name": "small", "memory_mib": 2048.0}])
+    monkeypatch.setattr(nvml, "gpus", lambda: [{"name": "small", "memory_mib": 2048.0}])
     large = Condition(workload="bert", batch_size=2000)
     memory.require(large)
     with pytest.raises(BenchlibError, match=r"a step with a batch of 2000: .* its device 'cuda' has 2 GiB"):
         memory.require(large.but(device="cuda"))
-    monkeypatch.setattr(machine, "gpus", lambda: [{"name": "of the machine's memory", "memory_mib": None}])
+    monkeypatch.setattr(nvml, "gpus", lambda: [{"name": "of the machine's memory", "memory_mib": None}])
     memory.require(large.but(device="cuda"))
 
 

@@ -21,7 +21,7 @@ from benchlib.analysis.statistics import ratio_of_means
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import gate, machine
+from benchlib.measure import availability, gate, needs, nvml
 from benchlib.measure.disturbance import NO_CPU
 from benchlib.suite.experiments import modes, scaling
 from benchlib.variables import Surroundings
@@ -611,9 +611,9 @@ def test_a_baseline_that_failed_is_told(tmp_path, monkeypatch):
 
 
 def on_gpus(monkeypatch, count):
-    monkeypatch.setattr(machine, "gpus", lambda: ({"name": "a GPU"},) * count)
-    monkeypatch.setattr(machine, "_torch_built_for", lambda device, environment: True)
-    monkeypatch.setattr(machine, "_mindspore_gpu_lacks", lambda environment: "libcudnn.so.8")
+    monkeypatch.setattr(nvml, "gpus", lambda: ({"name": "a GPU"},) * count)
+    lacking = {"mindspore": ["libcudnn.so.8"]}
+    monkeypatch.setattr(needs, "_lacking", lambda need, framework, environment: iter(lacking.get(framework, ())))
 
 
 def test_a_framework_that_cannot_use_the_device_is_a_row_that_says_why(tmp_path, monkeypatch):
@@ -648,7 +648,7 @@ def test_a_device_that_no_subject_can_use_is_refused(monkeypatch):
     on_gpus(monkeypatch, 0)
     made = scaling.conditions(scaling.Parameters(**quick("scaling", device="cuda")))
     with pytest.raises(BenchlibError, match="shows no GPU"):
-        machine.require(made)
+        availability.require(made)
 
 
 def test_on_one_core_there_is_nothing_to_scale_and_that_is_said(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ import pytest
 
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.measure import accelerators, machine, npu_smi
+from benchlib.measure import accelerators, availability, machine, npu_smi
 from benchlib.measure.npu_smi import Usage
 from benchlib.measure.sampler import Sampler
 
@@ -130,13 +130,13 @@ def test_without_npu_smi_there_is_nothing_to_watch(monkeypatch, tmp_path):
 
 def test_a_table_that_cannot_be_read_is_told_and_stops_nothing(npu, tmp_path):
     (tmp_path / "table").write_text(ONE_CHIP.replace("| 0     910B4 ", "|             "))
-    assert machine.npus() == ()
+    assert npu_smi.npus() == ()
     assert "has a form that is not known" in npu_smi.chips().trouble
     assert machine.describe()["npus"] == []
-    assert any("npu-smi" in line for line in machine.troubles())
+    assert any("npu-smi" in line for line in availability.troubles())
 
 
 def test_the_chips_that_are_hidden_from_workers_are_not_there(npu, monkeypatch, tmp_path):
     (tmp_path / "table").write_text(TWO_CHIPS)
     monkeypatch.setenv("ASCEND_RT_VISIBLE_DEVICES", "1")
-    assert [chip.chip for chip in machine.npus()] == [1]
+    assert [chip.chip for chip in npu_smi.npus()] == [1]

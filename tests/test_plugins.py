@@ -21,7 +21,7 @@ from benchlib.__main__ import main
 from benchlib.analysis.peers import Peers
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.measure import machine
+from benchlib.measure import installed, own_code
 from benchlib.store import Measurement, Store, _condition
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,7 +44,7 @@ def nothing_used(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(plugins, "_used", plugins._Used())
     for package in plugins.KINDS.values():
         monkeypatch.setattr(package, "__path__", list(package.__path__))
-    for asked in (interpreters.probe, machine.versions, machine.packages):
+    for asked in (interpreters.probe, installed.versions, installed.packages):
         asked.cache_clear()
     yield
     for name in set(sys.modules) - before:
@@ -115,9 +115,9 @@ def test_what_only_helps_is_there_to_be_imported_and_is_no_plug_in(folder: Path)
         importlib.import_module(f"benchlib.{one}") for one in ("frameworks._beads", "workloads._common", "data._rows")
     ]
     assert [one.COUNT for one in helpers] == [10, 20, 30]
-    code = machine.code(Condition(**MAJORITY), "rounds")
+    code = own_code.digest(Condition(**MAJORITY), "rounds")
     (folder / "frameworks" / "_beads.py").write_text("COUNT = 11\n")
-    assert machine.code(Condition(**MAJORITY), "rounds") != code
+    assert own_code.digest(Condition(**MAJORITY), "rounds") != code
 
 
 def test_what_editors_leave_is_no_plug_in(folder: Path) -> None:
@@ -136,7 +136,7 @@ def test_what_a_framework_declares_is_used(folder: Path) -> None:
     assert knobs.neutralising(tuned) == {"ABACUS_POLISH": "polish rounds the last digit"}
     assert knobs.of_gate(tuned) == {"OMP_WAIT_POLICY": "passive", "ABACUS_POLISH": "none"}
     assert "ABACUS_" in frameworks.every_variable()
-    assert machine.compiler(tuned) == {}
+    assert installed.compiler(tuned) == {}
 
 
 def test_a_declaration_that_cannot_be_read_is_told(folder: Path) -> None:
@@ -245,10 +245,10 @@ def test_what_is_no_plug_in_is_told(tmp_path: Path, site: Path) -> None:
 def test_a_plug_in_s_code_is_in_the_key_and_its_files_are_in_the_record(folder: Path, file: str) -> None:
     plugins.use([folder])
     condition = Condition(**MAJORITY)
-    code, named = machine.code(condition, "rounds"), plugins_of(condition)
+    code, named = own_code.digest(condition, "rounds"), plugins_of(condition)
     assert named.keys() == {f"plug-in {folder}"}
     (folder / file).write_text((folder / file).read_text() + "\nMORE = 1\n")
-    assert machine.code(condition, "rounds") != code
+    assert own_code.digest(condition, "rounds") != code
     if "linear" not in file:  # whose files the workload only imports
         assert plugins_of(condition) != named
 
@@ -365,7 +365,7 @@ seeds: [0]
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def with_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Python that has the package, built and installed by pip, beside all that this one has."""
     folder = tmp_path_factory.mktemp("installed")
     source = shutil.copytree(PACKAGE, folder / "source")
@@ -387,8 +387,8 @@ def ran(python: Path, folder: Path, *arguments: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_package_goes_through_gate_comparison_training_and_conformance(installed: Path, tmp_path: Path) -> None:
-    result = json.loads(ran(installed, tmp_path, "-c", WAY).rpartition("RESULT ")[2])
+def test_a_package_goes_through_gate_comparison_training_and_conformance(with_package: Path, tmp_path: Path) -> None:
+    result = json.loads(ran(with_package, tmp_path, "-c", WAY).rpartition("RESULT ")[2])
     assert result["verdicts"] == ["same", "same"]
     assert result["reference"] == "pytorch", "benchlib's own workload is compared with PyTorch's"
     assert result["versions"]["plug-in toybox"] == "0.3"
@@ -400,13 +400,13 @@ def test_a_package_goes_through_gate_comparison_training_and_conformance(install
 
 
 @pytest.mark.slow
-def test_a_package_goes_through_a_notebook_and_the_report(installed: Path, tmp_path: Path) -> None:
+def test_a_package_goes_through_a_notebook_and_the_report(with_package: Path, tmp_path: Path) -> None:
     (tmp_path / "parameters" / "toys").mkdir(parents=True)
     (tmp_path / "parameters" / "toys" / "batch_size.yaml").write_text(PARAMETERS)
     (tmp_path / "notebooks").mkdir()
     for name in ("batch_size", "claims", "report"):
         shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", tmp_path / "notebooks")
-    said = ran(installed, tmp_path, "-m", "benchlib", "run", "--profile", "toys")
+    said = ran(with_package, tmp_path, "-m", "benchlib", "run", "--profile", "toys")
     assert "failed" not in said
     results = tmp_path / "outputs" / "toys"
     metric = (results / "tables" / "batch_size_metric.csv").read_text()

@@ -12,7 +12,7 @@ import pytest
 from synthetic_lab import SyntheticLab
 
 from benchlib.condition import Condition
-from benchlib.measure import machine
+from benchlib.measure import machine, nvml
 from benchlib.measure.disturbance import Watch
 from benchlib.measure.sampler import Sampler
 from benchlib.suite.experiments.result import disturbances, throughputs
@@ -69,11 +69,11 @@ def driver(monkeypatch):
     )
     monkeypatch.setitem(sys.modules, "pynvml", fake)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    machine.gpu_handles.cache_clear()
-    machine.gpus.cache_clear()
+    nvml.handles.cache_clear()
+    nvml.gpus.cache_clear()
     yield fake
-    machine.gpu_handles.cache_clear()
-    machine.gpus.cache_clear()
+    nvml.handles.cache_clear()
+    nvml.gpus.cache_clear()
 
 
 def traced(pids=None, **choices):
@@ -110,7 +110,7 @@ def test_power_temperature_clock_and_whether_it_is_held_down(driver, monkeypatch
 @pytest.mark.parametrize("visible", ["", "-1", "7", "GPU-z"])
 def test_a_gpu_that_is_hidden_is_not_there(driver, monkeypatch, visible):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert machine.gpus() == ()
+    assert nvml.gpus() == ()
     assert traced().accelerator_percent is None
 
 
@@ -130,7 +130,7 @@ def test_a_gpu_that_does_not_tell_its_memory_is_there_all_the_same(driver):
         raise NVMLError("not supported")
 
     driver.nvmlDeviceGetMemoryInfo = refuse
-    assert [gpu["memory_mib"] for gpu in machine.gpus()] == [None, None]
+    assert [gpu["memory_mib"] for gpu in nvml.gpus()] == [None, None]
     machine.describe.cache_clear()
     assert machine.describe()["gpus"][0] == "name of GPU-a, memory not told, driver 1.2"
     machine.describe.cache_clear()
@@ -167,8 +167,8 @@ def test_without_a_driver_there_is_no_gpu(driver):
         raise NVMLError("no driver")
 
     driver.nvmlInit = refuse
-    assert machine.gpus() == ()
-    assert machine.gpu_handles() == []
+    assert nvml.gpus() == ()
+    assert nvml.handles() == []
 
 
 def test_energy_is_power_by_time(tmp_path):

@@ -17,7 +17,7 @@ from fixed_lab import FixedLab
 from benchlib import plugins, variables
 from benchlib.analysis.equivalence import SAME
 from benchlib.condition import Condition
-from benchlib.measure import machine
+from benchlib.measure import availability, npu_smi, own_code
 from benchlib.measure.npu_smi import Npu
 
 pytestmark = pytest.mark.slow
@@ -38,8 +38,8 @@ def built() -> None:
 def lab(tmp_path, monkeypatch, built):
     chip = Npu(0, 0, "simulated", "OK", None, None, None, None, None)
     monkeypatch.setenv(variables.WORKER_PATH, str(SIMULATED))
-    monkeypatch.setattr(machine, "available", lambda framework, device, environment="default": None)
-    monkeypatch.setattr(machine, "npus", lambda: (chip, chip))
+    monkeypatch.setattr(availability, "available", lambda framework, device, environment="default": None)
+    monkeypatch.setattr(npu_smi, "npus", lambda: (chip, chip))
     return FixedLab(outputs=tmp_path / "outputs", patience_s=120)
 
 
@@ -75,7 +75,7 @@ def test_the_timer_sees_its_work(lab):
 
 def test_a_timer_that_does_not_wait_for_it_is_caught(lab, tmp_path, monkeypatch):
     copy = tmp_path / "copy" / "benchlib"
-    shutil.copytree(machine.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(own_code.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     file = copy / "frameworks" / "pytorch.py"
     text = file.read_text(encoding="utf-8")
     assert "torch.accelerator.synchronize()" in text

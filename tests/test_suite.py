@@ -27,7 +27,7 @@ from benchlib import progress, variables
 from benchlib.__main__ import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.measure import machine
+from benchlib.measure import availability, installed, machine, own_code
 from benchlib.suite import execution, experiments, records
 from benchlib.suite import runs as suite
 from benchlib.suite.report.pdf import NoBrowser
@@ -358,13 +358,13 @@ class TestUnchanged:
         assert "first: started again: these have changed: variables\n" in self.said
         (tmp_path / "sitecustomize.py").write_text("A = 1")
         assert self.run() == ["first", "report"]
-        of_framework = machine.packages
+        of_framework = installed.packages
         more = {"scikit-learn": "9.9"}
 
         def needed(name, workload=None, environment="default"):
             return {**of_framework(name, None, environment), **(more if workload == "cnn" else {})}
 
-        monkeypatch.setattr(machine, "packages", needed)
+        monkeypatch.setattr(installed, "packages", needed)
         assert self.run() == ["first", "report"]
         assert "first: started again: these have changed: packages\n" in self.said
         assert self.run() == []
@@ -634,7 +634,7 @@ def test_what_this_machine_does_not_have_is_refused_with_the_file(tmp_path, monk
 
     monkeypatch.setattr(experiments, "load", lambda name, file: {"devices": ["npu"]})
     monkeypatch.setattr(experiments, "conditions", lambda name, parameters: ["cnn"])
-    monkeypatch.setattr(machine, "require", refuse)
+    monkeypatch.setattr(availability, "require", refuse)
     with pytest.raises(BenchlibError, match=r"^devices\.yaml: cnn: device 'npu': no Ascend device$"):
         suite.checked("devices", Path("devices.yaml"))
 
@@ -657,7 +657,7 @@ def test_modules_of_the_user_stand_in_for_none_in_a_kernel(tmp_path, monkeypatch
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     code, said = run_and_read()
     assert code == 0, said
-    assert printed_in(executed("first")) == f"{machine.PACKAGE / '__init__.py'} False\n"
+    assert printed_in(executed("first")) == f"{own_code.PACKAGE / '__init__.py'} False\n"
 
 
 @pytest.mark.parametrize(
@@ -685,10 +685,10 @@ def test_a_kernel_finds_the_users_packages_where_its_parent_does(tmp_path, given
     assert command[0] == python
     kernel = command[1 : command.index("-f")]
     probe = tmp_path / "kernel.py"
-    source = (machine.PACKAGE / "suite" / "kernel.py").read_text()
+    source = (own_code.PACKAGE / "suite" / "kernel.py").read_text()
     asked = "from importlib.util import find_spec; print(getattr(find_spec('of_the_user'), 'origin', None))"
     probe.write_text(f"{source[: source.index('    _import_benchlib()')]}    {asked}\n")
-    kernel[kernel.index(str(machine.PACKAGE / "suite" / "kernel.py"))] = str(probe)
+    kernel[kernel.index(str(own_code.PACKAGE / "suite" / "kernel.py"))] = str(probe)
     said = subprocess.run([python, *kernel], **options).stdout.strip()
     assert (said != "None") is expected
     assert not expected or said.startswith(str(tmp_path / "base"))

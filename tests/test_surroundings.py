@@ -18,7 +18,7 @@ from benchlib import environments, interpreters, knobs, plugins, variables
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import entries, gate, machine, processes, record
+from benchlib.measure import entries, gate, installed, own_code, processes, record
 from benchlib.measure.entries import Entry
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.processes import WorkerProcess
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.usefixtures("toy_framework")
 def site_packages(tmp_path, monkeypatch):
     """benchlib installed beside packages of which another interpreter can import none."""
     folder = tmp_path / "site-packages"
-    shutil.copytree(machine.PACKAGE, folder / "benchlib", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(own_code.PACKAGE, folder / "benchlib", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "numpy").mkdir()
     (folder / "numpy" / "__init__.py").write_text(BROKEN)
     monkeypatch.setattr(plugins._used, "library", folder / "benchlib")
@@ -88,9 +88,9 @@ def test_the_versions_are_those_that_a_worker_imports(tmp_path, monkeypatch):
     (tmp_path / "torch-99.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 99\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     interpreters.probe.cache_clear()
-    found = machine.versions.__wrapped__("pytorch")["torch"]
+    installed_version = installed.versions.__wrapped__("pytorch")["torch"]
     interpreters.probe.cache_clear()
-    assert found not in ("99", None)
+    assert installed_version not in ("99", None)
 
 
 def test_packages_that_the_user_installed_for_himself_are_found_though_home_is_another(tmp_path, monkeypatch):
@@ -211,16 +211,16 @@ def test_networks_are_in_the_key_of_a_group_and_selectors_in_that_of_an_xpu(monk
 
 @pytest.mark.parametrize("group", [{}, {"world_size": 2, "threads": 1}], ids=["alone", "in a group"])
 def test_a_worker_that_imports_another_version_than_its_key_says_is_refused(group, monkeypatch):
-    here = machine.versions("toy")
-    monkeypatch.setattr(machine, "versions", lambda framework, environment="default": {**here, "numpy": "1.0"})
+    here = installed.versions("toy")
+    monkeypatch.setattr(installed, "versions", lambda framework, environment="default": {**here, "numpy": "1.0"})
     says = f"imported numpy {np.__version__}, but numpy 1.0 was there .* restart"
     with pytest.raises(BenchlibError, match=says):
         opened(Condition(**TOY, **group))
 
 
 def test_a_measurement_of_an_older_benchlib_can_be_read():
-    told = {"kind": "training", "group": "g", "file": "f", "repetition": 0, "role": "condition", "seed": 0}
-    measurement = Measurement(**told, condition=Condition(**TOY), started_utc="2026-01-01T00:00:00+00:00")
+    fields = {"kind": "training", "group": "g", "file": "f", "repetition": 0, "role": "condition", "seed": 0}
+    measurement = Measurement(**fields, condition=Condition(**TOY), started_utc="2026-01-01T00:00:00+00:00")
     older = measurement.model_dump(exclude={"inherited", "left_out"})
     assert Measurement.model_validate({**older, "condition": measurement.condition}) == measurement
     assert (measurement.inherited, measurement.left_out) == ({}, [])

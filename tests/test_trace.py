@@ -15,7 +15,7 @@ from benchlib import knobs, variables
 from benchlib.__main__ import main
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import machine
+from benchlib.measure import installed, machine, own_code
 from benchlib.measure.jobs import prepare_job
 from benchlib.store import Store
 from benchlib.suite import experiments, records, trace
@@ -83,8 +83,8 @@ def test_a_measurement_says_what_no_longer_matches(results: Path, monkeypatch: p
 
     for name in variables.LIBRARIES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(machine, "code", lambda condition, procedure: "")
-    monkeypatch.setattr(machine, "versions", lambda framework, environment="default": {framework: "1.0"})
+    monkeypatch.setattr(own_code, "digest", lambda condition, procedure: "")
+    monkeypatch.setattr(installed, "versions", lambda framework, environment="default": {framework: "1.0"})
     monkeypatch.setattr(machine, "identity", lambda device: {"cpu": "synthetic", "cores": 2})
     assert trace.sources([key], results)[0].verdict == trace.MATCHES
     monkeypatch.setattr(knobs, "of", lambda condition: {"NEW": "1"})
@@ -101,8 +101,8 @@ def test_a_measurement_says_what_no_longer_matches(results: Path, monkeypatch: p
 def test_a_measurement_says_that_the_compiler_is_another(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = trace.numbers(results / "tables" / "operators_ratios.csv")[0].keys[0]
     m = Store(results / "measurements").load(key)[0]
-    monkeypatch.setattr(machine, "versions", lambda framework, environment="default": {"torch": "2.13"})
-    monkeypatch.setattr(machine, "compiler", lambda condition: {"c++": "g++ 2"})
+    monkeypatch.setattr(installed, "versions", lambda framework, environment="default": {"torch": "2.13"})
+    monkeypatch.setattr(installed, "compiler", lambda condition: {"c++": "g++ 2"})
     measured = m.model_copy(update={"versions": {"torch": "2.13", "c++": "g++ 1"}, "packages": {}})
     assert trace._other_versions(measured) == ["other versions: c++ g++ 1, here g++ 2"]
 
@@ -113,8 +113,8 @@ def test_every_package_that_it_could_compute_with_has_to_be_what_is_here(
     key = trace.numbers(results / "tables" / "operators_ratios.csv")[0].keys[0]
     m = Store(results / "measurements").load(key)[0]
     versions, packages = {"numpy": "1.26.4"}, {"numpy": "1.26.4", "sympy": "1.14.0", "six": "1.17.0"}
-    monkeypatch.setattr(machine, "versions", lambda framework, environment="default": versions)
-    monkeypatch.setattr(machine, "packages", lambda framework, workload, environment="default": packages)
+    monkeypatch.setattr(installed, "versions", lambda framework, environment="default": versions)
+    monkeypatch.setattr(installed, "packages", lambda framework, workload, environment="default": packages)
     measured = m.model_copy(update={"versions": {**versions, "onednn": "3.7"}, "packages": packages})
     assert trace._other_versions(measured) == []
     assert trace._other_versions(measured.model_copy(update={"versions": {}})) == [], "its worker did not even open"

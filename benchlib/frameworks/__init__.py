@@ -153,6 +153,13 @@ def devices(name: str) -> tuple[str, ...]:
     return _declared(name, "DEVICES")
 
 
+def needs(name: str) -> tuple[dict[str, Any], ...]:
+    """What an environment must have for it to use a device, beside the framework itself, as arguments of
+    ``benchlib.measure.needs.Need``: ``NEEDS``, by default nothing.
+    """
+    return _declared(name, "NEEDS", ())
+
+
 def modes(name: str) -> tuple[str, ...]:
     """The modes that it has, first the one in which the machine's limits are measured: ``MODES``, by default eager."""
     return _declared(name, "MODES", ("eager",))

@@ -27,6 +27,15 @@ from benchlib.workloads import Values, Workload
 
 PACKAGE = "mindspore"
 DEVICES = ("cpu", "cuda", "npu")
+NEEDS = (
+    {
+        "device": "cuda",
+        "linked": "lib/plugin/libmindspore_gpu.so*",
+        "otherwise": (
+            "mindspore's plugin for GPUs lacks {lacking}: put CUDA 11 and cuDNN 8 on LD_LIBRARY_PATH; else use 'cpu'"
+        ),
+    },
+)
 MODES = ("graph", "eager")
 PRECISIONS = ("fp32", "bf16-O1", "bf16-O2", "bf16-O3", "fp16-O1", "fp16-O2", "fp16-O3")
 LAUNCHER = (

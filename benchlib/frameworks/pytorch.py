@@ -34,6 +34,23 @@ REFERENCE = True
 DEVICES = ("cpu", "cuda", "npu", "xpu")
 MODES = ("eager", "graph")
 COMPILES = (("graph", "cpu"),)
+NEEDS = (
+    {
+        "device": "cuda",
+        "text": ("version.py", r"^cuda(: [^=]*)? = '[\d.]+'"),
+        "otherwise": "the installed torch is a CPU build; install one for CUDA (see pytorch.org)",
+    },
+    {
+        "device": "xpu",
+        "text": ("version.py", r"^xpu(: [^=]*)? = '[\d.]+'"),
+        "otherwise": "the installed torch is no build for Intel GPUs; install one (see pytorch.org), or use 'cpu'",
+    },
+    {
+        "device": "npu",
+        "modules": ("torch_npu",),
+        "otherwise": "torch_npu is not installed; environments/ascend.txt says how; else use 'cpu'",
+    },
+)
 PRECISIONS = ("fp32", "bf16", "fp16")
 LAUNCHER = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node={world_size}", "--max-restarts=0")
 VARIABLES = ("TORCH", "PYTORCH", "ATEN_", "C10_", "TRITON_")

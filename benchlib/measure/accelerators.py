@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchlib.errors import BenchlibError
-from benchlib.measure import machine
+from benchlib.measure import nvml
 from benchlib.measure.npu_smi import Npu, Watched, npus
 from benchlib.progress import say
 
@@ -36,7 +36,7 @@ def reader(device: str, pids: Callable[[], Sequence[int]], devices: int = 1) -> 
     ``pids`` gives the numbers of the worker's processes. None where nobody tells.
     """
     if device == "cuda":
-        each = [_nvidia(handle, pids) for handle in machine.gpu_handles()[:devices]]
+        each = [_nvidia(handle, pids) for handle in nvml.handles()[:devices]]
     elif device == "npu":
         each = [_ascend(chip) for chip in npus()[:devices]]
     else:
@@ -64,37 +64,37 @@ def together(readings: Sequence[Reading]) -> Reading:
 
 
 def _nvidia(handle: Any, pids: Callable[[], Sequence[int]]) -> Callable[[], Reading]:
-    import pynvml as nvml
+    import pynvml
 
-    def told(ask: Callable[[], Any]) -> Any:
+    def asked(ask: Callable[[], Any]) -> Any:
         try:
             return ask()
-        except nvml.NVMLError:  # not supported by this GPU, or not now: a gap in the trace, not the end of it
+        except pynvml.NVMLError:  # not supported by this GPU, or not now: a gap in the trace, not the end of it
             return None
 
     def memory() -> float | None:
         ours = set(pids())
-        held = [p.usedGpuMemory for p in nvml.nvmlDeviceGetComputeRunningProcesses(handle) if p.pid in ours]
+        held = [p.usedGpuMemory for p in pynvml.nvmlDeviceGetComputeRunningProcesses(handle) if p.pid in ours]
         return held[0] / 2**20 if held and held[0] is not None else None
 
     def throttled() -> bool:
         """Idle clocks, and clocks that somebody has set, are no throttling."""
         bits = (
-            nvml.nvmlClocksEventReasonSwPowerCap
-            | nvml.nvmlClocksThrottleReasonHwSlowdown
-            | nvml.nvmlClocksEventReasonSwThermalSlowdown
-            | nvml.nvmlClocksThrottleReasonHwThermalSlowdown
-            | nvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown
+            pynvml.nvmlClocksEventReasonSwPowerCap
+            | pynvml.nvmlClocksThrottleReasonHwSlowdown
+            | pynvml.nvmlClocksEventReasonSwThermalSlowdown
+            | pynvml.nvmlClocksThrottleReasonHwThermalSlowdown
+            | pynvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown
         )
-        return bool(nvml.nvmlDeviceGetCurrentClocksEventReasons(handle) & bits)
+        return bool(pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle) & bits)
 
     return lambda: Reading(
-        percent=told(lambda: float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu)),
-        memory_mib=told(memory),
-        power_w=told(lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000),
-        temperature_c=told(lambda: float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))),
-        clock_mhz=told(lambda: float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM))),
-        throttled=told(throttled),
+        percent=asked(lambda: float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)),
+        memory_mib=asked(memory),
+        power_w=asked(lambda: pynvml.nvmlDeviceGetPowerUsage(handle) / 1000),
+        temperature_c=asked(lambda: float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))),
+        clock_mhz=asked(lambda: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM))),
+        throttled=asked(throttled),
     )
 
 

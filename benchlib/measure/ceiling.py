@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from benchlib import frameworks, knobs, workloads
 from benchlib.condition import Condition
-from benchlib.measure import machine, record
+from benchlib.measure import availability, record
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.store import Block
@@ -75,7 +75,7 @@ def conditions(device: str, precision: str, within: Iterable[str]) -> list[Condi
     choices = {"device": device, "precision": precision, "lane": "tuned"}
     found = []
     for environment, framework in itertools.product(within, frameworks.names()):
-        if machine.available(framework, device, environment) is not None:
+        if availability.available(framework, device, environment) is not None:
             continue
         chosen = {"framework": framework, "environment": environment, **choices}
         sizes_of = {

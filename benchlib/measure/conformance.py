@@ -15,7 +15,7 @@ from benchlib.analysis import equivalence
 from benchlib.condition import Condition
 from benchlib.data.weights import prepare_weights
 from benchlib.errors import BenchlibError
-from benchlib.measure import contract, gate, machine
+from benchlib.measure import availability, contract, gate
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.measure.processes import PATIENCE_S, WorkerFailed, WorkerProcess
 from benchlib.worker import files
@@ -42,7 +42,7 @@ def check(framework: str, inputs: Path, patience_s: float = PATIENCE_S, **choice
     conditions = [
         Condition(workload=workload, framework=framework, mode=m, **choices) for m in frameworks.modes(framework)
     ]
-    machine.require(conditions)
+    availability.require(conditions)
     inputs = Path(inputs).resolve()  # workers work elsewhere
     return [row for condition in conditions for row in _rows(condition, inputs, patience_s)]
 
@@ -165,8 +165,8 @@ def _refuses(job: Job, inputs: Path, patience_s: float, misshapen: bool) -> str:
         worker.opened()
         worker.ask("build", **{**job.document(), "weights": str(folder)})
     except WorkerFailed as failure:
-        told = str(failure)
-        return "" if "BenchlibError" in told and name in told else f"it ends otherwise: {told}"
+        refused = failure.failure.exception == BenchlibError.__name__ and name in failure.failure.message
+        return "" if refused else f"it ends otherwise: {failure}"
     finally:
         if worker is not None:
             worker.end()
@@ -186,7 +186,7 @@ def _waits(condition: Condition, inputs: Path, patience_s: float) -> str:
 def _certified(condition: Condition, inputs: Path, patience_s: float) -> str:
     gated = gate.gated(condition)
     its = gate.reference(gated)
-    if missing := machine.available(its.framework, its.device, its.environment):
+    if missing := availability.available(its.framework, its.device, its.environment):
         return f"it cannot be compared with {its.subject}: {missing}"
     ((_, computed, expected, _),) = gate.run([gated], inputs, patience_s)
     certificate = equivalence.certify(gated, its, computed, expected, {}, {})

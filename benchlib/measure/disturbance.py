@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import psutil
 
-from benchlib.measure import machine
+from benchlib.measure import nvml
 from benchlib.measure.processes import WorkerProcess
 from benchlib.store import Block
 
@@ -186,7 +186,7 @@ def _too_much(seconds: float, window_s: float) -> bool:
 
 def _strangers_on_gpu(workers: list[WorkerProcess]) -> int:
     """Processes that compute on the GPU beside ours. Counted, not compared by number: a container has its own."""
-    handles = machine.gpu_handles()
+    handles = nvml.handles()
     if not handles:
         return 0
     import pynvml

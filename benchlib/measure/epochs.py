@@ -80,10 +80,10 @@ def _epoch(entry: Entry, others: list[WorkerProcess], number: int) -> Epoch:
     hold_still(others)
     watch, started = Watch(worker, others), time.perf_counter()
 
-    def add(told: dict) -> None:
+    def add(answer: dict) -> None:
         nonlocal watch
         seen = watch.end()  # of the block, and of making its batches
-        block = Block(round=-1, position=len(blocks), epoch=number, **asdict(seen), **told)
+        block = Block(round=-1, position=len(blocks), epoch=number, **asdict(seen), **answer)
         # The worker does not wait between blocks: on a busy machine this process may have got the answer before late,
         # and so have waited for less than the block. The epoch's blocks together cannot be longer than the epoch.
         left_s = time.perf_counter() - started - sum(one.wall_s for one in blocks)

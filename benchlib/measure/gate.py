@@ -25,7 +25,7 @@ from benchlib import environments, frameworks, knobs, workloads
 from benchlib.analysis import equivalence
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
-from benchlib.measure import machine, record
+from benchlib.measure import availability, record
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.variables import Surroundings
@@ -89,7 +89,7 @@ def _referred_to(offered: Iterable[str]) -> tuple[str, str]:
         (environment, framework)
         for environment in environments.names()
         for framework in by_rank
-        if machine.available(framework, "cpu", environment) is None
+        if availability.available(framework, "cpu", environment) is None
     )
     return next(usable, (environments.DEFAULT, by_rank[0]))  # what is not there will be refused as such
 

@@ -22,10 +22,10 @@ import psutil
 
 from benchlib import environments, frameworks
 from benchlib.condition import Condition
-from benchlib.measure import machine
+from benchlib.measure import own_code
 from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
 
-RANK = machine.PACKAGE / "worker" / "rank.py"
+RANK = own_code.PACKAGE / "worker" / "rank.py"
 
 SUMS = frozenset({"cpu_s", "samples", "rss_mib", "peak", "steady", "private"})
 LONGEST, EARLIEST = frozenset({"wall_s", "device_s"}), frozenset({"started_s"})
@@ -37,29 +37,29 @@ def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
     """One answer of several: CPU time, samples and memory are summed, a block is as long as the longest, and what must
     be equal is a ChannelGarbage if it is not.
     """
-    made = dict(answers[0])
-    if any(set(answer) != set(made) for answer in answers):
+    together = dict(answers[0])
+    if any(set(answer) != set(together) for answer in answers):
         raise ChannelGarbage(
             f"the processes of the group do not answer alike: {[sorted(answer) for answer in answers]}"
         )
-    for name, value in made.items():
+    for name, value in together.items():
         values = [answer[name] for answer in answers]
         numeric = name in LONGEST | SUMS | EARLIEST or name.startswith("device_")
         if numeric and not all(type(one) in (int, float) for one in values):
             raise ChannelGarbage(f"the processes of the group answered with {name} that are no numbers: {values}")
         if name in LONGEST:
-            made[name] = max(values)
+            together[name] = max(values)
         elif name in SUMS or name.startswith("device_"):  # memory
-            made[name] = sum(values)
+            together[name] = sum(values)
         elif name in EARLIEST:
-            made[name] = min(values)
+            together[name] = min(values)
         elif name in EQUAL and any(one != value for one in values):
             raise ChannelGarbage(f"the processes of the group do not have the same {name}: {values}")
         elif name == "block":
             if not all(isinstance(one, dict) for one in values):
                 raise ChannelGarbage(f"the processes of the group answered with blocks that are none: {values}")
-            made[name] = merged(values)
-    return made
+            together[name] = merged(values)
+    return together
 
 
 def launch(condition: Condition, scratch: Path, environment: Mapping[str, str], log: Any) -> subprocess.Popen:
@@ -181,12 +181,11 @@ class GroupChannel:
                 if patient:
                     return []
                 raise ChannelSilent("no message in time")
-            found = select.select(sockets, [], [], min(left, tick_s))[0]
-            if found:
-                return found
+            if ready := select.select(sockets, [], [], min(left, tick_s))[0]:
+                return ready
             if gone := self._gone():
-                if found := select.select(sockets, [], [], 0)[0]:  # what it said last, or that its end is closed
-                    return found
+                if ready := select.select(sockets, [], [], 0)[0]:  # what it said last, or that its end is closed
+                    return ready
                 raise ChannelClosed(gone)
             if tick:
                 tick()
@@ -256,6 +255,6 @@ def _lives(process: psutil.Process) -> bool:
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]

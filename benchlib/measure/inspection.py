@@ -16,13 +16,13 @@ from benchlib.condition import Condition
 from benchlib.environments import Environment
 from benchlib.errors import BenchlibError
 from benchlib.interpreters import probe
-from benchlib.measure import conformance, machine
+from benchlib.measure import availability, conformance, installed, own_code
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 
 PATIENCE_S = 300.0
 """Until a framework or a package has been imported."""
 
-_IMPORTING = Path(machine.PACKAGE, "importing.py")
+_IMPORTING = Path(own_code.PACKAGE, "importing.py")
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def inspect(name: str) -> Iterator[Finding]:
     """
     environment = environments.find(name)
     yield Finding(f"environment {name}: Python {probe(environment.python, ()).python}, {environment.python}")
-    there = [one for one in frameworks.names() if machine.offers(name, one)]
+    there = [one for one in frameworks.names() if installed.offers(name, one)]
     for framework in frameworks.names():
         if framework not in there:
             yield Finding(f"{framework}: {frameworks.package(framework)} is not installed")
@@ -47,7 +47,7 @@ def inspect(name: str) -> Iterator[Finding]:
         opened = _opened(framework, name)
         yield opened
         for device in () if opened.wrong else frameworks.devices(framework):
-            missing = machine.available(framework, device, name)
+            missing = availability.available(framework, device, name)
             yield Finding(f"{framework}, {device}: {missing or 'usable'}")
         if not opened.wrong:
             yield from _of_session(framework, name)
@@ -70,11 +70,11 @@ def _opened(framework: str, environment: str) -> Finding:
     worker = None
     try:
         worker = WorkerProcess(condition, 0, PATIENCE_S)
-        versions = {**machine.versions(framework, environment), **worker.opened()["versions"]}
+        versions = {**installed.versions(framework, environment), **worker.opened()["versions"]}
     except WorkerFailed as failure:
-        told = str(failure)
         # What its framework raised says enough without the traceback.
-        return Finding(f"{framework}: {told.splitlines()[0] if 'failed in' in told else told}", wrong=True)
+        raised = failure.failure.sentence.splitlines()[0] if failure.failure.exception else None
+        return Finding(f"{framework}: {raised or failure}", wrong=True)
     except BenchlibError as error:
         return Finding(f"{framework}: {error}", wrong=True)
     finally:

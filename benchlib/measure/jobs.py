@@ -13,7 +13,7 @@ from benchlib.condition import Condition
 from benchlib.data.orders import prepare_orders
 from benchlib.data.prepare import prepare
 from benchlib.data.weights import prepare_weights
-from benchlib.measure import machine
+from benchlib.measure import installed, machine, own_code
 from benchlib.worker import files
 from benchlib.worker.batches import Batches
 
@@ -61,7 +61,7 @@ class Job:
         return {"data": files.digest(self.data), "order": self.order(), "weights": files.digest(self.weights)}
 
     def depends_on(self, procedure: str) -> dict[str, Any]:
-        """All that a number got by ``procedure`` (see ``machine.code_files``) depends on, but for chance: a part of
+        """All that a number got by ``procedure`` (see ``own_code.files``) depends on, but for chance: a part of
         its key, as JSON.
         """
         return {
@@ -73,12 +73,14 @@ class Job:
             "knobs": knobs.of(self.condition),
             "variables": variables.identity(self.condition),
             "versions": {
-                **machine.versions(self.condition.framework, self.condition.environment),
-                **machine.compiler(self.condition),
+                **installed.versions(self.condition.framework, self.condition.environment),
+                **installed.compiler(self.condition),
             },
-            "packages": machine.packages(self.condition.framework, self.condition.workload, self.condition.environment),
+            "packages": installed.packages(
+                self.condition.framework, self.condition.workload, self.condition.environment
+            ),
             "machine": machine.identity(self.condition.device),
-            "code": machine.code(self.condition, procedure),
+            "code": own_code.digest(self.condition, procedure),
         }
 
 

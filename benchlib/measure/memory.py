@@ -20,7 +20,7 @@ from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, shown
-from benchlib.measure import machine
+from benchlib.measure import nvml
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -152,5 +152,5 @@ def _read(file: Path) -> str:
 
 def _of_device(device: str) -> float:
     """The memory of the largest device of this kind; the machine's own where there is none, or none that tells."""
-    known = [gpu["memory_mib"] for gpu in machine.gpus() if gpu.get("memory_mib")] if device == "cuda" else []
+    known = [gpu["memory_mib"] for gpu in nvml.gpus() if gpu.get("memory_mib")] if device == "cuda" else []
     return max(known) * 2.0**20 if known else _of_host()

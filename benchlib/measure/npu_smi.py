@@ -52,7 +52,7 @@ class Usage:
 class Chips:
     """The chips that workers may use, in their order; ``trouble`` says why none could be found, where npu-smi is."""
 
-    found: tuple[Npu, ...] = ()
+    usable: tuple[Npu, ...] = ()
     trouble: str = ""
 
 
@@ -77,13 +77,13 @@ def chips() -> Chips:
 
 def npus() -> tuple[Npu, ...]:
     """The chips that workers may use; none where there is no npu-smi, or it fails (:func:`chips` says how)."""
-    return chips().found
+    return chips().usable
 
 
 def parse_table(text: str) -> list[Npu]:
     """The chips in the table of ``npu-smi info``: two lines each, under two lines of headings."""
     heads: list[list[str]] = []
-    found, first = [], None
+    listed, first = [], None
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if not line.lstrip().startswith("|") or len(cells) < 3 or not any(cells):
@@ -99,11 +99,11 @@ def parse_table(text: str) -> list[Npu]:
         elif first is None:
             first = cells
         else:
-            found.append(_chip(heads, first, cells))
+            listed.append(_chip(heads, first, cells))
             first = None
     if not heads or first is not None:
         raise _unreadable("npu-smi info", text)
-    return found
+    return listed
 
 
 def parse_watch(lines: Iterable[str]) -> Usage | None:
@@ -117,14 +117,14 @@ def parse_watch(lines: Iterable[str]) -> Usage | None:
         cells = line.split()
         if len(cells) != len(heads):
             raise _unreadable("npu-smi info watch", line)
-        told = dict(zip(heads, cells, strict=True))
-        if not told.keys() & {"aicore", "pwrw", "tempc", "memory"}:
+        cells_by_head = dict(zip(heads, cells, strict=True))
+        if not cells_by_head.keys() & {"aicore", "pwrw", "tempc", "memory"}:
             raise _unreadable("npu-smi info watch", line)
         last = Usage(
-            percent=_told(told, ("aicore",)),
-            memory_percent=_told(told, ("memory", "hbm")),
-            power_w=_told(told, ("pwrw", "powerw")),
-            temperature_c=_told(told, ("tempc",)),
+            percent=_first(cells_by_head, ("aicore",)),
+            memory_percent=_first(cells_by_head, ("memory", "hbm")),
+            power_w=_first(cells_by_head, ("pwrw", "powerw")),
+            temperature_c=_first(cells_by_head, ("tempc",)),
         )
     return last
 
@@ -186,8 +186,8 @@ def _pair(text: str | None) -> tuple[float | None, float | None]:
     return _number(used or None), _number(total or None)
 
 
-def _told(told: dict[str, str], names: tuple[str, ...]) -> float | None:
-    return next((_number(told[name]) for name in names if name in told), None)
+def _first(cells: dict[str, str], names: tuple[str, ...]) -> float | None:
+    return next((_number(cells[name]) for name in names if name in cells), None)
 
 
 def _number(text: str | None) -> float | None:

@@ -23,7 +23,7 @@ import psutil
 from benchlib import environments, knobs, plugins, scratch, variables
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
-from benchlib.measure import answers, group, machine
+from benchlib.measure import answers, group, installed
 from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
 
 PATIENCE_S = 900.0
@@ -91,7 +91,7 @@ class WorkerProcess:
         that keys are made of.
         """
         answer = self.finish("open")
-        machine.require_versions(self.condition.framework, self.condition.environment, answer["versions"])
+        installed.require_versions(self.condition.framework, self.condition.environment, answer["versions"])
         return answer
 
     def ask(

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import psutil
 
 from benchlib import plugins
-from benchlib.measure import machine
+from benchlib.measure import installed, machine, own_code
 from benchlib.measure.disturbance import NO_CPU, Watch, hold_still
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
@@ -45,10 +45,10 @@ def begin(kind: str, procedure: str, together: Together, role: str, job: Job, se
         seed=seed,
         initial_seed=job.seed,
         started_utc=now(),
-        packages=machine.packages(job.condition.framework, job.condition.workload, job.condition.environment),
+        packages=installed.packages(job.condition.framework, job.condition.workload, job.condition.environment),
         machine=machine.describe(),
-        code=machine.code(job.condition, procedure),
-        commit=machine.commit(),
+        code=own_code.digest(job.condition, procedure),
+        commit=own_code.commit(),
     )
 
 
@@ -68,7 +68,7 @@ def opened(measurement: Measurement, worker: WorkerProcess) -> None:
     """Wait for the import of the framework; versions and memory after it."""
     answer = worker.opened()
     condition = worker.condition
-    here = {**machine.versions(condition.framework, condition.environment), **machine.compiler(condition)}
+    here = {**installed.versions(condition.framework, condition.environment), **installed.compiler(condition)}
     measurement.versions = {
         **here,
         **plugins.named(condition.framework, condition.workload, condition.data),

@@ -209,8 +209,8 @@ def _block(entry: _Entry, number: int, position: int, others: list[WorkerProcess
     hold_still(others)
     watch = Watch(entry.worker, others)
     entry.sampler.start()
-    told = entry.worker.ask("block", tick=entry.sampler.tick, steps=entry.steps)
+    answer = entry.worker.ask("block", tick=entry.sampler.tick, steps=entry.steps)
     entry.sampler.tick()
     entry.measurement.trace = entry.sampler.trace
     seen = watch.end()
-    return record.checked(Block(round=number, position=position, **asdict(seen), **told), watch.window_s, alone=True)
+    return record.checked(Block(round=number, position=position, **asdict(seen), **answer), watch.window_s, alone=True)

@@ -46,14 +46,14 @@ class Sampler:
         total = sum(machine_times[:8]) - sum(machine_then[:8])
         if total <= 0 or now <= then:
             return
-        told = asdict(self._accelerator()) if self._accelerator else {}
+        reading = asdict(self._accelerator()) if self._accelerator else {}
         self.trace.append(
             Sample(
                 at_s=now,
                 machine_cpu_percent=100 * (1 - idle / total),
                 worker_cores=(cpu - cpu_then) / (now - then),
                 rss_mib=rss,
-                **{f"accelerator_{name}": value for name, value in told.items()},
+                **{f"accelerator_{name}": value for name, value in reading.items()},
             )
         )
         self._last = (now, cpu, machine_times)

@@ -12,12 +12,12 @@ from typing import TypeVar
 
 import psutil
 
-from benchlib.measure import machine
+from benchlib.measure import own_code
 from benchlib.measure.interrupt import one_interrupt
 
 AT_ONCE = 2
 
-KERNEL_FILE = str(machine.PACKAGE / "suite" / "kernel.py")
+KERNEL_FILE = str(own_code.PACKAGE / "suite" / "kernel.py")
 """What every kernel of ours is started with."""
 
 LOOK_S = 0.2  # between two looks for a kernel that was just being started when all were ended

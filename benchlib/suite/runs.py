@@ -34,7 +34,7 @@ from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError, unknown, unwritable
-from benchlib.measure import machine
+from benchlib.measure import installed, machine, own_code
 from benchlib.suite import clock, experiments, pool, records
 from benchlib.suite.experiments.parameters import Parameters
 from benchlib.suite.report.pdf import NoBrowser, print_pdf
@@ -500,11 +500,11 @@ def _packages(item: Planned, environment: dict[str, Any]) -> Any:
     """What the frameworks compute with here, and what the workloads and conditions of a notebook need beside it."""
     used = {(one.framework, one.workload, one.environment) for one in item.conditions}
     elsewhere = {(one.framework, one.environment) for one in item.conditions}
-    compilers = _distinct(machine.compiler(one) for one in item.conditions)
+    compilers = _distinct(installed.compiler(one) for one in item.conditions)
     return [
         environment["packages"],
-        [[*one, machine.packages(*one)] for one in sorted(used)],
-        [[*one, machine.versions(*one)] for one in sorted(elsewhere)],
+        [[*one, installed.packages(*one)] for one in sorted(used)],
+        [[*one, installed.versions(*one)] for one in sorted(elsewhere)],
         compilers,
     ]
 
@@ -517,12 +517,12 @@ def _distinct(values: Iterable[Any]) -> list[str]:
 def _environment() -> dict[str, Any]:
     """What the notebooks are executed with and on, for their records."""
     packages = {found.name: found.version for found in importlib.metadata.distributions()}
-    present = [name for name in frameworks.names() if machine.offers(DEFAULT, name)]
+    present = [name for name in frameworks.names() if installed.offers(DEFAULT, name)]
     return {
         "interpreter": sys.executable,
         "versions": {"python": platform.python_version(), **dict(sorted(packages.items()))},
-        "frameworks": {name: machine.versions(name) for name in present},
-        "packages": {name: machine.packages(name) for name in present},
+        "frameworks": {name: installed.versions(name) for name in present},
+        "packages": {name: installed.packages(name) for name in present},
         "machine": machine.describe(),
     }
 
@@ -618,8 +618,8 @@ def _told(record: dict[str, Any]) -> str:
 
 def _library() -> dict[str, str]:
     """Hashes of the files of benchlib and of plug-ins."""
-    files = sorted(path for path in machine.PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    own = {path.relative_to(machine.PACKAGE).as_posix(): path for path in files}
+    files = sorted(path for path in own_code.PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    own = {path.relative_to(own_code.PACKAGE).as_posix(): path for path in files}
     return {place: records.digest(path.read_bytes()) for place, path in {**own, **plugins.files()}.items()}
 
 

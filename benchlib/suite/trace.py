@@ -24,7 +24,7 @@ from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import machine
+from benchlib.measure import installed, machine, own_code
 from benchlib.measure.jobs import prepare_job
 from benchlib.store import Measurement, Store
 from benchlib.suite import experiments, latex, records
@@ -126,7 +126,7 @@ def differences(file: Path, found: Iterable[Number], folder: Path) -> list[str]:
 
 def stale(keys: Iterable[str], folder: Path) -> list[str]:
     """What the notebooks whose results name these files were executed with that has changed since: a sentence each."""
-    lock, told = machine.PACKAGE.parent / "requirements.lock", []
+    lock, told = own_code.PACKAGE.parent / "requirements.lock", []
     names = set(keys)
     for path in sorted((folder / "notebooks").glob("[!.]*.json")):
         record = records.read(folder, path.stem) or {}
@@ -246,7 +246,7 @@ def _told(m: Measurement) -> str:
 def _changed(m: Measurement, inputs: Path) -> list[str]:
     """Why a measurement would get another key here and now; empty: it would get the same."""
     changed = [*_other_knobs(m), *_other_libraries(m), *_other_inputs(m, inputs)]
-    if m.code != machine.code(m.condition, PROCEDURES[m.kind]):
+    if m.code != own_code.digest(m.condition, PROCEDURES[m.kind]):
         changed.append("the code has changed since")
     changed += _other_versions(m)
     here = machine.identity(m.condition.device)
@@ -259,13 +259,13 @@ def _changed(m: Measurement, inputs: Path) -> list[str]:
 def _other_versions(m: Measurement) -> list[str]:
     framework, environment = m.condition.framework, m.condition.environment
     try:
-        if not machine.offers(environment, framework):
+        if not installed.offers(environment, framework):
             return [f"{m.condition.implementation} is not installed here"]
     except BenchlibError as error:
         return [str(error)]
-    packages = machine.packages(framework, m.condition.workload, environment) if m.packages else {}
+    packages = installed.packages(framework, m.condition.workload, environment) if m.packages else {}
     there = {**m.packages, **m.versions}
-    here = {**packages, **machine.versions(framework, environment), **machine.compiler(m.condition)}
+    here = {**packages, **installed.versions(framework, environment), **installed.compiler(m.condition)}
     differences = [
         f"{name} {there.get(name, 'not there')}, here {here.get(name, 'not there')}"
         for name in dict.fromkeys([*(name for name in here if name in there), *m.packages, *packages])

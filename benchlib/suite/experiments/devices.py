@@ -14,7 +14,7 @@ from benchlib.analysis.comparison import DISTURBED, MOST
 from benchlib.condition import Condition, DeviceName, WorkloadName, implementation
 from benchlib.errors import shown
 from benchlib.lab import Lab
-from benchlib.measure import machine
+from benchlib.measure import availability, nvml
 from benchlib.suite import figures, tables
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import PROCESSES, Result, processes, ratio_text
@@ -142,8 +142,8 @@ def _groups(parameters: Parameters, devices: list[str] | None) -> list[list[Cond
         choices |= {"hyperparameters": parameters.hyperparameters, "batch_size": parameters.batch_size}
         usable = devices or [
             device
-            for device in machine.devices([subject.environment])
-            if machine.available(subject.framework, device, subject.environment) is None
+            for device in availability.devices([subject.environment])
+            if availability.available(subject.framework, device, subject.environment) is None
         ]
         usable = sorted(usable, key="cpu".__ne__)
         group = [p.condition(of_subject, **choices, device=device) for device in usable]
@@ -156,18 +156,18 @@ def _missing(within: list[str]) -> list[str]:
     """What cannot be used here in these environments, and why, in words."""
     lacking = [
         f"{implementation(row['framework'], row['environment'])}: {row['missing']}."
-        for row in machine.survey(within)
+        for row in availability.survey(within)
         if row["missing"]
     ]
     told = [f"Not usable here: {' '.join(lacking)}"] if lacking else []
-    if machine.devices(within) == ["cpu"]:
+    if availability.devices(within) == ["cpu"]:
         there = (
-            f"No framework here can use the GPU ({machine.gpus()[0]['name']})"
-            if machine.gpus()
+            f"No framework here can use the GPU ({nvml.gpus()[0]['name']})"
+            if nvml.gpus()
             else "There is no GPU here"
         )
         told.insert(0, f"{there}, so the CPU is compared with itself at other numbers of threads.")
-    return [*told, *machine.troubles()]
+    return [*told, *availability.troubles()]
 
 
 def _place(device: str, threads: float | None) -> str:

@@ -27,7 +27,7 @@ from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition, DeviceName, PrecisionName, WorkloadName, implementation
 from benchlib.data.prepare import prepare
 from benchlib.lab import Lab
-from benchlib.measure import machine
+from benchlib.measure import availability
 from benchlib.suite import figures, tables, tasks
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import (
@@ -508,7 +508,7 @@ def _within_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _groups(parameters: Parameters) -> list[tuple[str, Task, list[Condition]]]:
     """Each task on each device: what it is called, and its conditions."""
-    there = machine.devices(p.environments_of(parameters.subjects))
+    there = availability.devices(p.environments_of(parameters.subjects))
     devices = parameters.devices or there
     several = len(there) > 1 or devices != ["cpu"]
     return [
@@ -541,7 +541,7 @@ def _of_task(parameters: Parameters, number: int, device: str) -> list[Condition
 
 
 def _missing(condition: Condition) -> str | None:
-    return machine.available(condition.framework, condition.device, condition.environment)
+    return availability.available(condition.framework, condition.device, condition.environment)
 
 
 def _tried(group: list[Condition], lab: Lab) -> tuple[dict[str, str], dict[str, Certificate]]:

@@ -1,0 +1,94 @@
+"""What NVIDIA's driver says of the GPUs that workers may use, through NVML (the extra ``nvidia``)."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+@functools.cache
+def gpus() -> tuple[dict[str, Any], ...]:
+    """NVIDIA GPUs that workers may use (CUDA_VISIBLE_DEVICES), as the driver knows them: name, memory in MiB, driver.
+    Empty where there is no driver or no GPU, or nothing to ask the driver with.
+    """
+    if not handles():
+        return ()
+    import pynvml
+
+    def asked(ask: Callable[[], Any], otherwise: Any) -> Any:
+        try:
+            return ask()
+        except pynvml.NVMLError:  # such as a GPU that shares the machine's memory and has no number of its own
+            return otherwise
+
+    return tuple(
+        {
+            "name": asked(lambda one=handle: pynvml.nvmlDeviceGetName(one), "a GPU without a name"),
+            "memory_mib": asked(lambda one=handle: pynvml.nvmlDeviceGetMemoryInfo(one).total / 2**20, None),
+            "driver": asked(pynvml.nvmlSystemGetDriverVersion, "unknown"),
+        }
+        for handle in handles()
+    )
+
+
+@functools.cache
+def handles() -> list[Any]:
+    """NVML's handles of the GPUs that CUDA_VISIBLE_DEVICES lets workers see, in its order (indices as the driver's: a
+    worker gets CUDA_DEVICE_ORDER=PCI_BUS_ID), up to the first that does not exist, as CUDA reads it.
+    """
+    pynvml = _nvml()
+    if pynvml is None:
+        return []
+    try:
+        pynvml.nvmlInit()
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        names = map(str, range(pynvml.nvmlDeviceGetCount())) if visible is None else visible.split(",")
+    except pynvml.NVMLError:
+        return []
+    seen = []
+    for name in map(str.strip, names):
+        try:
+            seen.append(_named(name))
+        except pynvml.NVMLError:
+            break
+    return seen
+
+
+def missing() -> str | None:
+    """Why workers may use no GPU, and what to do; None where they may."""
+    if _nvml() is None and any(Path("/dev").glob("nvidia[0-9]*")):
+        return (
+            "there is an NVIDIA GPU, but nothing to ask its driver with: pip install 'benchlib[nvidia]'; else use "
+            "device 'cpu'"
+        )
+    if gpus():
+        return None
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    shown = "" if visible is None else f", and CUDA_VISIBLE_DEVICES is {visible!r}"
+    return f"the NVIDIA driver shows no GPU (nvidia-smi tells why){shown}; use device 'cpu'"
+
+
+def _nvml() -> ModuleType | None:
+    """What the driver is asked with, if it is installed."""
+    try:
+        import pynvml
+    except ModuleNotFoundError:
+        return None
+    return pynvml
+
+
+def _named(name: str) -> Any:
+    """NVML's handle by index, or by UUID or its beginning, as CUDA takes them."""
+    import pynvml
+
+    if name.isdigit():
+        return pynvml.nvmlDeviceGetHandleByIndex(int(name))
+    for index in range(pynvml.nvmlDeviceGetCount()):
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        if name and pynvml.nvmlDeviceGetUUID(handle).startswith(name):
+            return handle
+    return pynvml.nvmlDeviceGetHandleByUUID(name)  # a part of a GPU (MIG), or none

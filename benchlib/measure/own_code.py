@@ -1,0 +1,100 @@
+"""benchlib's own code behind a number: which of its files make it, a hash of them, the commit. Nothing of them is
+imported for it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import subprocess
+from pathlib import Path
+
+from benchlib.condition import Condition
+from benchlib.measure import imports
+
+PACKAGE = Path(__file__).resolve().parents[1]  # of benchlib itself
+
+WORKER, RANK, GROUP = "benchlib.worker.__main__", "benchlib.worker.rank", "benchlib.measure.group"
+GATE_ONLY = "benchlib.worker.check"
+
+IN_KEY = frozenset(
+    {
+        "benchlib.condition",
+        "benchlib.environments",
+        "benchlib.interpreters",
+        "benchlib.knobs",
+        "benchlib.plugins",
+        "benchlib.variables",
+        "benchlib.measure.availability",
+        "benchlib.measure.installed",
+        "benchlib.measure.machine",
+        "benchlib.measure.own_code",
+    }
+)
+"""Modules whose outcome is a part of a number's key itself: choices, versions, knobs, which files have a name, what a
+worker inherits, the machine.
+"""
+
+HASHED = frozenset({"benchlib.data.prepare", "benchlib.data.weights", "benchlib.data.orders"})
+"""Modules that make the workers' input files, whose hashes are in the key."""
+
+KEEPING = frozenset(
+    {
+        "benchlib.analysis.failure",
+        "benchlib.measure.answers",
+        "benchlib.progress",
+        "benchlib.store",
+        "benchlib.scratch",
+        "benchlib.shown",
+        "benchlib.validation",
+    }
+)
+"""Modules that keep, show or refuse what is measured by others, and that tidy up."""
+
+
+def of_worker(framework: str, workload: str | None = None) -> list[str]:
+    """What a worker imports by names that it is told: the framework's module and the workload's."""
+    own = f"benchlib.workloads.{workload}"
+    return [f"benchlib.frameworks.{framework}", *([f"{own}.workload", f"{own}.{framework}"] if workload else [])]
+
+
+def files(condition: Condition, procedure: str) -> dict[str, Path]:
+    """The files whose code makes a condition's numbers, by the names of their modules.
+
+    ``procedure`` is the module of ``benchlib.measure`` that says what is done: ``rounds``, ``epochs``, ``ceiling``,
+    ``contract`` or ``gate``. Of the worker's side that is all that it imports, with the framework's file and the
+    workload's; only what it computes for the gate is the gate's alone. Of the parent's it is the procedure with what it
+    imports, less what the key tells by itself (:data:`IN_KEY`, :data:`HASHED`) and what keeps and shows numbers
+    (:data:`KEEPING`). So what is new is in, unless it is named here.
+    """
+    together = condition.world_size > 1
+    worker = [*of_worker(condition.framework, condition.workload), RANK if together else WORKER]
+    beside = IN_KEY | HASHED | KEEPING | (frozenset() if together else {GROUP})
+    return {
+        **imports.closure(worker, () if procedure == "gate" else {GATE_ONLY}),
+        **imports.closure([f"benchlib.measure.{procedure}"], beside),
+    }
+
+
+def digest(condition: Condition, procedure: str) -> str:
+    """A hash of the code in :func:`files`: a number made by other code has another key. Comments, docstrings and
+    layout are not code.
+    """
+    return imports.digest(files(condition, procedure))
+
+
+@functools.cache
+def commit() -> str:
+    """benchlib's version, and git's commit where this is a checkout (with ``+`` if files differ from it)."""
+    version = f"benchlib {importlib.metadata.version('benchlib')}"
+    try:
+        head = _git("rev-parse", "--short=12", "HEAD").strip()
+        changed = _git("status", "--porcelain", "--", "benchlib").strip()
+    except (OSError, subprocess.CalledProcessError):
+        return version
+    return f"{version} {head}{'+' if changed else ''}"
+
+
+def _git(*command: str) -> str:
+    ended = subprocess.run(["git", "-C", str(PACKAGE.parent), *command], capture_output=True, text=True, check=True)
+    return ended.stdout
