@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchlib.analysis.comparison import DISTURBED, MOST, Comparison
+from benchlib.analysis.comparison import DISTURBED, Comparison
+from benchlib.analysis.soundness import MOST
 from benchlib.analysis.statistics import Interval, mean_interval, ratio_of_means
 from benchlib.condition import Condition
 from benchlib.store import Block, Measurement, counted

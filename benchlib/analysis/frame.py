@@ -25,11 +25,11 @@ from benchlib.analysis.comparison import (
     DISTURBED,
     MODELS_DIFFER,
     MODELS_NOT_CHECKED,
-    MOST,
     NOT_MEASURED,
     SLOWS_DOWN,
     Comparison,
 )
+from benchlib.analysis.soundness import MOST
 from benchlib.analysis.statistics import Interval, mean_interval
 from benchlib.analysis.training import NOT_REACHED, TrainingRuns, median_to_threshold, undisturbed
 from benchlib.condition import Condition

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from benchlib.analysis.statistics import CONFIDENCE, Interval, half_width
+from benchlib.analysis.statistics import CONFIDENCE, Interval, geometric_interval, half_width
 
 LEAST_PEERS = 2
 """Other comparisons of the same kind, below which nothing is borrowed: the interval is then Student's."""
@@ -111,14 +111,11 @@ def moderated_interval(logs: Sequence[Sequence[float]], peers: Sequence[Spread])
     whose variance is moderated by the ``peers``: other comparisons of its kind. With fewer than ``LEAST_PEERS`` it is
     Student's.
     """
-    n = len(logs)
-    if n == 0:
-        return Interval(math.nan, math.nan, math.nan, 0)
-    mean = float(np.mean([np.mean(rounds) for rounds in logs]))
-    if n == 1:
-        return Interval(math.exp(mean), math.nan, math.nan, 1)
-    half = width(Spread.of(logs), peers)
-    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), n)
+    means = [float(np.mean(rounds)) for rounds in logs]
+    if len(means) < 2:
+        return geometric_interval(means)
+    mean, half = float(np.mean(means)), width(Spread.of(logs), peers)
+    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), len(means))
 
 
 def width(own: Spread, peers: Sequence[Spread], processes: int | None = None, caution: float = 1.0) -> float:

@@ -12,17 +12,20 @@ whichever order it was measured.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchlib.analysis.comparison import Growth, disturbed_rounds, growths, mostly, slow_down
 from benchlib.analysis.moderation import Spread
+from benchlib.analysis.soundness import Growth, disturbed_rounds, growths, mostly, slow_down
 from benchlib.analysis.statistics import rounds_of
 from benchlib.condition import Condition
 from benchlib.store import Measurement, Store, seconds_by_round
+
+Lent = Callable[[Condition, Condition, bool], Sequence[Spread]]
+"""The variances that others have shown of a ratio of two conditions (the lower first), or of a control."""
 
 
 def kind(baseline: Condition, condition: Condition, control: bool, host: str) -> Hashable:
@@ -73,6 +76,11 @@ class Peers:
         for ratios in self._files.values():
             for one in ratios:
                 self._hosts[one.group].add(one.hosts)
+
+    def lent_to(self, group: str, machine: Mapping[str, Any]) -> Lent:
+        """What :meth:`of` gives comparison ``group`` on a machine, as it describes itself."""
+        host = host_of(machine)
+        return lambda one, other, control: self.of(group, kind(one, other, control, host))
 
     def of(self, group: str, wanted: Hashable) -> tuple[Spread, ...]:
         """The variances of one kind that comparisons have shown of which none has a process in common with ``group``,

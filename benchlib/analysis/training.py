@@ -13,19 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from benchlib.analysis.comparison import (
-    DISTURBED,
-    MODELS_DIFFER,
-    MODELS_NOT_CHECKED,
-    MOST,
-    NOT_MEASURED,
-    failures,
-)
-from benchlib.analysis.equivalence import DIFFERENT, SAME, Certificate
+from benchlib.analysis.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED
+from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, SAME
+from benchlib.analysis.measured import Measured
+from benchlib.analysis.soundness import MOST
 from benchlib.analysis.statistics import Interval, geometric_interval
 from benchlib.condition import Condition
-from benchlib.knobs import Ledger
-from benchlib.shown import Shown
 from benchlib.store import Block, Measurement, identity
 
 NOT_REACHED = "threshold not reached"
@@ -33,12 +26,9 @@ NOT_REACHED = "threshold not reached"
 
 
 @dataclass(frozen=True)
-class TrainingRuns(Shown):
-    """The runs of ``conditions``, one measurement a condition and seed; each trained ``epochs`` at least."""
+class TrainingRuns(Measured):
+    """The runs of conditions, one measurement a condition and seed; each trained ``epochs`` at least."""
 
-    conditions: list[Condition]
-    measurements: list[Measurement]
-    certificates: dict[str, Certificate]  # by condition key
     epochs: int
     threshold: float | None
 
@@ -102,18 +92,6 @@ class TrainingRuns(Shown):
             why = NOT_REACHED
         return geometric_interval([] if why else logs), why
 
-    def failures(self) -> pd.DataFrame:
-        """A row per run that failed; workers of the gate included."""
-        return failures(self.measurements, self.certificates.values())
-
-    def files(self, *conditions: Condition) -> list[str]:
-        """Keys of the files that the measurements lie in; of some conditions, those that hold one of them."""
-        return sorted({m.file for m in self.measurements if not conditions or m.condition in conditions})
-
-    def ledger(self) -> Ledger:
-        """The knobs that were set, in the workers of the gate, too."""
-        return Ledger([*self.measurements, *self.certificates.values()])
-
     def _of(self, condition: Condition) -> list[Measurement]:
         return [m for m in self.measurements if m.condition == condition]
 
@@ -131,6 +109,7 @@ class TrainingRuns(Shown):
     def _run(self, m: Measurement) -> dict[str, Any]:
         seconds = np.cumsum([epoch.wall_s for epoch in m.epochs])
         hits = [i for i, epoch in enumerate(m.epochs) if self.threshold is not None and epoch.metric >= self.threshold]
+        last = m.epochs[self.epochs - 1] if len(m.epochs) >= self.epochs else None
         certificate = self.certificates.get(m.condition.key)
         return {
             **identity(m.condition),
@@ -140,14 +119,14 @@ class TrainingRuns(Shown):
             "epochs_to_threshold": hits[0] + 1 if hits else np.nan,
             "seconds_to_threshold": float(seconds[hits[0]]) if hits else np.nan,
             "seconds": float(seconds[-1]) if m.epochs else np.nan,
-            "metric": m.epochs[self.epochs - 1].metric if len(m.epochs) >= self.epochs else np.nan,
-            "loss": m.epochs[self.epochs - 1].loss if len(m.epochs) >= self.epochs else np.nan,
+            "metric": last.metric if last else np.nan,
+            "loss": last.loss if last else np.nan,
             "best_metric": max((epoch.metric for epoch in m.epochs), default=np.nan),
             "epoch_s": float(np.mean([epoch.wall_s for epoch in m.epochs])) if m.epochs else np.nan,
             "first_step_s": np.nan if m.first_step_s is None or m.first_step_disturbed_by else m.first_step_s,
             "disturbed_time": _disturbed_time(m.blocks),
             "peak_memory_mib": m.memory.get("peak", np.nan),
-            "models": certificate.verdict if certificate else "not checked",
+            "models": certificate.verdict if certificate else NOT_CHECKED,
             "failure": m.failure,
             "measurements": m.file,
         }
@@ -187,20 +166,17 @@ def _first_epoch_disturbed(m: Measurement) -> bool:
 
 
 def _curve(m: Measurement) -> list[dict[str, Any]]:
-    seconds = 0.0
-    rows = []
-    for epoch in m.epochs:
-        seconds += epoch.wall_s
-        rows.append(
-            {
-                **identity(m.condition),
-                "seed": m.seed,
-                "epoch": epoch.epoch,
-                "steps": sum(block.steps for block in m.blocks if block.epoch == epoch.epoch),
-                "seconds": seconds,
-                "loss": epoch.loss,
-                "metric": epoch.metric,
-                "measurements": m.file,
-            }
-        )
-    return rows
+    seconds = np.cumsum([epoch.wall_s for epoch in m.epochs])
+    return [
+        {
+            **identity(m.condition),
+            "seed": m.seed,
+            "epoch": epoch.epoch,
+            "steps": sum(block.steps for block in m.blocks if block.epoch == epoch.epoch),
+            "seconds": float(so_far),
+            "loss": epoch.loss,
+            "metric": epoch.metric,
+            "measurements": m.file,
+        }
+        for epoch, so_far in zip(m.epochs, seconds, strict=True)
+    ]

@@ -14,8 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from benchlib.analysis.comparison import DISTURBED, MOST, Comparison
+from benchlib.analysis.comparison import DISTURBED, Comparison
 from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.soundness import MOST
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition, implementation
 from benchlib.knobs import Ledger

@@ -8,7 +8,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchlib import workloads
-from benchlib.analysis.comparison import MOST, Comparison
+from benchlib.analysis.comparison import Comparison
+from benchlib.analysis.soundness import MOST
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.suite import figures, tables

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib.analysis.comparison import failures
 from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.measured import failures
 from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition
 from benchlib.knobs import Ledger

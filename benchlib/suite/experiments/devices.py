@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from pydantic import model_validator
 
 from benchlib import frameworks
-from benchlib.analysis.comparison import DISTURBED, MOST
+from benchlib.analysis.comparison import DISTURBED
+from benchlib.analysis.soundness import MOST
 from benchlib.condition import Condition, DeviceName, WorkloadName, implementation
 from benchlib.errors import shown
 from benchlib.lab import Lab
@@ -162,9 +163,7 @@ def _missing(within: list[str]) -> list[str]:
     told = [f"Not usable here: {' '.join(lacking)}"] if lacking else []
     if availability.devices(within) == ["cpu"]:
         there = (
-            f"No framework here can use the GPU ({nvml.gpus()[0]['name']})"
-            if nvml.gpus()
-            else "There is no GPU here"
+            f"No framework here can use the GPU ({nvml.gpus()[0]['name']})" if nvml.gpus() else "There is no GPU here"
         )
         told.insert(0, f"{there}, so the CPU is compared with itself at other numbers of threads.")
     return [*told, *availability.troubles()]

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from pydantic import BaseModel, model_validator
 
 from benchlib import frameworks, workloads
-from benchlib.analysis.comparison import failures
 from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.measured import failures
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.knobs import Ledger
 from benchlib.lab import Lab

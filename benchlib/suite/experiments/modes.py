@@ -19,9 +19,9 @@ from benchlib import frameworks, workloads
 from benchlib.analysis import frame as tidy
 from benchlib.analysis.amortisation import AT_ONCE, NEVER, NOT_MEASURED, NOT_SHOWN, PAYS, Amortisation, amortisation
 from benchlib.analysis.comparison import DISTURBED, Comparison
-from benchlib.analysis.comparison import failures as failures_of
 from benchlib.analysis.equivalence import NOT_CHECKED, Certificate
 from benchlib.analysis.frame import FAILED, IMPOSSIBLE, NOT_COMPARED
+from benchlib.analysis.measured import failures as failures_of
 from benchlib.analysis.statistics import Interval, geometric_interval, mean_interval
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition, DeviceName, PrecisionName, WorkloadName, implementation

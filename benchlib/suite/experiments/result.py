@@ -20,15 +20,15 @@ from benchlib.analysis.comparison import (
     MARGIN,
     MODELS_DIFFER,
     MODELS_NOT_CHECKED,
-    MOST,
     NOT_MEASURED,
     SLOWS_DOWN,
     Comparison,
     verdict_on,
 )
-from benchlib.analysis.comparison import failures as failures_of
 from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, SAME
+from benchlib.analysis.measured import failures as failures_of
 from benchlib.analysis.planner import PRECISION
+from benchlib.analysis.soundness import MOST
 from benchlib.analysis.statistics import Interval
 from benchlib.analysis.training import TrainingRuns, undisturbed
 from benchlib.condition import Condition
