@@ -87,17 +87,12 @@ class Condition(Strict):
         if not isinstance(given, dict) or given.get("workload") not in workloads.names():
             return given
         workload = workloads.load(given["workload"])
-        filled = {
+        suggested = {
             "batch_size": workload.batch_size,
             "data": workload.data[0],
             "learning_rate": workload.learning_rate,
-            **given,
         }
-        for name in ("data", "batch_size", "learning_rate"):
-            if filled[name] is None:
-                filled[name] = {"data": workload.data[0], "batch_size": workload.batch_size}.get(
-                    name, workload.learning_rate
-                )
+        filled = {**given, **{name: value for name, value in suggested.items() if given.get(name) is None}}
         values = given.get("hyperparameters") or {}
         if not isinstance(values, dict) or not isinstance(filled["data"], str):
             return filled  # their types are refused next
@@ -110,16 +105,14 @@ class Condition(Strict):
     @model_validator(mode="after")
     def _fits_workload(self) -> Condition:
         workload = workloads.load(self.workload)
-        if self.framework not in workload.frameworks():
-            raise ValueError(unknown(f"framework of workload {self.workload!r}", self.framework, workload.frameworks()))
-        if self.mode not in frameworks.modes(self.framework):
-            known = frameworks.modes(self.framework)
-            raise ValueError(unknown(f"mode of {self.framework}", self.mode, known))
-        if self.precision not in frameworks.precisions(self.framework):
-            known = frameworks.precisions(self.framework)
-            raise ValueError(unknown(f"precision of {self.framework}", self.precision, known))
-        if self.data not in workload.data:
-            raise ValueError(unknown(f"data of workload {self.workload!r}", self.data, workload.data))
+        for what, name, known in (
+            (f"framework of workload {self.workload!r}", self.framework, workload.frameworks()),
+            (f"mode of {self.framework}", self.mode, frameworks.modes(self.framework)),
+            (f"precision of {self.framework}", self.precision, frameworks.precisions(self.framework)),
+            (f"data of workload {self.workload!r}", self.data, workload.data),
+        ):
+            if name not in known:
+                raise ValueError(unknown(what, name, known))
         if self.learning_rate is not None and workload.learning_rate is None:
             raise ValueError(f"learning_rate {self.learning_rate!r}: {self.workload} trains nothing; leave it out")
         self._fits_group(workload)

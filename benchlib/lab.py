@@ -7,8 +7,6 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import math
 import os
 import random
@@ -16,41 +14,35 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
-from benchlib import environments, knobs, limits, metrics, scratch
-from benchlib.analysis import equivalence, planner
+from benchlib import environments, knobs, scratch
+from benchlib.analysis import equivalence, planner, sharing
 from benchlib.analysis.comparison import MARGIN, Comparison
 from benchlib.analysis.equivalence import Certificate
-from benchlib.analysis.moderation import Spread
-from benchlib.analysis.peers import Peers, host_of, kind
+from benchlib.analysis.peers import Peers
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
-from benchlib.data.prepare import require as require_data
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
-from benchlib.measure import availability, ceiling, contract, gate, machine, memory, record
+from benchlib.measure import attempts, ceiling, contract, gate, machine, memory, refusals, repetitions, rounds, runs
 from benchlib.measure import epochs as epochs_procedure
-from benchlib.measure import rounds as rounds_procedure
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
-from benchlib.measure.jobs import INITIAL_SEED, Job, key, prepare_job
+from benchlib.measure.jobs import INITIAL_SEED, key, prepare_job
+from benchlib.measure.once import Once
 from benchlib.measure.processes import PATIENCE_S
+from benchlib.measure.repetitions import Asked
 from benchlib.measure.turn import turn
 from benchlib.plugins import use as use_plugins
-from benchlib.progress import Progress, duration, say
+from benchlib.progress import Progress, say
 from benchlib.store import ATTEMPTS, Measurement, Store, frame
 from benchlib.workloads import load
-
-RUNS_TOGETHER = 2
-"""Training runs whose processes start side by side: two cores import a framework twice in about the time of once, and
-more processes would hold more memory for longer. On an accelerator, whose memory a framework may take as a whole, one.
-"""
 
 MEASURES_VARIABLE = "BENCHLIB_MEASURES"
 """Says how much a lab measures where its caller does not: see :class:`Measures`."""
@@ -87,6 +79,8 @@ def measuring(how: Measures) -> Iterator[None]:
 RUN_VARIABLE = "BENCHLIB_RUN"
 """Names the run of the suite that a lab belongs to; a lab without one is a run of its own."""
 
+Kept = TypeVar("Kept", bound=Once)
+
 
 class Lab:
     """Measures into ``outputs/<profile>`` (or ``outputs``, a folder), and measures nothing that is already there.
@@ -115,7 +109,7 @@ class Lab:
         self.patience_s = patience_s
         self.measures = measures or Measures(os.environ.get(MEASURES_VARIABLE, Measures.BUDGET.value))
         self.peers = Peers(self.store)
-        self.comparisons: dict[str, _Asked] = {}
+        self.comparisons: dict[str, Asked] = {}
         self.waited_s = 0.0  # for others that measured on this machine
         self._after_keeping = after_keeping
         self._run = os.environ.get(RUN_VARIABLE) or uuid.uuid4().hex
@@ -155,11 +149,11 @@ class Lab:
         measured in the same ones, one after the other, which saves their starts.
         """
         for conditions in groups:
-            _require_distinct(conditions)
+            refusals.require_distinct(conditions)
             planner.require(precision, budget_s, block_s, pilot, margin, processes=1 + len(conditions))
             memory.require_together(conditions)
         every = [condition for conditions in groups for condition in conditions]
-        require(every)
+        refusals.require(every)
         certificates = self.certify(every)
         budget_s = math.inf if self.measures is not Measures.BUDGET else budget_s
         asked = [
@@ -169,7 +163,7 @@ class Lab:
         for one in asked:
             self._add(one)
         if self.measures is Measures.BUDGET:
-            for together in _in_shares(asked):
+            for together in repetitions.in_shares(asked):
                 self._measure(together)
         elif self.measures is Measures.NOTHING and not any(one.comparison.measurements for one in asked):
             raise NotMeasured(f"{asked[0].comparison.title}{' and others' * (len(asked) > 1)}")
@@ -179,7 +173,7 @@ class Lab:
         """Bring the comparisons that have been asked for to their pilots, whatever notebook asked, as many in the same
         processes as can be, but no more than each can come first once. Was anything missing?
         """
-        measured = [self._measure(together) for together in _in_shares(self.comparisons.values())]
+        measured = [self._measure(together) for together in repetitions.in_shares(self.comparisons.values())]
         return any(measured)
 
     def sharpen(self, until: float, tell: Callable[[str], None] = say) -> None:
@@ -187,139 +181,19 @@ class Lab:
         most for what they cost, until all have the precision asked for or the time (of ``time.monotonic``) is up. What
         a repetition should take is looked at before it starts.
         """
-        hosts = _hosted_together(self.comparisons.values())
+        hosts = repetitions.hosted_together(self.comparisons.values())
         while True:
             left_s = until - time.monotonic()
-            best = [_best(together, left_s) for together in hosts]
-            asked, _ = max(best, key=lambda choice: choice[1].gain_per_s, default=([], None))
-            if not asked:
+            choices = [(sharing.best([one.comparison for one in host], left_s), host) for host in hosts]
+            best, host = max(choices, key=lambda choice: choice[0].gain_per_s, default=(sharing.NOTHING, []))
+            if not best.members:
                 return
             with self._turn(tell) as waited_s:
                 until += waited_s
-                for one, done in self._repeated(asked):
-                    tell(f"{one.comparison.title}: {_told(done)}")
-            tell(self._standing(until))
-
-    def _standing(self, until: float) -> str:
-        """The widest interval now, which ratio has it, and what the time left should bring."""
-        standing = [one.comparison for one in self.comparisons.values() if one.comparison.widest[0] > 0]
-        if not standing:
-            return "no ratio has an interval yet"
-        left_s = max(0.0, until - time.monotonic())
-        width, whose = max(comparison.widest for comparison in standing)
-        then = _projected(standing, left_s)
-        return (
-            f"widest half-width {100 * width:.2g} % ({whose}); the {duration(left_s)} left should make that "
-            f"{100 * then:.2g} %"
-        )
-
-    def _add(self, asked: _Asked) -> None:
-        """A comparison that two notebooks ask for is measured, later, as whoever asks for more of it would have it."""
-        before = self.comparisons.get(asked.group)
-        if before is not None and self.measures is Measures.LATER:
-            precision = min(before.comparison.precision, asked.comparison.precision)
-            pilot = max(before.comparison.pilot, asked.comparison.pilot)
-            asked.comparison = replace(asked.comparison, precision=precision, pilot=pilot)
-        self.comparisons[asked.group] = asked
-
-    @contextmanager
-    def _turn(self, tell: Callable[[str], None]) -> Iterator[float]:
-        """As :func:`turn`; the seconds that it was waited for others are counted."""
-        with turn(tell) as waited_s:
-            self.waited_s += waited_s
-            yield waited_s
-
-    def _asked(self, comparison: Comparison, block_s: float) -> _Asked:
-        """What is on disk of a comparison, and what is missing."""
-        settings = rounds_procedure.Settings(block_s=block_s)
-        baseline, *others = comparison.conditions
-        jobs = [prepare_job(condition, INITIAL_SEED, self.inputs) for condition in [baseline, baseline, *others]]
-        group = key(
-            kind="comparison",
-            settings=settings.model_dump(),
-            members=[job.depends_on("rounds") for job in jobs],
-        )
-        host = host_of(machine.describe())
-
-        def peers(one: Condition, other: Condition, control: bool) -> Sequence[Spread]:
-            return self.peers.of(group, kind(one, other, control, host))
-
-        roles = ["baseline", "control", *["condition"] * len(others)]
-        asked = _Asked(replace(comparison, peers=peers), group, list(zip(roles, jobs, strict=True)), settings)
-        for repetition in itertools.count():
-            stored, attempt = self._stored(group, repetition, asked.members)
-            asked.comparison.measurements.extend(stored)
-            if attempt is None:
-                continue
-            if not attempt.number:
-                asked.repetitions = repetition
-                break
-            asked.again.append(attempt)
-        self.peers.refresh()
-        return asked
-
-    def _measure(self, together: list[_Asked]) -> bool:
-        """Bring comparisons to the precision asked for, or to the end of their budgets; or to their pilots only. Was
-        anything missing?
-        """
-
-        def ended(one: _Asked) -> bool:
-            enough = self.measures is Measures.LATER and one.repetitions >= one.comparison.pilot
-            return not one.again and (enough or one.comparison.plan.ended is not None)
-
-        due = [one for one in together if not ended(one)]
-        if not due:
-            return False
-        with Progress(sum(map(_left, due)), _title(due)) as progress:
-            while due:
-                with self._turn(progress.tell) as waited_s:
-                    progress.stood_still(waited_s)
-                    for _, done in self._repeated(due):
-                        left = sum(_left(one) for one in due if not ended(one))
-                        progress.total = progress.done + 1 + left
-                        progress.step(_told(done))
-                due = [one for one in due if not ended(one)]
-        return True
-
-    def _repeated(self, due: list[_Asked]) -> Iterator[tuple[_Asked, list[Measurement]]]:
-        """Measure a repetition of each comparison in the same processes; what has failed before, in processes of its
-        own. Each is kept as soon as it is done; what another lab has measured meanwhile is read.
-        """
-        failed = [one for one in due if one.again]
-        for one in failed:
-            yield from self._batch([(one, one.again.pop(0))])
-        fresh = [(one, _Attempt(one.group, one.repetitions, 0, one.members)) for one in due if one not in failed]
-        if fresh:
-            # Whose turn it is to come first in the processes; the others in an order that is drawn for these files, so
-            # that it is the same if it is done again.
-            random.Random(min(attempt.file for _, attempt in fresh)).shuffle(fresh)
-            first = min(fresh, key=lambda pair: pair[0].came_first)
-            yield from self._batch([first, *(pair for pair in fresh if pair is not first)])
-
-    def _batch(self, batch: list[tuple[_Asked, _Attempt]]) -> Iterator[tuple[_Asked, list[Measurement]]]:
-        parts: dict[str, tuple[_Asked, _Attempt, rounds_procedure.Part]] = {}
-        for one, attempt in batch:
-            stored = self.store.usable(attempt.file)
-            if stored:
-                one.add(stored, attempt)
-                yield one, stored
-                continue
-            empty = [
-                record.begin("comparison", "rounds", attempt, role, job, attempt.repetition)
-                for role, job in attempt.members
-            ]
-            places = _places(attempt.members, before=[part for *_, part in parts.values()])
-            rounds = one.comparison.plan.rounds
-            part = rounds_procedure.Part(empty, [job for _, job in attempt.members], one.settings, rounds, places)
-            parts[attempt.file] = one, attempt, part
-        if parts:
-            measured = rounds_procedure.measure_repetition([part for *_, part in parts.values()], self.patience_s)
-            with closing(measured):
-                for part in measured:
-                    one, attempt, _ = parts[part.measurements[0].file]
-                    one.add(self._kept(part.measurements), attempt)
-                    self.peers.refresh()
-                    yield one, part.measurements
+                for one, measured in self._repeated([host[place] for place in best.members]):
+                    tell(f"{one.comparison.title}: {repetitions.line(measured)}")
+            comparisons = [one.comparison for one in self.comparisons.values()]
+            tell(sharing.standing(comparisons, max(0.0, until - time.monotonic())))
 
     def train(
         self,
@@ -333,23 +207,18 @@ class Lab:
         """Train each condition from each seed (of weights, order and dropout) for ``epochs``, and on to ``threshold``
         or ``most_epochs``.
         """
-        _require_distinct(conditions)
-        limits.Training(seeds=list(seeds), epochs=epochs, most_epochs=most_epochs)
-        for condition in conditions:
-            _require_reachable(condition, threshold)
-            if condition.world_size > 1:
-                raise BenchlibError(f"{condition}: training runs are of one process; compare a group's steps")
+        refusals.require_trainable(conditions, seeds, epochs, threshold, most_epochs)
         settings = epochs_procedure.Settings(
             epochs=epochs, threshold=threshold, most_epochs=max(epochs, most_epochs or epochs)
         )
-        require(conditions)
+        refusals.require(conditions)
         certificates = self.certify(conditions)
         jobs = [prepare_job(condition, seed, self.inputs) for condition in conditions for seed in seeds]
         groups = [key(kind="training", settings=settings.model_dump(), job=job.depends_on("epochs")) for job in jobs]
         measured: dict[str, Measurement] = {}
-        missing: list[_Attempt] = []
+        missing: list[attempts.Attempt] = []
         for group, job in zip(groups, jobs, strict=True):
-            stored, attempt = self._stored(group, 0, [("condition", job)])
+            stored, attempt = attempts.stored(self.store, group, 0, [("condition", job)])
             if stored:
                 measured[group] = stored[-1]  # the last attempt counts
             if attempt:
@@ -361,13 +230,11 @@ class Lab:
         random.Random(0).shuffle(missing)  # so that the machine's drift does not favour whoever comes first
         if missing:
             with Progress(len(missing) * settings.most_epochs, f"training {conditions[0].workload}") as progress:
-                number = RUNS_TOGETHER if all(condition.device == "cpu" for condition in conditions) else 1
-                while missing:
-                    together, missing = missing[:number], missing[number:]
-                    runs = self._trained(together, settings, progress)
-                    with self._turn(progress.tell) as waited_s, closing(runs):
+                for together in runs.together(missing, conditions):
+                    trained = runs.trained(together, settings, self.store, self.patience_s, self._keep, progress)
+                    with self._turn(progress.tell) as waited_s, closing(trained):
                         progress.stood_still(waited_s)
-                        for attempt, run in runs:
+                        for attempt, run in trained:
                             measured[attempt.group] = run
         return TrainingRuns(conditions, [measured[group] for group in groups], certificates, epochs, threshold)
 
@@ -378,42 +245,27 @@ class Lab:
         within = sorted(set(within))
         timed = ceiling.conditions(device, precision, within)
         jobs = [prepare_job(one, INITIAL_SEED, self.inputs) for one in timed]
-        name = key(ceiling=[job.depends_on("ceiling") for job in jobs])
-        path = self.folder / "ceilings" / f"{name}.json"
-        before = _known_ceiling(path)
-        if before and self._is_settled(before, bool(before.failures)):
-            return before
-        if self.measures is Measures.NOTHING:
-            raise NotMeasured(f"the machine's limits on {device}")
-        with self._turn(say):
-            before = _known_ceiling(path)
-            if before and self._is_settled(before, bool(before.failures)):  # by another process, meanwhile
-                return before
-            limits = ceiling.measure(device, precision, within, self.inputs, self.patience_s)
-        limits = limits.model_copy(update=self._origin(before))
-        _write(path, limits.model_dump_json(indent=2))
-        return limits
+        path = self.folder / "ceilings" / f"{key(ceiling=[job.depends_on('ceiling') for job in jobs])}.json"
+        return self._once(
+            Ceiling,
+            path,
+            f"the machine's limits on {device}",
+            lambda: ceiling.measure(device, precision, within, self.inputs, self.patience_s),
+        )
 
     def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
         """Does the timer see work of known duration? A check for each framework, environment, mode and device of
         ``conditions``, made once for all that it depends on.
         """
         alike = {(one.implementation, one.mode, one.device, one.lane): one for one in conditions if _trains(one)}
-        require(alike.values())
-        checks = []
-        for condition in alike.values():
-            job = prepare_job(condition, INITIAL_SEED, self.inputs)
-            path = self.folder / "timers" / f"{key(timer=job.depends_on('contract'))}.json"
-            check = before = _known_check(path, condition)
-            if before is None or not self._is_settled(before, bool(before.failure)):
-                if self.measures is Measures.NOTHING:
-                    raise NotMeasured(f"the timer of {condition}")
-                with self._turn(say):
-                    check = contract.check(condition, self.inputs, self.patience_s)
-                check = replace(check, **self._origin(before))
-                _write(path, json.dumps(check.document(), indent=2))
-            checks.append(check)
-        return checks
+        refusals.require(alike.values())
+        return [self._check_timer(condition) for condition in alike.values()]
+
+    def _check_timer(self, condition: Condition) -> SyncCheck:
+        depends_on = prepare_job(condition, INITIAL_SEED, self.inputs).depends_on("contract")
+        path = self.folder / "timers" / f"{key(timer=depends_on)}.json"
+        what = f"the timer of {condition}"
+        return self._once(SyncCheck, path, what, lambda: contract.check(condition, self.inputs, self.patience_s))
 
     def certify(self, conditions: Iterable[Condition]) -> dict[str, Certificate]:
         """Certificates by condition key: is each condition's model the reference's? Made once, for all that the
@@ -442,50 +294,6 @@ class Lab:
         takes to do it again.
         """
         return frame(self.store.all(files))
-
-    def _trained(
-        self, attempts: list[_Attempt], settings: epochs_procedure.Settings, progress: Progress
-    ) -> Iterator[tuple[_Attempt, Measurement]]:
-        """Each run, kept as soon as it is done; what another process has measured meanwhile is read."""
-        missing = []
-        for attempt in attempts:
-            if stored := self.store.usable(attempt.file):
-                progress.total -= settings.most_epochs
-                yield attempt, *stored
-            else:
-                missing.append((attempt, *attempt.members[0]))
-        empty = [record.begin("training", "epochs", attempt, role, job, job.seed) for attempt, role, job in missing]
-        jobs = [job for _, _, job in missing]
-        runs = epochs_procedure.measure_runs(empty, jobs, settings, self.patience_s, progress.step)
-        with closing(runs):
-            for (attempt, _, _), run in zip(missing, runs, strict=True):
-                self._kept([run])
-                progress.total -= settings.most_epochs - len(run.epochs)
-                yield attempt, run
-
-    def _stored(
-        self, group: str, repetition: int, members: list[tuple[str, Job]]
-    ) -> tuple[list[Measurement], _Attempt | None]:
-        """What is on disk of a repetition, and the attempt that is missing (None: none is, or all have failed)."""
-        found: list[Measurement] = []
-        for number in range(ATTEMPTS):
-            attempt = _Attempt(group, repetition, number, members)
-            stored = self.store.usable(attempt.file)
-            if stored is None:
-                # Of an attempt that failed the file may have been cleaned away, and the next one's be there.
-                if number + 1 < ATTEMPTS and self.store.path(replace(attempt, number=number + 1).file).exists():
-                    continue
-                return found, attempt
-            found += stored
-            members = _to_try_again(members, stored)
-            if not members:
-                break
-        return found, None
-
-    def _kept(self, measurements: list[Measurement]) -> list[Measurement]:
-        self.store.save(measurements)
-        self._after_keeping()
-        return measurements
 
     def _known_certificate(self, condition: Condition) -> Certificate | None:
         """The certificate on disk; None where there is none, and where a failure is to be tried again."""
@@ -541,108 +349,84 @@ class Lab:
         )
         return self.folder / "certificates" / f"{name}.json"
 
+    def _asked(self, comparison: Comparison, block_s: float) -> Asked:
+        """What is on disk of a comparison, and what is missing."""
+        every = [comparison.baseline, *comparison.conditions]
+        jobs = [prepare_job(condition, INITIAL_SEED, self.inputs) for condition in every]
+        asked = Asked.of(comparison, jobs, rounds.Settings(block_s=block_s))
+        asked.comparison = replace(comparison, peers=self.peers.lent_to(asked.group, machine.describe()))
+        asked.read(self.store)
+        self.peers.refresh()
+        return asked
 
-@dataclass(eq=False)
-class _Asked:
-    """A comparison that has been asked for: what is there of it, and what may come."""
+    def _add(self, asked: Asked) -> None:
+        """A comparison that two notebooks ask for is measured, later, as whoever asks for more of it would have it."""
+        before = self.comparisons.get(asked.group)
+        if before is not None and self.measures is Measures.LATER:
+            precision = min(before.comparison.precision, asked.comparison.precision)
+            pilot = max(before.comparison.pilot, asked.comparison.pilot)
+            asked.comparison = replace(asked.comparison, precision=precision, pilot=pilot)
+        self.comparisons[asked.group] = asked
 
-    comparison: Comparison
-    group: str
-    members: list[tuple[str, Job]]
-    settings: rounds_procedure.Settings
-    repetitions: int = 0  # that are there, whatever came of them
-    again: list[_Attempt] = field(default_factory=list)  # of what has failed once
+    def _measure(self, together: list[Asked]) -> bool:
+        """Bring comparisons to the precision asked for, or to the end of their budgets; or to their pilots only. Was
+        anything missing?
+        """
 
-    def add(self, measurements: list[Measurement], attempt: _Attempt) -> None:
-        self.comparison.measurements.extend(measurements)
-        self.repetitions = max(self.repetitions, attempt.repetition + 1)
+        def goes_on(one: Asked) -> bool:
+            enough = self.measures is Measures.LATER and one.repetitions >= one.comparison.pilot
+            return bool(one.again) or not (enough or one.comparison.plan.ended is not None)
 
-    @property
-    def came_first(self) -> int:
-        """In so many repetitions its conditions were the first of their processes."""
-        every = {m.file for m in self.comparison.measurements}
-        return len(every - {m.file for m in self.comparison.measurements if m.hosted_after})
+        due = list(filter(goes_on, together))
+        if not due:
+            return False
+        title = f"comparing {'; '.join(dict.fromkeys(one.comparison.title for one in due))}"
+        with Progress(sum(one.left for one in due), title) as progress:
+            while due:
+                with self._turn(progress.tell) as waited_s:
+                    progress.stood_still(waited_s)
+                    for _, measured in self._repeated(due):
+                        progress.total = progress.done + 1 + sum(one.left for one in filter(goes_on, due))
+                        progress.step(repetitions.line(measured))
+                due = list(filter(goes_on, due))
+        return True
 
-    @property
-    def hosts(self) -> tuple[str | None, ...]:
-        """What the processes of its conditions have once, in order; None for one that stays alone."""
-        return tuple(rounds_procedure.host(job.condition) for _, job in self.members)
+    def _repeated(self, due: list[Asked]) -> Iterator[tuple[Asked, list[Measurement]]]:
+        def keep(measurements: list[Measurement]) -> None:
+            self._keep(measurements)
+            self.peers.refresh()
 
+        return repetitions.repeated(due, self.store, self.patience_s, keep)
 
-def _places(members: list[tuple[str, Job]], before: list[rounds_procedure.Part]) -> list[int]:
-    """The processes that measure ``members`` after comparisons of the same hosts: theirs, but for what stays alone."""
-    taken = {place for part in before for place, *_ in part.placed}
-    unused = itertools.count(len(taken))
-    alone = [rounds_procedure.stays_alone(job.condition) for _, job in members]
-    return [next(unused) if taken and alone[place] else place for place in range(len(members))]
+    def _keep(self, measurements: list[Measurement]) -> None:
+        self.store.save(measurements)
+        self._after_keeping()
 
+    @contextmanager
+    def _turn(self, tell: Callable[[str], None]) -> Iterator[float]:
+        """As :func:`turn`; the seconds that it was waited for others are counted."""
+        with turn(tell) as waited_s:
+            self.waited_s += waited_s
+            yield waited_s
 
-def _hosted_together(asked: Iterable[_Asked]) -> list[list[_Asked]]:
-    """Comparisons of which processes can host each other's conditions, in order; beside them such that stay alone."""
-    together: dict[tuple[str | None, ...] | str, list[_Asked]] = {}
-    for one in asked:
-        together.setdefault(one.hosts if any(one.hosts) else one.group, []).append(one)
-    return list(together.values())
+    def _once(self, kind: type[Kept], path: Path, what: str, measure: Callable[[], Kept]) -> Kept:
+        """What lies in a file, or is measured and kept there; in words, ``what`` it is."""
 
+        def settled() -> Kept | None:
+            kept = kind.kept(path)
+            return kept if kept and self._is_settled(kept, kept.failed) else None
 
-def _in_shares(asked: Iterable[_Asked]) -> Iterator[list[_Asked]]:
-    """Those that are measured in the same processes: no more than each can come first once in the pilot."""
-    for together in _hosted_together(asked):
-        parts = math.ceil(len(together) / min(one.comparison.pilot for one in together))
-        for part in range(parts):
-            yield together[part * len(together) // parts : (part + 1) * len(together) // parts]
-
-
-def _best(together: list[_Asked], left_s: float) -> tuple[list[_Asked], planner.Choice]:
-    """Of comparisons that can be repeated in the same processes in the time left those for which it is worth most."""
-    due = [one for one in together if one.comparison.measurements and not one.comparison.settled]
-    worth = [planner.Worth(one.comparison.gain, *one.comparison.costs) for one in due]
-    best = planner.best_together(worth, left_s)
-    return [due[place] for place in best.members], best
-
-
-def _projected(comparisons: list[Comparison], left_s: float) -> float:
-    """The widest half-width (relative) after so many seconds, if intervals narrow with the root of the processes, and
-    no comparison shares its processes with others.
-    """
-    widths = [one.widest[0] for one in comparisons]
-    processes = [len({m.repetition for m in one.measurements}) for one in comparisons]
-    costs = [sum(one.costs) for one in comparisons]
-    while True:
-        gains = [
-            width * (1 - math.sqrt(n / (n + 1))) / cost if cost <= left_s and width > one.precision else 0.0
-            for one, width, n, cost in zip(comparisons, widths, processes, costs, strict=True)
-        ]
-        best = max(range(len(gains)), key=gains.__getitem__)
-        if not gains[best]:
-            return max(widths)
-        widths[best] *= math.sqrt(processes[best] / (processes[best] + 1))
-        processes[best] += 1
-        left_s -= costs[best]
-
-
-def _title(due: list[_Asked]) -> str:
-    return f"comparing {'; '.join(dict.fromkeys(one.comparison.title for one in due))}"
-
-
-def _left(one: _Asked) -> int:
-    return len(one.again) + max(1, one.comparison.plan.more_processes)
-
-
-@dataclass(frozen=True)
-class _Attempt:
-    """Processes that are measured together: by role and job."""
-
-    group: str
-    repetition: int
-    number: int  # 0; or 1, of those that failed
-    members: list[tuple[str, Job]]
-
-    @property
-    def file(self) -> str:
-        """Key of the file that their measurements go to."""
-        members = [(role, job.condition.key) for role, job in self.members]
-        return key(group=self.group, repetition=self.repetition, attempt=self.number, members=members)
+        if known := settled():
+            return known
+        if self.measures is Measures.NOTHING:
+            raise NotMeasured(what)
+        with self._turn(say):
+            if known := settled():  # by another process, meanwhile
+                return known
+            origin = self._origin(kind.kept(path))
+            measured = measure().model_copy(update=origin)
+        _write(path, measured.model_dump_json(indent=2))
+        return measured
 
 
 def _root() -> Path:
@@ -652,56 +436,6 @@ def _root() -> Path:
     here = Path.cwd()
     say(f"benchlib is installed apart from its notebooks: results go to outputs/ of the working directory, {here}")
     return here
-
-
-def _to_try_again(members: list[tuple[str, Job]], stored: list[Measurement]) -> list[tuple[str, Job]]:
-    """Of ``members`` those whose measurement failed, and the baseline that they are compared with; all, if it is the
-    baseline that failed.
-    """
-    failed = [not m.ok for m in stored]
-    lost = any(bad and m.role == "baseline" for bad, m in zip(failed, stored, strict=True))
-    if not any(failed) or lost:
-        return members if lost else []
-    pairs = zip(members, stored, failed, strict=True)
-    return [member for member, m, bad in pairs if bad or m.role == "baseline"]
-
-
-def require(conditions: Iterable[Condition]) -> None:
-    """Raise a BenchlibError if a condition asks for an environment, framework, device, threads or data that is not
-    there, or for more memory than there is.
-    """
-    conditions = list(conditions)
-    availability.require(conditions)
-    for condition in conditions:
-        require_data(condition)
-        memory.require(condition)
-
-
-def _told(measured: list[Measurement]) -> str:
-    """A repetition in a line: the first few conditions' step times, or that they failed."""
-    parts = []
-    for m in measured:
-        name = "A/A" if m.role == "control" else m.condition.subject
-        if m.ok:
-            block = min(m.blocks, key=lambda block: block.wall_s / block.steps)
-            parts.append(f"{name} {1000 * block.wall_s / block.steps:.3g} ms")
-        else:
-            parts.append(f"{name} failed")
-    return ", ".join(parts)
-
-
-def _known_ceiling(path: Path) -> Ceiling | None:
-    try:
-        return Ceiling.model_validate_json(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):  # not measured yet, or cut
-        return None
-
-
-def _known_check(path: Path, condition: Condition) -> SyncCheck | None:
-    try:
-        return SyncCheck.of(condition, json.loads(path.read_text(encoding="utf-8")))
-    except (FileNotFoundError, ValueError, KeyError, TypeError):  # not made yet, or cut
-        return None
 
 
 def _write(path: Path, text: str) -> None:
@@ -719,23 +453,3 @@ def _write(path: Path, text: str) -> None:
 
 def _trains(condition: Condition) -> bool:
     return load(condition.workload).kind == "training"
-
-
-def _require_distinct(conditions: list[Condition]) -> None:
-    if not conditions:
-        raise BenchlibError("no condition to measure: the grid is empty; give at least one value for every key")
-    if len(set(conditions)) < len(conditions):
-        twice = next(condition for condition in conditions if conditions.count(condition) > 1)
-        raise BenchlibError(f"the same condition twice: {twice}; the baseline is measured against itself anyway")
-
-
-def _require_reachable(condition: Condition, threshold: float | None) -> None:
-    workload = load(condition.workload)
-    if workload.metric is None:
-        raise BenchlibError(f"workload {condition.workload!r} has no metric: it can be compared, but not trained")
-    metrics.require(workload)
-    low, high = metrics.limits(workload)
-    if threshold is not None and not low <= threshold <= high:
-        raise BenchlibError(
-            f"threshold {threshold!r}: {workload.metric} is between {low:g} and {high:g}, no run can reach it"
-        )

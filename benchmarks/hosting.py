@@ -38,10 +38,10 @@ from benchlib.analysis.moderation import Spread
 from benchlib.analysis.peers import Peers, host_of, kind
 from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition
-from benchlib.lab import require
 from benchlib.measure import machine, record, rounds
 from benchlib.measure.jobs import INITIAL_SEED, Job, key, prepare_job
 from benchlib.measure.processes import PATIENCE_S
+from benchlib.measure.refusals import require
 from benchlib.measure.turn import turn
 from benchlib.progress import say
 from benchlib.store import Measurement, Store

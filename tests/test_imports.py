@@ -79,7 +79,7 @@ def test_what_measures_counts_and_what_analyses_or_shows_does_not() -> None:
             "sampler",
         },
         "gate": {"disturbance", "gate", "jobs", "nvml", "processes", "record"},
-        "ceiling": {"ceiling", "disturbance", "jobs", "nvml", "processes", "record"},
+        "ceiling": {"ceiling", "disturbance", "jobs", "nvml", "once", "processes", "record"},
     }
     measures["epochs"] = measures["rounds"] - {"rounds"} | {"epochs"}
     beside = {

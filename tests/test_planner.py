@@ -17,13 +17,12 @@ from benchlib.analysis.planner import (
     PILOT,
     PRECISION,
     Paired,
-    Worth,
     best_rounds,
-    best_together,
     gain,
     plan,
     settled,
 )
+from benchlib.analysis.sharing import Worth, best_together
 from benchlib.errors import BenchlibError
 
 

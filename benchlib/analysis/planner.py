@@ -148,44 +148,6 @@ def gain(done: Sequence[Paired], peers: Peers = MappingProxyType({})) -> float:
     return max(now for now, _ in widths) - max(then for _, then in widths) if widths else 0.0
 
 
-@dataclass(frozen=True)
-class Worth:
-    """What another repetition of a comparison should bring (:func:`gain`), and the seconds that it should take: until
-    its processes have opened, which comparisons can share, and all that comes after.
-    """
-
-    gain: float
-    opening_s: float
-    own_s: float
-
-
-@dataclass(frozen=True)
-class Choice:
-    """Comparisons to repeat in the same processes, by their places in what was chosen from; none: it was empty."""
-
-    members: list[int]
-    gain: float  # of all together
-    cost_s: float
-
-    @property
-    def gain_per_s(self) -> float:
-        return self.gain / self.cost_s if self.members else -math.inf
-
-
-def best_together(worth: Sequence[Worth], left_s: float = math.inf) -> Choice:
-    """Of comparisons that can be repeated in the same processes within the time that is left those for which it is
-    worth most by the second.
-    """
-    by_worth = sorted(range(len(worth)), key=lambda place: worth[place].gain / worth[place].own_s, reverse=True)
-    choices = []
-    for number in range(1, len(worth) + 1):
-        chosen = [worth[place] for place in by_worth[:number]]
-        cost_s = max(one.opening_s for one in chosen) + sum(one.own_s for one in chosen)
-        if cost_s <= left_s:
-            choices.append(Choice(by_worth[:number], sum(one.gain for one in chosen), cost_s))
-    return max(choices, key=lambda choice: choice.gain_per_s, default=Choice([], 0.0, 0.0))
-
-
 def require(precision: float, budget_s: float, block_s: float, pilot: int, margin: float, processes: int) -> None:
     """Refuse what no plan can meet: a BenchlibError says what is wrong, and the least budget that can do.
 

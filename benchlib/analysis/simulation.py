@@ -23,14 +23,13 @@ from benchlib.analysis.planner import (
     PRECISION,
     Paired,
     Peers,
-    Worth,
     best_rounds,
-    best_together,
     gain,
     plan,
     settled,
     spreads,
 )
+from benchlib.analysis.sharing import Worth, best_together
 from benchlib.analysis.statistics import geometric_interval, rounds_of
 
 TRUTH = 1.04

@@ -66,15 +66,9 @@ def together(readings: Sequence[Reading]) -> Reading:
 def _nvidia(handle: Any, pids: Callable[[], Sequence[int]]) -> Callable[[], Reading]:
     import pynvml
 
-    def asked(ask: Callable[[], Any]) -> Any:
-        try:
-            return ask()
-        except pynvml.NVMLError:  # not supported by this GPU, or not now: a gap in the trace, not the end of it
-            return None
-
     def memory() -> float | None:
         ours = set(pids())
-        held = [p.usedGpuMemory for p in pynvml.nvmlDeviceGetComputeRunningProcesses(handle) if p.pid in ours]
+        held = [p.usedGpuMemory for p in nvml.computing(handle) if p.pid in ours]
         return held[0] / 2**20 if held and held[0] is not None else None
 
     def throttled() -> bool:
@@ -89,12 +83,12 @@ def _nvidia(handle: Any, pids: Callable[[], Sequence[int]]) -> Callable[[], Read
         return bool(pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle) & bits)
 
     return lambda: Reading(
-        percent=asked(lambda: float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)),
-        memory_mib=asked(memory),
-        power_w=asked(lambda: pynvml.nvmlDeviceGetPowerUsage(handle) / 1000),
-        temperature_c=asked(lambda: float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))),
-        clock_mhz=asked(lambda: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM))),
-        throttled=asked(throttled),
+        percent=nvml.ask(lambda: float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)),
+        memory_mib=memory(),
+        power_w=nvml.ask(lambda: pynvml.nvmlDeviceGetPowerUsage(handle) / 1000),
+        temperature_c=nvml.ask(lambda: float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))),
+        clock_mhz=nvml.ask(lambda: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM))),
+        throttled=nvml.ask(throttled),
     )
 
 

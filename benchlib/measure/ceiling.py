@@ -16,12 +16,13 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import Field
 
 from benchlib import frameworks, knobs, workloads
 from benchlib.condition import Condition
 from benchlib.measure import availability, record
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
+from benchlib.measure.once import Once
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.store import Block
 
@@ -45,19 +46,19 @@ BLOCK_S = 0.1
 WARM_UP_LIMIT_S = 5.0
 
 
-class Ceiling(BaseModel):
+class Ceiling(Once):
     """Of one device in one precision; ``best`` says for each limit which condition reached it."""
-
-    model_config = ConfigDict(frozen=True)
 
     device: str
     precision: str
     multiply_adds_per_s: float  # 0: none could be measured, as the next
     bytes_per_s: float
-    best: dict[str, str] = {}
-    failures: list[str] = []
-    attempts: int = 1  # to measure it
-    run: str = ""  # in which the last of them was
+    best: dict[str, str] = Field(default_factory=dict)
+    failures: list[str] = Field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.failures)
 
     def roof_s(self, condition: Condition) -> float:
         """The least seconds that a step of ``condition`` could take; nan where its work or a limit is not known."""
@@ -73,7 +74,7 @@ def conditions(device: str, precision: str, within: Iterable[str]) -> list[Condi
     tuned lane.
     """
     choices = {"device": device, "precision": precision, "lane": "tuned"}
-    found = []
+    every = []
     for environment, framework in itertools.product(within, frameworks.names()):
         if availability.available(framework, device, environment) is not None:
             continue
@@ -85,8 +86,8 @@ def conditions(device: str, precision: str, within: Iterable[str]) -> list[Condi
         }
         for workload, sizes in sizes_of.items():
             if framework in workloads.load(workload).frameworks():
-                found += [_condition(workload, size, **chosen) for size in sizes]
-    return found
+                every += [_condition(workload, size, **chosen) for size in sizes]
+    return every
 
 
 def measure(device: str, precision: str, within: Iterable[str], inputs: Path, patience_s: float) -> Ceiling:
@@ -121,29 +122,25 @@ def _steps_per_second(
     """Of conditions that share a worker; and what failed."""
     group = list(group)
     rates: dict[Condition, float] = {}
-    worker = None
     try:
-        worker = WorkerProcess(group[0], INITIAL_SEED, patience_s)
-        worker.opened()
-        for condition in group:
-            worker.ask("build", **prepare_job(condition, INITIAL_SEED, inputs).document())
-            worker.ask("first_step")
-            step_s = min(worker.ask("warm_up", limit_s=WARM_UP_LIMIT_S)["times"])
-            steps = max(1, round(BLOCK_S / step_s))
-            blocks = [_block(worker, steps) for _ in range(BLOCKS)]
-            rates[condition] = max(block.steps / block.wall_s for block in blocks)
+        with WorkerProcess(group[0], INITIAL_SEED, patience_s) as worker:
+            worker.opened()
+            for condition in group:
+                worker.ask("build", **prepare_job(condition, INITIAL_SEED, inputs).document())
+                worker.ask("first_step")
+                step_s = min(worker.ask("warm_up", limit_s=WARM_UP_LIMIT_S)["times"])
+                steps = max(1, round(BLOCK_S / step_s))
+                blocks = [_block(worker, steps) for _ in range(BLOCKS)]
+                rates[condition] = max(block.steps / block.wall_s for block in blocks)
     except WorkerFailed as failure:
         return rates, [str(failure)]
-    finally:
-        if worker is not None:
-            worker.end()
     return rates, []
 
 
 def _block(worker: WorkerProcess, steps: int) -> Block:
     started = time.perf_counter()
-    told = worker.ask("block", steps=steps)
-    return record.checked(Block(round=-1, position=0, **told), time.perf_counter() - started, alone=True)
+    answer = worker.ask("block", steps=steps)
+    return record.checked(Block(round=-1, position=0, **answer), time.perf_counter() - started, alone=True)
 
 
 def _condition(workload: str, size: int, **choices: str) -> Condition:

@@ -74,25 +74,21 @@ def _rows(condition: Condition, inputs: Path, patience_s: float) -> Iterator[Row
 
     job = prepare_job(gate.gated(condition), INITIAL_SEED, inputs)
     what = "starts, and says its versions"
-    worker = None
     try:
-        worker = WorkerProcess(job.condition, INITIAL_SEED, patience_s)
-        worker.opened()
-        yield row(what, "")
-        for what, ask in {
-            "weights are read back as they were loaded": _weights,
-            "outputs and gradients have the shapes of the model, and are numbers": _shapes,
-            "load forgets all that steps have left: the optimizer's state, running statistics": _reset,
-            "predictions are one for each test sample": _predictions,
-            "settings and memory are said": _said,
-        }.items():
-            yield row(what, ask(worker, job))
+        with WorkerProcess(job.condition, INITIAL_SEED, patience_s) as worker:
+            worker.opened()
+            yield row(what, "")
+            for what, ask in {
+                "weights are read back as they were loaded": _weights,
+                "outputs and gradients have the shapes of the model, and are numbers": _shapes,
+                "load forgets all that steps have left: the optimizer's state, running statistics": _reset,
+                "predictions are one for each test sample": _predictions,
+                "settings and memory are said": _said,
+            }.items():
+                yield row(what, ask(worker, job))
     except WorkerFailed as failure:
         yield row(what, str(failure))
         return  # whatever else is tried needs a session that works
-    finally:
-        if worker is not None:
-            worker.end()
     yield row("a weight that the model does not have is refused", _refuses(job, inputs, patience_s, misshapen=False))
     yield row("a weight of another shape is refused", _refuses(job, inputs, patience_s, misshapen=True))
     yield row("synchronize waits for all work", _waits(condition, inputs, patience_s))
@@ -159,17 +155,13 @@ def _refuses(job: Job, inputs: Path, patience_s: float, misshapen: bool) -> str:
     wrong = np.zeros((1, 2, 3, 4, 5), dtype=np.float32)
     folder = inputs / f"weights-conformance-{job.condition.key}-{'misshapen' if misshapen else 'unknown'}"
     files.write(folder, {**weights, name: wrong}, {"workload": job.condition.workload, "note": ""})
-    worker = None
     try:
-        worker = WorkerProcess(job.condition, INITIAL_SEED, patience_s)
-        worker.opened()
-        worker.ask("build", **{**job.document(), "weights": str(folder)})
+        with WorkerProcess(job.condition, INITIAL_SEED, patience_s) as worker:
+            worker.opened()
+            worker.ask("build", **{**job.document(), "weights": str(folder)})
     except WorkerFailed as failure:
         refused = failure.failure.exception == BenchlibError.__name__ and name in failure.failure.message
         return "" if refused else f"it ends otherwise: {failure}"
-    finally:
-        if worker is not None:
-            worker.end()
     return f"load() took {name} of shape {wrong.shape}: see check_weights in benchlib.frameworks"
 
 

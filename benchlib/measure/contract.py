@@ -8,12 +8,12 @@ read, which are there only when every step has been done. The timer of the measu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
 from pathlib import Path
-from typing import Any
 
 from benchlib.condition import Condition
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
+from benchlib.measure.once import Once
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 
 LEAST_SHARE, LEAST_SHARE_FEW = 0.8, 0.6
@@ -30,8 +30,7 @@ only, which is little of many.
 """
 
 
-@dataclass(frozen=True)
-class SyncCheck:
+class SyncCheck(Once):
     """What the timer saw of planted work, in seconds; ``failure`` is a worker's."""
 
     condition: Condition
@@ -39,49 +38,39 @@ class SyncCheck:
     timed_s: float
     share_of_few: float = 1.0  # that the timer saw of a few steps
     failure: str = ""
-    attempts: int = 1  # to make it
-    run: str = ""  # in which the last of them was
 
     @property
     def share(self) -> float:
         """Of the known duration of many steps, what the timer saw; 0 of work that took no time."""
         return self.timed_s / self.known_s if self.known_s else 0.0
 
-    @classmethod
-    def of(cls, condition: Condition, document: dict[str, Any]) -> SyncCheck:
-        """What :meth:`document` kept of a condition's check."""
-        return cls(condition, **{name: kind(document[name]) for name, kind in _KEPT.items()})
-
-    def document(self) -> dict[str, Any]:
-        """All but the condition, as plain types."""
-        return {name: getattr(self, name) for name in _KEPT}
+    @property
+    def failed(self) -> bool:
+        return bool(self.failure)
 
     @property
     def ok(self) -> bool:
         return not self.failure and self.share >= LEAST_SHARE and self.share_of_few >= LEAST_SHARE_FEW
 
 
-_KEPT = {"known_s": float, "timed_s": float, "share_of_few": float, "failure": str, "attempts": int, "run": str}
-
-
 def check(condition: Condition, inputs: Path, patience_s: float) -> SyncCheck:
     """Plant work in a fresh worker of ``condition``, whose workload must train something."""
     job = prepare_job(condition, INITIAL_SEED, inputs)
-    worker = None
     try:
-        worker = WorkerProcess(condition, INITIAL_SEED, patience_s)
-        worker.opened()
-        worker.ask("build", **job.document())
-        worker.ask("first_step")
-        for _ in range(TRIES):
-            many, few = (worker.ask("planted", seconds=s, takes=TAKES) for s in (PLANTED_S, PLANTED_FEW_S))
-            share_of_few = min(few["timed_s"]) / max(min(few["known_s"]), 1e-9)
-            found = SyncCheck(condition, min(many["known_s"]), min(many["timed_s"]), share_of_few)
-            if found.ok:
-                break
-        return found
+        with WorkerProcess(condition, INITIAL_SEED, patience_s) as worker:
+            worker.opened()
+            worker.ask("build", **job.document())
+            worker.ask("first_step")
+            for _ in range(TRIES):
+                many, few = (worker.ask("planted", seconds=s, takes=TAKES) for s in (PLANTED_S, PLANTED_FEW_S))
+                seen = SyncCheck(
+                    condition=condition,
+                    known_s=min(many["known_s"]),
+                    timed_s=min(many["timed_s"]),
+                    share_of_few=min(few["timed_s"]) / max(min(few["known_s"]), 1e-9),
+                )
+                if seen.ok:
+                    break
+            return seen
     except WorkerFailed as failure:
-        return SyncCheck(condition, float("nan"), float("nan"), failure=str(failure))
-    finally:
-        if worker is not None:
-            worker.end()
+        return SyncCheck(condition=condition, known_s=math.nan, timed_s=math.nan, failure=str(failure))

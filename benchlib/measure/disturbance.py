@@ -189,10 +189,5 @@ def _strangers_on_gpu(workers: list[WorkerProcess]) -> int:
     handles = nvml.handles()
     if not handles:
         return 0
-    import pynvml
-
     ours = sum(worker.condition.device == "cuda" and worker.process.poll() is None for worker in workers)
-    try:
-        return max(0, len(pynvml.nvmlDeviceGetComputeRunningProcesses(handles[0])) - ours)
-    except pynvml.NVMLError:
-        return 0
+    return max(0, len(nvml.computing(handles[0])) - ours)

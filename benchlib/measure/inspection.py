@@ -67,19 +67,15 @@ def _opened(framework: str, environment: str) -> Finding:
             wrong=True,
         )
     condition = Condition(workload=workload, framework=framework, environment=environment)
-    worker = None
     try:
-        worker = WorkerProcess(condition, 0, PATIENCE_S)
-        versions = {**installed.versions(framework, environment), **worker.opened()["versions"]}
+        with WorkerProcess(condition, 0, PATIENCE_S) as worker:
+            versions = {**installed.versions(framework, environment), **worker.opened()["versions"]}
     except WorkerFailed as failure:
         # What its framework raised says enough without the traceback.
         raised = failure.failure.sentence.splitlines()[0] if failure.failure.exception else None
         return Finding(f"{framework}: {raised or failure}", wrong=True)
     except BenchlibError as error:
         return Finding(f"{framework}: {error}", wrong=True)
-    finally:
-        if worker is not None:
-            worker.end()
     return Finding(f"{framework}: imported; {', '.join(f'{name} {version}' for name, version in versions.items())}")
 
 

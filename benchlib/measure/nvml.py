@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -19,17 +20,12 @@ def gpus() -> tuple[dict[str, Any], ...]:
         return ()
     import pynvml
 
-    def asked(ask: Callable[[], Any], otherwise: Any) -> Any:
-        try:
-            return ask()
-        except pynvml.NVMLError:  # such as a GPU that shares the machine's memory and has no number of its own
-            return otherwise
-
     return tuple(
         {
-            "name": asked(lambda one=handle: pynvml.nvmlDeviceGetName(one), "a GPU without a name"),
-            "memory_mib": asked(lambda one=handle: pynvml.nvmlDeviceGetMemoryInfo(one).total / 2**20, None),
-            "driver": asked(pynvml.nvmlSystemGetDriverVersion, "unknown"),
+            "name": ask(lambda one=handle: pynvml.nvmlDeviceGetName(one), "a GPU without a name"),
+            # One that shares the machine's memory has no number of its own.
+            "memory_mib": ask(lambda one=handle: pynvml.nvmlDeviceGetMemoryInfo(one).total / 2**20),
+            "driver": ask(pynvml.nvmlSystemGetDriverVersion, "unknown"),
         }
         for handle in handles()
     )
@@ -41,21 +37,29 @@ def handles() -> list[Any]:
     worker gets CUDA_DEVICE_ORDER=PCI_BUS_ID), up to the first that does not exist, as CUDA reads it.
     """
     pynvml = _nvml()
-    if pynvml is None:
+    if pynvml is None or not ask(lambda: pynvml.nvmlInit() or True, False):
         return []
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    names = visible.split(",") if visible is not None else map(str, range(ask(pynvml.nvmlDeviceGetCount, 0)))
+    seen = (ask(lambda one=name: _named(one.strip())) for name in names)
+    return list(itertools.takewhile(lambda handle: handle is not None, seen))
+
+
+def ask(question: Callable[[], Any], otherwise: Any = None) -> Any:
+    """What NVML answers; ``otherwise`` where it has no answer: this GPU does not support it, or not now."""
+    import pynvml
+
     try:
-        pynvml.nvmlInit()
-        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-        names = map(str, range(pynvml.nvmlDeviceGetCount())) if visible is None else visible.split(",")
+        return question()
     except pynvml.NVMLError:
-        return []
-    seen = []
-    for name in map(str.strip, names):
-        try:
-            seen.append(_named(name))
-        except pynvml.NVMLError:
-            break
-    return seen
+        return otherwise
+
+
+def computing(handle: Any) -> list[Any]:
+    """The processes that compute on a GPU: ``pid``, and ``usedGpuMemory`` (or None); none where nobody tells."""
+    import pynvml
+
+    return ask(lambda: pynvml.nvmlDeviceGetComputeRunningProcesses(handle), [])
 
 
 def missing() -> str | None:

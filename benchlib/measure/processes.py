@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import psutil
@@ -85,6 +85,12 @@ class WorkerProcess:
         except BaseException:
             self.end()
             raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
     def opened(self) -> dict[str, Any]:
         """Wait for the import; versions, settings, memory after import. A BenchlibError if the versions are not those

@@ -196,7 +196,7 @@ def _prepare(entry: _Entry, settings: Settings, others: list[WorkerProcess]) -> 
 
 def _blocks(entry: _Entry, number: int, position: int, others: list[WorkerProcess]) -> None:
     """A block of round ``number``, taken again until a take is not disturbed; the last of those counts (see
-    ``results.counted``), all are kept.
+    ``store.counted``), all are kept.
     """
     takes: list[Block] = []
     while len(takes) < TAKES and all(block.disturbed for block in takes):

@@ -1,0 +1,30 @@
+"""What is measured once for all that it depends on, and kept as JSON under a key of that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Once(BaseModel):
+    """A document of its own: in which attempt it was made, and in which run the last of them was."""
+
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
+
+    attempts: int = 1
+    run: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Is it to be tried once more?"""
+        raise NotImplementedError
+
+    @classmethod
+    def kept(cls, path: Path) -> Self | None:
+        """What lies there; None where nothing does, or something that was cut."""
+        try:
+            return cls.model_validate_json(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return None

@@ -1,0 +1,58 @@
+"""What cannot be measured is refused before anything starts: each is a BenchlibError that says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from benchlib import limits, metrics
+from benchlib.condition import Condition
+from benchlib.data import prepare
+from benchlib.errors import BenchlibError
+from benchlib.measure import availability, memory
+from benchlib.workloads import load
+
+
+def require(conditions: Iterable[Condition]) -> None:
+    """Refuse conditions that ask for an environment, framework, device, threads or data that is not there, or for more
+    memory than there is.
+    """
+    conditions = list(conditions)
+    availability.require(conditions)
+    for condition in conditions:
+        prepare.require(condition)
+        memory.require(condition)
+
+
+def require_distinct(conditions: Sequence[Condition]) -> None:
+    """Refuse to measure nothing, and one condition twice."""
+    if not conditions:
+        raise BenchlibError("no condition to measure: the grid is empty; give at least one value for every key")
+    if len(set(conditions)) < len(conditions):
+        twice = next(condition for condition in conditions if conditions.count(condition) > 1)
+        raise BenchlibError(f"the same condition twice: {twice}; the baseline is measured against itself anyway")
+
+
+def require_trainable(
+    conditions: Sequence[Condition], seeds: Sequence[int], epochs: int, threshold: float | None, most_epochs: int | None
+) -> None:
+    """Refuse training runs beyond the limits of parameter files, to a threshold that no run can reach, or of a group of
+    processes.
+    """
+    require_distinct(conditions)
+    limits.Training(seeds=list(seeds), epochs=epochs, most_epochs=most_epochs)
+    for condition in conditions:
+        _require_reachable(condition, threshold)
+        if condition.world_size > 1:
+            raise BenchlibError(f"{condition}: training runs are of one process; compare a group's steps")
+
+
+def _require_reachable(condition: Condition, threshold: float | None) -> None:
+    workload = load(condition.workload)
+    if workload.metric is None:
+        raise BenchlibError(f"workload {condition.workload!r} has no metric: it can be compared, but not trained")
+    metrics.require(workload)
+    low, high = metrics.limits(workload)
+    if threshold is not None and not low <= threshold <= high:
+        raise BenchlibError(
+            f"threshold {threshold!r}: {workload.metric} is between {low:g} and {high:g}, no run can reach it"
+        )
