@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Once(BaseModel):
-    """A document of its own: in which attempt it was made, and in which run the last of them was."""
+    """How often it was tried, and in which run the last time was."""
 
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
 

@@ -34,7 +34,7 @@ from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError, unknown, unwritable
-from benchlib.measure import installed, machine, own_code
+from benchlib.measure import installed, machine, own_code, refusals
 from benchlib.suite import clock, experiments, pool, records
 from benchlib.suite.experiments.parameters import Parameters
 from benchlib.suite.report.pdf import NoBrowser, print_pdf
@@ -187,7 +187,7 @@ def checked(name: str, file: Path) -> tuple[dict[str, Any], dict[str, str], list
     parameters = experiments.load(name, file)
     try:
         conditions = experiments.conditions(name, parameters)
-        lab.require(conditions)
+        refusals.require(conditions)
         experiments.require_time(name, parameters)
         data = {one: prepare.identity(one) for one in sorted({condition.data for condition in conditions})}
     except BenchlibError as error:
