@@ -22,7 +22,6 @@ from benchlib.analysis.planner import (
     plan,
     settled,
 )
-from benchlib.analysis.sharing import Worth, best_together
 from benchlib.errors import BenchlibError
 
 
@@ -187,20 +186,6 @@ def test_while_a_ratio_is_disturbed_it_goes_on_up_to_the_budget():
     nothing = [Paired({"control": []}, 9.0, 0.5)] * PILOT
     assert plan(nothing, 0.03, 600, disturbed=True).ended is None
     assert plan(nothing, 0.03, 40, disturbed=True).ended == BUDGET
-
-
-def test_what_is_repeated_together_is_what_narrows_most_by_the_second():
-    alone = best_together([Worth(0.1, 5.0, 5.0)])
-    assert (alone.members, alone.cost_s, alone.gain_per_s) == ([0], 10.0, pytest.approx(0.01))
-    alike = best_together([Worth(0.1, 5.0, 5.0), Worth(0.08, 4.0, 5.0)])
-    assert alike.members == [0, 1], "they share the opening"
-    assert (alike.gain, alike.cost_s) == (pytest.approx(0.18), 15.0)
-    poor = best_together([Worth(0.001, 5.0, 5.0), Worth(0.1, 5.0, 5.0)])
-    assert poor.members == [1], "it would cost more than it brings"
-    assert best_together([Worth(0.1, 5.0, 5.0), Worth(0.08, 4.0, 5.0)], left_s=12).members == [0], "both take 15"
-    assert best_together([Worth(0.1, 5.0, 5.0)], left_s=9).members == []
-    nobody = best_together([])
-    assert (nobody.members, nobody.gain_per_s) == ([], -math.inf)
 
 
 def test_bad_requests_are_refused():
