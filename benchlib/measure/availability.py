@@ -28,8 +28,10 @@ def available(framework: str, device: str, environment: str = DEFAULT) -> str | 
         offered = frameworks.devices(framework)
         if device not in offered:
             return f"device {device!r}: {framework} has no path to it; it runs on {', '.join(offered)}"
+        declared = needs.declared(framework)  # what is wrong in them is said on any machine
         on_machine = _ON_MACHINE[device].missing() if device in _ON_MACHINE else None
-        missing = on_machine or needs.missing(framework, device, environment)
+        of_device = [need for need in declared if need.device == device]
+        missing = on_machine or needs.missing(of_device, framework, environment)
         return missing and f"device {device!r}: {missing}"
     except BenchlibError as error:
         return str(error)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -28,16 +28,6 @@ class Need(Strict):
     linked: str | None = None  # shared libraries of the package (``*`` as above): all that one of them needs is there
 
 
-def missing(framework: str, device: str, environment: str) -> str | None:
-    """What an environment lacks for ``framework`` to use ``device``, and what to do; None: nothing. A BenchlibError
-    where the framework's file declares a need in another way, or the environment cannot be asked.
-    """
-    for need in declared(framework):
-        if need.device == device and (lacking := next(_lacking(need, framework, environment), None)):
-            return need.otherwise.replace("{lacking}", lacking)
-    return None
-
-
 def declared(framework: str) -> list[Need]:
     """What a framework's file declares in ``NEEDS``; a BenchlibError that names the file where that is no need."""
     try:
@@ -49,6 +39,16 @@ def declared(framework: str) -> list[Need]:
     except (BenchlibError, TypeError, re.error) as error:
         raise BenchlibError(f"{frameworks.file(framework)}: NEEDS: {error}") from None
     return needs
+
+
+def missing(needs: Iterable[Need], framework: str, environment: str) -> str | None:
+    """What an environment lacks of a framework's needs, and what to do; None: nothing. A BenchlibError where it cannot
+    be asked.
+    """
+    for need in needs:
+        if lacking := next(_lacking(need, framework, environment), None):
+            return need.otherwise.replace("{lacking}", lacking)
+    return None
 
 
 def _lacking(need: Need, framework: str, environment: str) -> Iterator[str]:
