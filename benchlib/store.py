@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -229,7 +230,11 @@ class Store:
     def _rows(self, file: str) -> list[dict[str, Any]] | None:
         """As :meth:`load`, as they lie there, their hashes checked."""
         path = self.path(file)
+        if not path.exists():
+            return None
         try:
+            if not path.is_file():  # a pipe or a device may be read for ever
+                raise ValueError("it is no file")
             parquet = pq.ParquetFile(path)
             if parquet.metadata.num_rows > MOST_ROWS:
                 raise ValueError(f"it has {parquet.metadata.num_rows:,} rows, the most is {MOST_ROWS:,}")
@@ -238,7 +243,8 @@ class Store:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
-            raise BenchlibError(f"{path}: not a whole parquet file ({error}); delete it to measure again") from None
+            why = re.sub("[^ -~]", "?", " ".join(str(error).split()))  # arrow repeats bytes, in several lines
+            raise BenchlibError(f"{path}: not a whole parquet file ({why}); delete it to measure again") from None
         try:
             for row in rows:
                 _check(row, path, file)

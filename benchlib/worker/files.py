@@ -21,6 +21,9 @@ from benchlib.errors import BenchlibError, shown
 
 INDEX = "data.json"
 
+LONGEST_NAME = 200
+"""Characters, so that ``NAME.npy`` is a file's name anywhere."""
+
 
 def write(folder: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
     """Write ``arrays`` and what they are ``about`` (JSON) as ``folder``, in one rename; one that is there stays.
@@ -115,6 +118,8 @@ def digest(folder: Path) -> str:
 def _index(folder: Path) -> dict[str, Any]:
     path = Path(folder) / INDEX
     try:
+        if path.exists() and not path.is_file():  # a pipe or a device may be read for ever
+            raise ValueError
         index = json.loads(path.read_text(encoding="utf-8"))
         about, arrays = index["about"], index["arrays"]
         if not isinstance(about, dict) or not all(isinstance(entry["sha256"], str) for entry in arrays.values()):
@@ -124,8 +129,10 @@ def _index(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise BenchlibError(f"{path}: this list of prepared data cannot be read; {_remedy(folder)}") from None
     for name in arrays:
-        if Path(name).name != name:
-            raise BenchlibError(f"{path}: it names an array {shown(name)}, outside its folder; {_remedy(folder)}")
+        if Path(name).name != name or not name.isprintable() or len(name) > LONGEST_NAME:
+            raise BenchlibError(
+                f"{path}: it names an array {shown(name)}, which is no file in this folder; {_remedy(folder)}"
+            )
     return {"about": about, "arrays": arrays}
 
 
