@@ -46,6 +46,8 @@ def members(archive: Path, wanted: Callable[[str], object], remedy: str) -> Iter
                 path = PurePosixPath(member.name)
                 if path.is_absolute() or ".." in path.parts:
                     raise _Refused(f"member {shown(member.name)} climbs out of the archive: it was refused")
+                if not 0 <= member.size <= MOST_BYTES:  # by an extended header
+                    raise _Refused(f"member {shown(member.name)} says that it has {member.size:,} bytes")
                 if wanted(member.name):
                     yield member.name, _content(opened, member)
     except _Refused as error:
@@ -79,8 +81,6 @@ class _Refused(Exception):
 def _content(opened: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     if not member.isfile() or member.issparse():
         raise _Refused(f"member {shown(member.name)} is a folder, a link, a device or has holes: expected a file")
-    if not 0 <= member.size <= MOST_BYTES:  # which an extended header may say
-        raise _Refused(f"member {shown(member.name)} says that it has {member.size:,} bytes")
     content = opened.extractfile(member).read()
     if len(content) != member.size:
         raise _Refused(f"member {shown(member.name)} has {len(content):,} of {member.size:,} bytes, so it is cut")
