@@ -145,10 +145,19 @@ def test_a_member_that_has_less_than_it_says_is_refused(fuzz, tmp_path: Path):
 
 def test_a_text_that_unpacks_to_more_than_the_most_is_refused(tmp_path: Path):
     path = tmp_path / "a.gz"
-    path.write_bytes(gzip.compress(bytes(3 * 2**20)))
-    assert len(archives.unpacked(path, 3 * 2**20)) == 3 * 2**20
+    content = np.random.default_rng(0).bytes(3 * 2**20)
+    path.write_bytes(gzip.compress(content, 1))
+    assert archives.unpacked(path, 3 * 2**20) == content
     with pytest.raises(BenchlibError, match=r"a\.gz: unpacked it has more than 1,048,576 bytes"):
         archives.unpacked(path, 2**20)
+
+
+def test_a_text_that_unpacks_to_more_than_any_of_its_size_is_refused(tmp_path: Path):
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(bytes(3 * 2**20)))
+    most = archives.MOST_FOR_ONE * path.stat().st_size + 2**20
+    with pytest.raises(BenchlibError, match=rf"a\.gz: unpacked it has more than {most:,} bytes"):
+        archives.unpacked(path)
 
 
 # Pickles

@@ -34,6 +34,9 @@ FILES = FileSet(
     instead="number_names",
 )
 
+MOST_BYTES = 2**24
+"""Of a file, unpacked: the largest has 2 MB."""
+
 
 def require() -> None:
     """Raise a BenchlibError if ``BENCHLIB_DATA`` names a folder without Multi30k. Reads no file."""
@@ -60,7 +63,7 @@ def sentences(path: Path) -> list[str]:
     """The lines of a file in gzip; an empty one, or a file that is no text, is a BenchlibError."""
     downloads.status(path)
     try:
-        lines = archives.unpacked(path).decode("utf-8").splitlines()
+        lines = archives.unpacked(path, MOST_BYTES).decode("utf-8").splitlines()
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise BenchlibError(f"{path}: it cannot be read as text in gzip ({error}); {_remedy(path)}") from error
     for number, line in enumerate(lines, start=1):
