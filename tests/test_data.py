@@ -836,6 +836,11 @@ def test_a_download_without_end_is_given_up(archive: Path, server: Path, tmp_pat
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
 
 
+def test_what_a_server_says_can_be_shown(archive: Path, server: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(_Quiet, "do_GET", lambda self: self.send_error(404, "No\x1b[31m \x0f", explain="none"))
+    assert _load_error("could not be downloaded", "404").isprintable()
+
+
 def test_no_network_is_an_error_that_says_what_to_do(archive: Path, server: Path):
     _load_error("404", "could not be downloaded", "BENCHLIB_DATA", "data: digits")
 

@@ -46,8 +46,9 @@ def download(original: Original, what: str, instead: str) -> Path:
     try:
         return Path(pooch.retrieve(original.url, known, fname=original.name, path=cache, downloader=downloader))
     except (OSError, ValueError) as error:  # no network, no space; what arrived is not the file
+        why = "".join(one if one.isprintable() else "?" for one in str(error))  # it may repeat what a server says
         raise BenchlibError(
-            f"{original.url}: {what} could not be downloaded to {cache}: {error}; download it in another way, put "
+            f"{original.url}: {what} could not be downloaded to {cache}: {why}; download it in another way, put "
             f"it into a folder and let {VARIABLE} name that folder, or use data: {instead}, which needs no download"
         ) from error
 
