@@ -89,7 +89,7 @@ def pax(fuzz, record: bytes) -> bytes:
 
 @pytest.mark.parametrize("record", [b"size=9223372036854775807", b"size=-5", b"GNU.sparse.size=99999999999999"])
 def test_an_extended_header_has_no_more_to_say(fuzz, tmp_path: Path, record: bytes):
-    """Python's own reader would skip so much, in steps of 10 KiB, for days."""
+    """Python's own reader skips as much as it is told, in steps of 10 KiB, behind the end, too."""
     path = packed(
         tmp_path / "a.tar.gz", pax(fuzz, record), fuzz.header("x", 3), fuzz.padded(b"abc"), fuzz.header("other", 0)
     )
@@ -106,7 +106,7 @@ def test_what_an_archive_skips_ends_with_it(fuzz, tmp_path: Path):
 
 
 def test_an_extended_header_is_short(fuzz, tmp_path: Path):
-    digits = b"1" * 300_000  # for which Python 3.11.7 takes a minute
+    digits = b"1" * 300_000  # 40,000 take Python 3.11.7 1.6 s, twice as many four times that
     path = packed(
         tmp_path / "a.tar.gz", fuzz.header("pax", len(digits), b"x"), fuzz.padded(digits), fuzz.header("x", 0)
     )
