@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -27,8 +28,21 @@ from benchlib.errors import BenchlibError
 from benchlib.progress import say
 from benchlib.shown import Shown
 
-FORMAT = 7
+FORMAT = 8
 """Of the files; a reader refuses a newer one by name."""
+
+HASHED_WHOLE = 8
+"""The first format whose rows' hashes are of every column. Before it they were of the measurement and its tables, and
+before :data:`COUNTED` nothing said how many rows a file had.
+"""
+
+COUNTED = 4
+
+_SINCE = {"packages": 5, "shared_by": 6, "lost": 7}
+"""The formats from which on a measurement has these parts: who has them is of no older format, whatever it says."""
+
+MOST_ROWS = 10_000
+"""Of a file, which has one for each process that was measured together."""
 
 LENDING = 6
 """The first format whose files lend their variances. Before it a process was measured for 6 rounds, however long its
@@ -141,6 +155,9 @@ class Measurement(Shown, Record):
         return self.failure is None
 
 
+_COLUMNS = ("kind", "group", "role", "repetition", "seed", "started_utc", "failure")
+"""Of a file, for readers without benchlib: parts of the measurement."""
+
 _TABLES = {"blocks": Block, "trace": Sample, "epochs": Epoch}
 _TYPES = {
     int: pa.int64(),
@@ -169,7 +186,7 @@ _SCHEMA = pa.schema(
             )
             for name, record in _TABLES.items()
         ),
-        ("sha256", pa.string()),  # of the measurement as JSON, the tables included: an edit by hand shows
+        ("sha256", pa.string()),  # of all columns as JSON: an edit by hand shows
     ]
 )
 
@@ -207,25 +224,40 @@ class Store:
         """The measurements with file key ``file``, or None if they are not there; a damaged file is a BenchlibError
         that names it.
         """
+        rows = self._rows(file)
+        return None if rows is None else [_measurement(row, self.path(file)) for row in rows]
+
+    def _rows(self, file: str) -> list[dict[str, Any]] | None:
+        """As :meth:`load`, as they lie there, their hashes checked."""
         path = self.path(file)
         if not path.exists():
             return None
         try:
-            table = pq.ParquetFile(path).read(use_threads=False)
+            if not path.is_file():  # a pipe or a device may be read for ever
+                raise ValueError("it is no file")
+            parquet = pq.ParquetFile(path)
+            if parquet.metadata.num_rows > MOST_ROWS:
+                raise ValueError(f"it has {parquet.metadata.num_rows:,} rows, the most is {MOST_ROWS:,}")
+            table = parquet.read(use_threads=False)
             rows = table.to_pylist()
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise BenchlibError(f"{path}: not a whole parquet file ({error}); delete it to measure again") from None
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
+            why = re.sub("[^ -~]", "?", " ".join(str(error).split()))  # arrow repeats bytes, in several lines
+            raise BenchlibError(f"{path}: not a whole parquet file ({why}); delete it to measure again") from None
         try:
-            found = [_measurement(row, path) for row in rows]
-            whole = (table.schema.metadata or {}).get(_ROWS) == _of_rows(rows)
-        except (KeyError, TypeError) as error:
+            for row in rows:
+                _check(row, path, file)
+            said = (table.schema.metadata or {}).get(_ROWS)
+            whole = said == _of_rows(rows) or (said is None and all(row["format"] < COUNTED for row in rows))
+        except (KeyError, TypeError, ValueError) as error:
             raise BenchlibError(f"{path}: a part of it is missing ({error}); delete it to measure again") from None
-        if not rows or not (whole or all(row["format"] < 4 for row in rows)):
+        if not rows or not whole:
             raise BenchlibError(
                 f"{path}: rows were taken out, added or put in another order after it was measured; delete it to "
                 "measure again"
             )
-        return found
+        return rows
 
     def usable(self, file: str) -> list[Measurement] | None:
         """As :meth:`load`; but a damaged file is put into ``damaged/``, out of the way and not lost, and said."""
@@ -284,14 +316,13 @@ class Store:
         return found
 
     def rounds(self, file: str) -> list[Measurement]:
-        """As :meth:`outline`, with the rounds of comparisons; nothing of training runs, of older formats, and of what
-        plug-ins measured that are not in use.
+        """As :meth:`outline`, checked, with the rounds of comparisons; nothing of files that are damaged or gone, of
+        training runs, of older formats, and of what plug-ins measured that are not in use.
         """
-        columns = ["format", "kind", "measurement", *(f"blocks.list.element.{name}" for name in _OF_ROUNDS)]
         found = []
         try:
-            rows = pq.ParquetFile(self.path(file)).read(columns=columns, use_threads=False).to_pylist()
-        except (OSError, ValueError, pa.ArrowException):  # damaged, or gone: whoever asks for it is told
+            rows = self._rows(file) or []
+        except BenchlibError:  # whoever asks for it is told
             return []
         for row in rows:
             if row["format"] < LENDING or row["kind"] != "comparison":
@@ -340,45 +371,54 @@ def seconds_by_round(m: Measurement) -> dict[int, float]:
 def _row(measurement: Measurement) -> dict[str, Any]:
     document = measurement.model_dump(mode="json")
     tables = {name: document.pop(name) for name in _TABLES}
-    text = json.dumps(document, sort_keys=True)
-    return {
+    row = {
         "format": FORMAT,
-        **{name: document[name] for name in ("kind", "group", "role", "repetition", "seed", "started_utc", "failure")},
+        **{name: document[name] for name in _COLUMNS},
         "label": str(measurement.condition),
-        "measurement": text,
+        "measurement": json.dumps(document, sort_keys=True),
         **tables,
-        "sha256": _digest(text, tables),
     }
+    return {**row, "sha256": _digest(row)}
 
 
-def _measurement(row: dict[str, Any], path: Path) -> Measurement:
-    if row.get("format", 0) > FORMAT:
+def _check(row: dict[str, Any], path: Path, file: str) -> None:
+    """Raise a BenchlibError for a row that is of a newer benchlib, not as it was written, or of another ``file``."""
+    if row["format"] > FORMAT:
         raise BenchlibError(
             f"{path}: written by a newer benchlib (format {row['format']}, this one reads {FORMAT}); update benchlib"
         )
-    tables = {name: row[name] for name in _TABLES}
-    if row["sha256"] != _digest(row["measurement"], tables):
+    if missing := set(_SCHEMA.names) - set(row):
+        raise KeyError(min(missing))
+    altered = row["sha256"] != _digest(row)
+    document = {} if altered else json.loads(row["measurement"])
+    if row["format"] < HASHED_WHOLE and not altered:
+        altered = any(row[name] != document[name] for name in _COLUMNS)
+        altered |= any(name in document and row["format"] < since for name, since in _SINCE.items())
+    if altered:
         raise BenchlibError(
             f"{path}: its content does not match its hash, it was changed after it was measured; "
             "delete it to measure again"
         )
+    if document["file"] != file:
+        raise BenchlibError(
+            f"{path}: holds measurements with the key {document['file']}, whose file it is not: somebody copied or "
+            "renamed it; delete it to measure again"
+        )
+
+
+def _measurement(row: dict[str, Any], path: Path) -> Measurement:
+    tables = {name: row[name] for name in _TABLES}
     try:
         document = json.loads(row["measurement"])
         condition = _condition(json.dumps(document["condition"]))
-        measurement = Measurement.model_validate({**document, "condition": condition, **tables})
-    except (ValueError, KeyError) as error:
+        return Measurement.model_validate({**document, "condition": condition, **tables})
+    except (ValueError, KeyError, TypeError) as error:
         raise BenchlibError(
             f"{path}: not a measurement of this benchlib ({error}); delete it to measure again"
         ) from None
     except BenchlibError as error:
         why = "; ".join(str(error).splitlines())
         raise BenchlibError(f"{path}: holds what cannot be measured here ({why}); {_remedy(document)}") from None
-    if measurement.file != path.stem:
-        raise BenchlibError(
-            f"{path}: holds measurements with the key {measurement.file}, whose file it is not: somebody copied or "
-            "renamed it; delete it to measure again"
-        )
-    return measurement
 
 
 def _remedy(document: dict[str, Any]) -> str:
@@ -396,21 +436,24 @@ def _condition(text: str) -> Condition:
 
 
 _ROWS = b"benchlib rows"
-"""In a file's metadata: a hash of the hashes of its rows, so that a row that was taken out shows. From format 4 on."""
+"""In a file's metadata: a hash of the hashes of its rows, so that a row that was taken out shows."""
 
 
 def _of_rows(rows: list[dict[str, Any]]) -> bytes:
     return hashlib.sha256(" ".join(row["sha256"] for row in rows).encode()).hexdigest().encode()
 
 
-_OF_ROUNDS = ("round", "position", "epoch", "wall_s", "samples", "disturbed")
-
 _SUMMED = ("steps", "wall_s", "cpu_s", "idle_cpu_s", "others_cpu_s", "disturbed")
 """Of the blocks, by :func:`frame`."""
 
 
-def _digest(text: str, tables: dict[str, Any]) -> str:
-    return hashlib.sha256((text + json.dumps(tables, sort_keys=True)).encode()).hexdigest()
+def _digest(row: dict[str, Any]) -> str:
+    """The hash of a row by the rule of its format."""
+    if row["format"] >= HASHED_WHOLE:
+        text = json.dumps({name: value for name, value in row.items() if name != "sha256"}, sort_keys=True)
+    else:
+        text = row["measurement"] + json.dumps({name: row[name] for name in _TABLES}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _flat(m: Measurement) -> dict[str, Any]:

@@ -79,9 +79,17 @@ def test_more_pairs_than_there_are_cannot_be_asked_for():
         corpus.arrays(Corpus(documents, "made up"), WORDS, LENGTH, MASKED, 100_000)
 
 
-def test_too_few_texts_are_refused():
-    with pytest.raises(BenchlibError, match="made up: 1 texts are too few"):
-        corpus.arrays(Corpus([[["a"]]], "made up"), WORDS, LENGTH, MASKED, None)
+@pytest.mark.parametrize("count", [0, 1, 2, 9])
+def test_too_few_texts_are_refused(count):
+    texts = [[["a", "b"] * 10]] * count
+    told = f"made up: {count} texts with a word in them are too few for training and testing: 10 are the least"
+    for some in (texts, [*texts, *[[]] * 10]):
+        with pytest.raises(BenchlibError, match=told):
+            corpus.arrays(Corpus(some, "made up"), WORDS, LENGTH, MASKED, None)
+
+
+def test_ten_texts_are_enough():
+    assert corpus.arrays(Corpus([[["a", "b"] * 10]] * 10, "made up"), WORDS, LENGTH, MASKED, None)
 
 
 def test_python_s_help_is_a_corpus(tmp_path: Path):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import http.server
 import io
+import json
 import os
 import pickle
 import shutil
@@ -128,6 +130,71 @@ def test_a_damaged_list_of_files_is_an_error_that_names_it(folder: Path, content
         files.arrays(folder)
     assert str(error.value).startswith(f"{index}: ")
     assert "delete the folder" in str(error.value)
+
+
+def _list(folder: Path, **arrays: object) -> None:
+    """Put these among the arrays that are listed, with the hash of a file outside."""
+    index = json.loads((folder / files.INDEX).read_text())
+    (folder / files.INDEX).write_text(json.dumps({**index, "arrays": {**index["arrays"], **arrays}}))
+
+
+@pytest.mark.parametrize("name", ["../others/a", "/etc/passwd", ".", "b/../a", "a\0", "a\nb", "n" * 300])
+def test_a_list_of_files_that_names_one_outside_its_folder_is_an_error_that_names_it(folder: Path, name: str):
+    files.write(folder.with_name("others"), {"a": np.arange(3)}, {})
+    entry = json.loads((folder.with_name("others") / files.INDEX).read_text())["arrays"]["a"]
+    _list(folder, **{name: entry})
+    for ask in (files.arrays, files.check, files.digest, files.about):
+        with pytest.raises(
+            BenchlibError, match=r"data\.json: it names an array .*, which is no file in this folder"
+        ) as error:
+            ask(folder)
+        assert str(error.value).isprintable()
+
+
+@pytest.mark.parametrize("entry", [None, 1, [], {}, {"sha256": None}, "x"])
+def test_a_list_of_files_without_hashes_is_an_error_that_names_it(folder: Path, entry: object):
+    _list(folder, a=entry)
+    with pytest.raises(
+        BenchlibError, match=r"data\.json: this list of prepared data cannot be read; delete the folder"
+    ):
+        files.arrays(folder)
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_a_list_of_files_that_is_no_file_is_not_waited_for(folder: Path, make):
+    (folder / files.INDEX).unlink()
+    make(folder / files.INDEX)
+    with pytest.raises(
+        BenchlibError, match=r"data\.json: this list of prepared data cannot be read; delete the folder"
+    ):
+        files.arrays(folder)
+
+
+def _npy(header: str) -> bytes:
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(64)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pickle.dumps([1]),
+        b"",
+        b"PK\x03\x04",
+        _npy("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }"),
+        _npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"),
+        _npy("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }"),
+        _npy("{'descr': '<f8', 'fortran_order': False, 'shape': " + "(" * 200 + ")" * 200 + "}"),
+        _npy("{'descr': [('a', '|O')], 'fortran_order': False, 'shape': (3,), }"),
+    ],
+    ids=["pickled", "empty", "zip", "objects", "more than there is", "less than none", "nested", "a field of objects"],
+)
+def test_what_is_no_array_of_numbers_under_its_hash_is_named(folder: Path, content: bytes):
+    (folder / "a.npy").write_bytes(content)
+    _list(folder, a={"sha256": hashlib.sha256(content).hexdigest()})
+    with pytest.raises(
+        BenchlibError, match=r"a\.npy: this file of prepared data is no array of numbers .*; delete the"
+    ):
+        files.arrays(folder)
 
 
 def test_what_is_there_stays(folder: Path):
@@ -688,6 +755,40 @@ def test_an_archive_that_climbs_out_is_refused_and_writes_nothing(
     assert not Path("/tmp/benchlib-climbed").exists()
 
 
+@pytest.mark.parametrize("kind", ["1", "2", "3"])
+def test_an_archive_whose_batch_is_a_link_or_a_device_is_refused(archive: Path, monkeypatch, kind: str):
+    with tarfile.open(archive, "w:gz") as tar:
+        member = tarfile.TarInfo(f"{cifar10.FOLDER}/data_batch_1")
+        member.type, member.linkname = kind.encode(), "/etc/passwd"
+        tar.addfile(member)
+    monkeypatch.setattr(cifar10, "ARCHIVE_MD5", downloads.hash_of(archive, "md5"))
+    _load_error(archive, f"member '{member.name}' is a folder, a link, a device")
+
+
+def test_an_archive_without_a_batch_is_refused(archive: Path, monkeypatch: pytest.MonkeyPatch):
+    with tarfile.open(archive, "w:gz") as tar:
+        for path in sorted((archive.parent.parent / "elsewhere").iterdir())[1:]:
+            tar.add(path, arcname=f"{cifar10.FOLDER}/{path.name}")
+    monkeypatch.setattr(cifar10, "ARCHIVE_MD5", downloads.hash_of(archive, "md5"))
+    _load_error(archive, "it has no member cifar-10-batches-py/data_batch_1")
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_an_archive_that_is_no_file_is_named_and_not_waited_for(archive: Path, make):
+    archive.unlink()
+    make(archive)
+    for ask in (cifar10.load, cifar10.identity):
+        with pytest.raises(BenchlibError, match=r"gz: it is a folder, a pipe or a device, expected a file"):
+            ask()
+
+
+@pytest.mark.parametrize("name", ["cifar10", "imdb", "cora", "multi30k", "text"])
+def test_a_folder_that_cannot_be_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch, name: str):
+    monkeypatch.setenv("BENCHLIB_DATA", "n" * 5000)
+    with pytest.raises(BenchlibError, match=r"BENCHLIB_DATA=n*: there is n"):
+        data.module(name).require()
+
+
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder that a server on this machine serves as the archive's home; the user's cache is empty."""
@@ -726,6 +827,18 @@ def test_a_download_of_something_else_is_refused(archive: Path, server: Path):
     (server / cifar10.ARCHIVE).write_bytes(b"<html>please log in</html>")
     message = _load_error(cifar10.ARCHIVE_MD5, "could not be downloaded", "BENCHLIB_DATA", "data: digits")
     assert message.startswith(cifar10.URL)
+
+
+def test_a_download_without_end_is_given_up(archive: Path, server: Path, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(downloads, "MOST_BYTES", 100_000)
+    (server / cifar10.ARCHIVE).write_bytes(bytes(10_000_000))
+    _load_error("could not be downloaded", "it has more than 100,000 bytes, so it is something else", "BENCHLIB_DATA")
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+
+
+def test_what_a_server_says_can_be_shown(archive: Path, server: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(_Quiet, "do_GET", lambda self: self.send_error(404, "No\x1b[31m \x0f", explain="none"))
+    assert _load_error("could not be downloaded", "404").isprintable()
 
 
 def test_no_network_is_an_error_that_says_what_to_do(archive: Path, server: Path):

@@ -497,11 +497,12 @@ def test_a_certificate_is_kept_as_soon_as_it_is_made(lab, monkeypatch):
 def test_a_stored_measurement_that_is_none_names_its_file(lab):
     lab.compare([toy()], repetitions=1, rounds=2, block_s=0.01)
     path = next(lab.store.folder.iterdir())
-    table = pq.read_table(path).to_pydict()
-    table["measurement"] = [text.replace('"built"', '"bilt"') for text in table["measurement"]]
-    for i, text in enumerate(table["measurement"]):
-        table["sha256"][i] = results._digest(text, {name: table[name][i] for name in results._TABLES})
-    pq.write_table(pa.Table.from_pydict(table, results._SCHEMA), path)
+    rows = pq.read_table(path).to_pylist()
+    for row in rows:
+        row["measurement"] = row["measurement"].replace('"built"', '"bilt"')
+        row["sha256"] = results._digest(row)
+    schema = results._SCHEMA.with_metadata({results._ROWS: results._of_rows(rows)})
+    pq.write_table(pa.Table.from_pylist(rows, schema), path)
     with pytest.raises(BenchlibError, match=f"{path.name}: not a measurement of this benchlib"):
         lab.measurements()
 

@@ -93,9 +93,11 @@ def test_one_ratio_of_a_comparison_counts(tmp_path):
 
 def test_measurements_of_an_older_format_lend_nothing(tmp_path, monkeypatch):
     measured(tmp_path, at_batch(8)[0])
+    monkeypatch.setattr(results, "_SINCE", {})  # as if they had only what that format had
     with monkeypatch.context() as patch:
         patch.setattr(results, "FORMAT", results.LENDING - 1)
-        measured(tmp_path, at_batch(16)[0])
+        older = measured(tmp_path, at_batch(16)[0])
+    assert [stored(tmp_path)._rows(m.file)[0]["format"] for m in older] == [5] * len(older), "they are whole"
     assert len(peers_in(tmp_path).of("another", PAIR)) == 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import subprocess
 import sys
 import tarfile
@@ -120,6 +121,58 @@ def test_reviews_that_cannot_be_are_refused(reviews, change, told):
     with pytest.raises(BenchlibError, match=told):
         imdb.load(10)
     assert imdb.identity() != before
+
+
+@pytest.mark.parametrize(
+    ("change", "named", "told"),
+    [
+        (lambda path: path.mkdir(), "neg/0_1.txt", "it is a link, a folder, a pipe or a device, expected a file"),
+        (os.mkfifo, "neg/0_1.txt", "it is a link, a folder, a pipe or a device, expected a file"),
+        (lambda path: path.symlink_to(path.parent.parent / "pos/0_7.txt"), "neg/0_1.txt", "it is a link"),
+        (lambda path: path.symlink_to("/etc/passwd"), "neg/0_1.txt", "it is a link"),
+        (lambda path: path.write_bytes(b"a " * 2**20), "neg/0_1.txt", "it has more than 1,048,576 bytes"),
+        (lambda path: path.write_text(" "), "neg/0_1.txt", "is empty"),
+        (lambda path: path.write_text("!?"), "neg/0_1.txt", "this text has no word"),
+        (lambda path: path.write_bytes(b"\xff"), "neg/0_1.txt", "it is no text in UTF-8"),
+        (
+            lambda path: path.parent.rename(path.parents[2] / "n") and path.parent.symlink_to("../n"),
+            "neg",
+            "it is a link",
+        ),
+    ],
+)
+def test_a_review_that_cannot_be_read_is_named(reviews: Path, change, named: str, told: str):
+    path = reviews / "train" / "neg" / "0_1.txt"
+    path.unlink()
+    change(path)
+    imdb._hash_of_folder.cache_clear()
+    with pytest.raises(BenchlibError) as error:
+        imdb.load(10)
+    assert str(error.value).startswith(f"{reviews / 'train' / named}: ")
+    assert told in str(error.value)
+    assert "get " in str(error.value)
+    if "link" in told:
+        with pytest.raises(BenchlibError, match="it is a link"):
+            imdb.identity()
+
+
+def test_a_folder_of_reviews_may_be_a_link_itself(reviews: Path):
+    before = imdb.identity()
+    reviews.rename(reviews.with_name("elsewhere"))
+    reviews.symlink_to("elsewhere")
+    imdb._hash_of_folder.cache_clear()
+    assert imdb.load(10).vocabulary == ["film", "bad", "good"]
+    assert imdb.identity() == before
+
+
+def test_a_review_without_a_word_in_an_archive_is_named(reviews: Path, monkeypatch: pytest.MonkeyPatch):
+    (reviews / "test" / "pos" / "0_7.txt").write_text("...", encoding="utf-8")
+    path = reviews.parent / imdb.ARCHIVE
+    with tarfile.open(path, "w:gz") as opened:
+        opened.add(reviews, arcname="aclImdb")
+    monkeypatch.setattr(imdb, "MD5", hashlib.md5(path.read_bytes()).hexdigest())
+    with pytest.raises(BenchlibError, match=r"aclImdb_v1\.tar\.gz: aclImdb/test/pos/0_7\.txt: this text has no word"):
+        imdb.load(10)
 
 
 def test_a_folder_without_imdb_is_refused_before_anything_starts(tmp_path, monkeypatch):

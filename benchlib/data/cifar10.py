@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from benchlib.data import DataSet, downloads, pickles
+from benchlib.data import DataSet, archives, downloads, pickles
 from benchlib.data.downloads import VARIABLE, Original
 from benchlib.data.images import Images
 from benchlib.data.kinds import IMAGES
@@ -73,6 +72,8 @@ def load() -> Images:
     batches = {}
     for name, content in _contents(found.path):
         batches[name] = _batch(content, f"{found.path}{os.sep}{name}")
+    if missing := [name for name in BATCHES_MD5 if name not in batches]:
+        raise BenchlibError(f"{found.path}: it has no member {FOLDER}/{missing[0]}; {_remedy()}")
     train = [batches[name] for name in BATCHES_MD5 if name != "test_batch"]
     images = Images(
         np.concatenate([pixels for pixels, _ in train]),
@@ -97,7 +98,7 @@ def _place() -> Path | None:
     if named is None:
         return None
     for place in (named / ARCHIVE, named / FOLDER):
-        if place.exists():
+        if os.path.exists(place):  # which, where it may not look, says no
             return place
     raise BenchlibError(
         f"{VARIABLE}={named}: there is neither {ARCHIVE} nor a folder {FOLDER} in it, one of which was expected; "
@@ -138,25 +139,22 @@ def _found(place: Path) -> _Found:
 
 
 def _contents(place: Path) -> Iterator[tuple[str, io.BufferedIOBase]]:
-    """The batches as (name, open file). Of an archive only the members of these names are read; nothing is written."""
+    """The batches as (name, open file); nothing is written."""
     if place.is_dir():
         for name in BATCHES_MD5:
             with (place / name).open("rb") as file:
                 yield name, file
         return
     names = {f"{FOLDER}/{name}": name for name in BATCHES_MD5}
-    with tarfile.open(place, "r|gz") as archive:
-        for member in archive:
-            downloads.check_member(place, member.name)
-            if member.isfile() and member.name in names:
-                yield names[member.name], archive.extractfile(member)
+    for member, content in archives.members(place, names.get, _remedy()):
+        yield names[member], io.BytesIO(content)
 
 
 def _batch(file: io.BufferedIOBase, where: str) -> tuple[np.ndarray, np.ndarray]:
     """One batch: images (n, 32, 32, 3) and labels (n,)."""
     try:
         content = pickles.load(file, "CIFAR-10", "bytes", {})
-        pixels, labels = content[b"data"], np.array(content[b"labels"])
+        pixels, labels = content[b"data"], _labels(content[b"labels"])
     except BenchlibError as error:
         raise BenchlibError(f"{where}: {error}; {_remedy()}") from None
     except Exception as error:  # what a damaged pickle raises is not limited to a few types
@@ -178,6 +176,18 @@ def _batch(file: io.BufferedIOBase, where: str) -> tuple[np.ndarray, np.ndarray]
     if len(wrong):
         raise BenchlibError(f"{where}: label {labels[wrong[0]]} of image {wrong[0]} is not one of 0 to 9; {_remedy()}")
     return pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), labels.astype(np.int32)
+
+
+def _labels(labels: object) -> np.ndarray:
+    """A list of numbers or an array as an array. Lists in lists are none: a few bytes of a pickle can hold one that no
+    memory does.
+    """
+    if not isinstance(labels, list | np.ndarray):
+        raise TypeError(f"labels are a {type(labels).__name__}")
+    for one in labels if isinstance(labels, list) else ():
+        if not isinstance(one, int | float):
+            raise TypeError(f"a label is a {type(one).__name__}")
+    return np.array(labels)
 
 
 def _remedy() -> str:

@@ -53,10 +53,11 @@ def arrays(corpus: Corpus, words: int, length: int, masked: int, samples: int | 
     """
     test = corpus.documents[::TEST_EVERY]
     train = [one for place, one in enumerate(corpus.documents) if place % TEST_EVERY]
-    if not any(train) or not any(test):
+    count = sum(map(bool, corpus.documents))
+    if count < TEST_EVERY or not any(train) or not any(test):
         raise BenchlibError(
-            f"{corpus.source}: {len(corpus.documents)} texts are too few for training and testing: {TEST_EVERY} "
-            "are the least, with a word each; empty lines divide texts"
+            f"{corpus.source}: {count} texts with a word in them are too few for training and testing: {TEST_EVERY} "
+            "are the least; empty lines divide texts"
         )
     counts = Counter(word for one in train for sentence in one for word in sentence)
     vocabulary = sorted(counts, key=lambda word: (-counts[word], word))[: words - FIRST]

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import re
-import tarfile
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from benchlib.data import DataSet, downloads
+from benchlib.data import DataSet, archives, downloads
 from benchlib.data.downloads import VARIABLE, Original
 from benchlib.data.kinds import SEQUENCES
 from benchlib.data.sequences import Sequences, Texts, from_texts
@@ -33,8 +34,9 @@ MD5 = "7c2ac02c03563afcf9b574c7e56c153a"
 LABELS = {"neg": 0, "pos": 1}
 RATINGS = {"neg": range(1, 5), "pos": range(7, 11)}  # stars of ten (Maas et al., section 4.1)
 PER_LABEL = 12_500  # reviews of each label in each split
+LONGEST = 2**20  # bytes of a review: those published have at most 14,000
 UNPACKED = "reviews from an unpacked folder, whose text cannot be checked against the published archive."
-_REVIEW = re.compile(r"aclImdb/(train|test)/(neg|pos)/(\d+)_(\d+)\.txt")
+_REVIEW = re.compile(r"aclImdb/(train|test)/(neg|pos)/([0-9]{1,5})_([0-9]{1,2})\.txt")
 
 
 def require() -> None:
@@ -56,29 +58,31 @@ def load(size: int) -> Sequences:
     is known, not their text: its note says so.
     """
     place = _place() or downloads.download(Original(ARCHIVE, URL, "md5", MD5), "IMDB", "digits_sequence")
-    reviews: dict[str, dict[tuple[int, str], str]] = {"train": {}, "test": {}}
-    for split, label, number, rating, text in _reviews(place):
+    reviews: dict[str, dict[tuple[int, str], tuple[str, str]]] = {"train": {}, "test": {}}
+    for where, split, label, number, rating, text in _reviews(place):
         if not text.strip():
-            raise BenchlibError(f"{place}: review {split}/{label}/{number} is empty; {_remedy()}")
+            raise BenchlibError(f"{where}: review {split}/{label}/{number} is empty; {_remedy()}")
         if rating not in RATINGS[label]:
             lowest, highest = RATINGS[label][0], RATINGS[label][-1]
             raise BenchlibError(
-                f"{place}: review {split}/{label}/{number} has a rating of {rating}, expected {lowest} to {highest} of "
+                f"{where}: review {split}/{label}/{number} has a rating of {rating}, expected {lowest} to {highest} of "
                 f"one with the label {label}; {_remedy()}"
             )
-        reviews[split][number, label] = text
-    found = {}
+        reviews[split][number, label] = where, text
+    found, where = {}, []
     for split, by_number in reviews.items():
         keys = sorted(by_number)  # by number, neg before pos: so any beginning is balanced
         labels = np.array([LABELS[label] for _, label in keys], dtype=np.int32)
-        if np.bincount(labels, minlength=2).tolist() != [PER_LABEL, PER_LABEL]:
-            counts = np.bincount(labels, minlength=2).tolist()
+        counts = np.bincount(labels, minlength=2).tolist()
+        if counts != [PER_LABEL, PER_LABEL]:
             raise BenchlibError(
                 f"{place}: {split} has {counts[0]} negative and {counts[1]} positive reviews, expected {PER_LABEL} of "
                 f"each; {_remedy()}"
             )
-        found[split] = ([by_number[key] for key in keys], labels)
-    return from_texts(Texts(*found["train"], *found["test"], str(place), UNPACKED if place.is_dir() else ""), size)
+        found[split] = ([by_number[key][1] for key in keys], labels)
+        where += [by_number[key][0] for key in keys]
+    note = UNPACKED if place.is_dir() else ""
+    return from_texts(Texts(*found["train"], *found["test"], str(place), note, where), size)
 
 
 def _place() -> Path | None:
@@ -87,7 +91,7 @@ def _place() -> Path | None:
     if offered is None:
         return None
     for place in (offered / ARCHIVE, offered / FOLDER):
-        if place.exists():
+        if os.path.exists(place):  # which, where it may not look, says no
             return place
     raise BenchlibError(
         f"{VARIABLE}={offered}: there is neither {ARCHIVE} nor a folder {FOLDER} in it, one of which was expected; put "
@@ -96,22 +100,19 @@ def _place() -> Path | None:
     )
 
 
-def _reviews(place: Path) -> Iterator[tuple[str, str, int, int, str]]:
-    """Each review's split, label, number, rating and text. Of an archive only reviews are read; nothing is written."""
+def _reviews(place: Path) -> Iterator[tuple[str, str, str, int, int, str]]:
+    """Where each review is, its split, label, number, rating and text; nothing is written."""
     for name, content in _contents(place):
-        match = _REVIEW.fullmatch(name)
+        match, where = _REVIEW.fullmatch(name), f"{place.parent / name}" if place.is_dir() else f"{place}: {name}"
         try:
-            yield match[1], match[2], int(match[3]), int(match[4]), content.decode("utf-8")
+            yield where, match[1], match[2], int(match[3]), int(match[4]), content.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise BenchlibError(f"{place}: {name} is no text in UTF-8 ({error}); {_remedy()}") from None
+            raise BenchlibError(f"{where}: it is no text in UTF-8 ({error}); {_remedy()}") from None
 
 
 def _contents(place: Path) -> Iterator[tuple[str, bytes]]:
     if place.is_dir():
-        for path in sorted(place.glob("*/*/*.txt")):
-            name = path.relative_to(place.parent).as_posix()
-            if _REVIEW.fullmatch(name):
-                yield name, path.read_bytes()
+        yield from _unpacked(place)
         return
     md5 = downloads.hash_of(place, "md5")
     if md5 != MD5:
@@ -123,12 +124,32 @@ def _contents(place: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def members(archive: Path) -> Iterator[tuple[str, bytes]]:
-    """The reviews in an archive; one whose path leaves the archive's folder is refused."""
-    with tarfile.open(archive, "r|gz") as opened:
-        for member in opened:
-            downloads.check_member(archive, member.name)
-            if member.isfile() and _REVIEW.fullmatch(member.name):
-                yield member.name, opened.extractfile(member).read()
+    """The reviews in an archive; see ``archives.members``."""
+    return archives.members(archive, _REVIEW.fullmatch, _remedy())
+
+
+def _unpacked(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """The reviews in a folder. A link in it is refused: what an archive brought may lead anywhere."""
+    links = [one for one in (*folder.glob("*"), *folder.glob("*/*")) if one.is_symlink()]
+    if links:
+        raise BenchlibError(f"{links[0]}: it is a link, expected a folder or a file of IMDB; {_remedy()}")
+    for path in sorted(folder.glob("*/*/*.txt")):
+        name = path.relative_to(folder.parent).as_posix()
+        if _REVIEW.fullmatch(name):
+            yield name, _content(path)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise BenchlibError(f"{path}: it is a link, a folder, a pipe or a device, expected a file; {_remedy()}")
+        with path.open("rb") as file:
+            content = file.read(LONGEST + 1)
+    except OSError as error:
+        raise BenchlibError(f"{path}: it cannot be read ({error.strerror or error}); make it readable") from error
+    if len(content) > LONGEST:
+        raise BenchlibError(f"{path}: it has more than {LONGEST:,} bytes, more than any review; {_remedy()}")
+    return content
 
 
 @functools.cache

@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from pathlib import Path
 
-from benchlib.data import DataSet
+from benchlib.data import DataSet, archives, downloads
 from benchlib.data.downloads import FileSet
 from benchlib.data.kinds import TRANSLATIONS
 from benchlib.data.translations import Pairs
@@ -35,6 +34,9 @@ FILES = FileSet(
     instead="number_names",
 )
 
+MOST_BYTES = 2**24
+"""Of a file, unpacked: the largest has 2 MB."""
+
 
 def require() -> None:
     """Raise a BenchlibError if ``BENCHLIB_DATA`` names a folder without Multi30k. Reads no file."""
@@ -53,20 +55,32 @@ def load() -> Pairs:
     altered, or has an empty sentence.
     """
     paths = FILES.paths()
-    train, test = (
-        list(zip(sentences(paths[f"{split}.en.gz"]), sentences(paths[f"{split}.fr.gz"]), strict=True))
-        for split in ("train", "test_2016_flickr")
-    )
+    train, test = (_pairs(paths[f"{split}.en.gz"], paths[f"{split}.fr.gz"]) for split in ("train", "test_2016_flickr"))
     return Pairs(train, test, str(paths["train.en.gz"].parent))
 
 
 def sentences(path: Path) -> list[str]:
     """The lines of a file in gzip; an empty one, or a file that is no text, is a BenchlibError."""
+    downloads.status(path)
     try:
-        lines = gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
-    except (OSError, EOFError, ValueError, zlib.error) as error:
-        raise BenchlibError(f"{path}: it cannot be read as text in gzip ({error}); get it again") from error
+        lines = archives.unpacked(path, MOST_BYTES).decode("utf-8").splitlines()
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        raise BenchlibError(f"{path}: it cannot be read as text in gzip ({error}); {_remedy(path)}") from error
     for number, line in enumerate(lines, start=1):
         if not line.strip():
-            raise BenchlibError(f"{path}: line {number} is empty, expected a sentence; get it again")
+            raise BenchlibError(f"{path}: line {number} is empty, expected a sentence; {_remedy(path)}")
     return [line.strip() for line in lines]
+
+
+def _pairs(english: Path, french: Path) -> list[tuple[str, str]]:
+    sources, targets = sentences(english), sentences(french)
+    if len(sources) != len(targets):
+        raise BenchlibError(
+            f"{french}: it has {len(targets):,} lines, and {english.name} has {len(sources):,}: they do not belong "
+            f"together; {_remedy(french)}"
+        )
+    return list(zip(sources, targets, strict=True))
+
+
+def _remedy(path: Path) -> str:
+    return f"get it again from {FILES.home}{path.name}"

@@ -25,6 +25,7 @@ class Texts:
     test_labels: np.ndarray
     source: str
     note: str = ""
+    files: Sequence[str] = ()  # where each text is, those for training first; empty where they lie in no files
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,9 @@ def vocabulary(texts: Iterable[Sequence[str]], size: int) -> list[str]:
 def from_texts(texts: Texts, size: int) -> Sequences:
     """The texts as tokens, each after a ``START``; the vocabulary is that of the training texts."""
     train, test = ([words(text) for text in split] for split in (texts.train_texts, texts.test_texts))
-    for split, found in (("training", train), ("test", test)):
-        if not all(found):
-            raise BenchlibError(
-                f"{texts.source}: {split} text {[bool(text) for text in found].index(False)} has no word"
-            )
+    for place, text in enumerate([*train, *test]):
+        if not text:
+            raise BenchlibError(f"{_where(texts, place)} has no word of letters, digits or apostrophes: get it again")
     names = vocabulary(train, size)
     numbers = {word: FIRST + place for place, word in enumerate(names)}
 
@@ -79,6 +78,13 @@ def from_texts(texts: Texts, size: int) -> Sequences:
         texts.source,
         texts.note,
     )
+
+
+def _where(texts: Texts, place: int) -> str:
+    if texts.files:
+        return f"{texts.files[place]}: this text"
+    split, first = ("training", 0) if place < len(texts.train_texts) else ("test", len(texts.train_texts))
+    return f"{texts.source}: {split} text {place - first}"
 
 
 def padded(sequences: Sequence[np.ndarray], length: int, before: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -4,13 +4,13 @@ folder that ``BENCHLIB_DATA`` names. Empty lines divide documents.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
+import os
 import re
 import zlib
 from pathlib import Path
 
-from benchlib.data import DataSet, downloads
+from benchlib.data import DataSet, archives, downloads
 from benchlib.data.corpus import Corpus, document
 from benchlib.data.downloads import VARIABLE
 from benchlib.data.kinds import CORPORA
@@ -38,8 +38,11 @@ def identity() -> str:
 
 def load() -> Corpus:
     """The documents of all files, in the order of their names; one that is no text in UTF-8 is a BenchlibError."""
-    paths = _files()
-    texts = [text for path in paths for text in re.split(r"\n\s*\n", _read(path)) if text.strip()]
+    paths, texts, left = _files(), [], archives.MOST_BYTES
+    for path in paths:
+        content = _read(path, left)
+        left -= len(content)
+        texts += [text for text in re.split(r"\n\s*\n", _decoded(path, content)) if text.strip()]
     return Corpus([document(text) for text in texts], str(paths[0] if len(paths) == 1 else paths[0].parent))
 
 
@@ -50,9 +53,10 @@ def _files() -> list[Path]:
             f"data text is a text of yours: let {VARIABLE} name a folder with a file {FILE} or a folder {FOLDER} of "
             "*.txt files, or use data: pydoc, which needs none"
         )
-    if (offered / FILE).is_file():
-        return [offered / FILE]
-    found = sorted([*(offered / FOLDER).glob("*.txt"), *(offered / FOLDER).glob("*.txt.gz")])
+    file, folder = offered / FILE, offered / FOLDER
+    if os.path.isfile(file):
+        return [file]
+    found = sorted([*folder.glob("*.txt"), *folder.glob("*.txt.gz")]) if os.path.isdir(folder) else []
     if not found:
         raise BenchlibError(
             f"{VARIABLE}={offered}: there is neither {FILE} nor a folder {FOLDER} with *.txt files in it, one of which "
@@ -61,9 +65,26 @@ def _files() -> list[Path]:
     return found
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, most: int) -> bytes:
+    """No more bytes than ``most``, unpacked: a text is held in memory, as words."""
+    downloads.status(path)
     try:
-        content = path.read_bytes()
-        return (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
-    except (OSError, EOFError, ValueError, zlib.error) as error:
+        if path.suffix == ".gz":
+            return archives.unpacked(path, most)
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
         raise BenchlibError(f"{path}: no text in UTF-8 can be read from it ({error}): save it as UTF-8") from error
+    if len(content) > most:
+        raise BenchlibError(f"{path}: it has more than {most:,} bytes, the most that is read: take a part of it")
+    return content
+
+
+def _decoded(path: Path, content: bytes) -> str:
+    try:
+        text = content.decode("utf-8-sig")  # some editors begin a file with a mark
+    except UnicodeDecodeError as error:
+        raise BenchlibError(f"{path}: no text in UTF-8 can be read from it ({error}): save it as UTF-8") from error
+    if "\0" in text:  # which English in UTF-16 has in every other byte
+        raise BenchlibError(f"{path}: no text in UTF-8 can be read from it (it has zero bytes): save it as UTF-8")
+    return text

@@ -17,9 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from benchlib.errors import BenchlibError
+from benchlib.errors import BenchlibError, shown
 
 INDEX = "data.json"
+
+LONGEST_NAME = 200
+"""Characters, so that ``NAME.npy`` is a file's name anywhere."""
 
 
 def write(folder: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
@@ -74,9 +77,7 @@ def arrays(folder: Path) -> dict[str, np.ndarray]:
     A file that is missing, cut or altered is a BenchlibError that names it.
     """
     check(folder)
-    paths = {name: Path(folder) / f"{name}.npy" for name in _index(folder)["arrays"]}
-    # As plain arrays: what is picked from a np.memmap does not own its memory.
-    return {name: np.asarray(np.load(path, mmap_mode="r", allow_pickle=False)) for name, path in paths.items()}
+    return {name: _mapped(Path(folder) / f"{name}.npy") for name in _index(folder)["arrays"]}
 
 
 def check(folder: Path) -> None:
@@ -117,12 +118,32 @@ def digest(folder: Path) -> str:
 def _index(folder: Path) -> dict[str, Any]:
     path = Path(folder) / INDEX
     try:
+        if path.exists() and not path.is_file():  # a pipe or a device may be read for ever
+            raise ValueError
         index = json.loads(path.read_text(encoding="utf-8"))
-        return {"about": index["about"], "arrays": index["arrays"]}
+        about, arrays = index["about"], index["arrays"]
+        if not isinstance(about, dict) or not all(isinstance(entry["sha256"], str) for entry in arrays.values()):
+            raise TypeError
     except FileNotFoundError:
         raise BenchlibError(f"{path}: there is no prepared data here; {_remedy(folder)}") from None
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise BenchlibError(f"{path}: this list of prepared data cannot be read; {_remedy(folder)}") from None
+    for name in arrays:
+        if Path(name).name != name or not name.isprintable() or len(name) > LONGEST_NAME:
+            raise BenchlibError(
+                f"{path}: it names an array {shown(name)}, which is no file in this folder; {_remedy(folder)}"
+            )
+    return {"about": about, "arrays": arrays}
+
+
+def _mapped(path: Path) -> np.ndarray:
+    """An array, as a plain one: what is picked from a np.memmap does not own its memory."""
+    try:
+        return np.asarray(np.lib.format.open_memmap(path, mode="r"))
+    except Exception as error:  # what a damaged file raises is not limited to a few types
+        raise BenchlibError(
+            f"{path}: this file of prepared data is no array of numbers ({error}); {_remedy(path.parent)}"
+        ) from error
 
 
 def _remedy(folder: Path) -> str:
