@@ -46,11 +46,9 @@ from benchlib.suite.experiments import (
 from benchlib.suite.experiments.report import Report
 from benchlib.worker.steady import NOT_STEADY
 
-pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
-
 ROOT = Path(__file__).parents[1]
 MEASURING = [name for name in experiments.NOTEBOOKS if name not in suite.GATHERING]
-pytestmark = pytest.mark.usefixtures("torch_2_9")
+pytestmark = pytest.mark.usefixtures("one_kind_of_figure", "torch_2_9")
 SHIPPED = ("quick", "full", "subset", "features")  # profiles; a user's own are no business of these tests
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
