@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urljoin
 
 import nbformat
 import psutil
@@ -157,10 +158,23 @@ class Notebook:
     def __init__(self, page, path):
         self.page, self.path = page, path
         self.panel = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+        self.wait_until_connected()
         self.wait_until_idle()
 
+    def wait_until_connected(self):
+        """Before it is told to run: a page that has no connection to its kernel takes that, and runs nothing. It shows
+        "idle" before it has one; the server knows.
+        """
+        sessions = urljoin(self.page.url, "/api/sessions")
+
+        def connected():
+            answer = self.page.request.get(sessions, headers={"Authorization": f"token {TOKEN}"}).json()
+            kernels = [one["kernel"] for one in answer if one["path"] == f"notebooks/{self.path.name}"]
+            return any(one["connections"] and one["execution_state"] == "idle" for one in kernels)
+
+        wait_for(connected, SECONDS)
+
     def wait_until_idle(self):
-        """Before it is told to run: while its kernel starts it would run nothing."""
         indicator = self.panel.locator(".jp-Notebook-ExecutionIndicator")
         expect(indicator).to_have_attribute("data-status", "idle", timeout=60_000)
 
