@@ -608,6 +608,8 @@ import sys
 sys.path.insert(0, {tests!r})
 from fixed_lab import FixedLab
 from benchlib.condition import Condition
+from benchlib.measure import turn
+turn.LOCK = sys.argv[1]
 toy = Condition(workload="toy", framework="toy")
 slower = toy.but(hyperparameters={{"burn_ms": 3.0}})
 FixedLab(outputs={outputs!r}).compare([toy, slower], repetitions=4, rounds=3, block_s=0.2)
@@ -615,13 +617,14 @@ FixedLab(outputs={outputs!r}).compare([toy, slower], repetitions=4, rounds=3, bl
 
 
 def test_after_kill_9_no_worker_is_left_and_it_goes_on_where_it_stopped(lab):
-    script = [sys.executable, "-c", KILLED.format(outputs=str(lab.folder), tests=str(Path(__file__).parent))]
+    killed = KILLED.format(outputs=str(lab.folder), tests=str(Path(__file__).parent))
+    script = [sys.executable, "-c", killed, str(turn_module.LOCK)]
     parent = subprocess.Popen(
         script,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(DOUBLES.parents[1]), str(DOUBLES)])},
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while len(list(lab.store.folder.glob("*.parquet"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
     time.sleep(0.3)
