@@ -49,14 +49,18 @@ def toy(world_size=1, communication=True, batch_size=32, **hyperparameters):
     )
 
 
+def is_ours(process):
+    """Do these tests have it, or others that run beside them?"""
+    return process.environ().get("PYTEST_XDIST_WORKER") == os.environ.get("PYTEST_XDIST_WORKER")
+
+
 def ranks_alive():
-    """Of this process's tests: others may run beside it."""
-    found, ours = [], os.environ.get("PYTEST_XDIST_WORKER")
+    found = []
     for process in psutil.process_iter():
         try:
-            command = " ".join(process.cmdline())
+            command = " ".join(process.cmdline()) if is_ours(process) else ""
             if str(group.RANK) in command and process.status() != psutil.STATUS_ZOMBIE:
-                found += [command] if process.environ().get("PYTEST_XDIST_WORKER") == ours else []
+                found.append(command)
         except psutil.Error:
             continue
     return found
