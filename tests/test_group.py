@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -49,16 +50,27 @@ def toy(world_size=1, communication=True, batch_size=32, **hyperparameters):
     )
 
 
-def is_ours(process):
-    """Do these tests have it, or others that run beside them?"""
-    return process.environ().get("PYTEST_XDIST_WORKER") == os.environ.get("PYTEST_XDIST_WORKER")
+@pytest.fixture(autouse=True)
+def place(monkeypatch):
+    """A folder of each test's own for temporary files, which the commands of its processes name; a short name, for
+    sockets lie in there.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield
+
+
+def command_of(process):
+    """Empty where it is none of this test's: others may run beside it."""
+    command = " ".join(process.cmdline())
+    return command if tempfile.gettempdir() in command else ""
 
 
 def ranks_alive():
     found = []
     for process in psutil.process_iter():
         try:
-            command = " ".join(process.cmdline()) if is_ours(process) else ""
+            command = command_of(process)
             if str(group.RANK) in command and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(command)
         except psutil.Error:
