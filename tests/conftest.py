@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import cifar10_from_shared
@@ -13,8 +14,17 @@ import pytest
 from benchlib import environments, frameworks, variables, workloads
 from benchlib.data import cifar10, digits
 from benchlib.data.images import Images
+from benchlib.measure import turn
 
 DOUBLES = Path(__file__).parent / "doubles"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_turn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Who measures in these tests waits for no other benchlib on this machine, nor other for these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(turn, "LOCK", tmp_path_factory.mktemp("turn") / "machine.lock")
+        yield
 
 
 @pytest.fixture(autouse=True)

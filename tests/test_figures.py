@@ -130,9 +130,14 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 @cache
+def captioned(case: str) -> dict[str, tuple[str, Figure]]:
+    """The figures of a case with their captions, drawn once."""
+    return CASES[case]()
+
+
 def drawn(case: str) -> dict[str, Figure]:
-    """The figures of a case, drawn once."""
-    return {name: figure for name, (_, figure) in CASES[case]().items()}
+    """The figures of a case."""
+    return {name: figure for name, (_, figure) in captioned(case).items()}
 
 
 @pytest.fixture(params=CASES)
@@ -197,7 +202,7 @@ def test_the_band_of_what_is_the_same_is_in_sight_of_every_ratio(ratio: float) -
 
 @pytest.mark.parametrize("case", ["batch sizes, few", "operators, few", "operators, all"])
 def test_figures_of_ratios_name_the_band_of_what_is_the_same(case: str) -> None:
-    caption, figure = CASES[case]()["ratios"]
+    caption, figure = captioned(case)["ratios"]
     assert "within the pale band is the same within 5 %" in caption
     assert "the same within 5 %" in {text.get_text() for legend in figure.legends for text in legend.get_texts()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -49,11 +50,27 @@ def toy(world_size=1, communication=True, batch_size=32, **hyperparameters):
     )
 
 
+@pytest.fixture(autouse=True)
+def place(monkeypatch):
+    """A folder of each test's own for temporary files, which the commands of its processes name; a short name, for
+    sockets lie in there.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        yield
+
+
+def command_of(process):
+    """Empty where it is none of this test's: others may run beside it."""
+    command = " ".join(process.cmdline())
+    return command if tempfile.gettempdir() in command else ""
+
+
 def ranks_alive():
     alive = []
     for process in psutil.process_iter():
         try:
-            command = " ".join(process.cmdline())
+            command = command_of(process)
             if str(group.RANK) in command and process.status() != psutil.STATUS_ZOMBIE:
                 alive.append(command)
         except psutil.Error:

@@ -241,6 +241,7 @@ def test_conditions_share_a_process_only_if_all_that_it_has_once_is_the_same(cha
     assert (rounds.host(plain) == rounds.host(other)) is together
 
 
+@pytest.mark.alone
 def test_a_process_is_measured_about_as_long_as_it_took_to_start(tmp_path, monkeypatch):
     monkeypatch.setattr(rounds, "PILOT_ROUNDS", length.PILOT_ROUNDS)
     comparison = lab_of(tmp_path).compare([toy(burn_ms=1.0), toy(burn_ms=2.0)], **{**ASKED, "block_s": 0.02})
@@ -427,6 +428,7 @@ def test_timers_that_failed_are_shown_where_nothing_is_measured_and_tried_once_m
     assert attempts == [1, 1, 2, 2]
 
 
+@pytest.mark.alone
 def test_timers_are_checked_once(tmp_path, monkeypatch):
     checks = lab_of(tmp_path).check_timers([toy(burn_ms=10.0)])
     again = lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=10.0)])

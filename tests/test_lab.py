@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -85,6 +86,23 @@ def toy(**hyperparameters):
     return Condition(workload="toy", framework="toy", hyperparameters=hyperparameters)
 
 
+@pytest.fixture(scope="module")
+def measured_before():
+    """What :func:`compared` has measured, once for all tests."""
+    return {}
+
+
+@pytest.fixture
+def compared(lab, measured_before, tmp_path_factory):
+    """Two conditions compared as ``QUICK`` says, in a folder of which ``lab`` has a copy."""
+    if not measured_before:
+        folder = tmp_path_factory.mktemp("compared")
+        comparison = FixedLab(outputs=folder).compare([toy(), toy(burn_ms=3.0)], **QUICK)
+        measured_before.update(folder=folder, comparison=comparison)
+    shutil.copytree(measured_before["folder"], lab.folder)
+    return measured_before["comparison"]
+
+
 def workers_alive(parent=None):
     """Workers of this process, or of ``parent`` (a pid, of a process that may be dead)."""
     alive = []
@@ -99,6 +117,7 @@ def workers_alive(parent=None):
     return alive
 
 
+@pytest.mark.alone
 def test_a_slower_condition_is_seen_and_the_control_shows_no_winner(lab):
     comparison = lab.compare([toy(), toy(burn_ms=6.0)], repetitions=4, rounds=4, block_s=0.03)
     ratios = comparison.ratios().set_index("role")
@@ -109,8 +128,7 @@ def test_a_slower_condition_is_seen_and_the_control_shows_no_winner(lab):
     assert not workers_alive()
 
 
-def test_a_comparison_records_what_it_takes_to_do_it_again(lab):
-    lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
+def test_a_comparison_records_what_it_takes_to_do_it_again(lab, compared):
     frame = lab.measurements()
     assert len(frame) == 2 * 3  # two repetitions of baseline, control, condition
     for column in ("label", "seed", "versions", "device", "lane", "cpu", "code", "commit", "started_utc"):
@@ -119,7 +137,7 @@ def test_a_comparison_records_what_it_takes_to_do_it_again(lab):
     assert measurement.versions["toy"] == "1.0"
     assert set(measurement.packages) == {"numpy", "files of numpy"}, "all that the toy needs"
     assert measurement.built["weights_sha256"] == measurement.built["weights_file_sha256"]
-    assert len(measurement.blocks) == 3
+    assert [block.round for block in results.counted(measurement.blocks)] == [0, 1, 2], "however often each was taken"
     assert measurement.trace, "every block is followed by a sample"
     assert measurement.first_step_s > 0.0015
     assert measurement.settings == {"threads": 1}, "as the framework reads them back"
@@ -127,17 +145,16 @@ def test_a_comparison_records_what_it_takes_to_do_it_again(lab):
     assert measurement.memory["peak"] >= measurement.memory["after_import"] > 10
 
 
-def test_conditions_are_measured_one_at_a_time(lab):
-    comparison = lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
+def test_conditions_are_measured_one_at_a_time(compared):
     for repetition in (0, 1):
         blocks = sorted(
             (block.started_s, block.started_s + block.wall_s)
-            for m in comparison.measurements
+            for m in compared.measurements
             if m.repetition == repetition
             for block in m.blocks
         )
         assert all(end <= start for (_, end), (start, _) in itertools.pairwise(blocks))
-    assert all(block.idle_cpu_s <= 0.02 for m in comparison.measurements for block in m.blocks), "the others sleep"
+    assert all(block.idle_cpu_s <= 0.02 for m in compared.measurements for block in m.blocks), "the others sleep"
 
 
 def test_the_order_within_a_round_is_random(lab):
@@ -153,19 +170,17 @@ def test_the_order_within_a_round_is_random(lab):
     assert len(orders) >= 4, "of the 6 orders, 24 rounds show fewer than 4 less than once in 10**6 times"
 
 
-def test_what_is_measured_is_not_measured_again(lab):
-    first = lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
+def test_what_is_measured_is_not_measured_again(lab, compared):
     files = {path: path.stat().st_mtime_ns for path in lab.store.folder.iterdir()}
     again = FixedLab(outputs=lab.folder).compare([toy(), toy(burn_ms=3.0)], **QUICK)
     assert {path: path.stat().st_mtime_ns for path in lab.store.folder.iterdir()} == files
-    assert again.ratios().equals(first.ratios())
+    assert again.ratios().equals(compared.ratios())
     more = lab.compare([toy(), toy(burn_ms=3.0)], **{**QUICK, "repetitions": 3})
     assert len(set(lab.store.folder.iterdir()) - set(files)) == 1, "a third repetition is all that was missing"
     assert len(more.measurements) == 9
 
 
-def test_other_code_is_measured_again(lab, monkeypatch):
-    lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
+def test_other_code_is_measured_again(lab, compared, monkeypatch):
     before = len(list(lab.store.folder.iterdir()))
     monkeypatch.setattr(own_code, "digest", lambda condition, procedure: "changed")
     lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
@@ -224,6 +239,7 @@ def ours(*arguments, **details):
     raise AttributeError("a fault of our own")
 
 
+@pytest.mark.alone
 def test_a_worker_that_is_stopped_in_its_first_step_is_said_to_be(lab, monkeypatch):
     asks, stopped = processes.WorkerProcess.ask, []
 
@@ -604,6 +620,8 @@ import sys
 sys.path.insert(0, {tests!r})
 from fixed_lab import FixedLab
 from benchlib.condition import Condition
+from benchlib.measure import turn
+turn.LOCK = sys.argv[1]
 toy = Condition(workload="toy", framework="toy")
 slower = toy.but(hyperparameters={{"burn_ms": 3.0}})
 FixedLab(outputs={outputs!r}).compare([toy, slower], repetitions=4, rounds=3, block_s=0.2)
@@ -611,13 +629,14 @@ FixedLab(outputs={outputs!r}).compare([toy, slower], repetitions=4, rounds=3, bl
 
 
 def test_after_kill_9_no_worker_is_left_and_it_goes_on_where_it_stopped(lab):
-    script = [sys.executable, "-c", KILLED.format(outputs=str(lab.folder), tests=str(Path(__file__).parent))]
+    killed = KILLED.format(outputs=str(lab.folder), tests=str(Path(__file__).parent))
+    script = [sys.executable, "-c", killed, str(turn_module.LOCK)]
     parent = subprocess.Popen(
         script,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(DOUBLES.parents[1]), str(DOUBLES)])},
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while len(list(lab.store.folder.glob("*.parquet"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
     time.sleep(0.3)
@@ -754,6 +773,7 @@ def test_a_worker_that_dies_in_the_gate_is_reported_and_there_is_no_ratio(lab):
     assert "out of toys" in failures.loc[failures["role"] == "gate", "failure"].iloc[0]
 
 
+@pytest.mark.alone
 def test_a_worker_that_works_unasked_is_stopped_while_others_are_measured(lab, monkeypatch, neighbours_seen):
     monkeypatch.setattr(lab, "certify", lambda conditions: {})
     comparison = lab.compare([toy(), toy(misbehave="spin")], repetitions=1, rounds=2, block_s=0.2)
@@ -841,6 +861,7 @@ def test_where_every_take_was_disturbed_there_is_no_verdict(lab, neighbours_seen
     assert not comparison.control.excludes(1)
 
 
+@pytest.mark.alone
 def test_a_condition_that_keeps_slowing_down_is_not_averaged(lab, neighbours_seen):
     slowing = toy(misbehave="slow down")
     comparison = lab.compare([toy(), slowing], repetitions=6, rounds=6, block_s=0.05)
@@ -912,6 +933,7 @@ def test_no_condition_is_always_started_first(lab, tmp_path, monkeypatch):
     assert {started[i] for i in range(0, 120, 3)} == {toy(), other}
 
 
+@pytest.mark.alone
 def test_the_timer_has_to_see_planted_work(lab):
     queued, forgetful = (toy(burn_ms=10.0).but(framework=name) for name in ("toy_queued", "toy_forgetful"))
     lab.patience_s = 60  # on a busy machine what is planted is worked off slowly
@@ -930,6 +952,7 @@ def test_a_budget_too_small_for_the_pilot_is_refused_with_the_least_that_would_d
     assert not lab.folder.exists()
 
 
+@pytest.mark.alone
 def test_measured_to_a_precision_and_continued_to_a_finer_one(tmp_path):
     lab = Lab(outputs=tmp_path / "outputs", patience_s=20)
     coarse = lab.compare([toy(), toy(burn_ms=4.0)], precision=0.5, budget_s=60, block_s=0.03)

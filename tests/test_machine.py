@@ -39,6 +39,7 @@ print(json.dumps(seen))
     assert seen["imported"] == []
 
 
+@pytest.mark.alone
 def test_all_that_is_there_is_found_within_two_seconds():
     script = """
 import sys
