@@ -1,0 +1,289 @@
+"""The figures that an experiment declares: panels, each of a quantity of its frame, or of its training runs.
+
+A :class:`Picture` has its panels once, or once for each value of ``each``. What a panel shows are rows; ``hue`` says
+which of them look alike.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchlib.analysis.training import undisturbed
+from benchlib.suite import figures
+from benchlib.suite.figures import Legend, Look
+from benchlib.suite.selections import wide
+
+if TYPE_CHECKING:
+    from benchlib.suite.experiments.result import Result
+
+Value = str | Callable[[pd.Series], Any]
+"""A column of the rows, or what to make of a row."""
+
+
+def values(rows: pd.DataFrame, of: Value) -> list[Any]:
+    """For each row."""
+    return list(rows[of]) if isinstance(of, str) else [of(row) for _, row in rows.iterrows()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel(ABC):
+    """What some rows look like. ``where`` chooses among them, if not all are shown."""
+
+    hue: Value = "subject"
+    where: Callable[[pd.DataFrame], pd.Series] | None = None
+    margin: ClassVar[bool] = False  # shows what is the same within the margin
+
+    def rows(self, result: Result) -> pd.DataFrame:
+        """What it shows of a result, with a column ``hue``."""
+        rows = self.source(result)
+        if self.where is not None and len(rows):
+            rows = rows[self.where(rows).astype(bool)]
+        return rows.assign(hue=values(rows, self.hue))
+
+    @abstractmethod
+    def source(self, result: Result) -> pd.DataFrame:
+        """All rows of its kind."""
+
+    @abstractmethod
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
+        """Draw some of its rows; ``at_left``: in the first column of panels."""
+
+    def legend(self, rows: pd.DataFrame, result: Result) -> list[Legend]:
+        """Entries beside those of the looks."""
+        return []
+
+    def height(self, rows: pd.DataFrame) -> float | None:
+        """Inches that these rows need; None: it is the same for all."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfQuantity(Panel):
+    """Rows of a quantity, with what else is known of their conditions beside them (see ``selections.wide``)."""
+
+    quantity: str
+
+    def source(self, result: Result) -> pd.DataFrame:
+        return wide(result.frame, self.quantity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bars(OfQuantity):
+    """A bar for each row from the top down, with its interval and its number; ``labels`` name them."""
+
+    xlabel: str | Callable[[pd.DataFrame], str]
+    labels: Value
+    target: Callable[[pd.Series], float] | None = None  # where a stroke stands; nan: nowhere
+
+    @property
+    def margin(self) -> bool:
+        return self.quantity.endswith("_ratio")
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
+        if self.target is not None:
+            rows = rows.assign(target=values(rows, self.target))
+        labels = values(rows, self.labels) if at_left else [""] * len(rows)
+        xlabel = self.xlabel if isinstance(self.xlabel, str) else self.xlabel(rows)
+        figures.bar_panel(axes, rows, looks, xlabel, labels, result.margin if self.margin else None)
+
+    def legend(self, rows: pd.DataFrame, result: Result) -> list[Legend]:
+        return [figures.CONTROL, figures.margin_legend(result.margin)] if self.margin else []
+
+    def height(self, rows: pd.DataFrame) -> float:
+        return 0.45 + 0.24 * len(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intervals(OfQuantity):
+    """A point with its interval for each row from the top down, around a line at 1; ``labels`` name them."""
+
+    xlabel: str
+    labels: Value
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
+        figures.interval_panel(axes, rows, looks, self.xlabel, values(rows, self.labels))
+
+    def height(self, rows: pd.DataFrame) -> float:
+        return 0.45 + 0.24 * len(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines(OfQuantity):
+    """A quantity against a column ``x``."""
+
+    x: str
+    xlabel: str
+    ylabel: str | Callable[[pd.DataFrame], str]
+    log_y: bool = False
+    round_ticks: bool = False  # not the values of ``x``
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
+        ylabel = self.ylabel if isinstance(self.ylabel, str) else self.ylabel(rows)
+        self.lines(axes, rows, looks, ylabel if at_left or not self.round_ticks else "", result)
+
+    def lines(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], ylabel: str, result: Result) -> None:
+        """Draw them."""
+        ticks = () if self.round_ticks else None
+        figures.line_panel(axes, rows, looks, self.x, self.xlabel, ylabel, self.log_y, ticks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratios(Lines):
+    """A ratio against a column ``x``, with the A/A controls and the margin."""
+
+    quantity: str = "throughput_ratio"
+    ylabel: str | Callable[[pd.DataFrame], str] = lambda rows: relative_to(rows, "\n")
+    margin: ClassVar[bool] = True
+
+    def lines(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], ylabel: str, result: Result) -> None:
+        ticks = () if self.round_ticks else None
+        figures.ratio_panel(axes, rows, looks, self.x, self.xlabel, ylabel, ticks, margin=result.margin)
+
+    def legend(self, rows: pd.DataFrame, result: Result) -> list[Legend]:
+        return figures.ratio_legend(rows, result.margin)
+
+
+def relative_to(rows: pd.DataFrame, between: str = " ") -> str:
+    """What an axis of ratios to the first row's baseline is of."""
+    return f"throughput relative to{between}{rows['baseline_subject'].iloc[0]}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Points(Panel):
+    """A point for each training run against a column ``x``, and lines through the medians. A run for which ``censored``
+    is true went on without getting to what ``y`` says.
+    """
+
+    y: str
+    x: str
+    ylabel: str
+    censored: str | None = None
+    log_y: bool = False
+    from_zero: bool = True
+
+    def source(self, result: Result) -> pd.DataFrame:
+        """The runs, with times of those only that were not disturbed; ``censored`` is one that did not reach the
+        threshold, and ``epochs_watched`` and ``seconds_watched`` are what it took so far.
+        """
+        runs = result.runs[result.runs["epochs"] > 0]  # a run that failed in its first epoch was not watched at all
+        quiet = runs.index.isin(undisturbed(runs).index)
+        return runs.assign(
+            censored=~runs["reached"],
+            epochs_watched=runs["epochs_to_threshold"].where(runs["reached"], runs["epochs"]),
+            seconds_watched=runs["seconds_to_threshold"].where(runs["reached"], runs["seconds"]).where(quiet),
+            epoch_s=runs["epoch_s"].where(quiet),
+        )
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
+        words = self.x.replace("_", " ")
+        more = (self.censored, self.log_y, self.from_zero)
+        figures.run_panel(axes, rows, looks, self.x, self.y, words, self.ylabel, *more)
+
+    def legend(self, rows: pd.DataFrame, result: Result) -> list[Legend]:
+        return [figures.CENSORED] if self.censored and rows[self.censored].any() else []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curves(Panel):
+    """``loss`` or ``metric`` by epoch: means over seeds, and bands from the lowest to the highest."""
+
+    y: str
+    ylabel: str | Callable[[pd.DataFrame], str]
+    threshold: Callable[[pd.DataFrame], float | None] | None = None  # of what is shown
+
+    def source(self, result: Result) -> pd.DataFrame:
+        return result.curves
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
+        ylabel = self.ylabel if isinstance(self.ylabel, str) else self.ylabel(rows)
+        figures.curve_panel(axes, rows, looks, self.y, ylabel, log_y=self.y == "loss")
+        if (threshold := self._threshold(rows)) is not None:
+            axes.axhline(threshold, color="0.2", linewidth=0.8, linestyle=":")
+
+    def legend(self, rows: pd.DataFrame, result: Result) -> list[Legend]:
+        entries = [figures.DIVERGED] if self.y == "loss" and not np.isfinite(rows["loss"]).all() else []
+        return entries if self._threshold(rows) is None else [*entries, ("threshold", figures.THRESHOLD)]
+
+    def _threshold(self, rows: pd.DataFrame) -> float | None:
+        return self.threshold(rows) if self.threshold else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survival(Panel):
+    """The share of training runs that have not reached the threshold yet, by training time."""
+
+    def source(self, result: Result) -> pd.DataFrame:
+        return result.runs[result.runs["epochs"] > 0]
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
+        figures.survival_panel(axes, undisturbed(rows), looks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """A figure of an experiment. Beside the band of a margin its caption says what that is."""
+
+    caption: str | Callable[[pd.DataFrame], str]  # from all rows that it shows
+    panels: Sequence[Panel]
+    each: Value | None = None  # the panels again for each of its values
+    title: Callable[[pd.DataFrame], str] | None = None  # of the first panel of each, where it is not its value
+    columns: int | None = None  # at most; None: the panels of each beside each other
+    height: float = 1.9  # inches of a panel whose rows do not say it
+    width: float = figures.PAGE
+    looks: Callable[[pd.DataFrame], dict[str, Look]] | None = None  # by hue
+
+    @figures.styled
+    def draw(self, result: Result) -> tuple[str, Figure] | None:
+        """The caption and the figure; None where there is nothing to show."""
+        shown = [(panel, panel.rows(result)) for panel in self.panels]
+        shown = [(panel, rows) for panel, rows in shown if len(rows) and _known(panel, rows)]
+        if not shown:
+            return None
+        every = pd.concat([rows for _, rows in shown])
+        cells = self._cells(shown)
+        looks = self.looks(every) if self.looks else figures.looks(every["hue"])
+        columns = min(self.columns or len(shown), len(cells))
+        height = max((panel.height(rows) or self.height for panel, rows, _ in cells))
+        figure, axes = figures.panels(math.ceil(len(cells) / columns), columns, height, self.width)
+        legend: dict[str, Any] = {}
+        for number, (place, (panel, rows, title)) in enumerate(zip(axes, cells, strict=False)):
+            own = {name: look for name, look in looks.items() if name in set(rows["hue"])}
+            panel.draw(place, rows, own, result, number % columns == 0)
+            legend |= panel.legend(rows, result)
+            if title:
+                place.set_title(title)
+        for place in axes[len(cells) :]:
+            place.remove()
+        caption = self.caption if isinstance(self.caption, str) else self.caption(every)
+        if any(panel.margin for panel, _ in shown):
+            caption = f"{caption} {figures.margin_text(result.margin)}"
+        return caption, figures.finish(figure, looks, list(legend.items()))
+
+    def _cells(self, shown: list[tuple[Panel, pd.DataFrame]]) -> list[tuple[Panel, pd.DataFrame, str]]:
+        """Each panel with its rows and its title."""
+        if self.each is None:
+            return [(panel, rows, "") for panel, rows in shown]
+        split = [(panel, rows, pd.Series(values(rows, self.each), rows.index, dtype=object)) for panel, rows in shown]
+        names = dict.fromkeys(name for _, _, of in split for name in of)
+        cells = []
+        for name in names:
+            of_each = [(panel, rows[of == name]) for panel, rows, of in split]
+            of_each = [(panel, rows) for panel, rows in of_each if len(rows)]
+            title = self.title(of_each[0][1]) if self.title else str(name)
+            cells += [(panel, rows, "" if number else title) for number, (panel, rows) in enumerate(of_each)]
+        return cells
+
+
+def _known(panel: Panel, rows: pd.DataFrame) -> bool:
+    """Is there anything to see? What a driver does not tell is not shown."""
+    optional = isinstance(panel, OfQuantity) and panel.quantity[:3] in {"acc", "dev", "jou"}
+    return not optional or rows["estimate"].notna().any()
