@@ -33,6 +33,11 @@ class Metric:
         return f"{self._word} (%)" if self.name in PERCENT else self._word
 
     @property
+    def factor(self) -> float:
+        """What a value is multiplied by for people to read."""
+        return metrics.readable(self.name)[0]
+
+    @property
     def table(self) -> Table:
         """Mean, lowest and highest over the seeds for each subject and ``x``; ``failed`` runs have no metric."""
         own = Column(f"{self.name}_percent" if self.name in PERCENT else self.name, "estimate")
@@ -58,7 +63,7 @@ class Metric:
 
     def say_threshold(self, value: float) -> str:
         """A threshold, given as the workload's metric, with its unit and no more digits than it has."""
-        return f"{value * metrics.readable(self.name)[0]:g}" + " %" * (self.name in PERCENT)
+        return f"{value * self.factor:g}" + " %" * (self.name in PERCENT)
 
     @property
     def _word(self) -> str:
