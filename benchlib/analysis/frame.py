@@ -103,9 +103,10 @@ TRAINED = {
 }
 OF_GROUPS = {"efficiency_percent": "%", "communication_percent": "%"}
 OF_GRAPHS = {
-    **dict.fromkeys(("first_eager_s", "first_graph_s", "pays_after_s"), "s"),
+    **dict.fromkeys(("first_eager_s", "first_graph_s"), "s"),
     **dict.fromkeys(("step_eager_ms", "step_graph_ms"), "ms"),
     **dict.fromkeys(("pays_after_steps", "pays_after_epochs"), "1"),
+    "pays_after_s": "s",
 }
 QUANTITIES = {
     **dict.fromkeys(RATIOS, "1"),
@@ -220,6 +221,13 @@ def row(
         "processes": interval.processes,
         **more,
     }
+
+
+def absent(quantity: str, condition: Condition, baseline: Condition | None, why: str, reason: str) -> dict[str, Any]:
+    """A row for :func:`of_rows` of what was not measured, with the reason in words."""
+    nothing = Interval(math.nan, math.nan, math.nan, 0)
+    of_comparison = dict.fromkeys(("control", "control_low", "control_high", "half_width_percent", "ended"))
+    return row(quantity, condition, nothing, baseline, why=why, reason=reason, **of_comparison)
 
 
 def size(condition: Condition) -> dict[str, int | float | None]:

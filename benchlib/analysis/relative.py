@@ -74,11 +74,11 @@ def amortised(
     comparison: Comparison, eager: Condition, graph: Condition, steps_of_epoch: float | None
 ) -> list[dict[str, Any]]:
     """The rows on when graph mode has paid for its compilation (see ``amortisation``), in epochs, too, of a workload
-    that has such steps; none of two that cannot be compared.
+    that has such steps; of two that cannot be compared but one, which says why.
     """
-    _, verdict = between(comparison, eager, graph)
+    ratio, verdict = between(comparison, eager, graph)
     if verdict in NO_RATIO:
-        return []
+        return [tidy.row("pays_after_steps", graph, ratio, eager, why=verdict)]
     paid = amortisation(comparison, eager, graph)
     why = None if paid.verdict == PAYS else paid.verdict
     quantities = {

@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchlib import metrics, workloads
+from benchlib.analysis.comparison import DISTURBED
 from benchlib.analysis.training import undisturbed
 from benchlib.suite import figures
 from benchlib.suite.figures import Legend, Look
@@ -56,7 +57,7 @@ class Panel(ABC):
 
     @abstractmethod
     def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
-        """Draw some of its rows; ``at_left``: in the first column of panels."""
+        """Draw some of its rows; ``at_left``: in the first column of panels, or the one at its left has other names."""
 
     def legend(self, rows: pd.DataFrame, result: Result) -> list[Legend]:
         """Entries beside those of the looks."""
@@ -64,6 +65,10 @@ class Panel(ABC):
 
     def height(self, rows: pd.DataFrame) -> float | None:
         """Inches that these rows need; None: it is the same for all."""
+        return None
+
+    def names(self, rows: pd.DataFrame) -> list[str] | None:
+        """What is written at the left of its rows, once where panels beside each other have the same rows."""
         return None
 
 
@@ -92,7 +97,7 @@ class Bars(OfQuantity):
     def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
         if self.target is not None:
             rows = rows.assign(target=values(rows, self.target))
-        labels = values(rows, self.labels) if at_left else [""] * len(rows)
+        labels = self.names(rows) if at_left else [""] * len(rows)
         xlabel = self.xlabel if isinstance(self.xlabel, str) else self.xlabel(rows)
         figures.bar_panel(axes, rows, looks, xlabel, labels, result.margin if self.margin else None)
 
@@ -101,6 +106,9 @@ class Bars(OfQuantity):
 
     def height(self, rows: pd.DataFrame) -> float:
         return 0.45 + 0.24 * len(rows)
+
+    def names(self, rows: pd.DataFrame) -> list[str]:
+        return values(rows, self.labels)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,6 +241,39 @@ class Survival(Panel):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Costs(OfQuantity):
+    """Seconds against steps in both modes, first steps included, and where they cross."""
+
+    quantity: str = "pays_after_steps"
+
+    def rows(self, result: Result) -> pd.DataFrame:
+        """Each pair twice: as eager and as graph mode."""
+        every = super().rows(result)
+        each = [
+            every.assign(hue=mode, first=every[f"first_{mode}_s"], step_s=every[f"step_{mode}_ms"] / 1000)
+            for mode in ("eager", "graph")
+            if len(every)
+        ]
+        return pd.concat(each) if each else every
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
+        paid = rows.iloc[0]
+        if paid["why"] == DISTURBED:
+            axes.text(0.5, 0.5, "disturbed", transform=axes.transAxes, ha="center", va="center")
+            return
+        far = 1000.0 if pd.isna(paid["estimate"]) else max(10 * paid["estimate"], 100.0)
+        steps = np.geomspace(1, far, 60)
+        for _, row in rows.iterrows():
+            look, seconds = looks[row["hue"]], row["first"] + (steps - 1) * row["step_s"]
+            axes.plot(steps, seconds, color=look.color, linestyle=look.line, marker=look.marker, markevery=20)
+        if math.isfinite(paid["low"]):
+            axes.axvspan(paid["low"], paid["high"], color=figures.GREY, alpha=0.35, linewidth=0, zorder=0)
+        axes.set(xscale="log", yscale="log", xlabel="steps", ylabel="time (s)")
+        for axis in (axes.xaxis, axes.yaxis):
+            figures.plain_log_axis(axis)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Picture:
     """A figure of an experiment. Beside the band of a margin its caption says what that is."""
 
@@ -260,9 +301,13 @@ class Picture:
         height = max((panel.height(rows) or self.height for panel, rows, _ in cells))
         figure, axes = figures.panels(math.ceil(len(cells) / columns), columns, height, self.width)
         legend: dict[str, Any] = {}
+        before: list[str] | None = None
         for number, (place, (panel, rows, title)) in enumerate(zip(axes, cells, strict=False)):
             own = {name: look for name, look in looks.items() if name in set(rows["hue"])}
-            panel.draw(place, rows, own, result, number % columns == 0)
+            names = panel.names(rows)
+            at_left = number % columns == 0 or names != before
+            panel.draw(place, rows, own, result, at_left)
+            before = names
             legend |= panel.legend(rows, result)
             if title:
                 place.set_title(title)

@@ -154,15 +154,22 @@ CONDITION = (
 )
 """What a row is about, in full."""
 
+OF_TASK = tuple(name for name in CONDITION if name not in {"workload", "data"})
+"""What a row is about beside its task."""
+
 RATIO = (
     Column("ratio", "throughput_ratio"),
     *("processes", "borrowed", Column("verdict", verdict), Column("baseline", "baseline_subject")),
     Column("control", ("control", "control_low", "control_high")),
     Column("control_why", disturbed("control_why")),
-    *("half_width_percent", "ended"),
-    Column("student_ratio", ("estimate", "student_low", "student_high")),
 )
 """Of rows of ``throughput_ratio``: the ratio, its verdict, and the A/A control of its comparison."""
+
+STUDENT = Column("student_ratio", ("estimate", "student_low", "student_high"))
+"""Of rows of ``throughput_ratio``: the interval for which nothing is borrowed."""
+
+ENDED = ("half_width_percent", "ended")
+"""Of rows of ``throughput_ratio``: the widest interval of its comparison, and why no more of it was measured."""
 
 COUNTS = ("processes", Column("first_in_process", "memory_mib_processes"), "failed")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import pandas as pd
 
@@ -41,6 +42,18 @@ def ratio_text(row: pd.Series, with_control: bool = True) -> str:
     if math.isfinite(row["control_low"]) and not row["control_low"] <= 1 <= row["control_high"]:
         warning = ", which excludes 1: the baseline differs from itself, so a difference of that size shows nothing"
     return f"{told} (A/A {control}{warning})"
+
+
+MANY = 6  # ratios of a sentence that lists them
+
+
+def ratios_text(rows: pd.DataFrame, name: Callable[[pd.Series], str] = lambda row: row["subject"]) -> str:
+    """Rows of a ratio, each with its ``name``; of many, how often they have which verdict, and both ends."""
+    if len(rows) <= MANY:
+        return "; ".join(f"{name(row)} {ratio_text(row)}" for _, row in rows.iterrows())
+    ends = [rows.loc[at] for at in (rows["estimate"].idxmin(), rows["estimate"].idxmax())]
+    lowest, highest = (f"{name(row)} {ratio_text(row)}" for row in ends)
+    return f"{counts_text(rows)}; lowest {lowest}; highest {highest}"
 
 
 def interval_text(row: pd.Series, quantity: str = "", ratio: bool = False) -> str:

@@ -13,8 +13,8 @@ An experiment is declared, as ``devices`` is:
   columns are columns of the frame, other quantities of the same condition, or what a function makes of a row. A
   ``panels.Picture`` has panels, of a quantity against something or of training runs, once or for each value of
   something. A finding is a function of the result that makes sentences of rows, with ``sentences``.
-- ``measure`` gives a ``result.Result`` of the declaration and the parts. Its ``frame``, ``rows(quantity)``, ``runs`` and
-  ``curves`` are what all of these select from.
+- ``measure`` gives a ``result.Result`` of the declaration and the parts. Its ``frame``, ``rows(quantity)``, ``runs``
+  and ``curves`` are what all of these select from.
 
 So a number in a table is found by opening the experiment's module (which quantity it is), ``benchlib.analysis.frame``
 (where its rows come from) and the function named there that computes it.

@@ -17,7 +17,7 @@ from benchlib.suite import figures, tables
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
 from benchlib.suite.panels import Lines, Picture, Ratios
-from benchlib.suite.selections import CONDITION, HYPERPARAMETERS, INDICATORS, PROCESSES, RATIO, Table
+from benchlib.suite.selections import CONDITION, ENDED, HYPERPARAMETERS, INDICATORS, PROCESSES, RATIO, STUDENT, Table
 from benchlib.suite.sentences import interval_text, ratio_text
 
 
@@ -141,7 +141,7 @@ TABLES = {
     "ratios": Table(
         "Throughput relative to the first subject at the same batch size.",
         "throughput_ratio",
-        (*CONDITION, HYPERPARAMETERS, *RATIO),
+        (*CONDITION, HYPERPARAMETERS, *RATIO, *ENDED, STUDENT),
     ),
 }
 FIGURES = {

@@ -17,7 +17,17 @@ from benchlib.suite import tables
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result
 from benchlib.suite.panels import Bars, Picture
-from benchlib.suite.selections import CONDITION, HYPERPARAMETERS, OF_PROCESSES, PROCESSES, RATIO, Column, Table
+from benchlib.suite.selections import (
+    CONDITION,
+    ENDED,
+    HYPERPARAMETERS,
+    OF_PROCESSES,
+    PROCESSES,
+    RATIO,
+    STUDENT,
+    Column,
+    Table,
+)
 from benchlib.suite.sentences import ratio_text
 
 INDICATORS = {
@@ -116,7 +126,7 @@ DECLARATION = Declaration(
         "ratios": Table(
             "Throughput relative to the same framework on the CPU with all threads.",
             "throughput_ratio",
-            (*_OF, *RATIO, Column("baseline_where", _baseline_where)),
+            (*_OF, *RATIO, *ENDED, STUDENT, Column("baseline_where", _baseline_where)),
         ),
         "processes": PROCESSES.but(columns=(*_OF, *OF_PROCESSES)),
     },

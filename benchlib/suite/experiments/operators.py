@@ -17,7 +17,7 @@ from benchlib.suite import figures, tables
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
 from benchlib.suite.panels import Lines, Picture, Ratios
-from benchlib.suite.selections import CONDITION, INDICATORS, OF_PROCESSES, PROCESSES, RATIO, Column, Table
+from benchlib.suite.selections import CONDITION, INDICATORS, OF_PROCESSES, PROCESSES, RATIO, STUDENT, Column, Table
 from benchlib.suite.sentences import counts_text, ratio_text
 from benchlib.validation import Strict
 
@@ -219,7 +219,7 @@ def _declaration(parameters: Parameters) -> Declaration:
             "ratios": Table(
                 "Throughput relative to the first framework at the same size.",
                 "throughput_ratio",
-                (*_OPERATOR, *RATIO, *_WORK),
+                (*_OPERATOR, *RATIO, STUDENT, *_WORK),
             ),
             "indicators": Table(
                 "Each operator in each framework: means over processes, with 95 % intervals.",
