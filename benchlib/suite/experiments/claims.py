@@ -7,18 +7,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib.analysis.comparison import failures
-from benchlib.analysis.equivalence import Certificate
-from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition
-from benchlib.knobs import Ledger
 from benchlib.lab import Lab
 from benchlib.suite import claims, published, tables
 from benchlib.suite.claims import figure
@@ -35,8 +30,9 @@ from benchlib.suite.claims.verdicts import (
     undecided,
 )
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments.result import Result, columns
-from benchlib.suite.published.figures import published_tables
+from benchlib.suite.experiments.result import Declaration, Gathered, Result
+from benchlib.suite.published.figures import TABLES
+from benchlib.suite.selections import Listed
 
 if TYPE_CHECKING:
     from IPython.display import HTML
@@ -56,76 +52,14 @@ def measure(parameters: Parameters, lab: Lab) -> Claims:
     return Claims(lab)
 
 
-@dataclass(frozen=True)
-class _Gathered:
-    """The files behind the verdicts, as a :class:`Result` takes what was measured."""
-
-    keys: list[str]
-    conditions: tuple[Condition, ...] = ()
-
-    @property
-    def certificates(self) -> dict[str, Certificate]:
-        return {}
-
-    def failures(self) -> pd.DataFrame:
-        return failures([], [])
-
-    def files(self) -> list[str]:
-        return self.keys
-
-    def ledger(self) -> Ledger:
-        return Ledger([])
-
-
 class Claims(Result):
     """The verdicts, the cases behind them, the rules, and the ratios beside the published ones."""
-
-    notebook = "claims"
-    in_report = ("cases",)
-    title = "Claims"
 
     def __init__(self, lab: Lab) -> None:
         self.results = Results(lab.folder)
         self.judged = claims.judged(self.results)
-        super().__init__(lab.folder, [_Gathered(sorted({key for one in self.judged for key in _files(one).split()}))])
-
-    def findings(self) -> list[str]:
-        """How many claims got which verdict, which results of before they rest on, and a sentence for each that was
-        measured.
-        """
-        count = Counter(one.verdict for one in self.judged)
-        counted = ", ".join(f"{count[verdict]} {verdict}" for verdict in VERDICTS if count[verdict])
-        sentences = [f"Of {len(self.judged)} published claims: {counted}."]
-        if open_ones := [one.claim.id for one in self.judged if undecided(one)]:
-            neither = "not decided, as neither a difference nor sameness is in all cases."
-            sentences[0] += f" Of {', '.join(open_ones)} '{NO_DIFFERENCE}' says too much: {neither}"
-        sentences.extend(filter(None, [self._stale_text]))
-        return sentences + [self._sentence(one) for one in self.judged if one.outcome.cases]
-
-    def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
-        """``verdicts``, ``cases``, ``rules``, and the works' ``sources`` and figures."""
-        return self._tables
-
-    @cached_property
-    def _tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
-        return {
-            "verdicts": (
-                f"Each claim, what it was published of, and the verdict on this machine. {self._stale_text}".strip(),
-                pd.DataFrame([self._verdict_row(one) for one in self.judged]),
-            ),
-            "cases": (
-                "The numbers behind the verdicts, with 95 % intervals: ratios are in the direction of the claim, so "
-                "that above 1 is on its side, and below 1 or the same within the margin is against it. A ratio whose "
-                "A/A excludes 1 is not believed.",
-                pd.DataFrame([_case_row(one, case) for one in self.judged for case in one.outcome.cases]),
-            ),
-            "rules": (
-                "The rule of each verdict, with what it is asked of. The margin of 1 is the parameter of the notebook "
-                "that has the ratio, as in the verdicts of its own tables.",
-                pd.DataFrame([{"claim": one.claim.id, "rule": one.rule} for one in self.judged]),
-            ),
-            **published_tables(),
-        }
+        keys = {key for one in self.judged for key in _files(one).split()}
+        super().__init__(_declaration(_stale(self)), lab.folder, [Gathered(keys=sorted(keys))])
 
     def draw(self) -> dict[str, tuple[str, Figure]]:
         """``ratios``: ours beside the published, for the claims about a ratio, on as many pages as it takes."""
@@ -137,21 +71,8 @@ class Claims(Result):
 
         return HTML("".join(self.show_figure(name).data for name in self.figures or ["ratios"]))
 
-    @property
-    def _stale_text(self) -> str:
-        """Which notebooks' results are not those of what is here now; empty: of none."""
-        stale = [f"{name} ({why})" for name, why in self.results.stale.items()]
-        return f"Results of before, which are stale, were judged of: {'; '.join(stale)}." if stale else ""
-
-    def _sentence(self, one: Judged) -> str:
-        missing = f" Not measured: {'; '.join(one.outcome.missing)}." if one.outcome.missing else ""
-        untested = f" Not tested: {one.claim.untested}." if one.claim.untested else ""
-        doubt = f" In doubt: {one.claim.doubt}" if one.claim.doubt else ""
-        says = f"{one.claim.id}, published on {one.claim.device}: {one.claim.says}"
-        return f"{says} {self._verdict(one)}: {measured_text(one.outcome.cases)}.{missing}{untested}{doubt}"
-
-    def _verdict(self, one: Judged) -> str:
-        """The verdict with the data and the hardware that it is about."""
+    def verdict(self, one: Judged) -> str:
+        """A verdict with the data and the hardware that it is about."""
         verdict, places = in_words(one), self.results.places(_files(one))
         if one.verdict == NOT_MEASURED:
             return verdict
@@ -159,37 +80,112 @@ class Claims(Result):
             return f"{verdict}, on a machine that is no longer known: the files of its measurements are gone"
         return f"{verdict}, on {' and on '.join(places)}"
 
-    def _verdict_row(self, one: Judged) -> dict[str, object]:
-        claim = one.claim
-        takes = [*one.outcome.missing, *([f"no rule tests {claim.untested}"] if claim.untested else [])]
-        return {
-            "claim": claim.id,
-            "says": claim.says,
-            "published_on": f"{claim.device} ({published.sources()[claim.source].short})",
-            "published": ", ".join(f"{name} {value:g}" for name, value in claim.published.items()) or tables.MISSING,
-            "measured_here": measured_text(one.outcome.cases) or tables.MISSING,
-            "verdict_here": self._verdict(one),
-            "takes": "; ".join(takes) or tables.MISSING,
-            "doubt": claim.doubt or tables.MISSING,
-            tables.FILES: _files(one),
-        }
-
 
 def _files(one: Judged) -> str:
     return tables.together(case.files for case in one.outcome.cases)
 
 
-def _case_row(one: Judged, case: Case) -> dict[str, object]:
-    unknown = Interval(math.nan, math.nan, math.nan, 0)
+def _stale(result: Claims) -> str:
+    """Which notebooks' results are not those of what is here now; empty: of none."""
+    stale = [f"{name} ({why})" for name, why in result.results.stale.items()]
+    return f"Results of before, which are stale, were judged of: {'; '.join(stale)}." if stale else ""
+
+
+def _findings(result: Claims) -> Iterator[str]:
+    """How many claims got which verdict, which results of before they rest on, and a sentence for each that was
+    measured.
+    """
+    count = Counter(one.verdict for one in result.judged)
+    counted = ", ".join(f"{count[verdict]} {verdict}" for verdict in VERDICTS if count[verdict])
+    neither = ""
+    if open_ones := [one.claim.id for one in result.judged if undecided(one)]:
+        neither = f" Of {', '.join(open_ones)} '{NO_DIFFERENCE}' says too much: not decided, as neither a difference "
+        neither += "nor sameness is in all cases."
+    yield f"Of {len(result.judged)} published claims: {counted}.{neither}"
+    if stale := _stale(result):
+        yield stale
+    for one in result.judged:
+        claim, cases = one.claim, one.outcome.cases
+        if cases:
+            missing = f" Not measured: {'; '.join(one.outcome.missing)}." if one.outcome.missing else ""
+            untested = f" Not tested: {claim.untested}." if claim.untested else ""
+            doubt = f" In doubt: {claim.doubt}" if claim.doubt else ""
+            says = f"{claim.id}, published on {claim.device}: {claim.says} {result.verdict(one)}"
+            yield f"{says}: {measured_text(cases)}.{missing}{untested}{doubt}"
+
+
+def _verdicts(result: Claims) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "claim": one.claim.id,
+            "says": one.claim.says,
+            "published_on": f"{one.claim.device} ({published.sources()[one.claim.source].short})",
+            "published": ", ".join(f"{of} {value:g}" for of, value in one.claim.published.items()) or tables.MISSING,
+            "measured_here": measured_text(one.outcome.cases) or tables.MISSING,
+            "verdict_here": result.verdict(one),
+            "takes": "; ".join(_takes(one)) or tables.MISSING,
+            "doubt": one.claim.doubt or tables.MISSING,
+            tables.FILES: _files(one),
+        }
+        for one in result.judged
+    )
+
+
+def _takes(one: Judged) -> list[str]:
+    untested = one.claim.untested
+    return [*one.outcome.missing, *([f"no rule tests {untested}"] if untested else [])]
+
+
+def _cases(result: Claims) -> pd.DataFrame:
+    return pd.DataFrame(_case_row(one.claim.id, case) for one in result.judged for case in one.outcome.cases)
+
+
+def _case_row(claim: str, case: Case) -> dict[str, object]:
+    intervals = {"claimed_ratio": case.ratio, "control": case.control}
+    ends = {"": "estimate", "_low": "low", "_high": "high"}
+    numbers = {
+        f"{name}{end}": getattr(interval, of) if interval else math.nan
+        for name, interval in intervals.items()
+        for end, of in ends.items()
+    }
     bears = case.bears if case.bears == OPEN else f"{case.bears} the claim"
     return {
-        "claim": one.claim.id,
+        "claim": claim,
         "case": case.of,
         "setting": case.setting or tables.MISSING,
-        **columns("claimed_ratio", case.ratio or unknown),
-        **columns("control", case.control or unknown),
+        **numbers,
         "otherwise": tables.MISSING if case.ratio else case.measured,
         "bears": f"{bears}: {case.why}" if case.why else bears,
         "published_ratio": math.nan if case.published is None else case.published,
         tables.FILES: case.files,
     }
+
+
+def _rules(result: Claims) -> pd.DataFrame:
+    return pd.DataFrame({"claim": one.claim.id, "rule": one.rule} for one in result.judged)
+
+
+def _declaration(stale: str) -> Declaration:
+    return Declaration(
+        notebook="claims",
+        title="Claims",
+        in_report=("cases",),
+        tables={
+            "verdicts": Listed(
+                f"Each claim, what it was published of, and the verdict on this machine. {stale}".strip(), _verdicts
+            ),
+            "cases": Listed(
+                "The numbers behind the verdicts, with 95 % intervals: ratios are in the direction of the claim, so "
+                "that above 1 is on its side, and below 1 or the same within the margin is against it. A ratio whose "
+                "A/A excludes 1 is not believed.",
+                _cases,
+            ),
+            "rules": Listed(
+                "The rule of each verdict, with what it is asked of. The margin of 1 is the parameter of the notebook "
+                "that has the ratio, as in the verdicts of its own tables.",
+                _rules,
+            ),
+            **TABLES,
+        },
+        findings=[_findings],
+    )

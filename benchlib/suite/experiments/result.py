@@ -109,6 +109,10 @@ class Result:
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """By name: what the table shows, and the table, unrounded."""
+        return self._tables
+
+    @cached_property
+    def _tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         every = {name: (table.caption, table.of(self)) for name, table in self.declared.tables.items()}
         return {name: (caption, frame) for name, (caption, frame) in every.items() if len(frame)}
 

@@ -6,56 +6,33 @@ import pandas as pd
 
 from benchlib.suite import tables
 from benchlib.suite.published import sources, works
+from benchlib.suite.selections import Listed
 
 
-def published_tables() -> dict[str, tuple[str, pd.DataFrame]]:
-    """By name: what the table shows, and the table."""
-    return {
-        "thresholds": (
-            "Published: what a run had to reach, on the validation set.",
-            pd.DataFrame(works()["thresholds"])
-            .replace({"source": {name: one.short for name, one in sources().items()}})
-            .rename(columns={"metric": "published metric"}),
-        ),
-        "training": (
-            "Published: training, its time and what came out (Xia and Zhou 2022, tables 2 and 3; batch sizes of table "
-            "1).",
-            _training(),
-        ),
-        "inference": (
-            "Published: images per second with ResNet-50 (Xia and Zhou 2022, table 4).",
-            _spaced("inference").rename(columns={"images per second": "images per second, published"}),
-        ),
-        "cpu_gpu": ("Published: a GPU against a CPU, batch 128 (Yin 2020, table 5).", _spaced("cpu_gpu")),
-        "by_batch": (
-            "Published: indicators by batch size, on the GPU (Yin 2020, tables 6 to 8). The thesis's steps per second "
-            "grow with the batch for all but PyTorch, as samples per second would.",
-            _by_batch(),
-        ),
-        "accuracy": (
-            "Published: accuracy after 10 epochs, and what 60 % took, in TensorFlow (Yin 2020, tables 9 and 10).",
-            _accuracy(),
-        ),
-        "rosetta": (
-            "Published: seconds on half a K80 and on a P100 (Karmanov 2017).",
-            pd.DataFrame(
-                [
-                    {"task": task.replace("_", " "), "framework": name, "K80 (s)": k80, "P100 (s)": p100}
-                    for task, times in works()["rosetta"].items()
-                    for name, (k80, p100) in times.items()
-                ]
-            ),
-        ),
-        "sources": (
-            "The works, and the data of the workloads that they trained.",
-            pd.DataFrame(
-                [
-                    {**one.model_dump(), "versions": _pairs(one.versions), "used": _pairs(one.used)}
-                    for one in sources().values()
-                ]
-            ).rename(columns={"short": "source"}),
-        ),
-    }
+def _thresholds() -> pd.DataFrame:
+    short = {name: one.short for name, one in sources().items()}
+    frame = pd.DataFrame(works()["thresholds"]).replace({"source": short})
+    return frame.rename(columns={"metric": "published metric"})
+
+
+def _rosetta() -> pd.DataFrame:
+    return pd.DataFrame(
+        {"task": task.replace("_", " "), "framework": name, "K80 (s)": k80, "P100 (s)": p100}
+        for task, times in works()["rosetta"].items()
+        for name, (k80, p100) in times.items()
+    )
+
+
+def _sources() -> pd.DataFrame:
+    rows = [
+        one.model_dump() | {name: _pairs(getattr(one, name)) for name in ("versions", "used")}
+        for one in sources().values()
+    ]
+    return pd.DataFrame(rows).rename(columns={"short": "source"})
+
+
+def _inference() -> pd.DataFrame:
+    return _spaced("inference").rename(columns={"images per second": "images per second, published"})
 
 
 def _spaced(name: str) -> pd.DataFrame:
@@ -97,3 +74,28 @@ def _accuracy() -> pd.DataFrame:
 
 def _pairs(values: dict[str, str]) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items()) or tables.MISSING
+
+
+TABLES = {
+    "thresholds": Listed("Published: what a run had to reach, on the validation set.", lambda _: _thresholds()),
+    "training": Listed(
+        "Published: training, its time and what came out (Xia and Zhou 2022, tables 2 and 3; batch sizes of table 1).",
+        lambda _: _training(),
+    ),
+    "inference": Listed(
+        "Published: images per second with ResNet-50 (Xia and Zhou 2022, table 4).", lambda _: _inference()
+    ),
+    "cpu_gpu": Listed("Published: a GPU against a CPU, batch 128 (Yin 2020, table 5).", lambda _: _spaced("cpu_gpu")),
+    "by_batch": Listed(
+        "Published: indicators by batch size, on the GPU (Yin 2020, tables 6 to 8). The thesis's steps per second grow "
+        "with the batch for all but PyTorch, as samples per second would.",
+        lambda _: _by_batch(),
+    ),
+    "accuracy": Listed(
+        "Published: accuracy after 10 epochs, and what 60 % took, in TensorFlow (Yin 2020, tables 9 and 10).",
+        lambda _: _accuracy(),
+    ),
+    "rosetta": Listed("Published: seconds on half a K80 and on a P100 (Karmanov 2017).", lambda _: _rosetta()),
+    "sources": Listed("The works, and the data of the workloads that they trained.", lambda _: _sources()),
+}
+"""Tables of the notebook ``claims``, whatever was measured."""
