@@ -17,6 +17,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchlib import metrics, workloads
 from benchlib.analysis.comparison import DISTURBED
 from benchlib.analysis.training import undisturbed
 from benchlib.suite import figures
@@ -168,7 +169,7 @@ def relative_to(rows: pd.DataFrame, between: str = " ") -> str:
 @dataclass(frozen=True, kw_only=True)
 class Points(Panel):
     """A point for each training run against a column ``x``, and lines through the medians. A run for which ``censored``
-    is true went on without getting to what ``y`` says.
+    is true went on without getting to what ``y`` says. A ``metric`` is in its readable unit.
     """
 
     y: str
@@ -182,7 +183,10 @@ class Points(Panel):
         """The runs, with times of those only that were not disturbed; ``censored`` is one that did not reach the
         threshold, and ``epochs_watched`` and ``seconds_watched`` are what it took so far.
         """
-        runs = result.runs[result.runs["epochs"] > 0]  # a run that failed in its first epoch was not watched at all
+        runs = result.runs
+        if not len(runs):
+            return runs
+        runs = _readable(runs[runs["epochs"] > 0])  # a run that failed in its first epoch was not watched at all
         quiet = runs.index.isin(undisturbed(runs).index)
         return runs.assign(
             censored=~runs["reached"],
@@ -202,14 +206,14 @@ class Points(Panel):
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(Panel):
-    """``loss`` or ``metric`` by epoch: means over seeds, and bands from the lowest to the highest."""
+    """``loss``, or the ``metric`` in its readable unit, by epoch: means over seeds, bands from lowest to highest."""
 
     y: str
     ylabel: str | Callable[[pd.DataFrame], str]
     threshold: Callable[[pd.DataFrame], float | None] | None = None  # of what is shown
 
     def source(self, result: Result) -> pd.DataFrame:
-        return result.curves
+        return _readable(result.curves)
 
     def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
         ylabel = self.ylabel if isinstance(self.ylabel, str) else self.ylabel(rows)
@@ -277,7 +281,7 @@ class Picture:
     panels: Sequence[Panel]
     each: Value | None = None  # the panels again for each of its values
     title: Callable[[pd.DataFrame], str] | None = None  # of the first panel of each, where it is not its value
-    columns: int | None = None  # at most; None: the panels of each beside each other
+    columns: int | Callable[[pd.DataFrame], int] | None = None  # at most; None: the panels of each beside each other
     height: float = 1.9  # inches of a panel whose rows do not say it
     width: float = figures.PAGE
     looks: Callable[[pd.DataFrame], dict[str, Look]] | None = None  # by hue
@@ -292,7 +296,8 @@ class Picture:
         every = pd.concat([rows for _, rows in shown])
         cells = self._cells(shown)
         looks = self.looks(every) if self.looks else figures.looks(every["hue"])
-        columns = min(self.columns or len(shown), len(cells))
+        most = self.columns(every) if callable(self.columns) else self.columns
+        columns = min(most or len(shown), len(cells))
         height = max((panel.height(rows) or self.height for panel, rows, _ in cells))
         figure, axes = figures.panels(math.ceil(len(cells) / columns), columns, height, self.width)
         legend: dict[str, Any] = {}
@@ -332,3 +337,11 @@ def _known(panel: Panel, rows: pd.DataFrame) -> bool:
     """Is there anything to see? What a driver does not tell is not shown."""
     optional = isinstance(panel, OfQuantity) and panel.quantity[:3] in {"acc", "dev", "jou"}
     return not optional or rows["estimate"].notna().any()
+
+
+def _readable(rows: pd.DataFrame) -> pd.DataFrame:
+    """Training runs or their epochs, with the metric in the unit in which people read it."""
+    if not len(rows):
+        return rows
+    factors = {name: metrics.readable(workloads.load(name).metric)[0] for name in set(rows["workload"])}
+    return rows.assign(metric=rows["metric"] * rows["workload"].map(factors))

@@ -133,6 +133,14 @@ class Runs:
         return result.runs.drop(columns=["task", "part"], errors="ignore")
 
 
+@dataclass(frozen=True)
+class Listed:
+    """A table of what is beside the frame, such as certificates and timers."""
+
+    caption: str
+    of: Callable[[Any], pd.DataFrame]  # a result
+
+
 def verdict(row: pd.Series) -> str | None:
     """What a row's ratio shows, or why there is none."""
     return row["why"] if pd.isna(row["verdict"]) else row["verdict"]

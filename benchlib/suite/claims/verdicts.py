@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from benchlib.analysis.statistics import Interval
@@ -104,3 +105,17 @@ def undecided(one: Judged) -> bool:
         or any(case.bears == SUPPORTS for case in cases)
         or all(case.why for case in cases if case.bears == OPEN)
     )
+
+
+def measured_text(cases: list[Case]) -> str:
+    """What was measured: a case in full; of several with which data, and how many bear how."""
+    if len(cases) < 2:
+        return "".join(f"{case.of}{f' ({case.setting})' if case.setting else ''}: {case.measured}" for case in cases)
+    settings = " / ".join(dict.fromkeys(case.setting for case in cases if case.setting))
+    counts = []
+    for bears, words in {SUPPORTS: "support{} it", CONTRADICTS: "contradict{} it", OPEN: "leave{} it open"}.items():
+        these = [case for case in cases if case.bears == bears]
+        same = Counter(case.why for case in these if case.why and bears == CONTRADICTS)
+        beside = f" ({', '.join(f'{count} {why}' for why, count in same.items())})" if same else ""
+        counts += [f"{len(these)} {words.format('s' * (len(these) == 1))}{beside}"] if these else []
+    return f"{len(cases)} cases{f' ({settings})' if settings else ''}: {', '.join(counts)}"

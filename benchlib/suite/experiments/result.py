@@ -15,7 +15,7 @@ from benchlib import data, knobs, workloads
 from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import MARGIN, Comparison
 from benchlib.analysis.comparison import failures as failures_of
-from benchlib.analysis.equivalence import SAME
+from benchlib.analysis.equivalence import SAME, Certificate
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
@@ -25,11 +25,32 @@ from benchlib.store import ATTEMPTS
 from benchlib.suite import figures, latex, showing, tables
 from benchlib.suite.experiments.doubts import disturbances, disturbed_controls, disturbed_runs, unfinished
 from benchlib.suite.panels import Picture
-from benchlib.suite.selections import Runs, Table, wide
+from benchlib.suite.selections import Listed, Runs, Table, wide
 from benchlib.worker import files as data_files
 
 if TYPE_CHECKING:
     from IPython.display import HTML
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What a result is of that neither compares nor trains: certificates, or the files of others' measurements."""
+
+    conditions: Sequence[Condition] = ()
+    certificates: Mapping[str, Certificate] = field(default_factory=dict)  # by condition key
+    keys: Sequence[str] = ()
+
+    def files(self) -> Sequence[str]:
+        """The keys of the measurements."""
+        return self.keys
+
+    def failures(self) -> pd.DataFrame:
+        """The certificates that could not be made."""
+        return failures_of([], self.certificates.values())
+
+    def ledger(self) -> knobs.Ledger:
+        """The knobs of the certificates' processes."""
+        return knobs.Ledger(list(self.certificates.values()))
 
 
 @dataclass(frozen=True)
@@ -38,7 +59,7 @@ class Part:
     comparison and all training runs have (see ``analysis.relative``). None: nothing of the task could be measured.
     """
 
-    measured: Comparison | TrainingRuns | None
+    measured: Comparison | TrainingRuns | Gathered | None
     task: str = ""  # empty: the workload and its data
     beside: Sequence[Mapping[str, Any]] = ()
     order: Sequence[Condition] = ()  # in which those stand of which some could not be measured
@@ -57,7 +78,7 @@ class Declaration:
     notebook: str
     title: str
     in_report: Sequence[str] = ()  # the tables that the report shows
-    tables: Mapping[str, Table | Runs] = field(default_factory=dict)
+    tables: Mapping[str, Table | Runs | Listed] = field(default_factory=dict)
     figures: Mapping[str, Picture] = field(default_factory=dict)
     findings: Sequence[Findings] = ()
 
@@ -69,7 +90,7 @@ class Result:
         self,
         declared: Declaration,
         folder: Path,
-        parts: Iterable[Part | Comparison | TrainingRuns],
+        parts: Iterable[Part | Comparison | TrainingRuns | Gathered],
         notes: Iterable[str] = (),
         failed_beside: Iterable[dict[str, Any]] = (),
         ceiling: Ceiling | None = None,
@@ -88,6 +109,10 @@ class Result:
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """By name: what the table shows, and the table, unrounded."""
+        return self._tables
+
+    @cached_property
+    def _tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         every = {name: (table.caption, table.of(self)) for name, table in self.declared.tables.items()}
         return {name: (caption, frame) for name, (caption, frame) in every.items() if len(frame)}
 
