@@ -185,6 +185,9 @@ SCHEMA = pa.schema(
 )
 """The columns of the frame, with their types; what is missing is null."""
 
+NO_CONTROL = dict.fromkeys(("control", "control_low", "control_high", "control_why"))
+"""The columns of a row that the A/A control of its comparison is not about."""
+
 SUBJECT = ["framework", "environment", "mode", "precision", "lane"]
 """The columns that say who was measured, where workload, device and sizes say on what."""
 
@@ -226,7 +229,7 @@ def row(
 def absent(quantity: str, condition: Condition, baseline: Condition | None, why: str, reason: str) -> dict[str, Any]:
     """A row for :func:`of_rows` of what was not measured, with the reason in words."""
     nothing = Interval(math.nan, math.nan, math.nan, 0)
-    of_comparison = dict.fromkeys(("control", "control_low", "control_high", "half_width_percent", "ended"))
+    of_comparison = {**NO_CONTROL, "half_width_percent": None, "ended": None}
     return row(quantity, condition, nothing, baseline, why=why, reason=reason, **of_comparison)
 
 

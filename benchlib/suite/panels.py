@@ -49,7 +49,7 @@ class Panel(ABC):
         rows = self.source(result)
         if self.where is not None and len(rows):
             rows = rows[self.where(rows).astype(bool)]
-        return rows.assign(hue=values(rows, self.hue))
+        return rows.assign(hue=values(rows, self.hue)) if len(rows) else rows
 
     @abstractmethod
     def source(self, result: Result) -> pd.DataFrame:

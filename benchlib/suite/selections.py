@@ -66,7 +66,7 @@ class Column:
         if self.of not in tidy.QUANTITIES:
             return {self.name: rows[self.of]}
         if self.of not in rows:  # nobody has measured it
-            return {f"{self.name}{end}": pd.Series(float("nan"), rows.index) for end in self._ends}
+            return {}
         if tidy.QUANTITIES[self.of] == tidy.FLAG:
             return {self.name: rows[self.of] == 1}
         return {f"{self.name}{end}": rows[f"{self.of}{end}"] for end in self._ends}

@@ -28,12 +28,12 @@ NO_RATIO = {
 """What a sentence says instead of a ratio, by why there is none."""
 
 
-def ratio_text(row: pd.Series, with_control: bool = True) -> str:
-    """A row of a ratio: the ratio and its verdict; and the A/A control, which says what can be resolved."""
+def ratio_text(row: pd.Series) -> str:
+    """A row of a ratio: the ratio, its verdict, and the A/A control, which says what can be resolved, if it has one."""
     if pd.isna(row["verdict"]):
         return NO_RATIO[row["why"]]
     told = f"{interval_text(row, ratio=True)}, {row['verdict']}"
-    if not with_control:
+    if pd.isna(row["control"]) and pd.isna(row["control_why"]):
         return told
     if row["control_why"] == DISTURBED:
         return f"{told} (no A/A: more than half of its rounds were disturbed, so what can be resolved is not known)"
