@@ -65,9 +65,15 @@ def _declaration(metric: Metric) -> Declaration:
 
 def _training(parameters: Parameters) -> list[Condition]:
     """The conditions that are trained."""
-    trained = {"learning_rate": parameters.learning_rate, "train_samples": parameters.train_samples}
+    trained = {name: (name, getattr(parameters, name)) for name in ("learning_rate", "train_samples")}
     return [
-        by_batch.condition(parameters, f"accuracy_subjects.{number}", subject, "accuracy_batch_sizes", size, **trained)
+        p.of_subject(
+            parameters,
+            f"accuracy_subjects.{number}",
+            subject,
+            batch_size=("accuracy_batch_sizes", size),
+            **trained,
+        )
         for number, subject in enumerate(parameters.accuracy_subjects)
         for size in parameters.accuracy_batch_sizes
     ]

@@ -36,28 +36,11 @@ def comparisons(parameters: Parameters) -> list[list[Condition]]:
     """A group of conditions for each batch size, baseline first."""
     return [
         [
-            condition(parameters, f"subjects.{number}", subject, "batch_sizes", size)
+            p.of_subject(parameters, f"subjects.{number}", subject, batch_size=("batch_sizes", size))
             for number, subject in enumerate(parameters.subjects)
         ]
         for size in parameters.batch_sizes
     ]
-
-
-def condition(
-    parameters: Parameters, subject_key: str, subject: p.Subject, size_key: str, size: int, **trained: Any
-) -> Condition:
-    """Of a subject at a batch size; the keys say which parameters gave them."""
-    keys = {**dict.fromkeys(subject.choices, subject_key), "batch_size": size_key}
-    return p.condition(
-        keys,
-        workload=parameters.workload,
-        **subject.choices,
-        data=parameters.data,
-        device=parameters.device,
-        hyperparameters=parameters.hyperparameters,
-        batch_size=size,
-        **trained,
-    )
 
 
 def result(

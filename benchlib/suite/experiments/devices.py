@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -145,17 +146,15 @@ def _groups(parameters: Parameters, devices: list[str] | None) -> list[list[Cond
     """For each subject its conditions, baseline first."""
     groups = []
     for number, subject in enumerate(parameters.subjects):
-        of_subject = dict.fromkeys(subject.choices, f"subjects.{number}")
-        choices = {"workload": parameters.workload, **subject.choices, "data": parameters.data}
-        choices |= {"hyperparameters": parameters.hyperparameters, "batch_size": parameters.batch_size}
+        of_subject = functools.partial(p.of_subject, parameters, f"subjects.{number}", subject)
         usable = devices or [
             device
             for device in machine.devices([subject.environment])
             if machine.available(subject.framework, device, subject.environment) is None
         ]
         usable = sorted(usable, key="cpu".__ne__)
-        group = [p.condition(of_subject, **choices, device=device) for device in usable]
-        group += [p.condition(of_subject, **choices, device="cpu", threads=threads) for threads in parameters.threads]
+        group = [of_subject(device=("devices", device)) for device in usable]
+        group += [of_subject(device=("devices", "cpu"), threads=("threads", count)) for count in parameters.threads]
         groups.append(group)
     return groups
 

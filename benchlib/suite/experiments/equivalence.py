@@ -54,18 +54,11 @@ class Parameters(p.Parameters):
 def conditions(parameters: Parameters) -> list[Condition]:
     """All conditions that will be checked."""
     return [
-        p.condition(
-            {
-                "workload": f"models.{number}.workload",
-                "data": f"models.{number}.data",
-                "hyperparameters": f"models.{number}.hyperparameters",
-                **dict.fromkeys(subject.choices, f"subjects.{at}"),
-            },
-            workload=model.workload,
-            **subject.choices,
-            data=model.data,
-            device=parameters.device,
-            hyperparameters=model.hyperparameters,
+        p.of_subject(
+            parameters,
+            f"subjects.{at}",
+            subject,
+            **{name: (f"models.{number}.{name}", getattr(model, name)) for name in Model.model_fields},
         )
         for number, model in enumerate(parameters.models)
         for at, subject in enumerate(parameters.subjects)

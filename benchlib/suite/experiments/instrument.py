@@ -56,7 +56,7 @@ class Parameters(p.Compared):
                 )
         conditions(self)
         for number, subject in enumerate(self.timers):
-            _condition(self, f"timers.{number}", subject, self.batch_size)
+            p.of_subject(self, f"timers.{number}", subject)
         return self
 
 
@@ -69,7 +69,7 @@ def comparisons(parameters: Parameters) -> list[list[Condition]]:
     """For each subject: itself, its default lane, and itself without each of its knobs; then those alone."""
     groups = []
     for number, subject in enumerate(parameters.subjects):
-        tuned = _condition(parameters, f"subjects.{number}", subject, parameters.batch_size)
+        tuned = p.of_subject(parameters, f"subjects.{number}", subject)
         group = [tuned]
         if parameters.default_lane:
             group.append(tuned.but(lane="default"))
@@ -78,7 +78,8 @@ def comparisons(parameters: Parameters) -> list[list[Condition]]:
             group += [tuned.but(without=[name]) for name in of_lane]
         groups.append(group)
     for number, subject in enumerate(parameters.alone):
-        groups.append([_condition(parameters, f"alone.{number}", subject, subject.batch_size)])
+        key = f"alone.{number}"
+        groups.append([p.of_subject(parameters, key, subject, batch_size=(key, subject.batch_size))])
     return groups
 
 
@@ -86,8 +87,7 @@ def measure(parameters: Parameters, lab: Lab) -> Instrument:
     """Measure, or take from disk what was measured before."""
     compared = lab.compare_each(comparisons(parameters), **parameters.settings)
     timers = lab.check_timers(
-        _condition(parameters, f"timers.{number}", subject, parameters.batch_size)
-        for number, subject in enumerate(parameters.timers)
+        p.of_subject(parameters, f"timers.{number}", subject) for number, subject in enumerate(parameters.timers)
     )
     return Instrument(parameters, lab, compared, timers)
 
@@ -276,15 +276,3 @@ DECLARATION = Declaration(
     },
     findings=[_resolution, _knobs, _overhead, _timers, _coverage],
 )
-
-
-def _condition(parameters: Parameters, key: str, subject: p.Subject, batch_size: int) -> Condition:
-    return p.condition(
-        {**dict.fromkeys(subject.choices, key), "batch_size": key if isinstance(subject, Alone) else "batch_size"},
-        workload=parameters.workload,
-        **subject.choices,
-        data=parameters.data,
-        device=parameters.device,
-        hyperparameters=parameters.hyperparameters,
-        batch_size=batch_size,
-    )

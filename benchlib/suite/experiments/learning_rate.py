@@ -57,19 +57,12 @@ class Parameters(p.Parameters):
 def conditions(parameters: Parameters) -> list[Condition]:
     """All conditions that will be measured."""
     return [
-        p.condition(
-            {
-                **dict.fromkeys(subject.choices, f"subjects.{number}"),
-                "learning_rate": f"subjects.{number}.learning_rates",
-            },
-            workload=parameters.workload,
-            **subject.choices,
-            data=parameters.data,
-            device=parameters.device,
-            hyperparameters=parameters.hyperparameters,
-            batch_size=parameters.batch_size,
-            train_samples=parameters.train_samples,
-            learning_rate=rate,
+        p.of_subject(
+            parameters,
+            f"subjects.{number}",
+            subject,
+            train_samples=("train_samples", parameters.train_samples),
+            learning_rate=(f"subjects.{number}.learning_rates", rate),
         )
         for number, subject in enumerate(parameters.subjects)
         for rate in subject.learning_rates

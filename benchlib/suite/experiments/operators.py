@@ -81,22 +81,17 @@ def comparisons(parameters: Parameters) -> list[list[Condition]]:
         for passes in parameters.passes:
             for key, size in _sizes(operator, place):
                 values = {name: value for name, value in size.items() if name != "batch_size"}
-                group = [
-                    p.condition(
-                        {
-                            **dict.fromkeys(subject.choices, f"subjects.{index}"),
-                            "batch_size": key,
-                            "hyperparameters": key,
-                        },
-                        workload=operator.workload,
-                        **subject.choices,
-                        device=parameters.device,
-                        batch_size=size["batch_size"],
-                        hyperparameters={**values, "passes": passes},
-                    )
-                    for index, subject in enumerate(parameters.subjects)
-                ]
-                groups.append(group)
+                choices = {
+                    "batch_size": (key, size["batch_size"]),
+                    "hyperparameters": (key, {**values, "passes": passes}),
+                }
+                choices["workload"] = (f"{place}.workload", operator.workload)
+                groups.append(
+                    [
+                        p.of_subject(parameters, f"subjects.{index}", subject, **choices)
+                        for index, subject in enumerate(parameters.subjects)
+                    ]
+                )
     return groups
 
 
