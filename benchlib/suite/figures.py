@@ -35,7 +35,10 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 from scipy import stats
 
+from benchlib import frameworks
+from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import same_within
+from benchlib.environments import DEFAULT
 from benchlib.suite import showing, tables
 
 COLUMN, PAGE = 3.5, showing.PAGE
@@ -88,6 +91,9 @@ _COLORS = [sns.color_palette("colorblind")[i] for i in (0, 3, 2, 9, 4, 1, 5)]
 _MARKERS = ["o", "s", "D", "^", "v", "P", "X"]
 _LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), (0, (1, 1))]
 
+SHADES = (0.0, 0.3, -0.4, -0.2, 0.15, 0.45)
+"""By how much a colour is made lighter, or darker, for subjects of one framework: most of what differs first."""
+
 Draw = TypeVar("Draw", bound=Callable)
 
 
@@ -121,6 +127,23 @@ def looks(names: Iterable[str]) -> dict[str, Look]:
     return {
         name: Look(*(cycle[i % len(cycle)] for cycle in (_COLORS, _MARKERS, _LINES))) for i, name in enumerate(names)
     }
+
+
+def subject_looks(rows: pd.DataFrame) -> dict[str, Look]:
+    """A look for each ``hue`` of rows of a frame that is a subject's, the same in every figure: its framework has a
+    colour; mode, precision, lane and environment make it lighter or darker, and have their markers and lines.
+    """
+    known = sorted(frameworks.names(), key=frameworks.rank)
+    looks = {}
+    for row in rows[["hue", *tidy.SUBJECT]].drop_duplicates("hue").itertuples():
+        of = known.index(row.framework) if row.framework in known else len(known)
+        apart = [row.mode != "eager", row.lane != "tuned", row.precision != "fp32", row.environment != DEFAULT]
+        kind = sum(2**place for place, differs in enumerate(apart) if differs)
+        color, shade = np.array(to_rgb(_COLORS[of % len(_COLORS)])), SHADES[kind % len(SHADES)]
+        color = color + (1 - color) * shade if shade > 0 else color * (1 + shade)
+        marker, line = (cycle[(of + step * kind) % len(cycle)] for cycle, step in ((_MARKERS, 3), (_LINES, 2)))
+        looks[row.hue] = Look(tuple(color), marker, line)
+    return looks
 
 
 def ordered_looks(names: Iterable[str]) -> dict[str, Look]:

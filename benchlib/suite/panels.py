@@ -284,7 +284,7 @@ class Picture:
     columns: int | Callable[[pd.DataFrame], int] | None = None  # at most; None: the panels of each beside each other
     height: float = 1.9  # inches of a panel whose rows do not say it
     width: float = figures.PAGE
-    looks: Callable[[pd.DataFrame], dict[str, Look]] | None = None  # by hue
+    looks: Callable[[pd.DataFrame], dict[str, Look]] | None = None  # by hue; None: of subjects, or in their order
 
     @figures.styled
     def draw(self, result: Result) -> tuple[str, Figure] | None:
@@ -295,7 +295,7 @@ class Picture:
             return None
         every = pd.concat([rows for _, rows in shown])
         cells = self._cells(shown)
-        looks = self.looks(every) if self.looks else figures.looks(every["hue"])
+        looks = self._looks(every)
         most = self.columns(every) if callable(self.columns) else self.columns
         columns = min(most or len(shown), len(cells))
         height = max((panel.height(rows) or self.height for panel, rows, _ in cells))
@@ -317,6 +317,12 @@ class Picture:
         if any(panel.margin for panel, _ in shown):
             caption = f"{caption} {figures.margin_text(result.margin)}"
         return caption, figures.finish(figure, looks, list(legend.items()))
+
+    def _looks(self, rows: pd.DataFrame) -> dict[str, Look]:
+        if self.looks:
+            return self.looks(rows)
+        of_subjects = all(panel.hue == "subject" for panel in self.panels)
+        return figures.subject_looks(rows) if of_subjects else figures.looks(rows["hue"])
 
     def _cells(self, shown: list[tuple[Panel, pd.DataFrame]]) -> list[tuple[Panel, pd.DataFrame, str]]:
         """Each panel with its rows and its title."""

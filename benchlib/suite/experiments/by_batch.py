@@ -102,12 +102,6 @@ def _compared(rows: pd.DataFrame) -> pd.Series:
     return rows["kind"] == tidy.COMPARISON
 
 
-def _looks(rows: pd.DataFrame) -> dict[str, figures.Look]:
-    """Those of the figure of indicators, in which the baseline is the first."""
-    looks = figures.looks([*rows["baseline_subject"], *rows["hue"]])
-    return {name: looks[name] for name in rows["hue"]}
-
-
 def _compared_caption(rows: pd.DataFrame) -> str:
     baseline = rows["baseline_subject"].iloc[0]
     return f"Throughput relative to {baseline} at the same batch size, with 95 % intervals; above 1 is faster."
@@ -133,7 +127,6 @@ FIGURES = {
         panels=[Ratios(x="batch_size", xlabel="batch size")],
         height=2.6,
         width=figures.COLUMN,
-        looks=_looks,
     ),
     "indicators": Picture(
         caption="Indicators against the batch size. Points: means over processes; bars: 95 % intervals, where one is "

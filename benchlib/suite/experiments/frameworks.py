@@ -82,8 +82,7 @@ def conditions(parameters: Parameters) -> list[Condition]:
 
 def comparisons(parameters: Parameters) -> list[list[Condition]]:
     """A group of conditions for each task, baseline first."""
-    every = range(len(parameters.tasks))
-    return [tasks.conditions(parameters.tasks, one, parameters.subjects, parameters.device) for one in every]
+    return [tasks.conditions(parameters, number) for number in range(len(parameters.tasks))]
 
 
 def measure(parameters: Parameters, lab: Lab) -> Result:

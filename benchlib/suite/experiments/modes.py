@@ -73,7 +73,7 @@ class Parameters(p.Compared):
                 must = "give a number" if trains else "its steps train nothing: give null"
                 raise ValueError(f"tasks.{number}.epochs: {task.epochs!r}: of {task.workload} {must}")
             for device in self.devices or ["cpu"]:
-                tasks.conditions(self.tasks, number, self.subjects, device)
+                tasks.conditions(self, number, device=("devices", device))
         tasks.check(self.tasks)
         return self
 
@@ -288,13 +288,10 @@ def _groups(parameters: Parameters) -> list[tuple[str, Task, list[Condition]]]:
     there = machine.devices(p.environments_of(parameters.subjects))
     devices = parameters.devices or there
     several = len(there) > 1 or devices != ["cpu"]
+    names = tasks.names(parameters.tasks)
     return [
-        (
-            f"{name}, {device}" if several else name,
-            task,
-            tasks.conditions(parameters.tasks, number, parameters.subjects, device),
-        )
-        for number, (name, task) in enumerate(zip(tasks.names(parameters.tasks), parameters.tasks, strict=True))
+        (f"{name}, {device}" if several else name, task, tasks.conditions(parameters, at, device=("devices", device)))
+        for at, (name, task) in enumerate(zip(names, parameters.tasks, strict=True))
         for device in devices
     ]
 

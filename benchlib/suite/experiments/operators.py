@@ -182,7 +182,8 @@ def _series(row: pd.Series) -> str:
 def _looks(rows: pd.DataFrame) -> dict[str, figures.Look]:
     """The marker says what was varied; colour and line the subject or, where there is but one, what was varied too."""
     series = rows[["hue", "subject", "varied"]].drop_duplicates()
-    by_subject, by_varied = figures.looks(series["subject"]), figures.looks(series["varied"])
+    by_subject = figures.subject_looks(rows.assign(hue=rows["subject"]))
+    by_varied = figures.looks(series["varied"])
     lines, key = (by_subject, "subject") if len(by_subject) > 1 else (by_varied, "varied")
     return {
         row["hue"]: figures.Look(lines[row[key]].color, by_varied[row["varied"]].marker, lines[row[key]].line)

@@ -4,6 +4,7 @@ gained, and what exchanging gradients takes.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,9 +31,9 @@ from benchlib.suite.selections import (
     HYPERPARAMETERS,
     OF_PROCESSES,
     PROCESSES,
+    RATIO,
     Column,
     Table,
-    disturbed,
     verdict,
 )
 from benchlib.suite.sentences import interval_text, ratio_text
@@ -92,7 +93,7 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
     every = _subjects(parameters)
     beside = [row for one in every for row in _rows(comparison, one, every)]
     order = [condition for one in every for condition in one.conditions]
-    return Result(_declaration(comparison.baseline), lab.folder, [Part(comparison, beside=beside, order=order)], notes)
+    return Result(DECLARATION, lab.folder, [Part(comparison, beside=beside, order=order)], notes)
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def _rows(comparison: Comparison, one: _Subject, every: list[_Subject]) -> Itera
         if not condition.communication:
             continue
         if one.why is not None:
-            yield tidy.absent("samples_per_second", condition, None, why=IMPOSSIBLE, reason=one.why)
+            yield tidy.absent("samples_per_second", condition, base, why=IMPOSSIBLE, reason=one.why)
             continue
         if condition != base:
             yield {**relative.throughput(comparison, "within_ratio", condition, base), **of_first}
@@ -131,132 +132,140 @@ def _rows(comparison: Comparison, one: _Subject, every: list[_Subject]) -> Itera
             )
 
 
-def _declaration(base: Condition) -> Declaration:
-    """Of the first baseline, whose batch and threads all others have, too."""
+def _of_base(row: pd.Series, name: str) -> int:
+    """Of the one process that a row's subject is compared with."""
+    said = (row.get(f"within_ratio_baseline_{name}"), row[f"baseline_{name}"], row[name])
+    return next(value for value in said if pd.notna(value))
 
-    def scaling(row: pd.Series) -> str:
-        """What a row is about."""
-        if row["world_size"] > 1:
-            return STRONG if row["batch_size"] == base.batch_size else WEAK
-        return ONE if row["threads"] == base.threads else f"{ONE}{_with_threads(row['threads'])}"
 
-    def way(row: pd.Series) -> str:
-        """As :func:`scaling`, with the number of processes."""
-        return scaling(row) if row["world_size"] == 1 else f"{scaling(row)}, {row['world_size']} processes"
+def _scaling(row: pd.Series) -> str:
+    """What a row is about."""
+    if row["world_size"] > 1:
+        return STRONG if row["batch_size"] == _of_base(row, "batch_size") else WEAK
+    return ONE if row["threads"] == _of_base(row, "threads") else f"{ONE}{_with_threads(row['threads'])}"
 
-    def is_base(row: pd.Series) -> bool:
-        return scaling(row) == ONE
 
-    def shown(row: pd.Series) -> str:
-        if pd.notna(row["reason"]):
-            return row["why"]
-        return BASELINE if is_base(row) else row["within_ratio_verdict"] or row["within_ratio_why"]
+def _way(row: pd.Series) -> str:
+    return _scaling(row) if row["world_size"] == 1 else f"{_scaling(row)}, {row['world_size']} processes"
 
-    def findings(result: Result) -> Iterator[str]:
-        """A sentence for each subject and way of scaling, with its efficiency and what communication takes; for each
-        subject beside the first, how it compares with that; and what cannot be run here.
-        """
-        every = result.rows("samples_per_second")
-        ratios = result.rows("within_ratio")
-        if len(ratios):  # what was asked first
-            for _, row in ratios.sort_values("world_size", ascending=False, kind="stable").iterrows():
-                yield f"{row['subject']}, {way(row)}: {ratio(row)}."
-            for _, row in every[every["reason"].isna() & every["communication"]].iterrows():
-                if is_base(row):
-                    said = "no throughput: it failed, keeps getting slower, or was disturbed"
-                    said = f"{interval_text(row)} samples/s" if pd.notna(row["estimate"]) else said
-                    yield f"{row['subject']}, {way(row)}{_with_threads(base.threads)}: {said}."
-        for _, row in result.rows("subject_ratio").iterrows():
-            yield f"{way(row)}, {row['subject']} relative to {row['baseline_subject']}: {ratio_text(row)}."
-        for _, row in every[every["reason"].notna()].drop_duplicates("subject").iterrows():
-            yield f"{row['subject']} is {row['why']}: {row['reason']}."
 
-    def ratio(row: pd.Series) -> str:
-        """To one process, and what a group's is made of."""
-        if pd.isna(row["verdict"]):
-            return ratio_text(row)
-        said = f"throughput ratio {ratio_text(row)}, relative to one process{_with_threads(base.threads)}"
-        if row["world_size"] == 1:
-            return said
-        parts = [said, f"efficiency {interval_text(row, 'efficiency_percent')} %"]
-        if pd.notna(row.get("same_threads_ratio")):
-            same = f"{interval_text(row, 'same_threads_ratio', ratio=True)}, {row['same_threads_ratio_verdict']}"
-            parts.append(f"relative to one process{_with_threads(row['world_size'] * base.threads)}: {same}")
-        if scaling(row) == STRONG:
-            known = pd.notna(row.get("communication_percent"))
-            parts.append(
-                f"communication takes {interval_text(row, 'communication_percent')} % of a step"
-                if known
-                else "what communication takes is not known: the same processes without it failed, slow down, or were "
-                "disturbed"
-            )
-        return "; ".join(parts)
+def _with_threads(count: int) -> str:
+    return f" with {count:g} thread{'s' * (count > 1)}"
 
-    named = ("subject", Column("scaling", scaling), "world_size", "threads", "batch_size")
-    control = (Column("control", ("control", "control_low", "control_high")),)
-    control += (Column("control_why", disturbed("control_why")),)
-    first = base.subject
-    return Declaration(
-        notebook="scaling",
-        title="Scaling",
-        in_report=("scaling", "subjects"),
-        tables={
-            "scaling": Table(
-                "Throughput, and its ratio to one process of the same subject with the same threads. Efficiency: the "
-                "share of the number of processes that is gained. Relative to one process that has the same threads in "
-                "all, and the batch of the baseline. Communication: the share of a step that is gone when gradients "
-                f"are not exchanged. The A/A control is of one process of {first}, which is the first. 95 % intervals over "
-                "processes or groups of them.",
-                "samples_per_second",
-                (
-                    *(*named, "samples_per_second", Column("ratio", "within_ratio"), Column("verdict", shown)),
-                    *("efficiency_percent", "same_threads_ratio", "communication_percent", *control),
-                    *(Column("processes", lambda row: _processes(row, is_base(row))), Column("why", "reason")),
-                ),
-                where=lambda rows: rows["communication"] & (rows["world_size"].max() > 1),
+
+def _verdict(row: pd.Series) -> str:
+    if pd.notna(row["reason"]):
+        return row["why"]
+    return BASELINE if _scaling(row) == ONE else row["within_ratio_verdict"] or row["within_ratio_why"]
+
+
+def _processes(row: pd.Series) -> int:
+    compared = pd.isna(row["reason"]) and _scaling(row) != ONE
+    return row["within_ratio_processes"] if compared else row["processes"]
+
+
+def _shown(rows: pd.DataFrame) -> pd.Series:
+    """What communicates, if there is a place for groups."""
+    return rows["communication"] & (rows["world_size"].max() > 1)
+
+
+def _ratios(result: Result) -> Iterator[str]:
+    """For each subject and way of scaling the ratio, what was asked first; then what one process does."""
+    rows = result.rows("within_ratio").sort_values("world_size", ascending=False, kind="stable")
+    for _, row in rows.iterrows():
+        yield f"{row['subject']}, {_way(row)}: {_ratio_text(row)}."
+    every = result.rows("samples_per_second")
+    for _, row in every[_shown(every) & every["reason"].isna()].iterrows():
+        if _scaling(row) == ONE:
+            lost = "no throughput: it failed, keeps getting slower, or was disturbed"
+            speed = lost if pd.isna(row["estimate"]) else f"{interval_text(row)} samples/s"
+            yield f"{row['subject']}, {_way(row)}{_with_threads(row['threads'])}: {speed}."
+
+
+def _ratio_text(row: pd.Series) -> str:
+    """To one process, and what a group's is made of."""
+    if pd.isna(row["verdict"]):
+        return ratio_text(row)
+    threads = _of_base(row, "threads")
+    text = f"throughput ratio {ratio_text(row)}, relative to one process{_with_threads(threads)}"
+    if row["world_size"] == 1:
+        return text
+    text += f"; efficiency {interval_text(row, 'efficiency_percent')} %"
+    if pd.notna(row.get("same_threads_ratio")):
+        same = f"{interval_text(row, 'same_threads_ratio', ratio=True)}, {row['same_threads_ratio_verdict']}"
+        text += f"; relative to one process{_with_threads(row['world_size'] * threads)}: {same}"
+    if _scaling(row) == WEAK:
+        return text
+    if pd.isna(row.get("communication_percent")):
+        lost = "the same processes without it failed, slow down, or were disturbed"
+        return f"{text}; what communication takes is not known: {lost}"
+    return f"{text}; communication takes {interval_text(row, 'communication_percent')} % of a step"
+
+
+def _subjects_text(result: Result) -> Iterator[str]:
+    """How each subject compares with the first; and what cannot be run here."""
+    for _, row in result.rows("subject_ratio").iterrows():
+        yield f"{_way(row)}, {row['subject']} relative to {row['baseline_subject']}: {ratio_text(row)}."
+    lost = result.frame[result.frame["reason"].notna()].drop_duplicates("subject")
+    yield from (f"{row['subject']} is {row['why']}: {row['reason']}." for _, row in lost.iterrows())
+
+
+_NAMED = ("subject", Column("scaling", _scaling), "world_size", "threads", "batch_size")
+_CONTROL = [column for column in RATIO if isinstance(column, Column) and column.name.startswith("control")]
+
+DECLARATION = Declaration(
+    notebook="scaling",
+    title="Scaling",
+    in_report=("scaling", "subjects"),
+    tables={
+        "scaling": Table(
+            "Throughput, and its ratio to one process of the same subject with the same threads. Efficiency: the "
+            "share of the number of processes that is gained. Relative to one process that has the same threads in "
+            "all, and the batch of the baseline. Communication: the share of a step that is gone when gradients are "
+            "not exchanged. The A/A control is of one process of the first subject. 95 % intervals over processes or "
+            "groups of them.",
+            "samples_per_second",
+            (
+                *(*_NAMED, "samples_per_second", Column("ratio", "within_ratio"), Column("verdict", _verdict)),
+                *("efficiency_percent", "same_threads_ratio", "communication_percent", *_CONTROL),
+                *(Column("processes", _processes), Column("why", "reason")),
             ),
-            "processes": PROCESSES.but(
-                columns=(*CONDITION, HYPERPARAMETERS, *OF_PROCESSES, "world_size", "communication"),
-                where=lambda rows: rows["reason"].isna(),
+            where=_shown,
+        ),
+        "processes": PROCESSES.but(
+            columns=(*CONDITION, HYPERPARAMETERS, *OF_PROCESSES, "world_size", "communication"),
+            where=lambda rows: rows["reason"].isna(),
+        ),
+        "subjects": Table(
+            "Throughput relative to the first subject in the same way of scaling, with the same processes and threads. "
+            "The A/A control is of one process of the first. 95 % intervals over what was measured together.",
+            "subject_ratio",
+            (
+                *(*_NAMED, Column("baseline", "baseline_subject"), Column("ratio", "subject_ratio")),
+                *(Column("verdict", verdict), *_CONTROL, "processes"),
             ),
-            "subjects": Table(
-                f"Throughput relative to {first} in the same way of scaling, with the same processes and threads. The "
-                f"A/A control is of one process of {first}. 95 % intervals over what was measured together.",
-                "subject_ratio",
-                (
-                    *(*named, Column("baseline", "baseline_subject"), Column("ratio", "subject_ratio")),
-                    *(Column("verdict", verdict), *control, "processes"),
-                ),
-            ),
-        },
-        figures={
-            "scaling": Picture(
-                caption="Throughput relative to one process of the same subject with the same threads, with 95 % "
-                "intervals. The dark stroke is as many times as there are processes; the grey band is the A/A control, "
-                "which is of one process of the first subject.",
-                panels=[
-                    Bars(
-                        quantity="within_ratio",
-                        xlabel="throughput relative to one process",
-                        labels=way,
-                        hue=lambda row: scaling(row) if row["world_size"] > 1 else ONE,
-                        target=lambda row: row["world_size"] if row["world_size"] > 1 else float("nan"),
-                    )
-                ],
-                each="subject",
-            )
-        },
-        findings=[findings],
-    )
-
-
-def _processes(row: pd.Series, is_base: bool) -> int:
-    return row["processes"] if is_base or pd.notna(row["reason"]) else row["within_ratio_processes"]
-
-
-def _with_threads(count: int | None) -> str:
-    """The threads of a process, in words; none on a device that is not the CPU."""
-    return "" if count is None else f" with {count:g} thread{'s' * (count > 1)}"
+        ),
+    },
+    figures={
+        "scaling": Picture(
+            caption="Throughput relative to one process of the same subject with the same threads, with 95 % "
+            "intervals. The dark stroke is as many times as there are processes; the grey band is the A/A control, "
+            "which is of one process of the first subject.",
+            panels=[
+                Bars(
+                    quantity="within_ratio",
+                    xlabel="throughput relative to one process",
+                    labels=_way,
+                    hue=lambda row: _scaling(row) if row["world_size"] > 1 else ONE,
+                    target=lambda row: row["world_size"] if row["world_size"] > 1 else math.nan,
+                )
+            ],
+            each="subject",
+            columns=2,
+        )
+    },
+    findings=[_ratios, _subjects_text],
+)
 
 
 def _subjects(parameters: Parameters) -> list[_Subject]:
@@ -288,23 +297,21 @@ def _of_subject(parameters: Parameters, number: int, counts: list[int]) -> list[
     """One process; then for each of ``counts``: on the CPU one process with the threads of so many, so many with the
     same batch, the same without communication, and so many with the same batch each.
     """
-    on_cpu = parameters.device == "cpu"
     most = max([1, *_counts(parameters)])
     threads = max(1, _places("cpu") // most)  # beside a device, too: torchrun would give each process one
-    subject, size = parameters.subjects[number], parameters.batch_size
+    size = parameters.batch_size
 
-    def condition(**choices: Any) -> Condition:
-        keys = dict.fromkeys(subject.choices, f"subjects.{number}")
-        common = {"data": parameters.data, "device": parameters.device, "hyperparameters": parameters.hyperparameters}
-        return p.condition(keys, workload=parameters.workload, **subject.choices, **common, **choices)
+    def condition(threads: int, **choices: Any) -> Condition:
+        given = {"threads": threads, **choices}
+        asked = {name: ("batch_size" if name == "batch_size" else "world_sizes", one) for name, one in given.items()}
+        return p.of_subject(parameters, f"subjects.{number}", parameters.subjects[number], **asked)
 
-    group = [condition(batch_size=size, threads=threads)]
+    group = [condition(threads)]
     for count in counts:
-        together = {"threads": threads, "world_size": count}
-        group += [condition(batch_size=size, threads=threads * count)] if on_cpu else []
+        group += [condition(threads * count)] if parameters.device == "cpu" else []
         group += [
-            condition(batch_size=size, **together),
-            condition(batch_size=size, **together, communication=False),
-            condition(batch_size=count * size, **together),
+            condition(threads, world_size=count),
+            condition(threads, world_size=count, communication=False),
+            condition(threads, world_size=count, batch_size=count * size),
         ]
     return group

@@ -26,19 +26,15 @@ class Task(BaseModel):
     train_samples: p.Samples | None  # None: all
 
 
-def conditions(tasks: Sequence[Task], number: int, subjects: Sequence[p.Subject], device: str) -> list[Condition]:
-    """Of one of the tasks, a condition for each subject. A ValueError (for a validator) names the parameter that does
-    not fit.
+def conditions(parameters: p.Parameters, number: int, **given: tuple[str, Any]) -> list[Condition]:
+    """Of one of the tasks of ``parameters``, a condition for each of their subjects; ``given`` and what is raised are
+    those of ``parameters.of_subject``.
     """
-    choices = {name: getattr(tasks[number], name) for name in Task.model_fields}
-    keys = {name: f"tasks.{number}.{name}" for name in choices}
+    task = parameters.tasks[number]
+    of_task = {name: (f"tasks.{number}.{name}", getattr(task, name)) for name in Task.model_fields}
     return [
-        p.condition(
-            {**keys, **dict.fromkeys(subject.choices, f"subjects.{at}")},
-            **{"workload": choices["workload"], **subject.choices, "data": choices["data"], "device": device},
-            **{name: choices[name] for name in ("hyperparameters", "batch_size", "train_samples", "learning_rate")},
-        )
-        for at, subject in enumerate(subjects)
+        p.of_subject(parameters, f"subjects.{at}", subject, **of_task, **given)
+        for at, subject in enumerate(parameters.subjects)
     ]
 
 
@@ -65,7 +61,8 @@ def check(tasks: Sequence[Task]) -> None:
 
 def _choices(task: Task) -> dict[str, str]:
     """All that two tasks of one workload on one data set may differ in, in words."""
-    condition = Condition(**task.model_dump(include=set(Task.model_fields)), framework=_any_framework(task))
+    framework = workloads.load(task.workload).frameworks()[0]  # it makes no difference which
+    condition = Condition(**task.model_dump(include=set(Task.model_fields)), framework=framework)
     threshold = getattr(task, "threshold", None)
     return {
         **{name: f"{name}={value}" for name, value in condition.hyperparameters.items()},
@@ -76,8 +73,3 @@ def _choices(task: Task) -> dict[str, str]:
         "learning_rate": f"lr {condition.learning_rate}",
         "threshold": "no threshold" if threshold is None else f"threshold {float(threshold)}",
     }
-
-
-def _any_framework(task: Task) -> str:
-    """It makes no difference which."""
-    return workloads.load(task.workload).frameworks()[0]
