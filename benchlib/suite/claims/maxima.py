@@ -17,13 +17,7 @@ from benchlib.suite.published import Claim
 
 
 def inner_maximum(results: Results, claim: Claim, notebook: str, x: str, epochs: int, best: float) -> Outcome:
-    """The mean metric over seeds against the hyperparameter ``x``, of each subject with three values of it at least. An
-    inner value whose lowest seed is above every seed of both ends supports the claim; an end whose lowest seed is above
-    every seed of all others contradicts it, if it is as far out as the published values go: else the maximum may be
-    beyond it. And that it is best near the published ``best`` value: the maximum lies between the values beside those
-    whose seeds reach the lowest seed of the best; if that is between the published neighbours of the published best, it
-    supports the claim, if it is wholly outside of them, it contradicts it. With one seed both stay open. Where the
-    notebook did not train for the published number of ``epochs``, that is missing."""
+    """Of each subject with three values of ``x`` at least, where its metric is best."""
     frame = results.rows(notebook, "final_metric")
     if not len(frame):
         return Outcome([], [f"the notebook {notebook}"])
