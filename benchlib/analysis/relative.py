@@ -15,6 +15,7 @@ from benchlib.analysis.comparison import (
     DISTURBED,
     MODELS_DIFFER,
     MODELS_NOT_CHECKED,
+    NO_DIFFERENCE,
     NOT_MEASURED,
     SLOWS_DOWN,
     Comparison,
@@ -24,6 +25,9 @@ from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, SAME
 from benchlib.analysis.statistics import Interval, geometric_interval, mean_interval
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
+
+HIGHER, LOWER = "higher", "lower"
+"""Verdicts on a difference; the third is ``comparison.NO_DIFFERENCE``."""
 
 NO_RATIO = {MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, DISTURBED}
 """Verdicts on what has no ratio."""
@@ -117,9 +121,11 @@ def metric_difference(runs: TrainingRuns, condition: Condition, baseline: Condit
         every[every["label"] == str(one)].set_index("seed")["metric"].dropna() * factor for one in (condition, baseline)
     )
     interval = mean_interval((mine - theirs).dropna().to_list(), least - greatest, greatest - least)
-    why = None if interval.processes else NOT_MEASURED
-    files = " ".join(runs.files(baseline, condition))
-    return tidy.row("metric_difference", condition, interval, baseline, why=why, files=files)
+    told = {"why": None if interval.processes else NOT_MEASURED, "files": " ".join(runs.files(baseline, condition))}
+    if math.isfinite(interval.low):
+        sign = HIGHER if interval.estimate > 0 else LOWER
+        told["verdict"] = sign if interval.excludes(0) else NO_DIFFERENCE
+    return tidy.row("metric_difference", condition, interval, baseline, **told)
 
 
 def loss_ratio(runs: TrainingRuns, condition: Condition, baseline: Condition) -> dict[str, Any]:

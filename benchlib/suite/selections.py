@@ -28,7 +28,10 @@ WITH_INTERVAL = {
 PLACE = ["part", "label"]
 """The columns of the frame that say what a condition's quantities have in common: where it was measured, and that."""
 
-BESIDE = ("estimate", "low", "high", "lowest", "highest", "processes", "verdict", "why", "files")
+BESIDE = (
+    *("estimate", "low", "high", "lowest", "highest", "processes", "verdict", "why", "files"),
+    *("baseline_subject", "baseline_batch_size", "baseline_threads"),
+)
 
 
 def wide(frame: pd.DataFrame, quantity: str) -> pd.DataFrame:
@@ -130,7 +133,7 @@ class Runs:
 
     def of(self, result: Result) -> pd.DataFrame:
         """The table of a result."""
-        return result.runs.drop(columns=["task", "part"], errors="ignore")
+        return result.runs.drop(columns=["task", "part", "threshold"], errors="ignore")
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,18 @@ def verdict(row: pd.Series) -> str | None:
 def disturbed(name: str = "why") -> Value:
     """``DISTURBED`` where that is why there is no number: by the column ``why`` of a row, or of what is beside it."""
     return lambda row: DISTURBED if row.get(name) == DISTURBED else None
+
+
+def left_out(row: pd.Series) -> str | None:
+    """Of how many training runs of a row the times do not count, in words."""
+    return f"{row['left_out']} of {row['runs']} (disturbed)" if row["left_out"] else None
+
+
+def reached(row: pd.Series) -> str | None:
+    """How many training runs of a row reached the threshold, in words; None: there is none."""
+    if pd.isna(row["threshold"]):
+        return None
+    return f"{row['epochs_to_threshold_processes']} of {row['runs']}"
 
 
 def _hyperparameters(rows: pd.DataFrame) -> dict[str, Any]:

@@ -49,9 +49,10 @@ MANY = 6  # ratios of a sentence that lists them
 
 def ratios_text(rows: pd.DataFrame, name: Callable[[pd.Series], str] = lambda row: row["subject"]) -> str:
     """Rows of a ratio, each with its ``name``; of many, how often they have which verdict, and both ends."""
-    if len(rows) <= MANY:
+    known = rows.dropna(subset="estimate")
+    if len(rows) <= MANY or not len(known):
         return "; ".join(f"{name(row)} {ratio_text(row)}" for _, row in rows.iterrows())
-    ends = [rows.loc[at] for at in (rows["estimate"].idxmin(), rows["estimate"].idxmax())]
+    ends = [known.loc[at] for at in (known["estimate"].idxmin(), known["estimate"].idxmax())]
     lowest, highest = (f"{name(row)} {ratio_text(row)}" for row in ends)
     return f"{counts_text(rows)}; lowest {lowest}; highest {highest}"
 

@@ -12,9 +12,22 @@ from benchlib.suite import figures, tables
 from benchlib.suite.experiments.result import Result
 from benchlib.suite.panels import Picture, Points
 from benchlib.suite.selections import Column, Table
+from benchlib.workloads import Workload
 
 PERCENT = {"accuracy": "test accuracy"}
 """Metrics between 0 and 1 that people read in percent, and what they are called then."""
+
+
+def label(workload: Workload) -> str:
+    """Of the metric of a workload, with its unit, for an axis."""
+    name = workload.metric_name or PERCENT.get(workload.metric, workload.metric)
+    return f"{name} (%)" if workload.metric in PERCENT else name
+
+
+def value_text(workload: Workload, value: float) -> str:
+    """A value of the metric of a workload, in the readable unit."""
+    factor, unit = metrics.readable(workload.metric)
+    return f"{tables.number(value * factor)}{' %' if unit == '%' else ''}"
 
 
 @dataclass(frozen=True)

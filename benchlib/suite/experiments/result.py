@@ -148,7 +148,9 @@ class Result:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """All training runs, a row each (see ``TrainingRuns.runs``), with the names of subject, task and part."""
+        """All training runs, a row each (see ``TrainingRuns.runs``), with the names of subject, task and part,
+        and the threshold.
+        """
         return self._trained(TrainingRuns.runs)
 
     @cached_property
@@ -158,7 +160,7 @@ class Result:
 
     def _trained(self, rows: Callable[[TrainingRuns], pd.DataFrame]) -> pd.DataFrame:
         frames = [
-            showing.with_subject(of_part).assign(task=self._task(part), part=number)
+            showing.with_subject(of_part).assign(task=self._task(part), part=number, threshold=part.measured.threshold)
             for number, part in enumerate(self.parts)
             if isinstance(part.measured, TrainingRuns) and len(of_part := rows(part.measured))
         ]
