@@ -215,14 +215,8 @@ def ratio_panel(
         for missing in of_hue.loc[~there, x] * shift:
             _cross(axes, missing, 0.04, look)
     value_axis(axes, rows[x], ticks)
-    points = [1, *rows["estimate"].dropna()]
-    ends = [*points, *pd.concat([rows[name] for name in ("low", "high", "control_low", "control_high")])]
-    ends += [1 - margin, 1 + margin]  # or it would be no band where all ratios are within it
-    low, high = np.nanmin(ends), np.nanmax(ends)
-    low, high = max(low, min(points) / REACH), min(high, max(points) * REACH)
-    room = max((high / low) ** 0.08, 1.03)
-    axes.set_ylim(low / room, high * room)
-    plain_log_axis(axes.yaxis)
+    ends = pd.concat([rows[name] for name in ("low", "high", "control_low", "control_high")])
+    ratio_axis(axes.yaxis, rows["estimate"], [*ends, 1 - margin, 1 + margin])
 
 
 @styled
@@ -416,6 +410,20 @@ def value_axis(axes: Axes, values: Iterable[float], ticks: Iterable[float] | Non
         _fix(axes.xaxis, ticks)
     else:
         plain_log_axis(axes.xaxis)
+
+
+def ratio_axis(axis: Axis, points: Iterable[float], ends: Iterable[float]) -> tuple[float, float]:
+    """The limits of a logarithmic axis of ratios, which it gets, with plain numbers: 1 and all ``points`` are on it; an
+    interval that ends far from them runs out. A band that is to be seen is among the ``ends``.
+    """
+    points = [1.0, *(point for point in points if math.isfinite(point))]
+    ends = [*points, *(end for end in ends if math.isfinite(end))]
+    low, high = max(min(ends), min(points) / REACH), min(max(ends), max(points) * REACH)
+    room = max((high / low) ** 0.08, 1.03)
+    set_limits = axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim
+    set_limits(low / room, high * room)
+    plain_log_axis(axis)
+    return low / room, high * room
 
 
 def plain_log_axis(axis: Axis) -> None:

@@ -199,13 +199,7 @@ def _ratio_rows(axes: Axes, names: Sequence[str], ratios: pd.DataFrame, margin: 
             continue
         axes.plot([row["low"], row["high"]], [place, place], color=look.color, linestyle=look.line, zorder=3)
         axes.plot(row["estimate"], place, look.marker, color=look.color, zorder=4)
-    points = [1.0, *ratios["estimate"].dropna()]
-    ends = [*points, *ratios["low"].dropna(), *ratios["high"].dropna(), 1 - margin, 1 + margin]
-    least = max(min(ends), min(points) / figures.REACH)
-    most = min(max(ends), max(points) * figures.REACH)
-    room = max((most / least) ** 0.08, 1.03)
-    axes.set_xlim(least / room, most * room)
-    figures.plain_log_axis(axes.xaxis)
+    figures.ratio_axis(axes.xaxis, ratios["estimate"], [*ratios["low"], *ratios["high"], 1 - margin, 1 + margin])
 
 
 def _from_zero(axes: Axes, label: str) -> None:

@@ -27,15 +27,15 @@ from collections.abc import Callable
 
 from benchlib.suite import published
 from benchlib.suite.claims.maxima import inner_maximum
-from benchlib.suite.claims.ratios import cases_of_rows, words
+from benchlib.suite.claims.ratios import cases_of_rows
 from benchlib.suite.claims.results import Results
 from benchlib.suite.claims.sizes import crosses_with_size, grows_with_batch, scales_better
-from benchlib.suite.claims.verdicts import Judged, Outcome, judge
+from benchlib.suite.claims.verdicts import Judged, Outcome, judge, rule_text
 
 FUNCTIONS: dict[str, Callable[..., Outcome]] = {
-    rule.__name__: rule for rule in (scales_better, crosses_with_size, grows_with_batch, inner_maximum)
+    rule.__name__: rule for rule in (cases_of_rows, scales_better, crosses_with_size, grows_with_batch, inner_maximum)
 }
-"""The rules that no selection of rows says; the docstring of each is the rule in words."""
+"""By name, what finds the cases of a claim: as its rule declares rows, or what no selection of rows says."""
 
 
 def judged(results: Results) -> list[Judged]:
@@ -44,12 +44,5 @@ def judged(results: Results) -> list[Judged]:
 
 
 def _judged(claim: published.Claim, results: Results) -> Judged:
-    rule = claim.rule
-    if not rule.function:
-        outcome, says = cases_of_rows(results, claim), words(claim)
-    else:
-        function = FUNCTIONS[rule.function]
-        outcome, says = function(results, claim, **rule.arguments), " ".join(function.__doc__.split())
-        asked = "; ".join(f"{name}: {value}" for name, value in rule.arguments.items())
-        says = f"{says} Here {asked}." if asked else says
-    return Judged(claim, outcome, judge(outcome), says)
+    outcome = FUNCTIONS[claim.rule.function](results, claim, **claim.rule.arguments)
+    return Judged(claim, outcome, judge(outcome), rule_text(claim.rule))

@@ -78,7 +78,7 @@ def case_of(
         measured=tables.ratio(ratio.estimate, ratio.low, ratio.high) + same,
         files=files_of(*rows),
         ratio=ratio if alike is None else None,
-        published=next((claim.published[first[by]] for by in _FIGURES_BY if first[by] in claim.published), None),
+        published=claim.published.get(first["workload"], claim.published.get(first["framework"])),
         control=control,
         why=why,
         margin=first["margin"] if alike is None else None,
@@ -88,28 +88,25 @@ def case_of(
     )
 
 
-_FIGURES_BY = ("workload", "framework")  # the columns whose values a claim's published figures are named by
-
-
-def setting_of(claim: Claim, row: pd.Series, *conditions: str) -> tuple[str, tuple[str, ...]]:
+def setting_of(claim: Claim, row: pd.Series, setting: str = "") -> tuple[str, tuple[str, ...]]:
     """What a row was measured with, and to which threshold, against what the work says that it trained; and how that
     differs.
     """
-    told, workload = list(filter(None, conditions)), row["workload"]
+    workload, ours, theirs = row["workload"], None, None
     if workloads.load(workload).kind != "training":
-        return "; ".join(told), ()
-    used, theirs = published.sources()[claim.source].used, None
+        return setting, ()
     if row["quantity"] == "threshold_ratio" and pd.notna(row["threshold"]):
-        theirs = published.threshold(claim.source, workload)
-        told.append(f"to {_value(workload, row['threshold'])}")
-    reached = "" if theirs is None else f"to {_value(workload, theirs)}"
+        ours, theirs = row["threshold"], published.threshold(claim.source, workload)
+    used, reached = published.sources()[claim.source].used, _reached(workload, theirs)
+    work, differs = "", ()
     if workload not in used:
-        return "; ".join([*told, f"the work: {', '.join(used)}"]), (OTHER_WORKLOAD,)
-    if row["data"] != used[workload]:
-        return "; ".join([*told, f"the work: {used[workload]} {reached}".strip()]), (OTHER_DATA,)
-    if theirs is not None and theirs != row["threshold"]:
-        return "; ".join([*told, f"the work: {reached}"]), (OTHER_THRESHOLD,)
-    return "; ".join(told), ()
+        work, differs = ", ".join(used), (OTHER_WORKLOAD,)
+    elif row["data"] != used[workload]:
+        work, differs = f"{used[workload]} {reached}".strip(), (OTHER_DATA,)
+    elif theirs not in (None, ours):
+        work, differs = reached, (OTHER_THRESHOLD,)
+    parts = [setting, _reached(workload, ours), f"the work: {work}" if work else ""]
+    return "; ".join(filter(None, parts)), differs
 
 
 def without_disturbed(frame: pd.DataFrame, of: str) -> tuple[pd.DataFrame, list[str]]:
@@ -161,7 +158,9 @@ def files_of(*rows: pd.Series) -> str:
     return tables.together(row["files"] for row in rows if pd.notna(row["files"]))
 
 
-def _value(workload: str, value: float) -> str:
-    """Of a workload's metric, as people read it."""
+def _reached(workload: str, threshold: float | None) -> str:
+    """A threshold of the workload's metric, as people read it."""
     metric = workloads.load(workload).metric
-    return f"{100 * value:g} %" if metric == "accuracy" else f"{metric.upper()} {value:g}"
+    if threshold is None:
+        return ""
+    return f"to {100 * threshold:g} %" if metric == "accuracy" else f"to {metric.upper()} {threshold:g}"

@@ -18,6 +18,14 @@ SLOT, LINE, GAP = 0.045, 0.11, 0.07
 LABEL, LABEL_SIZE = 62, 6.5  # characters of a line of a label; points
 HIGHEST = 8.0  # inches of a figure's rows: with axis and legend it then fits a page
 
+CAPTION = (
+    "What was measured here for each claim about a ratio, with 95 % intervals: right of the line is on the claim's "
+    "side. Cases that differ in one thing share a row, with their number, in the order of their table. Open diamonds: "
+    "the published ratio, of other hardware and versions. An arrow: the interval goes on. Where the A/A control "
+    "excludes 1, the ratio is not believed and leaves its claim open. An interval that lies within the pale band shows "
+    "no difference to speak of, which contradicts the claim."
+)
+
 
 @dataclass(frozen=True)
 class _Row:
@@ -70,8 +78,11 @@ def _page(rows: list[_Row], part: str) -> tuple[str, Figure]:
     looks, total = figures.looks([SUPPORTS, CONTRADICTS, OPEN]), sum(row.height for row in rows)
     figure, (axes,) = figures.panels(1, 1, height=0.5 + total)
     shown = [case for row in rows for case in row.cases]
-    axes.set(xscale="log", xlabel="ratio in the direction of the claim", xlim=_limits(shown), ylim=(total, 0))
+    axes.set(xscale="log", xlabel="ratio in the direction of the claim", ylim=(total, 0))
     axes.axvline(1, color="0.2", linewidth=0.8)
+    published = [case.published for case in shown if case.published]
+    ends = [end for case in shown for end in (case.ratio.low, case.ratio.high)]
+    figures.ratio_axis(axes.xaxis, [*published, *(case.ratio.estimate for case in shown)], ends)
     middles, top = [], 0.0
     for before, row in zip([None, *rows], rows, strict=False):
         middles.append(top + row.height / 2)
@@ -88,48 +99,26 @@ def _page(rows: list[_Row], part: str) -> tuple[str, Figure]:
     axes.set_yticks(middles, [row.label for row in rows])
     axes.tick_params(axis="y", length=0, labelsize=LABEL_SIZE)
     axes.grid(axis="y", visible=False)
-    figures.plain_log_axis(axes.xaxis)
-    caption = (
-        "What was measured here for each claim about a ratio, with 95 % intervals: right of the line is on the claim's "
-        "side. Cases that differ in one thing share a row, with their number, in the order of their table."
-    )
-    extra = [figures.margin_legend(margin) for margin in sorted({row.cases[0].margin for row in rows})]
-    if any(case.control is not None for case in shown):
-        extra.insert(0, figures.CONTROL)
-    if any(case.published for case in shown):
-        extra.insert(0, figures.PUBLISHED)
-        caption += " Open diamonds: the published ratio, of other hardware and versions."
-    if any(_cut(case, *axes.get_xlim()) for case in shown):
-        caption += " An arrow: the interval goes on."
-    if figures.CONTROL in extra:
-        caption += " Where the A/A control excludes 1, the ratio is not believed and leaves its claim open."
-    caption += " An interval that lies within the pale band shows no difference to speak of, which contradicts the "
-    return f"{caption}claim.{part}", figures.finish(figure, looks, extra)
+    extra = [figures.PUBLISHED] if published else []
+    extra += [figures.CONTROL] if any(case.control for case in shown) else []
+    extra += [figures.margin_legend(margin) for margin in sorted({case.margin for case in shown})]
+    return f"{CAPTION}{part}", figures.finish(figure, looks, extra)
 
 
 def _draw_case(axes: Axes, case: Case, place: float, look: figures.Look, small: bool) -> None:
     """A point with its interval, and the A/A of its comparison behind it."""
     if case.control is not None:
-        ends, half = (case.control.low, case.control.high), SLOT / 2 if small else LINE / 2
-        band = {"color": figures.GREY, "alpha": 0.35, "linewidth": 0, "zorder": 0}
-        axes.fill_betweenx([place - half, place + half], *ends, **band)
+        half, band = (
+            SLOT / 2 if small else LINE / 2,
+            {"color": figures.GREY, "alpha": 0.35, "linewidth": 0, "zorder": 0},
+        )
+        axes.fill_betweenx([place - half, place + half], case.control.low, case.control.high, **band)
     width, size = (0.8, 2.4) if small else (1.1, 4.5)
+    point = {"color": look.color, "markersize": size, "markeredgewidth": 0}
     axes.plot([case.ratio.low, case.ratio.high], [place, place], color=look.color, linestyle="-", linewidth=width)
-    axes.plot(case.ratio.estimate, place, look.marker, color=look.color, markersize=size, markeredgewidth=0)
-    for edge, arrow in _cut(case, *axes.get_xlim()):
-        axes.plot(edge, place, arrow, color=look.color, markersize=size, markeredgewidth=0, clip_on=False)
-
-
-def _cut(case: Case, low: float, high: float) -> list[tuple[float, str]]:
-    """Where the interval runs out of an axis with these ends, and the arrow that says so."""
-    beyond = ((low, "<", case.ratio.low < low), (high, ">", case.ratio.high > high))
-    return [(edge, arrow) for edge, arrow, out in beyond if out]
-
-
-def _limits(shown: list[Case]) -> tuple[float, float]:
-    """Of the axis: all points are on it; an interval that ends far from them runs out."""
-    points = [1.0, *(case.ratio.estimate for case in shown), *(case.published for case in shown if case.published)]
-    ends = [end for case in shown for end in (case.ratio.low, case.ratio.high) if math.isfinite(end)]
-    low = max(min([*points, *ends]), min(points) / figures.REACH)
-    high = min(max([*points, *ends]), max(points) * figures.REACH)
-    return low / 1.15, high * 1.15
+    axes.plot(case.ratio.estimate, place, look.marker, **point)
+    low, high = axes.get_xlim()
+    if case.ratio.low < low:
+        axes.plot(low, place, "<", clip_on=False, **point)
+    if case.ratio.high > high:
+        axes.plot(high, place, ">", clip_on=False, **point)

@@ -17,78 +17,72 @@ from benchlib.suite.published import Claim
 
 
 def inner_maximum(results: Results, claim: Claim, notebook: str, x: str, epochs: int, best: float) -> Outcome:
-    """The mean metric over seeds against the hyperparameter ``x``, of each subject with three values of it at least. An
-    inner value whose lowest seed is above every seed of both ends supports the claim; an end whose lowest seed is above
-    every seed of all others contradicts it, if it is as far out as the published values go: else the maximum may be
-    beyond it. And that it is best near the published ``best`` value: the maximum lies between the values beside those
-    whose seeds reach the lowest seed of the best; if that is between the published neighbours of the published best, it
-    supports the claim, if it is wholly outside of them, it contradicts it. With one seed both stay open. Where the
-    notebook did not train for the published number of ``epochs``, that is missing."""
+    """Of each subject with three values of ``x`` at least, where its metric is best."""
     frame = results.rows(notebook, "final_metric")
     if not len(frame):
         return Outcome([], [f"the notebook {notebook}"])
+    words, theirs = x.replace("_", " "), _neighbours(published.tried(x), best)
     shorter = (frame["epochs"] != epochs).any()
-    missing = [f"{epochs} epochs (epochs in parameters/PROFILE/{notebook}.yaml)"] if shorter else []
-    cases, theirs, coarse = [], _neighbours(published.tried(x), best), False
+    outcome = Outcome([], [f"{epochs} epochs (epochs in parameters/PROFILE/{notebook}.yaml)"] if shorter else [])
+    coarse = False
     for _, rows in frame.dropna(subset="estimate").groupby("subject", sort=False):
         if len(rows) < 3:
             continue
-        rows = rows.sort_values(x)
-        rises, low, high = _rises_and_falls(claim, rows, x, epochs)
-        cases.append(rises)
-        if not _is_fine(rows[x], best, theirs):
-            coarse = True
+        rows = rows.sort_values(x).set_index(x, drop=False)
+        case = _case(claim, rows, x, epochs)
+        outcome.cases.append(replace(case, of=f"{case.of}, rises and falls"))
+        nearest = min(rows.index, key=lambda value: abs(math.log(value / best)))
+        if not _is_within(_neighbours(rows.index, nearest), theirs):
+            coarse = True  # a maximum beside the published best would not show
             continue
+        low, high = place = _place(rows)
         until = f" and below {high:g}" if low > 0 and math.isfinite(high) else ""
-        place = f"the maximum is {f'below {high:g}' if low == 0 else f'above {low:g}'}{until}"
-        bears = OPEN if rises.why else _bearing_of_range((low, high), theirs)
-        of = rises.of.replace(_RISES, f"best near {best:g}")
-        cases.append(replace(rises, of=of, bears=bears, measured=place))
-    if not cases:
-        missing.append(f"three values of the {x.replace('_', ' ')} in one framework at least")
+        near = replace(case, of=f"{case.of}, best near {best:g}", bears=OPEN if case.why else _bearing(place, theirs))
+        measured = f"the maximum is {f'above {low:g}' if low > 0 else f'below {high:g}'}{until}"
+        outcome.cases.append(replace(near, measured=measured))
+    if not outcome.cases:
+        outcome.missing.append(f"three values of the {words} in one framework at least")
     elif coarse:
         ends = " and ".join(f"{end:g}" for end in theirs)
-        missing.append(f"values of the {x.replace('_', ' ')} no farther from {best:g} than {ends}")
-    return Outcome(cases, missing)
+        outcome.missing.append(f"values of the {words} no farther from {best:g} than {ends}")
+    return outcome
 
 
-_RISES = "rises and falls"
-
-
-def _rises_and_falls(claim: Claim, rows: pd.DataFrame, x: str, epochs: int) -> tuple[Case, float, float]:
-    """Of rows sorted by ``x``: is the metric best at an inner value? And between which values the maximum lies: those
-    beside all whose seeds reach the lowest seed of the best.
-    """
+def _case(claim: Claim, rows: pd.DataFrame, x: str, epochs: int) -> Case:
+    """Is the metric best at an inner value of the rows' index, ``x``?"""
     top = rows.loc[rows["estimate"].idxmax()]
-    seeds = " to ".join(tables.number(top[end]) for end in ("lowest", "highest"))
-    values = ", ".join(f"{value:g}" for value in rows[x])
-    metric = workloads.load(top["workload"]).metric + (" (%)" if top["unit"] == "%" else "")
+    ends, others, tried = rows.iloc[[0, -1]], rows.drop(index=top[x]), published.tried(x)
+    inside, far_out = top[x] not in ends.index, not min(tried) < top[x] < max(tried)
+    bears, why = OPEN, ""
+    if rows["processes"].min() < 2:
+        why = ONE_SEED
+    elif inside and top["lowest"] > ends["highest"].max():
+        bears = SUPPORTS
+    elif not inside and far_out and top["lowest"] > others["highest"].max():
+        bears = CONTRADICTS
     setting, stands_in = setting_of(claim, top)
     if top["epochs"] != epochs:
         trained = f"after {top['epochs']} epochs, the work after {epochs}"
         setting, stands_in = "; ".join(filter(None, [setting, trained])), (*stands_in, OTHER_EPOCHS)
-    one_seed = rows["processes"].min() < 2
-    case = Case(
-        of=f"{top['workload']} on {top['data']}, {top['subject']}, {metric}, {_RISES}",
-        bears=OPEN if one_seed else _bearing_of_maximum(rows, x, top),
-        measured=f"best at {top[x]:g} of {values}: {tables.number(top['estimate'])} (seeds {seeds})",
+    metric = workloads.load(top["workload"]).metric + (" (%)" if top["unit"] == "%" else "")
+    mean, lowest, highest = (tables.number(top[name]) for name in ("estimate", "lowest", "highest"))
+    values = ", ".join(f"{value:g}" for value in rows.index)
+    return Case(
+        of=f"{top['workload']} on {top['data']}, {top['subject']}, {metric}",
+        bears=bears,
+        measured=f"best at {top[x]:g} of {values}: {mean} (seeds {lowest} to {highest})",
         files=files_of(*rows.iloc),
-        why=ONE_SEED if one_seed else "",
+        why=why,
         setting=setting,
         stands_in=stands_in,
     )
-    reach = rows.loc[rows["highest"] >= top["lowest"], x]
-    return case, _neighbours(rows[x], reach.min())[0], _neighbours(rows[x], reach.max())[1]
 
 
-def _bearing_of_maximum(rows: pd.DataFrame, x: str, top: pd.Series) -> str:
-    """How the place of the maximum bears on that it is at an inner value."""
-    ends, others = rows.iloc[[0, -1]], rows[rows[x] != top[x]]
-    inside, tried = top[x] not in set(ends[x]), published.tried(x)
-    if inside and top["lowest"] > ends["highest"].max():
-        return SUPPORTS
-    far_out = top[x] <= min(tried) or top[x] >= max(tried)
-    return CONTRADICTS if not inside and far_out and top["lowest"] > others["highest"].max() else OPEN
+def _place(rows: pd.DataFrame) -> tuple[float, float]:
+    """Between which values the maximum lies: those beside all whose seeds reach the lowest seed of the best."""
+    lowest = rows.loc[rows["estimate"].idxmax(), "lowest"]
+    reach = rows.index[rows["highest"] >= lowest]
+    return _neighbours(rows.index, reach.min())[0], _neighbours(rows.index, reach.max())[1]
 
 
 def _neighbours(values: Iterable[float], value: float) -> tuple[float, float]:
@@ -97,14 +91,12 @@ def _neighbours(values: Iterable[float], value: float) -> tuple[float, float]:
     return max((v for v in values if v < value), default=0.0), min((v for v in values if v > value), default=math.inf)
 
 
-def _is_fine(values: pd.Series, best: float, theirs: tuple[float, float]) -> bool:
-    """Are there values so near to the published best that a maximum beside it would show?"""
-    low, high = _neighbours(values, min(values, key=lambda value: abs(math.log(value / best))))
-    return theirs[0] <= low and high <= theirs[1]
+def _is_within(ours: tuple[float, float], theirs: tuple[float, float]) -> bool:
+    return theirs[0] <= ours[0] and ours[1] <= theirs[1]
 
 
-def _bearing_of_range(ours: tuple[float, float], theirs: tuple[float, float]) -> str:
+def _bearing(ours: tuple[float, float], theirs: tuple[float, float]) -> str:
     """How a range in which the maximum lies bears on that it is in another."""
-    if theirs[0] <= ours[0] and ours[1] <= theirs[1]:
+    if _is_within(ours, theirs):
         return SUPPORTS
     return CONTRADICTS if ours[1] <= theirs[0] or ours[0] >= theirs[1] else OPEN

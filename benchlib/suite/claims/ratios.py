@@ -25,19 +25,6 @@ def cases_of_rows(results: Results, claim: Claim) -> Outcome:
     return outcome
 
 
-def words(claim: Claim) -> str:
-    """The rule in words, with what it is asked of."""
-    rule, direction = claim.rule, ""
-    if rule.rows:
-        direction = "Above 1 supports the claim, below 1 or within the margin of 1 contradicts it."
-    if rule.alike:
-        direction = f"An interval within a factor of {rule.alike:g} of 1 supports the claim, one wholly outside "
-        direction += "contradicts it."
-    asked = {"faster": rule.faster, "names": ", ".join(rule.names)}
-    here = "; ".join(f"{name}: {value}" for name, value in asked.items() if value)
-    return " ".join(filter(None, [rule.says, direction, f"Here {here}." if here else ""]))
-
-
 def _add(outcome: Outcome, results: Results, claim: Claim, part: Rows, name: str) -> None:
     rows = results.rows(part.notebook, part.quantity)
     rows = _of_training(rows) if part.training else rows

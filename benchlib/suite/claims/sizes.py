@@ -17,9 +17,7 @@ from benchlib.suite.published import Claim
 
 
 def scales_better(results: Results, claim: Claim, framework: str, than: str) -> Outcome:
-    """The efficiency of the one framework over that of the other, of each subject of the two, for each number of
-    processes and way of scaling; the two intervals, which are independent, are combined on the scale of logarithms.
-    Above 1 supports the claim, below 1 or within the margin of 1 contradicts it."""
+    """Of each number of processes and way of scaling, one framework's efficiency over the other's."""
     groups = results.rows("scaling", "efficiency_percent")
     shared = groups["batch_size"] == groups["baseline_batch_size"]  # else each process has the baseline's for itself
     groups = groups.assign(scaling=np.where(shared.fillna(False), "strong", "weak"))
@@ -39,11 +37,7 @@ def scales_better(results: Results, claim: Claim, framework: str, than: str) -> 
 
 
 def grows_with_batch(results: Results, claim: Claim) -> Outcome:
-    """Samples per second, peak memory (the accelerator's, where there is one) and the accelerator's utilisation, at the
-    largest batch size over the smallest, same framework; the two intervals are combined on the scale of logarithms as
-    if they were independent: where the same processes measured both sizes, what these have in common cancels out of the
-    ratio, and its interval is rather too wide. Above 1 supports the claim, below 1 or within the margin of 1
-    contradicts it; speed, only if neither size's A/A excludes 1 or was disturbed."""
+    """Of each subject, what it takes and gives at the largest batch size over the smallest."""
     speeds = results.rows("batch_size", "samples_per_second")
     speeds, missing = without_disturbed(speeds, "{subject} at batch {batch_size}")
     if not len(speeds):
@@ -77,11 +71,7 @@ def grows_with_batch(results: Results, claim: Claim) -> Outcome:
 
 
 def crosses_with_size(results: Results, claim: Claim, late: str, early: str) -> Outcome:
-    """For each operator and kind of pass, by the number of parameters, MindSpore against PyTorch, both in the lane
-    tuned: PyTorch over MindSpore at the fewest, MindSpore over PyTorch at the most. Above 1 supports the claim,
-    below 1 or within the margin of 1 contradicts it. And of the two operators that cross ``late`` and ``early``:
-    that PyTorch is still faster in the one at a number of parameters at which MindSpore is in the other supports the
-    claim, the reverse contradicts it."""
+    """Of each operator, the ratios at both ends of its sizes; and which of two crosses first."""
     frame = results.rows("operators", "throughput_ratio")
     frame = frame.assign(passes=tidy.hyperparameter(frame, "passes"))
     pair = {"framework": "mindspore", "baseline_framework": "pytorch", "lane": "tuned", "baseline_lane": "tuned"}

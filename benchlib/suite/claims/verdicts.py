@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from benchlib.analysis.statistics import Interval
-from benchlib.suite.published import Claim
+from benchlib.suite.published import Claim, Rule
 
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
 NO_DIFFERENCE, NOT_MEASURED = "no difference shown", "not measured here"
@@ -60,6 +60,17 @@ class Judged:
     outcome: Outcome
     verdict: str
     rule: str  # in words
+
+
+def rule_text(rule: Rule) -> str:
+    """A rule in words, with what it is asked of."""
+    direction = ["Above 1 supports the claim, below 1 or within the margin of 1 contradicts it."] if rule.rows else []
+    if rule.alike:
+        within = f"An interval within a factor of {rule.alike:g} of 1 supports the claim"
+        direction = [f"{within}, one wholly outside contradicts it."]
+    asked = {"faster": rule.faster, "names": ", ".join(rule.names), **rule.arguments}
+    here = "; ".join(f"{name}: {value}" for name, value in asked.items() if value)
+    return " ".join([rule.says, *direction, *([f"Here {here}."] if here else [])])
 
 
 def judge(outcome: Outcome) -> str:

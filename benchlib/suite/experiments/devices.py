@@ -166,12 +166,9 @@ def _missing(within: list[str]) -> list[str]:
         for row in machine.survey(within)
         if row["missing"]
     ]
-    told = [f"Not usable here: {' '.join(lacking)}"] if lacking else []
+    sentences = [f"Not usable here: {' '.join(lacking)}"] if lacking else []
     if machine.devices(within) == ["cpu"]:
-        there = (
-            f"No framework here can use the GPU ({machine.gpus()[0]['name']})"
-            if machine.gpus()
-            else "There is no GPU here"
-        )
-        told.insert(0, f"{there}, so the CPU is compared with itself at other numbers of threads.")
-    return [*told, *machine.troubles()]
+        gpus = machine.gpus()
+        there = f"No framework here can use the GPU ({gpus[0]['name']})" if gpus else "There is no GPU here"
+        sentences.insert(0, f"{there}, so the CPU is compared with itself at other numbers of threads.")
+    return [*sentences, *machine.troubles()]

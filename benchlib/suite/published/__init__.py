@@ -50,13 +50,13 @@ class Rows(Part):
 class Rule(Part):
     """How a claim is judged: by the ratios in rows of the frames, or by a function of its own."""
 
-    says: str = ""  # in words; of a function, its docstring
+    says: str  # in words
     rows: list[Rows] = []
     names: list[str] = []  # workloads, each of which has to have rows
     faster: str = ""  # the framework that is, by the claim: the ratio's direction
     alike: float | None = None  # the claim is that ratios are within this factor of 1
     takes: str = ""  # what is missing whatever was measured
-    function: str = ""  # of ``benchlib.suite.claims.FUNCTIONS``
+    function: str = "cases_of_rows"  # of ``benchlib.suite.claims.FUNCTIONS``
     arguments: dict[str, Any] = {}
 
 
