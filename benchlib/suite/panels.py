@@ -43,6 +43,7 @@ class Panel(ABC):
     hue: Value = "subject"
     where: Callable[[pd.DataFrame], pd.Series] | None = None
     margin: ClassVar[bool] = False  # shows what is the same within the margin
+    names_hue: ClassVar[bool] = False  # says in the panel what each look stands for
 
     def rows(self, result: Result) -> pd.DataFrame:
         """What it shows of a result, with a column ``hue``."""
@@ -93,6 +94,10 @@ class Bars(OfQuantity):
     @property
     def margin(self) -> bool:
         return self.quantity.endswith("_ratio")
+
+    @property
+    def names_hue(self) -> bool:
+        return self.labels == self.hue
 
     def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
         if self.target is not None:
@@ -316,7 +321,8 @@ class Picture:
         caption = self.caption if isinstance(self.caption, str) else self.caption(every)
         if any(panel.margin for panel, _ in shown):
             caption = f"{caption} {figures.margin_text(result.margin)}"
-        return caption, figures.finish(figure, looks, list(legend.items()))
+        unnamed = {} if all(panel.names_hue for panel, _ in shown) else looks
+        return caption, figures.finish(figure, unnamed, list(legend.items()))
 
     def _looks(self, rows: pd.DataFrame) -> dict[str, Look]:
         if self.looks:

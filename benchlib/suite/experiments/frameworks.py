@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
-from collections.abc import Iterator
 from typing import Annotated, Self
 
 import pandas as pd
 from pydantic import Field, model_validator
 
-from benchlib import metrics, workloads
-from benchlib.analysis import relative
-from benchlib.analysis.comparison import DISTURBED, verdict_on
-from benchlib.analysis.statistics import Interval
-from benchlib.analysis.training import TrainingRuns
 from benchlib.analysis.training import left_out as runs_left_out
 from benchlib.condition import Condition, DeviceName
 from benchlib.lab import Lab
-from benchlib.suite import tables
-from benchlib.suite.experiments import metric, tasks
 from benchlib.suite.experiments import parameters as p
+from benchlib.suite.experiments import tasks, training
 from benchlib.suite.experiments.findings import other_models, throughputs
 from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
 from benchlib.suite.panels import Bars, Curves, Picture, Survival, relative_to
@@ -38,7 +30,6 @@ from benchlib.suite.selections import (
     left_out,
     reached,
 )
-from benchlib.suite.sentences import interval_text
 
 TITLE = 44  # characters of a line that fit above one of two panels
 
@@ -93,120 +84,12 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
     for name, task, group, comparison in zip(names, parameters.tasks, groups, compared, strict=True):
         limits = {"epochs": task.epochs, "threshold": task.threshold, "most_epochs": task.most_epochs}
         runs = lab.train(group, seeds=parameters.seeds, **limits)
-        parts += [Part(comparison, name), Part(runs, name, _relative(runs))]
+        parts += [Part(comparison, name), Part(runs, name, training.relative_to_first(runs))]
     return Result(DECLARATION, lab.folder, parts, [data_note(group[0], lab.inputs) for group in groups])
 
 
-def _relative(runs: TrainingRuns) -> list[dict]:
-    """How each subject's training compares with the first's."""
-    first, *others = runs.conditions
-    ratios = ("epoch_ratio", "threshold_ratio")
-    rows = [relative.as_fast(runs, ratio, one, first) for one in others for ratio in ratios]
-    return [*rows, *(relative.metric_difference(runs, one, first) for one in others)]
-
-
-def _baseline(row: pd.Series) -> str:
-    return row["subject"] if pd.isna(other := row["epoch_ratio_baseline_subject"]) else other
-
-
-def _threshold(row: pd.Series) -> str:
-    if pd.isna(row["threshold"]):
-        return tables.MISSING
-    return metric.value_text(workloads.load(row["workload"]), row["threshold"])
-
-
-def _shown_threshold(rows: pd.DataFrame) -> float | None:
-    """As it is drawn."""
-    first = rows.iloc[0]
-    if pd.isna(first["threshold"]):
-        return None
-    return first["threshold"] * metrics.readable(workloads.load(first["workload"]).metric)[0]
-
-
-def _label(row: pd.Series) -> str:
-    return metric.label(workloads.load(row["workload"]))
-
-
-def _agreement(row: pd.Series) -> str:
-    """What the metric's difference from the first shows."""
-    if pd.isna(row["metric_difference"]):
-        return tables.MISSING
-    return row["metric_difference_verdict"] or "no interval: too few seeds"
-
-
-def _by_task(result: Result, quantity: str) -> Iterator[tuple[str, pd.DataFrame]]:
-    yield from result.rows(quantity).groupby("task", sort=False)
-
-
-def _learned(result: Result) -> Iterator[str]:
-    """How soon each task was learned."""
-    for task, rows in _by_task(result, "epochs_to_threshold"):
-        each = "; ".join(f"{row['subject']} {_learned_text(row)}" for _, row in rows.iterrows())
-        yield f"{task}, to {_threshold(rows.iloc[0])}: {each}."
-
-
-def _learned_text(row: pd.Series) -> str:
-    lost = f"; times left out: {lost}" if (lost := left_out(row)) else ""
-    if row["failed"]:
-        return f"{row['failed']} runs failed, {reached(row)} reached it"
-    if pd.isna(row["estimate"]):
-        best = metric.value_text(workloads.load(row["workload"]), row["best_metric"])
-        return f"reached by {reached(row)}, so there is no median; best {best}"
-    if pd.isna(row["seconds_to_threshold"]):
-        return f"{row['estimate']:g} epochs (median; {reached(row)} runs{lost})"
-    seconds = tables.number(row["seconds_to_threshold"])
-    return f"{row['estimate']:g} epochs, {seconds} s (medians, without compilation; {reached(row)} runs{lost})"
-
-
-def _epochs(result: Result) -> Iterator[str]:
-    """The throughput of whole epochs."""
-    for _, row in result.rows("epoch_ratio").iterrows():
-        if pd.isna(row["estimate"]) and row["why"] != DISTURBED:
-            continue
-        start = f"{row['task']}, throughput of whole epochs of training: {row['subject']} relative to"
-        yield f"{start} {row['baseline_subject']} {_epochs_text(row)}."
-
-
-def _epochs_text(row: pd.Series) -> str:
-    """With the verdict, if there is an interval: one seed shows nothing of others."""
-    if row["why"] == DISTURBED:
-        return "no ratio: the training was disturbed"
-    interval = Interval(row["estimate"], row["low"], row["high"], row["processes"])
-    verdict = f", {verdict_on(interval, row['margin'])}" if math.isfinite(interval.low) else ""
-    return f"{interval_text(row, ratio=True)}{verdict}"
-
-
-def _failed(result: Result) -> Iterator[str]:
-    for task, rows in _by_task(result, "best_metric"):
-        if failed := rows["failed"].sum():
-            yield f"{task}: {failed} of {rows['runs'].sum()} training runs failed."
-
-
-def _first_epochs(result: Result) -> Iterator[str]:
-    """The first epoch over the others."""
-    for task, rows in _by_task(result, "first_epoch_ratio"):
-        each = "; ".join(f"{row['subject']} {_first_text(row)}" for _, row in rows.iterrows())
-        yield f"{task}, first epoch over the others: {each}."
-
-
-def _first_text(row: pd.Series) -> str:
-    if row["why"] == DISTURBED:
-        return DISTURBED
-    alone = interval_text(row, "first_epoch_alone_ratio", ratio=True)
-    return f"{interval_text(row, ratio=True)} with compilation, {alone} without"
-
-
-def _metrics(result: Result) -> Iterator[str]:
-    """What was learned, against the first."""
-    for task, rows in _by_task(result, "final_metric"):
-        first, *others = (row for _, row in rows.iterrows())
-        unit = "percentage points" if first["unit"] == "%" else _label(first)
-        for row in others:
-            yield (
-                f"{task}, {_label(row)} after {row['epochs']} epochs: {row['subject']} {interval_text(row)}, "
-                f"{first['subject']} {interval_text(first)}, difference within seeds "
-                f"{interval_text(row, 'metric_difference')} {unit}: {_agreement(row)}."
-            )
+def _metric_label(rows: pd.DataFrame) -> str:
+    return training.metric_label(rows.iloc[0])
 
 
 def _survival_caption(runs: pd.DataFrame) -> str:
@@ -235,7 +118,7 @@ DECLARATION = Declaration(
             "first framework within seeds, with 95 % intervals over seeds.",
             "best_metric",
             (
-                *("task", "subject", Column("baseline", _baseline), Column("threshold", _threshold)),
+                *("task", "subject", Column("baseline", training.baseline), Column("threshold", training.threshold)),
                 *(Column("reached", reached), "epochs_to_threshold", "seconds_to_threshold", "threshold_ratio"),
                 *("best_metric", "epoch_s", "epoch_ratio", Column("peak_memory_mib", "memory_mib", ends=False)),
                 *("failed", Column("times_left_out", left_out), Column("why", disturbed("epoch_ratio_why"))),
@@ -257,9 +140,9 @@ DECLARATION = Declaration(
             "intervals over seeds.",
             "final_metric",
             (
-                *("task", "subject", Column("epochs_trained", "epochs"), Column("metric_of", _label)),
+                *("task", "subject", Column("epochs_trained", "epochs"), Column("metric_of", training.metric_label)),
                 *(Column("runs", "processes"), "final_metric", "final_loss"),
-                *(Column("difference", "metric_difference"), Column("verdict", _agreement)),
+                *(Column("difference", "metric_difference"), Column("verdict", training.agreement)),
             ),
         ),
         "indicators": Table(
@@ -282,7 +165,7 @@ DECLARATION = Declaration(
             "highest, as far as all seeds went.",
             panels=[
                 Curves(y="loss", ylabel="training loss"),
-                Curves(y="metric", ylabel=lambda rows: _label(rows.iloc[0]), threshold=_shown_threshold),
+                Curves(y="metric", ylabel=_metric_label, threshold=training.shown_threshold),
             ],
             each="task",
         ),
@@ -290,10 +173,10 @@ DECLARATION = Declaration(
             caption=_survival_caption,
             panels=[Survival(where=lambda runs: runs["threshold"].notna())],
             each="task",
-            title=lambda runs: textwrap.fill(f"{runs['task'].iloc[0]}: {_threshold(runs.iloc[0])}", TITLE),
+            title=lambda runs: textwrap.fill(f"{runs['task'].iloc[0]}: {training.threshold(runs.iloc[0])}", TITLE),
             columns=2,
             height=2.0,
         ),
     },
-    findings=[throughputs, _learned, _epochs, _failed, _first_epochs, _metrics, other_models],
+    findings=[throughputs, *training.FINDINGS, other_models],
 )
