@@ -24,7 +24,7 @@ from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import gate, machine
 from benchlib.measure.disturbance import NO_CPU
-from benchlib.suite.experiments import modes, scaling
+from benchlib.suite.experiments import groups, modes, scaling
 from benchlib.variables import Surroundings
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
@@ -398,7 +398,7 @@ def test_runs_that_diverged_are_told_and_leave_the_others(tmp_path):
     assert (mixed["diverged"], mixed["runs"]) == ("1 of 4 seeds (first in epoch 3)", 3)
     assert exact["loss"] == pytest.approx(2 / 3)
     assert mixed["loss_ratio"] == pytest.approx(1.5), "of the seeds that are left of both"
-    assert losses.loc["mindspore graph fp16-O2 tuned", "diverged"] == modes.NONE_DIVERGED
+    assert losses.loc["mindspore graph fp16-O2 tuned", "diverged"] == losses.NONE_DIVERGED
     told = " ".join(result.findings())
     assert "pytorch eager tuned diverged in 1 of 4 seeds (first in epoch 2)." in told
     assert "pytorch eager bf16 tuned 1.50" in told
@@ -496,8 +496,8 @@ def scaled(tmp_path, monkeypatch, places=2, lab=None, **changes):
 def test_scaling_gives_efficiency_and_the_share_of_communication(tmp_path, monkeypatch):
     result = scaled(tmp_path, monkeypatch, world_sizes=[2, 4])
     rows = result.tables()["scaling"][1].set_index("scaling")
-    assert list(rows.index) == [scaling.ONE, "one process with 2 threads", scaling.STRONG, scaling.WEAK]
-    strong = rows.loc[scaling.STRONG]
+    assert list(rows.index) == [groups.ONE, "one process with 2 threads", groups.STRONG, groups.WEAK]
+    strong = rows.loc[groups.STRONG]
     assert (strong["world_size"], strong["threads"], strong["batch_size"]) == (2, 1, 64)
     assert strong["ratio"] == pytest.approx(1.6, rel=0.02)
     assert strong["samples_per_second"] == pytest.approx(1.6 * 6400, rel=0.02)
@@ -507,10 +507,10 @@ def test_scaling_gives_efficiency_and_the_share_of_communication(tmp_path, monke
     assert strong["communication_percent_low"] < 20 < strong["communication_percent_high"]
     assert strong["same_threads_ratio"] == pytest.approx(1.6 / 2**0.5, rel=0.02)
     assert strong["control_low"] < 1 < strong["control_high"]
-    assert rows.loc[scaling.WEAK, "batch_size"] == 128
-    assert math.isnan(rows.loc[scaling.WEAK, "communication_percent"])
-    one = rows.loc[scaling.ONE]
-    assert (one["verdict"], one["threads"], one["processes"]) == (scaling.BASELINE, 1, 5)
+    assert rows.loc[groups.WEAK, "batch_size"] == 128
+    assert math.isnan(rows.loc[groups.WEAK, "communication_percent"])
+    one = rows.loc[groups.ONE]
+    assert (one["verdict"], one["threads"], one["processes"]) == (groups.BASELINE, 1, 5)
     assert one["samples_per_second"] == pytest.approx(6400, rel=0.02)
     assert math.isnan(one["ratio"])
     assert rows.loc["one process with 2 threads", "threads"] == 2
@@ -529,10 +529,10 @@ def test_each_framework_has_its_own_baseline_and_both_are_compared(tmp_path, mon
     assert len(lab.asked) == 1, "together, so that the ratio between frameworks is paired"
     rows = result.tables()["scaling"][1].set_index(["subject", "scaling"])
     for subject, one in (("pytorch eager tuned", 6400), ("mindspore graph tuned", 3200)):
-        assert rows.loc[(subject, scaling.ONE), "samples_per_second"] == pytest.approx(one, rel=0.02)
-        assert rows.loc[(subject, scaling.STRONG), "ratio"] == pytest.approx(1.6, rel=0.02)
+        assert rows.loc[(subject, groups.ONE), "samples_per_second"] == pytest.approx(one, rel=0.02)
+        assert rows.loc[(subject, groups.STRONG), "ratio"] == pytest.approx(1.6, rel=0.02)
     frameworks = result.tables()["subjects"][1].set_index("scaling")
-    assert list(frameworks.index) == [scaling.ONE, "one process with 2 threads", scaling.STRONG, scaling.WEAK]
+    assert list(frameworks.index) == [groups.ONE, "one process with 2 threads", groups.STRONG, groups.WEAK]
     assert set(frameworks["subject"]) == {"mindspore graph tuned"}
     assert set(frameworks["baseline"]) == {"pytorch eager tuned"}
     assert frameworks["ratio"].to_numpy() == pytest.approx(0.5, rel=0.02)

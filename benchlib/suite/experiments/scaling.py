@@ -6,24 +6,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
-from operator import mul
 from typing import Any, Self
 
-import pandas as pd
 from pydantic import model_validator
 
 from benchlib import frameworks, workloads
-from benchlib.analysis import frame as tidy
-from benchlib.analysis import relative
-from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.frame import IMPOSSIBLE
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.measure import machine
+from benchlib.suite.experiments import groups
 from benchlib.suite.experiments import parameters as p
+from benchlib.suite.experiments.groups import Subject
 from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
 from benchlib.suite.panels import Bars, Picture
 from benchlib.suite.selections import (
@@ -36,13 +29,6 @@ from benchlib.suite.selections import (
     Table,
     verdict,
 )
-from benchlib.suite.sentences import interval_text, ratio_text
-
-STRONG, WEAK, ONE = "strong", "weak", "one process"
-"""The batch is shared; each process has a batch of its own; the same batch without processes."""
-
-BASELINE = "baseline"
-"""The verdict on what the others are compared with."""
 
 
 class Parameters(p.Compared):
@@ -91,126 +77,12 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
         there = f"there is 1 {kind}" if places == 1 else f"there are {places} {kind}s"
         notes.append(f"Not measured: {', '.join(map(str, left_out))} processes, because {there} here.")
     every = _subjects(parameters)
-    beside = [row for one in every for row in _rows(comparison, one, every)]
+    beside = [row for one in every for row in groups.rows(comparison, one, every)]
     order = [condition for one in every for condition in one.conditions]
     return Result(DECLARATION, lab.folder, [Part(comparison, beside=beside, order=order)], notes)
 
 
-@dataclass(frozen=True)
-class _Subject:
-    """A subject's conditions, its baseline first, in the same order for every subject."""
-
-    conditions: list[Condition]
-    why: str | None  # it cannot be run here
-
-
-def _rows(comparison: Comparison, one: _Subject, every: list[_Subject]) -> Iterator[dict[str, Any]]:
-    """Of what communicates the ratio to one process of the subject, and of a group what else there is to compare it
-    with; relative to the first subject; and what cannot be run here.
-    """
-    base, first = one.conditions[0], next(other for other in every if other.why is None)
-    of_first = {} if one is first else tidy.NO_CONTROL
-    for its, condition in zip(first.conditions, one.conditions, strict=True):
-        if not condition.communication:
-            continue
-        if one.why is not None:
-            yield tidy.absent("samples_per_second", condition, base, why=IMPOSSIBLE, reason=one.why)
-            continue
-        if condition != base:
-            yield {**relative.throughput(comparison, "within_ratio", condition, base), **of_first}
-        if one is not first:
-            yield relative.throughput(comparison, "subject_ratio", condition, its)
-        if (count := condition.world_size) == 1:
-            continue
-        yield relative.throughput(comparison, "efficiency_percent", condition, base, partial(mul, 100 / count))
-        threads, alone = base.but(threads=count * base.threads), condition.but(communication=False)
-        if threads in comparison.conditions:
-            yield {**relative.throughput(comparison, "same_threads_ratio", condition, threads), **of_first}
-        if alone in comparison.conditions:
-            yield relative.throughput(
-                comparison, "communication_percent", condition, alone, lambda ratio: 100 * (1 - ratio)
-            )
-
-
-def _of_base(row: pd.Series, name: str) -> int:
-    """Of the one process that a row's subject is compared with."""
-    said = (row.get(f"within_ratio_baseline_{name}"), row[f"baseline_{name}"], row[name])
-    return next(value for value in said if pd.notna(value))
-
-
-def _scaling(row: pd.Series) -> str:
-    """What a row is about."""
-    if row["world_size"] > 1:
-        return STRONG if row["batch_size"] == _of_base(row, "batch_size") else WEAK
-    return ONE if row["threads"] == _of_base(row, "threads") else f"{ONE}{_with_threads(row['threads'])}"
-
-
-def _way(row: pd.Series) -> str:
-    return _scaling(row) if row["world_size"] == 1 else f"{_scaling(row)}, {row['world_size']} processes"
-
-
-def _with_threads(count: int) -> str:
-    return f" with {count:g} thread{'s' * (count > 1)}"
-
-
-def _verdict(row: pd.Series) -> str:
-    if pd.notna(row["reason"]):
-        return row["why"]
-    return BASELINE if _scaling(row) == ONE else row["within_ratio_verdict"] or row["within_ratio_why"]
-
-
-def _processes(row: pd.Series) -> int:
-    compared = pd.isna(row["reason"]) and _scaling(row) != ONE
-    return row["within_ratio_processes"] if compared else row["processes"]
-
-
-def _shown(rows: pd.DataFrame) -> pd.Series:
-    """What communicates, if there is a place for groups."""
-    return rows["communication"] & (rows["world_size"].max() > 1)
-
-
-def _ratios(result: Result) -> Iterator[str]:
-    """For each subject and way of scaling the ratio, what was asked first; then what one process does."""
-    rows = result.rows("within_ratio").sort_values("world_size", ascending=False, kind="stable")
-    for _, row in rows.iterrows():
-        yield f"{row['subject']}, {_way(row)}: {_ratio_text(row)}."
-    every = result.rows("samples_per_second")
-    for _, row in every[_shown(every) & every["reason"].isna()].iterrows():
-        if _scaling(row) == ONE:
-            lost = "no throughput: it failed, keeps getting slower, or was disturbed"
-            speed = lost if pd.isna(row["estimate"]) else f"{interval_text(row)} samples/s"
-            yield f"{row['subject']}, {_way(row)}{_with_threads(row['threads'])}: {speed}."
-
-
-def _ratio_text(row: pd.Series) -> str:
-    """To one process, and what a group's is made of."""
-    if pd.isna(row["verdict"]):
-        return ratio_text(row)
-    threads = _of_base(row, "threads")
-    text = f"throughput ratio {ratio_text(row)}, relative to one process{_with_threads(threads)}"
-    if row["world_size"] == 1:
-        return text
-    text += f"; efficiency {interval_text(row, 'efficiency_percent')} %"
-    if pd.notna(row.get("same_threads_ratio")):
-        same = f"{interval_text(row, 'same_threads_ratio', ratio=True)}, {row['same_threads_ratio_verdict']}"
-        text += f"; relative to one process{_with_threads(row['world_size'] * threads)}: {same}"
-    if _scaling(row) == WEAK:
-        return text
-    if pd.isna(row.get("communication_percent")):
-        lost = "the same processes without it failed, slow down, or were disturbed"
-        return f"{text}; what communication takes is not known: {lost}"
-    return f"{text}; communication takes {interval_text(row, 'communication_percent')} % of a step"
-
-
-def _subjects_text(result: Result) -> Iterator[str]:
-    """How each subject compares with the first; and what cannot be run here."""
-    for _, row in result.rows("subject_ratio").iterrows():
-        yield f"{_way(row)}, {row['subject']} relative to {row['baseline_subject']}: {ratio_text(row)}."
-    lost = result.frame[result.frame["reason"].notna()].drop_duplicates("subject")
-    yield from (f"{row['subject']} is {row['why']}: {row['reason']}." for _, row in lost.iterrows())
-
-
-_NAMED = ("subject", Column("scaling", _scaling), "world_size", "threads", "batch_size")
+_NAMED = ("subject", Column("scaling", groups.scaling), "world_size", "threads", "batch_size")
 _CONTROL = [column for column in RATIO if isinstance(column, Column) and column.name.startswith("control")]
 
 DECLARATION = Declaration(
@@ -226,11 +98,11 @@ DECLARATION = Declaration(
             "groups of them.",
             "samples_per_second",
             (
-                *(*_NAMED, "samples_per_second", Column("ratio", "within_ratio"), Column("verdict", _verdict)),
+                *(*_NAMED, "samples_per_second", Column("ratio", "within_ratio"), Column("verdict", groups.verdict)),
                 *("efficiency_percent", "same_threads_ratio", "communication_percent", *_CONTROL),
-                *(Column("processes", _processes), Column("why", "reason")),
+                *(Column("processes", groups.processes), Column("why", "reason")),
             ),
-            where=_shown,
+            where=groups.shown,
         ),
         "processes": PROCESSES.but(
             columns=(*CONDITION, HYPERPARAMETERS, *OF_PROCESSES, "world_size", "communication"),
@@ -255,8 +127,8 @@ DECLARATION = Declaration(
                 Bars(
                     quantity="within_ratio",
                     xlabel="throughput relative to one process",
-                    labels=_way,
-                    hue=lambda row: _scaling(row) if row["world_size"] > 1 else ONE,
+                    labels=groups.way,
+                    hue=lambda row: groups.scaling(row) if row["world_size"] > 1 else groups.ONE,
                     target=lambda row: row["world_size"] if row["world_size"] > 1 else math.nan,
                 )
             ],
@@ -264,14 +136,14 @@ DECLARATION = Declaration(
             columns=2,
         )
     },
-    findings=[_ratios, _subjects_text],
+    findings=[groups.ratios, groups.subjects],
 )
 
 
-def _subjects(parameters: Parameters) -> list[_Subject]:
+def _subjects(parameters: Parameters) -> list[Subject]:
     """With their conditions for the numbers of processes that this machine has a place for."""
     return [
-        _Subject(_of_subject(parameters, number, _counts(parameters)), _missing(parameters, subject))
+        Subject(_of_subject(parameters, number, _counts(parameters)), _missing(parameters, subject))
         for number, subject in enumerate(parameters.subjects)
     ]
 
