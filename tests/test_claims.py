@@ -998,6 +998,24 @@ def test_a_claim_of_which_some_cases_show_a_difference_is_said_to_be_undecided()
     assert not said(SUPPORTS, OPEN, CONTRADICTS), "that one is decided"
 
 
+def test_a_claim_of_a_ratio_is_a_declaration(tmp_path: Path, write: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"notebook": "devices", "quantity": "throughput_ratio", "wanted": "four threads", "own": "{threads} threads"}
+    rows |= {"where": "threads == 4 and baseline_threads == 1", "inverse": True}
+    rule = {"says": "One thread over four, same framework.", "rows": [rows]}
+    claim = {"id": "C99", "source": "yin2020", "device": "i7-8650U", "says": "More threads are no faster."}
+    with pytest.raises(ValueError, match=r"rule\.rows\.0\.were"):
+        published.Claim(**claim, rule={**rule, "rows": [{**rows, "were": ""}]})
+    monkeypatch.setattr(published, "claims", lambda: [published.Claim(**claim, rule=rule)])
+    threads = {"subject": PYTORCH, "on": "cnn on digits", "baseline_threads": 1}
+    write("devices", [row("throughput_ratio", (1.5, 2), threads=2, **threads)])
+    assert judged_of(tmp_path, "C99").outcome.missing == ["four threads"]
+    write("devices", [row("throughput_ratio", (1.5, 2), threads=count, **threads) for count in (2, 4)])
+    judged = judged_of(tmp_path, "C99")
+    assert judged.verdict == NOT_REPRODUCED
+    assert [(case.of, case.ratio.low) for case in judged.outcome.cases] == [("cnn on digits, 4 threads", 0.5)]
+    assert judged.rule.startswith("One thread over four, same framework. Above 1 supports the claim, below 1 or ")
+
+
 def test_the_rules_are_shown_with_what_they_are_asked_of(tmp_path: Path) -> None:
     texts = [one.rule for one in claims.judged(Results(tmp_path))]
     assert len(set(texts)) == len(texts)
