@@ -351,18 +351,18 @@ def _indicators(
     condition: Condition, measured: Mapping[str, Any], roof_s: Callable[[Condition], float] | None
 ) -> list[dict[str, Any]]:
     """A row for each quantity of a row of ``Comparison.throughput``."""
-    told = {**measured, "samples_per_second_low": measured["low"], "samples_per_second_high": measured["high"]}
+    values = {**measured, "samples_per_second_low": measured["low"], "samples_per_second_high": measured["high"]}
     quantities = [*TIMED, *OF_FIRST, *OF_PROCESSES, *(ACCELERATOR if condition.device != "cpu" else ())]
     if roof_s is None:
         quantities.remove("peak_share_percent")
     else:
-        told["peak_share_percent"] = 100 * 1000 * roof_s(condition) / measured["step_ms"]
+        values["peak_share_percent"] = 100 * 1000 * roof_s(condition) / measured["step_ms"]
     rows = []
     for name in quantities:
-        ends = (float(told.get(f"{name}{end}", math.nan)) for end in ("", "_low", "_high"))
-        interval = Interval(*ends, told["first_in_process" if name in OF_FIRST else "processes"])
-        why = None if math.isfinite(interval.estimate) else _why_not(name, told)
-        rows.append(row(name, condition, interval, failed=told["failed"], why=why, files=told["measurements"]))
+        ends = (float(values.get(f"{name}{end}", math.nan)) for end in ("", "_low", "_high"))
+        interval = Interval(*ends, values["first_in_process" if name in OF_FIRST else "processes"])
+        why = None if math.isfinite(interval.estimate) else _why_not(name, values)
+        rows.append(row(name, condition, interval, failed=values["failed"], why=why, files=values["measurements"]))
     return rows
 
 

@@ -66,12 +66,12 @@ def throughput(
     verdict, or what a monotonous ``change`` makes of it.
     """
     ratio, verdict = between(comparison, baseline, condition)
-    told = {**tidy.said(verdict), "files": " ".join(comparison.files(condition, baseline))}
+    columns = {**tidy.said(verdict), "files": " ".join(comparison.files(condition, baseline))}
     if change:
-        told["verdict"] = None  # it is on the ratio
+        columns["verdict"] = None  # it is on the ratio
         ends = sorted((change(ratio.low), change(ratio.high)))
         ratio = Interval(change(ratio.estimate), *ends, ratio.processes)
-    return tidy.row(quantity, condition, ratio, baseline, **told)
+    return tidy.row(quantity, condition, ratio, baseline, **columns)
 
 
 def amortised(
@@ -121,11 +121,11 @@ def metric_difference(runs: TrainingRuns, condition: Condition, baseline: Condit
         every[every["label"] == str(one)].set_index("seed")["metric"].dropna() * factor for one in (condition, baseline)
     )
     interval = mean_interval((mine - theirs).dropna().to_list(), least - greatest, greatest - least)
-    told = {"why": None if interval.processes else NOT_MEASURED, "files": " ".join(runs.files(baseline, condition))}
+    columns = {"why": None if interval.processes else NOT_MEASURED, "files": " ".join(runs.files(baseline, condition))}
     if math.isfinite(interval.low):
         sign = HIGHER if interval.estimate > 0 else LOWER
-        told["verdict"] = sign if interval.excludes(0) else NO_DIFFERENCE
-    return tidy.row("metric_difference", condition, interval, baseline, **told)
+        columns["verdict"] = sign if interval.excludes(0) else NO_DIFFERENCE
+    return tidy.row("metric_difference", condition, interval, baseline, **columns)
 
 
 def loss_ratio(runs: TrainingRuns, condition: Condition, baseline: Condition) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchlib import metrics, workloads
+from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import DISTURBED
 from benchlib.analysis.training import undisturbed
 from benchlib.suite import figures
@@ -347,7 +348,7 @@ class Picture:
 
 def _known(panel: Panel, rows: pd.DataFrame) -> bool:
     """Is there anything to see? What a driver does not tell is not shown."""
-    optional = isinstance(panel, OfQuantity) and panel.quantity[:3] in {"acc", "dev", "jou"}
+    optional = isinstance(panel, OfQuantity) and panel.quantity in tidy.ACCELERATOR
     return not optional or rows["estimate"].notna().any()
 
 

@@ -32,16 +32,16 @@ def ratio_text(row: pd.Series) -> str:
     """A row of a ratio: the ratio, its verdict, and the A/A control, which says what can be resolved, if it has one."""
     if pd.isna(row["verdict"]):
         return NO_RATIO[row["why"]]
-    told = f"{interval_text(row, ratio=True)}, {row['verdict']}"
+    text = f"{interval_text(row, ratio=True)}, {row['verdict']}"
     if pd.isna(row["control"]) and pd.isna(row["control_why"]):
-        return told
+        return text
     if row["control_why"] == DISTURBED:
-        return f"{told} (no A/A: more than half of its rounds were disturbed, so what can be resolved is not known)"
+        return f"{text} (no A/A: more than half of its rounds were disturbed, so what can be resolved is not known)"
     control = tables.ratio(row["control"], row["control_low"], row["control_high"])
     warning = ""
     if math.isfinite(row["control_low"]) and not row["control_low"] <= 1 <= row["control_high"]:
         warning = ", which excludes 1: the baseline differs from itself, so a difference of that size shows nothing"
-    return f"{told} (A/A {control}{warning})"
+    return f"{text} (A/A {control}{warning})"
 
 
 MANY = 6  # ratios of a sentence that lists them
