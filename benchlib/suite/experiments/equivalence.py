@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -11,13 +10,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from pydantic import BaseModel, model_validator
 
-from benchlib import frameworks, workloads
+from benchlib import workloads
 from benchlib.analysis.equivalence import Certificate
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.measure import gate
 from benchlib.suite import figures, showing, tables
 from benchlib.suite.experiments import parameters as p
+from benchlib.suite.experiments import side_by_side
 from benchlib.suite.experiments.result import Declaration, Gathered, Result, data_note
 from benchlib.suite.panels import Panel, Picture
 from benchlib.suite.selections import Listed
@@ -89,19 +89,7 @@ class Equivalence(Result):
 
     def show_sources(self) -> HTML:
         """The files of each workload, one framework beside the other."""
-        from IPython.display import HTML
-
-        parts = []
-        for name in self.workloads:
-            workload = workloads.load(name)
-            offered = sorted(workload.frameworks(), key=frameworks.rank)
-            files = [(workloads.folder(name) / f"{each}.py").read_text(encoding="utf-8") for each in offered]
-            columns = "".join(f"<pre>{html.escape(text)}</pre>" for text in files)
-            parts.append(
-                f"<h3>{html.escape(workload.title)} (<code>{name}</code>)</h3><p>{html.escape(workload.source)}.</p>"
-                f'<div class="side-by-side">{columns}</div>'
-            )
-        return HTML(_STYLE + "".join(parts))
+        return side_by_side.html(self.workloads)
 
 
 def _findings(result: Equivalence) -> Iterator[str]:
@@ -216,9 +204,3 @@ def _declaration(references: str) -> Declaration:
         },
         findings=[_findings],
     )
-
-
-_STYLE = """<style>
-.side-by-side {display: grid; grid-auto-flow: column; grid-auto-columns: minmax(0, 1fr); gap: 1em}
-.side-by-side pre {font-size: 0.62em; line-height: 1.25; white-space: pre-wrap; overflow-wrap: anywhere}
-</style>"""

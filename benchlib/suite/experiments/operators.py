@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Annotated, Any, Self
 
 import pandas as pd
@@ -16,7 +15,8 @@ from benchlib.lab import Lab
 from benchlib.suite import figures, tables
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
-from benchlib.suite.panels import Lines, Picture, Ratios
+from benchlib.suite.experiments.varied import Varied, looks, sizes_of
+from benchlib.suite.panels import Lines, Picture
 from benchlib.suite.selections import CONDITION, INDICATORS, OF_PROCESSES, PROCESSES, RATIO, STUDENT, Column, Table
 from benchlib.suite.sentences import counts_text, ratio_text
 from benchlib.validation import Strict
@@ -124,13 +124,9 @@ def _passes(row: pd.Series) -> str:
     return json.loads(row["hyperparameters"])["passes"]
 
 
-def _sizes_of(row: pd.Series) -> dict[str, Any]:
-    return {"batch_size": row["batch_size"], **json.loads(row["hyperparameters"])}
-
-
 def _size(row: pd.Series) -> str:
     """In words."""
-    sizes = {name.replace("_", " "): value for name, value in _sizes_of(row).items() if name != "passes"}
+    sizes = {name.replace("_", " "): value for name, value in sizes_of(row).items() if name != "passes"}
     return ", ".join(f"{name} {value}" for name, value in {"batch": sizes.pop("batch size"), **sizes}.items())
 
 
@@ -142,53 +138,7 @@ def _operator(row: pd.Series) -> tuple[str, str]:
     return row["workload"], _passes(row)
 
 
-VARIED = {
-    "batch_size": "batch size",
-    "in_channels": "input channels",
-    "in_features": "input channels",
-    "channels": "input channels",
-    "out_channels": "output channels",
-    "out_features": "output channels",
-}
-"""What was varied, in words that operators share."""
-
 _BY_WORK = {"x": "million_multiply_adds", "xlabel": "million multiply-adds", "round_ticks": True}
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Varied(Ratios):
-    """The ratios once for each thing varied that they belong to: the base size belongs to all of its operator."""
-
-    operators: Sequence[Operator]
-
-    def source(self, result: Result) -> pd.DataFrame:
-        rows, parts = super().source(result), []
-        for operator in self.operators:
-            base = {"batch_size": operator.batch_size, **operator.hyperparameters}
-            for varied in operator.vary:
-                own = [
-                    row["workload"] == operator.workload
-                    and all(_sizes_of(row).get(name) == value for name, value in base.items() if name != varied)
-                    for _, row in rows.iterrows()
-                ]
-                parts.append(rows[own].assign(varied=VARIED.get(varied, varied.replace("_", " "))))
-        return pd.concat(parts)
-
-
-def _series(row: pd.Series) -> str:
-    return f"{row['subject']}, {row['varied']} varied"
-
-
-def _looks(rows: pd.DataFrame) -> dict[str, figures.Look]:
-    """The marker says what was varied; colour and line the subject or, where there is but one, what was varied too."""
-    series = rows[["hue", "subject", "varied"]].drop_duplicates()
-    by_subject = figures.subject_looks(rows.assign(hue=rows["subject"]))
-    by_varied = figures.looks(series["varied"])
-    lines, key = (by_subject, "subject") if len(by_subject) > 1 else (by_varied, "varied")
-    return {
-        row["hue"]: figures.Look(lines[row[key]].color, by_varied[row["varied"]].marker, lines[row[key]].line)
-        for _, row in series.iterrows()
-    }
 
 
 def _ratios_caption(rows: pd.DataFrame) -> str:
@@ -206,6 +156,10 @@ _WORK = ("parameters", "million_multiply_adds")
 
 def _declaration(parameters: Parameters) -> Declaration:
     shape = {"each": _operator, "title": _title, "columns": len(parameters.passes), "height": 1.95}
+    bases = [
+        (one.workload, {"batch_size": one.batch_size, **one.hyperparameters}, list(one.vary))
+        for one in parameters.operators
+    ]
     shape["width"] = figures.PAGE if len(parameters.passes) > 1 else figures.COLUMN
     return Declaration(
         notebook="operators",
@@ -229,8 +183,8 @@ def _declaration(parameters: Parameters) -> Declaration:
         figures={
             "ratios": Picture(
                 caption=_ratios_caption,
-                panels=[_Varied(hue=_series, operators=parameters.operators, **_BY_WORK)],
-                looks=_looks,
+                panels=[Varied(bases=bases, **_BY_WORK)],
+                looks=looks,
                 **shape,
             ),
             "peak": Picture(
