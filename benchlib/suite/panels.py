@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -23,10 +23,7 @@ from benchlib.analysis.comparison import DISTURBED
 from benchlib.analysis.training import undisturbed
 from benchlib.suite import figures
 from benchlib.suite.figures import Legend, Look
-from benchlib.suite.selections import wide
-
-if TYPE_CHECKING:
-    from benchlib.suite.experiments.result import Result
+from benchlib.suite.selections import Measured, wide
 
 Value = str | Callable[[pd.Series], Any]
 """A column of the rows, or what to make of a row."""
@@ -46,7 +43,7 @@ class Panel(ABC):
     margin: ClassVar[bool] = False  # shows what is the same within the margin
     names_hue: ClassVar[bool] = False  # says in the panel what each look stands for
 
-    def rows(self, result: Result) -> pd.DataFrame:
+    def rows(self, result: Measured) -> pd.DataFrame:
         """What it shows of a result, with a column ``hue``."""
         rows = self.source(result)
         if self.where is not None and len(rows):
@@ -54,14 +51,14 @@ class Panel(ABC):
         return rows.assign(hue=values(rows, self.hue)) if len(rows) else rows
 
     @abstractmethod
-    def source(self, result: Result) -> pd.DataFrame:
+    def source(self, result: Measured) -> pd.DataFrame:
         """All rows of its kind."""
 
     @abstractmethod
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
         """Draw some of its rows; ``at_left``: in the first column of panels, or the one at its left has other names."""
 
-    def legend(self, rows: pd.DataFrame, result: Result) -> list[Legend]:
+    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
         """Entries beside those of the looks."""
         return []
 
@@ -80,7 +77,7 @@ class OfQuantity(Panel):
 
     quantity: str
 
-    def source(self, result: Result) -> pd.DataFrame:
+    def source(self, result: Measured) -> pd.DataFrame:
         return wide(result.frame, self.quantity)
 
 
@@ -100,14 +97,14 @@ class Bars(OfQuantity):
     def names_hue(self) -> bool:
         return self.labels == self.hue
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
         if self.target is not None:
             rows = rows.assign(target=values(rows, self.target))
         labels = self.names(rows) if at_left else [""] * len(rows)
         xlabel = self.xlabel if isinstance(self.xlabel, str) else self.xlabel(rows)
         figures.bar_panel(axes, rows, looks, xlabel, labels, result.margin if self.margin else None)
 
-    def legend(self, rows: pd.DataFrame, result: Result) -> list[Legend]:
+    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
         return [figures.CONTROL, figures.margin_legend(result.margin)] if self.margin else []
 
     def height(self, rows: pd.DataFrame) -> float:
@@ -124,7 +121,7 @@ class Intervals(OfQuantity):
     xlabel: str
     labels: Value
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
         figures.interval_panel(axes, rows, looks, self.xlabel, values(rows, self.labels))
 
     def height(self, rows: pd.DataFrame) -> float:
@@ -141,11 +138,11 @@ class Lines(OfQuantity):
     log_y: bool = False
     round_ticks: bool = False  # not the values of ``x``
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
         ylabel = self.ylabel if isinstance(self.ylabel, str) else self.ylabel(rows)
         self.lines(axes, rows, looks, ylabel if at_left or not self.round_ticks else "", result)
 
-    def lines(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], ylabel: str, result: Result) -> None:
+    def lines(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], ylabel: str, result: Measured) -> None:
         """Draw them."""
         ticks = () if self.round_ticks else None
         figures.line_panel(axes, rows, looks, self.x, self.xlabel, ylabel, self.log_y, ticks)
@@ -159,11 +156,11 @@ class Ratios(Lines):
     ylabel: str | Callable[[pd.DataFrame], str] = lambda rows: relative_to(rows, "\n")
     margin: ClassVar[bool] = True
 
-    def lines(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], ylabel: str, result: Result) -> None:
+    def lines(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], ylabel: str, result: Measured) -> None:
         ticks = () if self.round_ticks else None
         figures.ratio_panel(axes, rows, looks, self.x, self.xlabel, ylabel, ticks, margin=result.margin)
 
-    def legend(self, rows: pd.DataFrame, result: Result) -> list[Legend]:
+    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
         return figures.ratio_legend(rows, result.margin)
 
 
@@ -185,7 +182,7 @@ class Points(Panel):
     log_y: bool = False
     from_zero: bool = True
 
-    def source(self, result: Result) -> pd.DataFrame:
+    def source(self, result: Measured) -> pd.DataFrame:
         """The runs, with times of those only that were not disturbed; ``censored`` is one that did not reach the
         threshold, and ``epochs_watched`` and ``seconds_watched`` are what it took so far.
         """
@@ -201,12 +198,12 @@ class Points(Panel):
             epoch_s=runs["epoch_s"].where(quiet),
         )
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
         words = self.x.replace("_", " ")
         more = (self.censored, self.log_y, self.from_zero)
         figures.run_panel(axes, rows, looks, self.x, self.y, words, self.ylabel, *more)
 
-    def legend(self, rows: pd.DataFrame, result: Result) -> list[Legend]:
+    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
         return [figures.CENSORED] if self.censored and rows[self.censored].any() else []
 
 
@@ -218,16 +215,16 @@ class Curves(Panel):
     ylabel: str | Callable[[pd.DataFrame], str]
     threshold: Callable[[pd.DataFrame], float | None] | None = None  # of what is shown
 
-    def source(self, result: Result) -> pd.DataFrame:
+    def source(self, result: Measured) -> pd.DataFrame:
         return _readable(result.curves)
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
         ylabel = self.ylabel if isinstance(self.ylabel, str) else self.ylabel(rows)
         figures.curve_panel(axes, rows, looks, self.y, ylabel, log_y=self.y == "loss")
         if (threshold := self._threshold(rows)) is not None:
             axes.axhline(threshold, color="0.2", linewidth=0.8, linestyle=":")
 
-    def legend(self, rows: pd.DataFrame, result: Result) -> list[Legend]:
+    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
         entries = [figures.DIVERGED] if self.y == "loss" and not np.isfinite(rows["loss"]).all() else []
         return entries if self._threshold(rows) is None else [*entries, ("threshold", figures.THRESHOLD)]
 
@@ -239,10 +236,10 @@ class Curves(Panel):
 class Survival(Panel):
     """The share of training runs that have not reached the threshold yet, by training time."""
 
-    def source(self, result: Result) -> pd.DataFrame:
+    def source(self, result: Measured) -> pd.DataFrame:
         return result.runs[result.runs["epochs"] > 0]
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
         figures.survival_panel(axes, undisturbed(rows), looks)
 
 
@@ -252,7 +249,7 @@ class Costs(OfQuantity):
 
     quantity: str = "pays_after_steps"
 
-    def rows(self, result: Result) -> pd.DataFrame:
+    def rows(self, result: Measured) -> pd.DataFrame:
         """Each pair twice: as eager and as graph mode."""
         every = super().rows(result)
         each = [
@@ -262,7 +259,7 @@ class Costs(OfQuantity):
         ]
         return pd.concat(each) if each else every
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Result, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
         paid = rows.iloc[0]
         if paid["why"] == DISTURBED:
             axes.text(0.5, 0.5, "disturbed", transform=axes.transAxes, ha="center", va="center")
@@ -293,7 +290,7 @@ class Picture:
     looks: Callable[[pd.DataFrame], dict[str, Look]] | None = None  # by hue; None: of subjects, or in their order
 
     @figures.styled
-    def draw(self, result: Result) -> tuple[str, Figure] | None:
+    def draw(self, result: Measured) -> tuple[str, Figure] | None:
         """The caption and the figure; None where there is nothing to show."""
         shown = [(panel, panel.rows(result)) for panel in self.panels]
         shown = [(panel, rows) for panel, rows in shown if len(rows) and _known(panel, rows)]

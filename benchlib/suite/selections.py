@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 import pandas as pd
 
@@ -13,8 +13,22 @@ from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import DISTURBED
 from benchlib.suite import tables
 
-if TYPE_CHECKING:
-    from benchlib.suite.experiments.result import Result
+
+class Measured(Protocol):
+    """What tables and figures select from: the result of an experiment."""
+
+    @property
+    def frame(self) -> pd.DataFrame: ...
+
+    @property
+    def runs(self) -> pd.DataFrame: ...
+
+    @property
+    def curves(self) -> pd.DataFrame: ...
+
+    @property
+    def margin(self) -> float: ...
+
 
 WITH_INTERVAL = {
     *tidy.RATIOS,
@@ -97,7 +111,7 @@ class Table:
     columns: Sequence[str | Column]
     where: Callable[[pd.DataFrame], pd.Series] | None = None
 
-    def of(self, result: Result) -> pd.DataFrame:
+    def of(self, result: Measured) -> pd.DataFrame:
         """The table of a result, unrounded."""
         rows = wide(result.frame, self.quantity)
         if self.where is not None and len(rows):
@@ -131,7 +145,7 @@ class Runs:
 
     caption: str = "The training runs."
 
-    def of(self, result: Result) -> pd.DataFrame:
+    def of(self, result: Measured) -> pd.DataFrame:
         """The table of a result."""
         return result.runs.drop(columns=["task", "part", "threshold"], errors="ignore")
 

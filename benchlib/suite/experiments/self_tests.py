@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import pandas as pd
 
 from benchlib.analysis.simulation import ASKED, TOGETHER
-from benchlib.measure.contract import LEAST_SHARE, LEAST_SHARE_FEW
+from benchlib.measure.contract import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
 from benchlib.suite.selections import Listed
 
-if TYPE_CHECKING:
-    from benchlib.suite.experiments.instrument import Instrument
+
+class Tested(Protocol):
+    """What is asked of the instrument."""
+
+    timers: Sequence[SyncCheck]
+    simulated: pd.DataFrame
+    count: int
 
 
-def timers(result: Instrument) -> Iterator[str]:
+def timers(result: Tested) -> Iterator[str]:
     """Whether the timers see all the work."""
     blind = "THE TIMER DOES NOT SEE ALL THE WORK: believe none of its times"
     for check in result.timers:
@@ -28,7 +33,7 @@ def timers(result: Instrument) -> Iterator[str]:
         yield f"{who}: {sees}, {check.share:.0%} of planted {check.known_s:.2f} s and {few}."
 
 
-def coverage(result: Instrument) -> Iterator[str]:
+def coverage(result: Tested) -> Iterator[str]:
     """How often intervals hold the truth."""
     columns = ("holds %", "pooled rounds hold %", "moderated hold %", "their half-widths over Student's")
     held, pooled, moderated, narrower = (result.simulated[name] for name in columns)
@@ -43,7 +48,7 @@ def coverage(result: Instrument) -> Iterator[str]:
     )
 
 
-def _checks(result: Instrument) -> pd.DataFrame:
+def _checks(result: Tested) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "subject": one.condition.subject,
