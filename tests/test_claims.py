@@ -26,9 +26,8 @@ from benchlib.analysis.statistics import Interval, geometric_interval
 from benchlib.condition import Condition
 from benchlib.store import Store
 from benchlib.suite import claims, experiments, figures, published, records, tables
-from benchlib.suite.claims import rules
 from benchlib.suite.claims.cases import bearing
-from benchlib.suite.claims.rows import Results
+from benchlib.suite.claims.results import Results
 from benchlib.suite.claims.verdicts import (
     CONTRADICTS,
     NO_DIFFERENCE,
@@ -63,7 +62,7 @@ def write(tmp_path: Path) -> Callable[..., None]:
     return functools.partial(frames.save, tmp_path)
 
 
-def found(folder: Path, number: str) -> Judged:
+def judged_of(folder: Path, number: str) -> Judged:
     return next(one for one in claims.judged(Results(folder)) if one.claim.id == number)
 
 
@@ -72,9 +71,13 @@ def test_every_claim_has_a_source_a_rule_that_says_itself_and_known_workloads() 
     assert [one.id for one in every] == [f"C{number}" for number in range(1, 19)]
     for claim in every:
         assert claim.source in published.sources()
-        rule = rules.RULES[claim.rule["name"]]
-        assert len(rule.__doc__) > 30
-        for name in claim.rule.get("names", []):
+        of_rows = claims.FUNCTIONS[claim.rule.function] is claims.cases_of_rows
+        assert of_rows == bool(claim.rule.rows or claim.rule.takes)
+        assert len(claim.rule.says) > 30
+        for part in claim.rule.rows:
+            assert part.notebook in experiments.NOTEBOOKS
+            assert part.quantity in tidy.QUANTITIES
+        for name in claim.rule.names:
             workloads.load(name)
 
 
@@ -86,8 +89,8 @@ def test_figures_are_those_that_were_collected() -> None:
     for section in set(theirs) - {"claims", "sources"}:
         assert ours[section] == theirs[section], section
     assert set(ours["sources"]) == set(theirs["sources"])
-    for name, told in theirs["sources"].items():
-        assert {key: value for key, value in ours["sources"][name].items() if key not in {"short", "used"}} == told
+    for name, source in theirs["sources"].items():
+        assert {key: value for key, value in ours["sources"][name].items() if key not in {"short", "used"}} == source
     assert {one["id"]: one["source"] for one in theirs["claims"]} == {c.id: c.source for c in published.claims()}
     for one in theirs["claims"]:
         claim = next(claim for claim in published.claims() if claim.id == one["id"])
@@ -126,7 +129,7 @@ def test_verdict(bears: list[str], missing: list[str], verdict: str) -> None:
         (1.01, 1.2, (SUPPORTS, "")),
         (0.8, 0.99, (CONTRADICTS, "")),
         (0.9, 1.1, (OPEN, "")),
-        (math.nan, math.nan, (OPEN, "")),
+        (math.nan, math.nan, (OPEN, NO_INTERVAL)),
         (0.96, 1.04, (CONTRADICTS, "the same within 5 %")),
         (1.01, 1.05, (CONTRADICTS, "the same within 5 %")),
         (0.96, 0.99, (CONTRADICTS, "the same within 5 %")),
@@ -140,13 +143,13 @@ def test_a_ratio_bears_by_the_side_that_its_interval_is_on_or_that_it_is_the_sam
 
 def answers(*ends: tuple[float, float], **more: Any) -> list[dict]:
     """Rows of the notebook inference."""
-    told = {"on": "resnet50_inference on random", "hyperparameters": '{"image_size": 32}', **more}
-    return [row("throughput_ratio", pair, batch_size=2**at, **told) for at, pair in enumerate(ends)]
+    columns = {"on": "resnet50_inference on random", "hyperparameters": '{"image_size": 32}', **more}
+    return [row("throughput_ratio", pair, batch_size=2**at, **columns) for at, pair in enumerate(ends)]
 
 
 def test_a_claim_of_a_difference_is_contradicted_by_the_same_within_the_margin(tmp_path: Path, write: Callable) -> None:
     write("inference", answers((1.01, 1.04)))
-    judged = found(tmp_path, "C10")
+    judged = judged_of(tmp_path, "C10")
     assert judged.verdict == NOT_REPRODUCED
     assert in_words(judged) == "Not reproduced (the same within 5 %)"
     assert judged.outcome.cases[0].measured == "1.025 [1.010, 1.040], the same within 5 %"
@@ -158,7 +161,7 @@ def test_a_claim_of_a_difference_is_contradicted_by_the_same_within_the_margin(t
 
 def test_of_many_cases_it_is_counted_how_many_are_the_same(tmp_path: Path, write: Callable) -> None:
     write("inference", answers((1.01, 1.04), (0.99, 1.01), (0.5, 0.6), (1.2, 1.3)))
-    judged = found(tmp_path, "C10")
+    judged = judged_of(tmp_path, "C10")
     assert in_words(judged) == "Not reproduced", "one case is slower: they are not all the same"
     result = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
     assert "1 supports it, 3 contradict it (2 the same within 5 %)." in result.findings()[1]
@@ -167,7 +170,7 @@ def test_of_many_cases_it_is_counted_how_many_are_the_same(tmp_path: Path, write
 def test_the_margin_is_that_of_the_notebook_that_has_the_ratio(tmp_path: Path, write: Callable) -> None:
     def bears(**columns: float) -> str:
         write("inference", answers((1.01, 1.04), **columns))
-        return found(tmp_path, "C10").outcome.cases[0].bears
+        return judged_of(tmp_path, "C10").outcome.cases[0].bears
 
     assert bears(margin=0.03) == SUPPORTS
     assert bears(margin=0.04) == CONTRADICTS
@@ -176,7 +179,7 @@ def test_the_margin_is_that_of_the_notebook_that_has_the_ratio(tmp_path: Path, w
 
 def test_what_is_the_same_but_not_believed_stays_open(tmp_path: Path, write: Callable) -> None:
     write("inference", answers((1.01, 1.04), control=(1.02, 1.03)))
-    (case,) = found(tmp_path, "C10").outcome.cases
+    (case,) = judged_of(tmp_path, "C10").outcome.cases
     assert (case.bears, case.why, case.measured) == (OPEN, RESTLESS, "1.025 [1.010, 1.040]")
 
 
@@ -190,7 +193,7 @@ def test_where_operators_cross_the_same_is_neither_faster_nor_slower(tmp_path: P
             for count, ratio in zip((1, 10, 100), ends, strict=True)
         ]
         write("operators", rows)
-        return found(tmp_path, "C8").outcome.cases[-1].bears
+        return judged_of(tmp_path, "C8").outcome.cases[-1].bears
 
     assert order(margin=0.01) == SUPPORTS
     assert order(margin=0.05) == OPEN, "at 10 parameters the convolution is the same: it is not shown to be slower"
@@ -198,8 +201,8 @@ def test_where_operators_cross_the_same_is_neither_faster_nor_slower(tmp_path: P
 
 def operator(name: str, parameters: int, ends: tuple[float, float], **more: Any) -> dict:
     """A row of the notebook operators."""
-    told = {"million_multiply_adds": 1.0, "hyperparameters": '{"passes": "forward"}', **more}
-    return row("throughput_ratio", ends, on=f"{name} on random", parameters=parameters, **told)
+    columns = {"million_multiply_adds": 1.0, "hyperparameters": '{"passes": "forward"}', **more}
+    return row("throughput_ratio", ends, on=f"{name} on random", parameters=parameters, **columns)
 
 
 def test_the_figure_of_claims_has_the_band_of_what_is_the_same(tmp_path: Path, write: Callable) -> None:
@@ -221,7 +224,7 @@ def test_nothing_measured_is_no_verdict(tmp_path: Path) -> None:
 
 def test_results_of_a_notebook_that_failed_are_not_used(tmp_path: Path, write: Callable) -> None:
     write("frameworks", [first_epoch(PYTORCH, (1.5, 2))], status="failed")
-    assert found(tmp_path, "C4").outcome.cases == []
+    assert judged_of(tmp_path, "C4").outcome.cases == []
 
 
 def test_results_of_before_are_judged_and_named(tmp_path: Path, write: Callable) -> None:
@@ -229,24 +232,24 @@ def test_results_of_before_are_judged_and_named(tmp_path: Path, write: Callable)
     write("modes", [row("within_ratio", (1.2, 1.4), "pytorch graph tuned", PYTORCH)])
     record = records.read(tmp_path, "frameworks")
     claimed = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
-    assert not any("stale" in told for told in [*claimed.findings(), claimed.tables()["verdicts"][0]])
+    assert not any("stale" in text for text in [*claimed.findings(), claimed.tables()["verdicts"][0]])
     records.write(records.path_of(tmp_path, "frameworks"), record | {"stale": "these have changed: benchlib"})
     claimed = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
-    told = "Results of before, which are stale, were judged of: frameworks (these have changed: benchlib)."
-    assert claimed.findings()[1] == told
-    assert claimed.tables()["verdicts"][0].endswith(f" {told}"), "a paper may have the table alone"
-    assert found(tmp_path, "C2").verdict == REPRODUCED
+    stale = "Results of before, which are stale, were judged of: frameworks (these have changed: benchlib)."
+    assert claimed.findings()[1] == stale
+    assert claimed.tables()["verdicts"][0].endswith(f" {stale}"), "a paper may have the table alone"
+    assert judged_of(tmp_path, "C2").verdict == REPRODUCED
 
 
 def test_results_of_an_older_benchlib_without_the_columns_are_not_used(tmp_path: Path, write: Callable) -> None:
     write("frameworks", [row("threshold_ratio", (0.4, 0.6))])
-    assert found(tmp_path, "C2").verdict == REPRODUCED
+    assert judged_of(tmp_path, "C2").verdict == REPRODUCED
     path = tmp_path / "tables" / "frameworks_frame.parquet"
     pq.write_table(pq.read_table(path).drop_columns("threshold"), path)
     record = tmp_path / "notebooks" / "frameworks.json"
     files = {"tables/frameworks_frame.parquet": records.digest(path.read_bytes())}
     record.write_text(json.dumps({"status": "succeeded", "files": files}))
-    assert found(tmp_path, "C2").verdict == NOT_MEASURED
+    assert judged_of(tmp_path, "C2").verdict == NOT_MEASURED
 
 
 def first_epoch(subject: str, ends: tuple[float, float], on: str = "gcn on cora", **more: Any) -> dict:
@@ -264,7 +267,7 @@ def test_time_to_threshold_is_taken_in_the_direction_of_the_claim(tmp_path: Path
             row("threshold_ratio", (0.1, 0.2), "mindspore eager tuned"),
         ],
     )
-    resnet50, gcn, seq2seq = (found(tmp_path, number) for number in ("C1", "C2", "C3"))
+    resnet50, gcn, seq2seq = (judged_of(tmp_path, number) for number in ("C1", "C2", "C3"))
     assert resnet50.verdict == REPRODUCED
     assert resnet50.outcome.cases[0].published == 5.03
     assert gcn.verdict == NOT_REPRODUCED, "MindSpore was the faster one"
@@ -294,26 +297,26 @@ def test_mindspore_against_itself_is_not_mindspore_against_pytorch(
         }[number]
 
     write(*rows())
-    assert found(tmp_path, number).outcome.cases, "against PyTorch it is"
+    assert judged_of(tmp_path, number).outcome.cases, "against PyTorch it is"
     write(*rows(baseline="mindspore eager tuned"))
-    judged = found(tmp_path, number)
+    judged = judged_of(tmp_path, number)
     assert (judged.verdict, judged.outcome.cases) == (NOT_MEASURED, [])
     assert judged.outcome.missing
 
 
 def test_data_and_threshold_other_than_the_works_are_in_the_verdict(tmp_path: Path, write: Callable) -> None:
-    def told(data: str, threshold: float) -> tuple[str, str]:
+    def words(data: str, threshold: float) -> tuple[str, str]:
         write("frameworks", [row("threshold_ratio", (0.4, 0.6), on=f"gcn on {data}", threshold=threshold)])
-        judged = found(tmp_path, "C2")
+        judged = judged_of(tmp_path, "C2")
         assert judged.verdict == REPRODUCED
         return in_words(judged), judged.outcome.cases[0].setting
 
-    assert told("cora", 0.7) == ("Reproduced, in direction", "to 70 %")
-    assert told("cora", 0.8) == (
+    assert words("cora", 0.7) == ("Reproduced, in direction", "to 70 %")
+    assert words("cora", 0.8) == (
         "Reproduced, in direction, to another threshold than the work's",
         "to 80 %; the work: to 70 %",
     )
-    assert told("digits_graph", 0.85) == (
+    assert words("digits_graph", 0.85) == (
         "Reproduced, in direction, on stand-in data",
         "to 85 %; the work: cora to 70 %",
     )
@@ -324,7 +327,7 @@ def test_of_two_tasks_of_one_workload_on_one_data_set_each_case_has_its_own_thre
 ) -> None:
     names = {f"gcn on cora, hidden={n}, threshold {to}": to for n, to in ((16, 0.7), (64, 0.8))}
     write("frameworks", [row("threshold_ratio", (0.4, 0.6), task=name, threshold=to) for name, to in names.items()])
-    cases = found(tmp_path, "C2").outcome.cases
+    cases = judged_of(tmp_path, "C2").outcome.cases
     assert [(case.of, case.setting) for case in cases] == [
         ("gcn on cora, hidden=16, threshold 0.7, mindspore graph tuned", "to 70 %"),
         ("gcn on cora, hidden=64, threshold 0.8, mindspore graph tuned", "to 80 %; the work: to 70 %"),
@@ -333,7 +336,7 @@ def test_of_two_tasks_of_one_workload_on_one_data_set_each_case_has_its_own_thre
 
 def test_a_ratio_whose_control_excludes_1_is_not_believed(tmp_path: Path, write: Callable) -> None:
     write("inference", [*answers((1.1, 1.2), control=(0.99, 1.01)), *answers((1.1, 1.2), control=(1.02, 1.04))])
-    judged = found(tmp_path, "C10")
+    judged = judged_of(tmp_path, "C10")
     assert [case.bears for case in judged.outcome.cases] == [SUPPORTS, OPEN]
     assert in_words(judged) == f"No difference shown ({RESTLESS})"
     assert undecided(judged)
@@ -347,7 +350,7 @@ def test_a_ratio_whose_control_excludes_1_is_not_believed(tmp_path: Path, write:
     assert tables.display(shown)[0]["A/A"].tolist() == ["1.000 [0.990, 1.010]", "1.030 [1.020, 1.040]"]
     assert shown["bears"].tolist() == ["supports the claim", f"leaves open: {RESTLESS}"]
     write("inference", answers((1.1, 1.2), control=UNKNOWN))
-    unknown = found(tmp_path, "C10")
+    unknown = judged_of(tmp_path, "C10")
     assert unknown.verdict == REPRODUCED, "a control that was not measured says nothing"
     assert unknown.outcome.cases[0].control is None
 
@@ -366,9 +369,9 @@ def test_a_ratio_whose_control_was_disturbed_is_not_believed(tmp_path: Path, wri
     mixed = row("within_ratio", (1.1, 1.2), "pytorch eager bf16 tuned", PYTORCH, on="cnn on digits", **lost)
     write("modes", [mixed])
     for number in ("C5", "C10", "C12", "C17", "C18"):
-        first = found(tmp_path, number).outcome.cases[0]
+        first = judged_of(tmp_path, number).outcome.cases[0]
         assert (first.bears, first.why, first.control) == (OPEN, NOISY, None), number
-        assert NOISY in in_words(found(tmp_path, number)) or found(tmp_path, number).outcome.missing, number
+        assert NOISY in in_words(judged_of(tmp_path, number)) or judged_of(tmp_path, number).outcome.missing, number
 
 
 def test_sizes_whose_control_was_disturbed_do_not_tell_where_operators_cross(tmp_path: Path, write: Callable) -> None:
@@ -381,7 +384,7 @@ def test_sizes_whose_control_was_disturbed_do_not_tell_where_operators_cross(tmp
             for count, ratio in zip((1, 10, 100), ends, strict=True)
         ]
         write("operators", rows)
-        return found(tmp_path, "C8").outcome.cases[-1].bears
+        return judged_of(tmp_path, "C8").outcome.cases[-1].bears
 
     assert order(control=(0.99, 1.01)) != OPEN
     assert order(control=UNKNOWN, control_why=DISTURBED) == OPEN
@@ -390,26 +393,26 @@ def test_sizes_whose_control_was_disturbed_do_not_tell_where_operators_cross(tmp
 def test_first_epoch_in_both_frameworks_and_all_settings(tmp_path: Path, write: Callable) -> None:
     rows = [first_epoch(PYTORCH, (1.5, 2))]
     write("frameworks", rows)
-    assert found(tmp_path, "C4").verdict == NOT_MEASURED, "one framework is not both"
+    assert judged_of(tmp_path, "C4").verdict == NOT_MEASURED, "one framework is not both"
     rows.append(first_epoch("mindspore graph tuned", (0.9, 2)))
     write("frameworks", rows)
-    assert found(tmp_path, "C4").verdict == NO_DIFFERENCE
+    assert judged_of(tmp_path, "C4").verdict == NO_DIFFERENCE
 
 
 def test_runs_that_all_failed_are_missing_and_leave_nothing_open(tmp_path: Path, write: Callable) -> None:
     write("frameworks", [first_epoch(PYTORCH, (1.5, 2)), first_epoch("mindspore graph tuned", UNKNOWN)])
-    first = found(tmp_path, "C4")
+    first = judged_of(tmp_path, "C4")
     assert (first.verdict, len(first.outcome.cases)) == (NOT_MEASURED, 1)
     assert first.outcome.missing == [
         "training runs of the notebook frameworks in mindspore",
-        "gcn on cora, mindspore graph tuned, of which no run has two epochs",
+        "gcn on cora, mindspore graph tuned (no run has two epochs)",
     ]
     write("learning_rate", [at_rate(UNKNOWN, why="not measured")])
-    flat = found(tmp_path, "C15")
+    flat = judged_of(tmp_path, "C15")
     assert (flat.verdict, flat.outcome.cases) == (NOT_MEASURED, [])
     assert "the runs failed" in flat.outcome.missing[0]
     write("learning_rate", [row("epoch_s", (1, 2), learning_rate=0.1)])
-    assert "two learning rates" in found(tmp_path, "C15").outcome.missing[0], "one rate is not flat"
+    assert "two learning rates" in judged_of(tmp_path, "C15").outcome.missing[0], "one rate is not flat"
 
 
 def at_rate(ends: tuple[float, float], **more: Any) -> dict:
@@ -438,28 +441,30 @@ def test_mixed_precision_and_modes(tmp_path: Path, write: Callable) -> None:
     eager = across("mindspore eager tuned", "pytorch eager tuned")
     other = across("mindspore eager default", "mindspore eager tuned")  # PyTorch cannot run
     write("modes", [*pairs(), eager, other])
-    assert found(tmp_path, "C5").verdict == REPRODUCED
-    assert [case.bears for case in found(tmp_path, "C5").outcome.cases] == [SUPPORTS, SUPPORTS]
-    modes = found(tmp_path, "C6")
+    assert judged_of(tmp_path, "C5").verdict == REPRODUCED
+    assert [case.bears for case in judged_of(tmp_path, "C5").outcome.cases] == [SUPPORTS, SUPPORTS]
+    modes = judged_of(tmp_path, "C6")
     assert [case.ratio.low for case in modes.outcome.cases] == pytest.approx([2, 5])
     assert modes.verdict == REPRODUCED
     write("modes", pairs(control=(1.01, 1.02)))
-    assert {case.why for case in found(tmp_path, "C5").outcome.cases} == {RESTLESS}, "of the same comparison"
+    assert {case.why for case in judged_of(tmp_path, "C5").outcome.cases} == {RESTLESS}, "of the same comparison"
     write("modes", [*pairs(), across("mindspore eager tuned", "pytorch graph tuned", control=(1, 1))])
-    assert len(found(tmp_path, "C6").outcome.cases) == 1, "PyTorch's graph mode is not what it is compared with"
+    assert len(judged_of(tmp_path, "C6").outcome.cases) == 1, "PyTorch's graph mode is not what it is compared with"
 
 
 def test_of_modes_on_several_devices_accelerators_count(tmp_path: Path, write: Callable) -> None:
     def on(device: str) -> dict:
-        told = {"on": "cnn on digits", "task": f"cnn on digits, {device}", "device": device}
-        return row("within_ratio", (1.1, 1.3), "pytorch eager bf16 tuned", PYTORCH, **told)
+        columns = {"on": "cnn on digits", "task": f"cnn on digits, {device}", "device": device}
+        return row("within_ratio", (1.1, 1.3), "pytorch eager bf16 tuned", PYTORCH, **columns)
 
     write("modes", [on("cpu"), on("cuda")])
-    assert [case.of for case in found(tmp_path, "C5").outcome.cases] == [
+    assert [case.of for case in judged_of(tmp_path, "C5").outcome.cases] == [
         "cnn on digits, cuda, pytorch eager bf16 tuned"
     ]
     write("modes", [on("cpu")])
-    assert [case.of for case in found(tmp_path, "C5").outcome.cases] == ["cnn on digits, cpu, pytorch eager bf16 tuned"]
+    assert [case.of for case in judged_of(tmp_path, "C5").outcome.cases] == [
+        "cnn on digits, cpu, pytorch eager bf16 tuned"
+    ]
 
 
 def test_scaling_combines_independent_intervals_and_wants_more_than_two(tmp_path: Path, write: Callable) -> None:
@@ -468,7 +473,7 @@ def test_scaling_combines_independent_intervals_and_wants_more_than_two(tmp_path
         return row("efficiency_percent", ends, f"{who} tuned", f"{who} tuned", on="cnn on digits", **sizes)
 
     write("scaling", [group("pytorch eager", 2, (50, 55)), group("mindspore graph", 2, (80, 90))])
-    two = found(tmp_path, "C7")
+    two = judged_of(tmp_path, "C7")
     assert two.verdict == NOT_MEASURED
     (case,) = two.outcome.cases
     assert case.of == "strong scaling, mindspore graph tuned over pytorch eager tuned, 2 processes"
@@ -477,10 +482,10 @@ def test_scaling_combines_independent_intervals_and_wants_more_than_two(tmp_path
     assert case.files == "key1 key0", "both frameworks' files"
     four = [group("pytorch eager", 4, (50, 55)), group("mindspore graph", 4, (80, 90))]
     write("scaling", four)
-    assert found(tmp_path, "C7").verdict == REPRODUCED
+    assert judged_of(tmp_path, "C7").verdict == REPRODUCED
     weak = [group("pytorch eager", 4, (50, 55), 256), group("mindspore graph", 4, (50, 55), 256)]
     write("scaling", [*four, *weak])
-    ways = [case.of for case in found(tmp_path, "C7").outcome.cases]
+    ways = [case.of for case in judged_of(tmp_path, "C7").outcome.cases]
     both = "mindspore graph tuned over pytorch eager tuned, 4 processes"
     assert ways == [f"strong scaling, {both}", f"weak scaling, {both}"], "one is not set against the other"
 
@@ -492,7 +497,7 @@ def test_scaling_is_compared_of_every_subject_of_the_two(tmp_path: Path, write: 
     own = group((80, 90), baseline="mindspore graph tuned")
     theirs = [group((50, 55), PYTORCH, PYTORCH), group((94, 99), PYTORCH, PYTORCH) | older]
     write("scaling", [own, *theirs])
-    judged = found(tmp_path, "C7")
+    judged = judged_of(tmp_path, "C7")
     start = "strong scaling, mindspore graph tuned over"
     assert {case.of: case.bears for case in judged.outcome.cases} == {
         f"{start} pytorch eager tuned, 4 processes": SUPPORTS,
@@ -500,7 +505,7 @@ def test_scaling_is_compared_of_every_subject_of_the_two(tmp_path: Path, write: 
     }
     assert judged.verdict == NOT_REPRODUCED
     write("scaling", [own, *reversed(theirs)])
-    assert found(tmp_path, "C7").verdict == NOT_REPRODUCED, "whichever comes first"
+    assert judged_of(tmp_path, "C7").verdict == NOT_REPRODUCED, "whichever comes first"
 
 
 def test_operators_cross_with_the_number_of_parameters(tmp_path: Path, write: Callable) -> None:
@@ -514,13 +519,13 @@ def test_operators_cross_with_the_number_of_parameters(tmp_path: Path, write: Ca
 
     convolution = [convolved(100, (1.2, 1.3)), convolved(10, (0.1, 0.2), work=999), convolved(50, (0.5, 2))]
     write("operators", convolution)
-    alone = found(tmp_path, "C8")
+    alone = judged_of(tmp_path, "C8")
     assert alone.verdict == NOT_MEASURED, "which of two crosses first is a part of it"
     assert "conv2d and batchnorm2d" in alone.outcome.missing[0]
     assert [case.bears for case in alone.outcome.cases] == [SUPPORTS, SUPPORTS], "as few parameters, more work"
     assert [case.files for case in alone.outcome.cases] == ["key1", "key0"]
     write("operators", [*convolution, *batchnorm(1, 8)])
-    crossed = found(tmp_path, "C8")
+    crossed = judged_of(tmp_path, "C8")
     assert crossed.verdict == REPRODUCED
     order = crossed.outcome.cases[-1]
     assert order.of == "forward, mindspore graph tuned, conv2d crosses later than batchnorm2d"
@@ -529,19 +534,19 @@ def test_operators_cross_with_the_number_of_parameters(tmp_path: Path, write: Ca
         "batchnorm2d: PyTorch faster up to 1 parameters, MindSpore from 8 on"
     )
     write("operators", [*convolution, *batchnorm(1, 20)])
-    assert found(tmp_path, "C8").outcome.cases[-1].bears == OPEN, "both cross somewhere between 10 and 20"
+    assert judged_of(tmp_path, "C8").outcome.cases[-1].bears == OPEN, "both cross somewhere between 10 and 20"
     write("operators", [*convolution, *batchnorm(200, 400)])
-    late = found(tmp_path, "C8")
+    late = judged_of(tmp_path, "C8")
     assert (late.verdict, late.outcome.cases[-1].bears) == (NOT_REPRODUCED, CONTRADICTS)
     write("operators", [*convolution, *batchnorm(200, 400, control=(1.1, 1.2))])
-    assert found(tmp_path, "C8").outcome.cases[-1].bears == OPEN, "its ratios are not believed"
+    assert judged_of(tmp_path, "C8").outcome.cases[-1].bears == OPEN, "its ratios are not believed"
     write("operators", [convolved(100, (0.2, 0.3)), convolved(1, (0.1, 0.2))])
-    assert found(tmp_path, "C8").verdict == NOT_REPRODUCED
+    assert judged_of(tmp_path, "C8").verdict == NOT_REPRODUCED
     write("operators", [convolved(100, (0.2, 0.3), work=1), convolved(100, (0.1, 0.2), work=9)])
-    assert found(tmp_path, "C8").outcome.cases == [], "one number of parameters crosses nothing"
+    assert judged_of(tmp_path, "C8").outcome.cases == [], "one number of parameters crosses nothing"
     installed = {"subject": "mindspore graph default"}
     write("operators", [convolved(100, (0.2, 0.3), **installed), convolved(1, (0.1, 0.2), **installed)])
-    default = found(tmp_path, "C8")
+    default = judged_of(tmp_path, "C8")
     assert default.verdict == NOT_MEASURED, "as installed its convolutions are not what was compared"
     assert default.outcome.missing, "and it is said what it would take"
 
@@ -549,10 +554,10 @@ def test_operators_cross_with_the_number_of_parameters(tmp_path: Path, write: Ca
 def test_inference_is_judged_in_graph_mode_only(tmp_path: Path, write: Callable) -> None:
     eager = answers((0.1, 0.2), subject="mindspore eager tuned")
     write("inference", eager)
-    assert found(tmp_path, "C10").verdict == NOT_MEASURED
+    assert judged_of(tmp_path, "C10").verdict == NOT_MEASURED
     write("inference", [*eager, *answers((1.1, 1.2))])
-    assert found(tmp_path, "C10").verdict == REPRODUCED
-    assert found(tmp_path, "C10").outcome.cases[0].published == 1.740
+    assert judged_of(tmp_path, "C10").verdict == REPRODUCED
+    assert judged_of(tmp_path, "C10").outcome.cases[0].published == 1.740
 
 
 def test_claims_about_gpus_are_judged_on_gpus_only(tmp_path: Path, write: Callable) -> None:
@@ -564,7 +569,7 @@ def test_claims_about_gpus_are_judged_on_gpus_only(tmp_path: Path, write: Callab
         gru = {"on": "gru on imdb"}
         write("frameworks", [ratio(device, **gru), ratio(device, subject="mindspore graph tuned", **gru)])
         write("instrument", [ratio(device, without="cudnn_benchmark" if device == "cuda" else "")])
-        verdicts = [found(tmp_path, number).outcome.cases for number in ("C11", "C17", "C18")]
+        verdicts = [judged_of(tmp_path, number).outcome.cases for number in ("C11", "C17", "C18")]
         if device == "cpu":
             assert verdicts == [[], [], []]
     gpu, gru, autotuned = verdicts
@@ -575,35 +580,36 @@ def test_claims_about_gpus_are_judged_on_gpus_only(tmp_path: Path, write: Callab
     assert autotuned[0].bears == CONTRADICTS, "faster without it"
     assert autotuned[0].ratio.low == pytest.approx(1 / 3)
     write("instrument", [ratio("cuda", (0.91, 0.92), without="cudnn_benchmark")])
-    told = in_words(found(tmp_path, "C18"))
-    assert told.startswith("Reproduced, but not tested: how much is much"), "9 % may not be"
+    words = in_words(judged_of(tmp_path, "C18"))
+    assert words.startswith("Reproduced, but not tested: how much is much"), "9 % may not be"
     write("instrument", [ratio("cuda", (0.97, 0.98), without="cudnn_benchmark")])
-    assert in_words(found(tmp_path, "C18")).startswith("Not reproduced (the same within 5 %)"), "2 % is not"
+    assert in_words(judged_of(tmp_path, "C18")).startswith("Not reproduced (the same within 5 %)"), "2 % is not"
 
 
 def test_a_frame_that_the_notebook_did_not_write_is_not_used(tmp_path: Path, write: Callable) -> None:
     write("frameworks", [row("threshold_ratio", (0.4, 0.6))])
-    assert found(tmp_path, "C2").verdict == REPRODUCED
+    assert judged_of(tmp_path, "C2").verdict == REPRODUCED
     path = tmp_path / "tables" / "frameworks_frame.parquet"
     tidy.save(tidy.load(path).assign(low=4.4), path)
-    assert found(tmp_path, "C2").verdict == NOT_MEASURED
+    assert judged_of(tmp_path, "C2").verdict == NOT_MEASURED
 
 
 def test_training_of_three_workloads_wants_all_three(tmp_path: Path, write: Callable) -> None:
     names = ("googlenet on cifar10", "lstm on imdb", "bert on text")
     rows = [row("epoch_ratio", (1.1, 1.2), on=name, batch_size=32, epochs=3) for name in names]
     write("frameworks", rows[:2])
-    assert found(tmp_path, "C9").verdict == NOT_MEASURED
+    assert judged_of(tmp_path, "C9").verdict == NOT_MEASURED
     write("frameworks", rows)
-    assert found(tmp_path, "C9").verdict == REPRODUCED
-    assert [case.published for case in found(tmp_path, "C9").outcome.cases] == [1.198, 1.100, 1.881]
+    assert judged_of(tmp_path, "C9").verdict == REPRODUCED
+    assert [case.published for case in judged_of(tmp_path, "C9").outcome.cases] == [1.198, 1.100, 1.881]
 
 
 def metric_rows(values: dict[float, tuple[float, float, float]], seeds: int = 3, epochs: int = 10) -> list[dict]:
     """Rows of the notebook learning_rate: mean, lowest and highest by rate."""
-    told = {"subject": PYTORCH, "on": "cnn on cifar10", "kind": "training", "unit": "%", "epochs": epochs}
+    columns = {"subject": PYTORCH, "on": "cnn on cifar10", "kind": "training", "unit": "%", "epochs": epochs}
     return [
-        row("final_metric", processes=seeds, learning_rate=rate, lowest=low, highest=high, **told) | {"estimate": mean}
+        row("final_metric", processes=seeds, learning_rate=rate, lowest=low, highest=high, **columns)
+        | {"estimate": mean}
         for rate, (mean, low, high) in values.items()
     ]
 
@@ -622,12 +628,12 @@ def metric_rows(values: dict[float, tuple[float, float, float]], seeds: int = 3,
 def test_inner_maximum(tmp_path: Path, write: Callable, values: list, bears: str | None) -> None:
     by_rate = {0.01 * 10.0**at: ends for at, ends in enumerate(values)}
     write("learning_rate", metric_rows(by_rate))
-    judged = found(tmp_path, "C14")
+    judged = judged_of(tmp_path, "C14")
     assert [case.bears for case in judged.outcome.cases][:1] == [bears] * (bears is not None)
     assert judged.outcome.missing, "so coarse a grid does not say whether it is near 0.01"
     if bears == SUPPORTS:
         write("learning_rate", metric_rows(by_rate, seeds=1))
-        one_seed = found(tmp_path, "C14")
+        one_seed = judged_of(tmp_path, "C14")
         assert in_words(one_seed) == f"No difference shown ({ONE_SEED})"
     elif bears is None:
         assert judged.verdict == NOT_MEASURED
@@ -643,16 +649,16 @@ def test_best_near_the_published_best(
     values = dict.fromkeys((0.001, 0.005, 0.01, 0.03, 0.05, 0.07), (50.0, 49.0, 51.0))
     values |= {best: (70.0, 69.0, 71.0), second: (60.0, 59.0, 61.0)}
     write("learning_rate", metric_rows(values))
-    judged = found(tmp_path, "C14")
+    judged = judged_of(tmp_path, "C14")
     assert judged.outcome.cases[0].bears == SUPPORTS, "it rises and falls"
     assert judged.verdict == verdict
     write("learning_rate", metric_rows(values, epochs=3))
-    shorter = found(tmp_path, "C14")
+    shorter = judged_of(tmp_path, "C14")
     assert "10 epochs" in shorter.outcome.missing[0]
     if verdict == REPRODUCED:
         assert shorter.verdict == NOT_MEASURED, "after three epochs it is another question"
         write("learning_rate", metric_rows(values | {0.005: (69.5, 68.0, 70.0)}))
-        assert found(tmp_path, "C14").outcome.cases[1].bears == OPEN, "seeds do not tell 0.005 from 0.01"
+        assert judged_of(tmp_path, "C14").outcome.cases[1].bears == OPEN, "seeds do not tell 0.005 from 0.01"
     else:
         assert "after another number of epochs than the work's" in in_words(shorter)
 
@@ -671,10 +677,11 @@ def test_best_near_the_published_best(
 def test_of_a_claim_that_things_are_alike_an_open_case_is_not_its_confirmation(
     tmp_path: Path, write: Callable, ends: tuple[float, float], bears: str, why: str
 ) -> None:
-    ratio = rules.FLAT / rules.ALIKE  # the margin of the claim about the GRU is wider
-    low, high = (end / ratio if end > rules.FLAT else end for end in ends)
+    flat, alike = (next(one for one in published.claims() if one.id == each).rule.alike for each in ("C15", "C17"))
+    assert flat < alike, "the margin of the claim about the GRU is wider"
+    low, high = (end * alike / flat if end > flat else end for end in ends)
     write("frameworks", [row("throughput_ratio", (low, high), on="gru on imdb", device="cuda") | {"estimate": 1.07}])
-    judged = found(tmp_path, "C17")
+    judged = judged_of(tmp_path, "C17")
     (case,) = judged.outcome.cases
     assert (case.bears, case.why) == (bears, why)
     words = in_words(judged)
@@ -692,7 +699,7 @@ def test_flat_epoch_times(tmp_path: Path, write: Callable, factor: float, noise:
 
     ratio = geometric_interval([math.log(seconds(0.1, seed) / seconds(0.2, seed)) for seed in range(4)])
     write("learning_rate", [at_rate((ratio.low, ratio.high))])
-    judged = found(tmp_path, "C15")
+    judged = judged_of(tmp_path, "C15")
     assert judged.verdict == verdict
     assert judged.outcome.cases[0].of == "cnn on digits, pytorch eager tuned, rate 0.2 over 0.1"
     assert in_words(judged).startswith("No difference beyond a factor of 1.1") == (verdict == NO_DIFFERENCE)
@@ -702,25 +709,27 @@ def test_growth_with_the_batch(tmp_path: Path, write: Callable) -> None:
     def at(batch: int, speed: float, memory: float, gpu: float = math.nan, **more: Any) -> list[dict]:
         values = {"samples_per_second": speed, "memory_mib": memory}
         values |= {"accelerator_memory_mib": gpu * 10, "accelerator_percent": gpu}
-        told = {"subject": PYTORCH, "on": "cnn on digits", "batch_size": batch, **more}
-        trained = row("memory_mib", (1, 1), kind="training", **told)  # of other processes
-        return [trained, *(row(name, (0.95 * value, 1.05 * value), **told) for name, value in values.items())]
+        columns = {"subject": PYTORCH, "on": "cnn on digits", "batch_size": batch, **more}
+        trained = row("memory_mib", (1, 1), kind="training", **columns)  # of other processes
+        return [trained, *(row(name, (0.95 * value, 1.05 * value), **columns) for name, value in values.items())]
 
     write("batch_size", [*at(4, 10, 100), *at(64, 50, 200)])
-    on_cpu = found(tmp_path, "C12")
+    on_cpu = judged_of(tmp_path, "C12")
     assert on_cpu.verdict == NOT_MEASURED, "the utilisation of a GPU is a part of it"
     assert [case.bears for case in on_cpu.outcome.cases] == [SUPPORTS, SUPPORTS]
     write("batch_size", [*at(4, 10, 100), *at(64, 50, 100.1)])
-    assert [case.bears for case in found(tmp_path, "C12").outcome.cases] == [SUPPORTS, OPEN], "memory has an interval"
+    assert [case.bears for case in judged_of(tmp_path, "C12").outcome.cases] == [SUPPORTS, OPEN], (
+        "memory has an interval"
+    )
     write("batch_size", [*at(4, 10, 100, 5), *at(64, 50, 10, 50)])
-    on_gpu = found(tmp_path, "C12")
+    on_gpu = judged_of(tmp_path, "C12")
     assert on_gpu.verdict == REPRODUCED, "the host's memory is not what it is about"
     assert len(on_gpu.outcome.cases) == 3
     restless = {"control": (1.02, 1.03)}
     write("batch_size", [*at(4, 10, 100, 5), *at(16, 20, 10, 9, **restless), *at(64, 50, 10, 50)])
-    assert found(tmp_path, "C12").verdict == REPRODUCED, "another comparison's"
+    assert judged_of(tmp_path, "C12").verdict == REPRODUCED, "another comparison's"
     write("batch_size", [*at(4, 10, 100, 5), *at(64, 50, 10, 50, **restless)])
-    assert [case.why for case in found(tmp_path, "C12").outcome.cases] == [RESTLESS, "", ""], "speed only"
+    assert [case.why for case in judged_of(tmp_path, "C12").outcome.cases] == [RESTLESS, "", ""], "speed only"
 
 
 def test_memory_that_was_measured_first_in_too_few_processes_is_named(tmp_path: Path, write: Callable) -> None:
@@ -732,11 +741,11 @@ def test_memory_that_was_measured_first_in_too_few_processes_is_named(tmp_path: 
         return [row("samples_per_second", (0.95 * batch, 1.05 * batch), **size), memory]
 
     write("batch_size", [*at(4, 2), *at(64, 1)])
-    speed, memory = found(tmp_path, "C12").outcome.cases
+    speed, memory = judged_of(tmp_path, "C12").outcome.cases
     assert (speed.bears, memory.bears) == (SUPPORTS, OPEN)
     assert memory.why.startswith(NO_INTERVAL)
     assert memory.why.endswith("measured the size first, 2 at batch 4 and 1 at batch 64")
-    assert "which are independent" not in found(tmp_path, "C12").rule, "the same processes may have measured both"
+    assert "which are independent" not in judged_of(tmp_path, "C12").rule, "the same processes may have measured both"
 
 
 def test_sentence_has_the_hardware_in_its_verdict(tmp_path: Path, write: Callable) -> None:
@@ -762,8 +771,8 @@ def test_sentence_has_the_hardware_in_its_verdict(tmp_path: Path, write: Callabl
     assert "claims_ratios.svg" in " ".join(summary["figures"])
     for file in files:
         lab.store.path(file).unlink()
-    told = experiments.module("claims").measure(None, lab).findings()[1]
-    assert "on a machine that is no longer known: the files of its measurements are gone" in told
+    finding = experiments.module("claims").measure(None, lab).findings()[1]
+    assert "on a machine that is no longer known: the files of its measurements are gone" in finding
 
 
 def ran(notebook: str, lab: SyntheticLab, **changes: object) -> None:
@@ -781,7 +790,7 @@ def ran(notebook: str, lab: SyntheticLab, **changes: object) -> None:
 
 
 def bearings(folder: Path, number: str) -> list[tuple[str, str]]:
-    return [(case.of, case.bears) for case in found(folder, number).outcome.cases]
+    return [(case.of, case.bears) for case in judged_of(folder, number).outcome.cases]
 
 
 def test_verdicts_on_the_frames_of_the_notebook_frameworks(tmp_path: Path) -> None:
@@ -791,7 +800,7 @@ def test_verdicts_on_the_frames_of_the_notebook_frameworks(tmp_path: Path) -> No
     tasks = [yaml.safe_load(path.read_text(encoding="utf-8"))["tasks"][0], lstm]
     lab = SyntheticLab(tmp_path, metric=lambda condition, seed, epoch: 1.0, first=lambda condition: 9.0)
     ran("frameworks", lab, tasks=tasks)
-    gcn = found(tmp_path, "C2")
+    gcn = judged_of(tmp_path, "C2")
     assert (gcn.verdict, gcn.outcome.missing) == (REPRODUCED, []), "MindSpore takes three times as long"
     assert in_words(gcn) == "Reproduced, in direction, on stand-in data"
     (case,) = gcn.outcome.cases
@@ -801,18 +810,18 @@ def test_verdicts_on_the_frames_of_the_notebook_frameworks(tmp_path: Path) -> No
     )
     assert case.ratio.estimate == pytest.approx(3, rel=0.1)
     assert case.files, "it can be traced"
-    of_lstm = found(tmp_path, "C9")
+    of_lstm = judged_of(tmp_path, "C9")
     assert of_lstm.verdict == NOT_REPRODUCED
     assert of_lstm.outcome.cases[0].setting == "batch 32, 3 epochs; the work: imdb"
     assert of_lstm.outcome.missing == [
         f"{name} trained in both frameworks (PROFILE=full)" for name in ("googlenet", "bert")
     ]
-    assert found(tmp_path, "C4").verdict == REPRODUCED
-    assert len(found(tmp_path, "C4").outcome.cases) == 4, "two workloads in two frameworks"
+    assert judged_of(tmp_path, "C4").verdict == REPRODUCED
+    assert len(judged_of(tmp_path, "C4").outcome.cases) == 4, "two workloads in two frameworks"
     mindspore = [{"framework": "mindspore", "mode": mode, "lane": "tuned"} for mode in ("eager", "graph")]
     lab = SyntheticLab(tmp_path, metric=lambda condition, seed, epoch: 1.0)
     ran("frameworks", lab, subjects=mindspore, tasks=tasks)
-    assert [found(tmp_path, number).outcome.cases for number in ("C2", "C9")] == [[], []], "no PyTorch there"
+    assert [judged_of(tmp_path, number).outcome.cases for number in ("C2", "C9")] == [[], []], "no PyTorch there"
 
 
 def test_verdicts_on_the_frames_of_the_notebook_modes(tmp_path: Path) -> None:
@@ -830,7 +839,7 @@ def test_verdicts_on_the_frames_of_the_notebook_modes(tmp_path: Path) -> None:
         return seconds * (1 if condition.precision == "fp32" else 0.5)
 
     ran("modes", SyntheticLab(tmp_path, step=step), subjects=subjects, devices=["cpu"])
-    mixed = found(tmp_path, "C5")
+    mixed = judged_of(tmp_path, "C5")
     assert mixed.verdict == REPRODUCED
     assert bearings(tmp_path, "C5") == [
         (f"gcn on digits_graph, {who} tuned", SUPPORTS)
@@ -865,7 +874,7 @@ def test_verdicts_on_the_frames_of_operators_and_inference(tmp_path: Path) -> No
         },
     ]
     ran("operators", SyntheticLab(tmp_path, step=step), operators=operators)
-    crossed = found(tmp_path, "C8")
+    crossed = judged_of(tmp_path, "C8")
     assert crossed.verdict == REPRODUCED
     assert crossed.outcome.cases[-1].measured == (
         "conv2d: PyTorch faster up to 2,320 parameters, MindSpore from 9,280 on; "
@@ -873,7 +882,7 @@ def test_verdicts_on_the_frames_of_operators_and_inference(tmp_path: Path) -> No
     )
     subjects = [{"framework": name, "mode": "graph", "lane": "tuned"} for name in ("pytorch", "mindspore")]
     ran("inference", SyntheticLab(tmp_path), subjects=subjects)
-    answers = found(tmp_path, "C10")
+    answers = judged_of(tmp_path, "C10")
     assert answers.verdict == NOT_REPRODUCED
     assert answers.outcome.cases[0].setting == "images of 32 x 32"
 
@@ -887,13 +896,13 @@ def test_verdicts_on_the_frames_of_the_learning_rates(tmp_path: Path) -> None:
         return 0.9 - 0.1 * abs(math.log(condition.learning_rate / 0.01)) + 0.001 * seed
 
     ran("learning_rate", SyntheticLab(tmp_path, metric=metric, step=lambda condition: 0.01), **longer)
-    best = found(tmp_path, "C14")
+    best = judged_of(tmp_path, "C14")
     assert in_words(best) == "Reproduced, on stand-in data"
     assert [case.measured for case in best.outcome.cases][1] == "the maximum is above 0.005 and below 0.03"
-    assert found(tmp_path, "C15").verdict == REPRODUCED
+    assert judged_of(tmp_path, "C15").verdict == REPRODUCED
     ran("learning_rate", SyntheticLab(tmp_path, metric=metric, fails=lambda condition: True), **longer)
-    assert [found(tmp_path, number).verdict for number in ("C14", "C15")] == [NOT_MEASURED] * 2
-    assert all(found(tmp_path, number).outcome.missing for number in ("C14", "C15"))
+    assert [judged_of(tmp_path, number).verdict for number in ("C14", "C15")] == [NOT_MEASURED] * 2
+    assert all(judged_of(tmp_path, number).outcome.missing for number in ("C14", "C15"))
 
 
 def as_many_as_in_full(write: Callable) -> None:
@@ -989,10 +998,29 @@ def test_a_claim_of_which_some_cases_show_a_difference_is_said_to_be_undecided()
     assert not said(SUPPORTS, OPEN, CONTRADICTS), "that one is decided"
 
 
+def test_a_claim_of_a_ratio_is_a_declaration(tmp_path: Path, write: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"notebook": "devices", "quantity": "throughput_ratio", "wanted": "four threads", "own": "{threads} threads"}
+    rows |= {"where": "threads == 4 and baseline_threads == 1", "inverse": True}
+    rule = {"says": "One thread over four, same framework.", "rows": [rows]}
+    claim = {"id": "C99", "source": "yin2020", "device": "i7-8650U", "says": "More threads are no faster."}
+    with pytest.raises(ValueError, match=r"rule\.rows\.0\.were"):
+        published.Claim(**claim, rule={**rule, "rows": [{**rows, "were": ""}]})
+    monkeypatch.setattr(published, "claims", lambda: [published.Claim(**claim, rule=rule)])
+    threads = {"subject": PYTORCH, "on": "cnn on digits", "baseline_threads": 1}
+    write("devices", [row("throughput_ratio", (1.5, 2), threads=2, **threads)])
+    assert judged_of(tmp_path, "C99").outcome.missing == ["four threads"]
+    write("devices", [row("throughput_ratio", (1.5, 2), threads=count, **threads) for count in (2, 4)])
+    judged = judged_of(tmp_path, "C99")
+    assert judged.verdict == NOT_REPRODUCED
+    assert [(case.of, case.ratio.low) for case in judged.outcome.cases] == [("cnn on digits, 4 threads", 0.5)]
+    assert judged.rule.startswith("One thread over four, same framework. Above 1 supports the claim, below 1 or ")
+
+
 def test_the_rules_are_shown_with_what_they_are_asked_of(tmp_path: Path) -> None:
-    told = [one.rule for one in claims.judged(Results(tmp_path))]
-    assert len(set(told)) == len(told)
-    assert told[0].endswith("Here faster: mindspore; names: resnet50.")
+    texts = [one.rule for one in claims.judged(Results(tmp_path))]
+    assert len(set(texts)) == len(texts)
+    assert all(len(one) > 30 for one in texts)
+    assert texts[0].endswith("Here faster: mindspore; names: resnet50.")
 
 
 def test_frames_and_measurements_are_read_once(
@@ -1000,8 +1028,8 @@ def test_frames_and_measurements_are_read_once(
 ) -> None:
     lab = SyntheticLab(tmp_path)
     files = lab.compare([Condition(workload="gcn")], precision=0.03, budget_s=1, block_s=0.1).files()
-    told = {"files": " ".join(files), "batch_size": 1, "epochs": 3}
-    write("frameworks", [row(f"{name}_ratio", (0.4, 0.6), **told) for name in ("threshold", "epoch", "first_epoch")])
+    columns = {"files": " ".join(files), "batch_size": 1, "epochs": 3}
+    write("frameworks", [row(f"{name}_ratio", (0.4, 0.6), **columns) for name in ("threshold", "epoch", "first_epoch")])
     record = json.loads((tmp_path / "notebooks" / "frameworks.json").read_text())
     record["files"] |= {f"measurements/{key}.parquet": "" for key in files}
     (tmp_path / "notebooks" / "frameworks.json").write_text(json.dumps(record))
@@ -1042,7 +1070,7 @@ def test_what_was_disturbed_is_not_measured_and_says_so(tmp_path: Path, notebook
         tuned = [("pytorch", "eager"), ("mindspore", "graph")]
         changes = {"subjects": [{"framework": one, "mode": mode, "lane": "tuned"} for one, mode in tuned]}
     ran(notebook, SyntheticLab(tmp_path, disturbed=lambda condition: True), **changes)
-    judged = found(tmp_path, number)
+    judged = judged_of(tmp_path, number)
     assert (judged.verdict, judged.outcome.cases) == (NOT_MEASURED, [])
     assert any(NOISY in one for one in judged.outcome.missing)
     result = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
@@ -1060,6 +1088,6 @@ def test_a_disturbed_ratio_of_a_gpu_or_of_a_group_is_not_measured(tmp_path: Path
     both += [row("efficiency_percent", UNKNOWN, why=DISTURBED, baseline="mindspore graph tuned", **group)]
     write("scaling", both)
     for number in ("C7", "C11", "C17", "C18"):
-        judged = found(tmp_path, number)
+        judged = judged_of(tmp_path, number)
         assert (judged.verdict, judged.outcome.cases) == (NOT_MEASURED, []), number
         assert NOISY in judged.outcome.missing[0], number

@@ -18,16 +18,20 @@ import pytest
 import yaml
 from synthetic_lab import SyntheticLab
 
+from benchlib.analysis import frame as tidy
+from benchlib.analysis import relative
 from benchlib.analysis.amortisation import amortisation
 from benchlib.analysis.comparison import DISTURBED, SLOWER, Comparison, same_within
 from benchlib.analysis.planner import BUDGET, PILOT, PRECISION, Paired, plan
+from benchlib.analysis.training import undisturbed
 from benchlib.condition import Condition
 from benchlib.measure import disturbance, rounds
 from benchlib.measure.disturbance import FAR_OFF, IDLE_WORKERS, NO_CPU, OTHERS, STOPPED, Pace, Watch, mark_outliers
 from benchlib.store import Block, counted
 from benchlib.suite import display, experiments, summaries
-from benchlib.suite.experiments import result as result_module
-from benchlib.suite.experiments.result import NO_RATIO
+from benchlib.suite.experiments.doubts import disturbed_controls, disturbed_runs, unfinished
+from benchlib.suite.selections import wide
+from benchlib.suite.sentences import NO_RATIO, ratio_text
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
 
@@ -133,6 +137,12 @@ def compared(folder: Path, flags: dict[str, list[bool]], spread: float = 0.001) 
 MOSTLY, PARTLY = [True, True, True, False, False], [True, True, False, False, False]
 
 
+def ratio_row(comparison: Comparison) -> pd.Series:
+    """The one ratio of a comparison, as a row of its frame."""
+    (row,) = (row for _, row in wide(tidy.of_comparison(comparison, part=0), "throughput_ratio").iterrows())
+    return row
+
+
 @pytest.mark.parametrize("role", ["baseline", "condition"])
 def test_more_than_half_of_the_rounds_disturbed_on_either_side_is_no_verdict(tmp_path: Path, role: str) -> None:
     comparison = compared(tmp_path, {role: MOSTLY})
@@ -143,10 +153,10 @@ def test_more_than_half_of_the_rounds_disturbed_on_either_side_is_no_verdict(tmp
     for interval in (comparison.ratio(MINDSPORE), comparison.between(MINDSPORE, TORCH)):
         assert not interval.excludes(1)
         assert str(interval).startswith("nan")
-    interval, verdict = result_module.between(comparison, MINDSPORE, TORCH)
+    interval, verdict = relative.between(comparison, MINDSPORE, TORCH)
     assert (verdict, interval.excludes(1)) == (DISTURBED, False)
     assert comparison.throughput()["samples_per_second"].isna().tolist() == [role == "baseline", role == "condition"]
-    assert result_module.ratio_text(result_module.ratios([comparison]).iloc[0]) == NO_RATIO[DISTURBED]
+    assert ratio_text(ratio_row(comparison)) == NO_RATIO[DISTURBED]
     assert DISTURBED in display.html(comparison)
     notes = [text.get_text() for axes in comparison.plot().axes for text in axes.texts]
     assert notes.count(DISTURBED) == 2, "at the ratio and at the bar"
@@ -201,7 +211,7 @@ def test_what_was_disturbed_is_not_called_slowing_down(tmp_path: Path, monkeypat
     monkeypatch.setattr(Comparison, "slows_down", lambda *_: True)
     mostly = compared(tmp_path, {"condition": MOSTLY})
     assert mostly.ratios().set_index("role").loc["condition", "verdict"] == DISTURBED
-    assert result_module.between(mostly, TORCH, MINDSPORE)[1] == DISTURBED
+    assert relative.between(mostly, TORCH, MINDSPORE)[1] == DISTURBED
 
 
 def test_the_last_undisturbed_take_counts_though_a_later_one_is_marked() -> None:
@@ -234,13 +244,13 @@ def test_a_disturbed_control_is_no_interval_and_is_told(tmp_path: Path) -> None:
     comparison = compared(tmp_path, {"control": MOSTLY})
     assert comparison.ratios()["verdict"].tolist() == [DISTURBED, SLOWER]
     assert not comparison.control.excludes(1)
-    assert result_module.ratios([comparison])[["control", "control_low"]].isna().all().all()
-    (row,) = result_module.ratios([comparison]).to_dict("records")
+    row = ratio_row(comparison)
+    assert row[["control", "control_low"]].isna().all()
     assert row["control_why"] == DISTURBED
-    assert "(no A/A: more than half of its rounds were disturbed" in result_module.ratio_text(pd.Series(row))
-    assert result_module.ratios([compared(tmp_path, {})])["control_why"].isna().all()
-    assert "A/A: no ratio: more than half" in " ".join(result_module.disturbed_controls([comparison]))
-    assert result_module.unfinished([comparison]) == [], "its width is not what it lacks"
+    assert "(no A/A: more than half of its rounds were disturbed" in ratio_text(row)
+    assert pd.isna(ratio_row(compared(tmp_path, {}))["control_why"])
+    assert "A/A: no ratio: more than half" in " ".join(disturbed_controls([comparison]))
+    assert unfinished([comparison]) == [], "its width is not what it lacks"
 
 
 def test_the_plan_does_not_end_at_a_precision_of_disturbed_rounds(tmp_path: Path) -> None:
@@ -291,13 +301,13 @@ def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> No
     frame = runs.runs()
     assert frame["disturbed_time"].iloc[0] > 0.9
     assert (frame["disturbed_time"].iloc[1:] == 0).all()
-    assert len(result_module.undisturbed(frame)) == 5
+    assert len(undisturbed(frame)) == 5
     assert runs.first_epoch(TORCH).processes == 2
     assert runs.first_epoch(TORCH).estimate == pytest.approx(whole.estimate, rel=0.1), "not ten times as long"
     shown = summaries._runs_row(str(TORCH), frame[:3])
     assert shown["epoch_s"] <= slowest, "in short, too"
     assert shown["disturbed"] == 1
-    (told,) = result_module.disturbed_runs([runs])
+    (told,) = disturbed_runs([runs])
     assert told.startswith(f"{TORCH}: 1 of 3 training runs were disturbed")
 
 

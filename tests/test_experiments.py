@@ -25,6 +25,7 @@ import yaml
 from synthetic_lab import SyntheticLab, step_seconds
 
 from benchlib import knobs, workloads
+from benchlib.analysis import frame as tidy
 from benchlib.analysis.length import LEAST_ROUNDS
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
@@ -44,6 +45,7 @@ from benchlib.suite.experiments import (
     operators,
 )
 from benchlib.suite.experiments.report import Report
+from benchlib.suite.experiments.result import Result
 from benchlib.worker.steady import NOT_STEADY
 
 ROOT = Path(__file__).parents[1]
@@ -433,7 +435,7 @@ def test_memory_that_too_few_processes_measured_first_has_no_interval_and_that_i
     for comparison in result.comparisons:
         for m in comparison.measurements:
             m.hosted_after = int(m.condition.batch_size == largest and m.repetition > 0)
-    del result.throughputs  # computed once
+    del result.frame  # computed once
     told = [text for text in result.findings() if "peak memory goes" in text]
     assert len(told) == len(parameters.subjects)
     for text in told:
@@ -463,10 +465,9 @@ def test_operators_vary_one_thing_at_a_time_and_measure_the_base_once() -> None:
     ],
 )
 def test_size_of_an_operator(workload: str, batch: int, values: dict, million: float, parameters: int) -> None:
-    size = operators._size(Condition(workload=workload, batch_size=batch, hyperparameters=values))
+    size = tidy.size(Condition(workload=workload, batch_size=batch, hyperparameters=values))
     assert size["parameters"] == parameters
     assert size["million_multiply_adds"] == pytest.approx(million)
-    assert size["size"].startswith(f"batch {batch}, ")
     work = workloads.load(workload).step_work({**workloads.load(workload).values(values), "passes": "forward"})
     assert size["million_multiply_adds"] == pytest.approx(batch * work.multiply_adds / 1e6), "as for the peak"
 
@@ -510,7 +511,7 @@ def three_batch_sizes() -> batch_size.Parameters:
     return batch_size.Parameters(**changed("batch_size", "batch_sizes", [4, 32, 64]))
 
 
-def batch_sizes(tmp_path: Path, **made_up: Any) -> batch_size.BatchSize:
+def batch_sizes(tmp_path: Path, **made_up: Any) -> Result:
     return batch_size.measure(three_batch_sizes(), SyntheticLab(tmp_path, **made_up))
 
 
@@ -642,7 +643,7 @@ def test_seeds_that_overlap_are_told(tmp_path: Path) -> None:
     assert "the seeds' ranges overlap with those at 512." in found
 
 
-def trained(tmp_path: Path, subjects: list[dict], **made_up: Any) -> learning_rate.LearningRate:
+def trained(tmp_path: Path, subjects: list[dict], **made_up: Any) -> Result:
     values = {**quick("learning_rate"), "subjects": subjects, "seeds": [0, 1, 2], "epochs": 4, "most_epochs": 8}
     return learning_rate.measure(
         learning_rate.Parameters(**{**values, "threshold": 0.6}), SyntheticLab(tmp_path, **made_up)
@@ -924,14 +925,17 @@ def test_subset_of_the_training_images_is_told(tmp_path: Path) -> None:
 
 def test_operators_findings_name_both_ends(tmp_path: Path) -> None:
     def step(condition: Condition) -> float:
-        work = operators._size(condition)["million_multiply_adds"]
+        work = tidy.size(condition)["million_multiply_adds"]
         return 0.001 if condition.framework == "pytorch" else 0.001 * work  # MindSpore is slower above a million
 
     sizes = {"hyperparameters": {"in_features": 128, "out_features": 128}, "vary": {"out_features": [1024]}}
     only = {"workload": "linear", "batch_size": 64, **sizes}
     parameters = operators.Parameters(**{**quick("operators"), "operators": [only]})
-    (linear,) = operators.measure(parameters, SyntheticLab(tmp_path, step=step)).findings()
+    result = operators.measure(parameters, SyntheticLab(tmp_path, step=step))
+    (linear,) = result.findings()
     assert linear.startswith("linear")
+    sizes = [f"batch 64, in features 128, out features {out}" for out in (128, 1024)]
+    assert result.tables()["ratios"][1]["size"].tolist() == sizes
     assert "over 2 sizes (" in linear
     assert re.search(r"at 1\.05 million 0\.9\d+ .*; at 8\.39 million 0\.1\d+ ", linear)
 
@@ -1152,6 +1156,7 @@ def test_processes_that_were_not_steady_or_not_alone_are_told(tmp_path: Path) ->
     first = result.comparisons[0].measurements[0]
     first.steady = NOT_STEADY
     first.blocks[0].idle_cpu_s = first.blocks[0].wall_s
+    del result.frame  # computed once
     told = result.warnings()
     assert len(told) == 2
     assert "80% of its processes were steady" in told[0]
@@ -1227,13 +1232,13 @@ def test_a_comparison_that_the_budget_ended_says_what_it_would_have_taken(tmp_pa
 
 
 def test_a_driver_that_tells_half_is_drawn_all_the_same(tmp_path: Path) -> None:
-    values = {**quick("batch_size"), "subjects": quick("batch_size")["subjects"][:1]}
+    values = {**quick("batch_size"), "subjects": quick("batch_size")["subjects"][:1], "device": "cuda"}
     result = batch_size.measure(batch_size.Parameters(**values), SyntheticLab(tmp_path))
-    for m in result.comparisons[0].measurements:
-        m.trace = [sample.model_copy(update={"accelerator_percent": 50.0}) for sample in m.trace]
+    for m in [m for one in result.comparisons for m in one.measurements]:
+        m.trace = [sample.model_copy(update={"accelerator_memory_mib": None}) for sample in m.trace]
     axes = result.draw()["indicators"][1].axes
     assert "accelerator (%)" in [one.get_ylabel() for one in axes]
-    assert len(axes) == 6
+    assert len(axes) == 6, "its memory is not told"
 
 
 def test_measurements_of_two_machines_are_named(tmp_path: Path) -> None:

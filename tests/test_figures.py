@@ -160,24 +160,17 @@ def shown_texts(figure: Figure) -> list[tuple[str, Any]]:
 
 def test_a_mean_over_seeds_ends_with_the_first_of_them() -> None:
     rows = [
-        {"who": "a", "epoch": epoch, "loss": 1.0 + seed} for seed, last in ((0, 3), (1, 5)) for epoch in range(last)
+        {"hue": "a", "epoch": epoch, "loss": 1.0 + seed} for seed, last in ((0, 3), (1, 5)) for epoch in range(last)
     ]
     _, (axes, _) = figures.panels(1, 2, height=1.5)
-    figures.curve_panel(axes, pd.DataFrame(rows), figures.looks(["a"]), "loss", "epoch", "loss", "who")
+    figures.curve_panel(axes, pd.DataFrame(rows), figures.looks(["a"]), "loss", "loss")
     assert [list(line.get_ydata()) for line in axes.lines] == [[1.5, 1.5, 1.5]]
 
 
 def test_the_line_at_1_is_in_sight_however_small_the_ratios() -> None:
-    row = {
-        "subject": "slow",
-        "ratio": 0.1,
-        "ratio_low": 0.05,
-        "ratio_high": 0.2,
-        "control_low": 0.9,
-        "control_high": 1.1,
-    }
+    row = {"hue": "slow", "estimate": 0.1, "low": 0.05, "high": 0.2, "control_low": 0.9, "control_high": 1.1}
     _, (axes, _) = figures.panels(1, 2, height=1.5)
-    figures.bar_panel(axes, pd.DataFrame([row]), figures.looks(["slow"]), "ratio", "ratio", ["a"])
+    figures.bar_panel(axes, pd.DataFrame([row]), figures.looks(["slow"]), "ratio", ["a"], 0.05)
     assert axes.get_xlim()[1] > 1.1
     assert 1 in axes.get_xticks()
 
@@ -190,11 +183,11 @@ def bands(axes: Axes, across: str) -> list[tuple[float, float]]:
 
 @pytest.mark.parametrize("ratio", [0.02, 1.001, 4.0])
 def test_the_band_of_what_is_the_same_is_in_sight_of_every_ratio(ratio: float) -> None:
-    ends = {"ratio": ratio, "ratio_low": 0.999 * ratio, "ratio_high": 1.001 * ratio}
-    frame = pd.DataFrame([{"subject": "a", "batch": 1, **ends, "control_low": 0.99, "control_high": 1.01}])
+    ends = {"estimate": ratio, "low": 0.999 * ratio, "high": 1.001 * ratio}
+    frame = pd.DataFrame([{"hue": "a", "batch": 1, **ends, "control_low": 0.99, "control_high": 1.01}])
     _, (left, right) = figures.panels(1, 2, height=1.5)
     figures.ratio_panel(left, frame, figures.looks(["a"]), "batch", "batch", "ratio", margin=0.1)
-    figures.bar_panel(right, frame, figures.looks(["a"]), "ratio", "ratio", ["a"], 0.1)
+    figures.bar_panel(right, frame, figures.looks(["a"]), "ratio", ["a"], 0.1)
     assert (bands(left, "y"), bands(right, "x")) == ([(0.9, 1.1)], [(0.9, 1.1)])
     for low, high in (left.get_ylim(), right.get_xlim()):
         assert low < 0.9 < 1.1 < high
@@ -208,10 +201,10 @@ def test_figures_of_ratios_name_the_band_of_what_is_the_same(case: str) -> None:
 
 
 def test_a_bars_number_stands_clear_of_its_target() -> None:
-    ends = {"subject": "strong", "ratio": [1.1, 1.5, 2.5], "ratio_low": [1.0, 1.4, 2.4], "ratio_high": [1.4, 1.8, 2.6]}
+    ends = {"hue": "strong", "estimate": [1.1, 1.5, 2.5], "low": [1.0, 1.4, 2.4], "high": [1.4, 1.8, 2.6]}
     frame = pd.DataFrame({**ends, "control_low": 0.9, "control_high": 1.1, "target": 2.0})
     figure, (axes, _) = figures.panels(1, 2, height=1.5)
-    figures.bar_panel(axes, frame, figures.looks(["strong"]), "ratio", "ratio", ["a", "b", "c"])
+    figures.bar_panel(axes, frame, figures.looks(["strong"]), "ratio", ["a", "b", "c"], 0.05)
     figures.finish(figure, {}, [])
     stroke = axes.transData.transform((2.0, 0))[0]
     for text, box in shown_texts(figure):
@@ -337,7 +330,8 @@ def lines_that_end_at(*ends: float) -> Figure:
     rows = [(name, x, end + (x == 1)) for name, end in zip(names, ends, strict=True) for x in (1, 10)]
     looks = figures.looks(names)
     figure, (axes,) = figures.panels(1, 1, 2.0, figures.COLUMN)
-    figures.line_panel(axes, pd.DataFrame(rows, columns=["subject", "x", "y"]), looks, "x", "y", "batch size", "y (s)")
+    frame = pd.DataFrame(rows, columns=["hue", "x", "estimate"]).assign(low=math.nan, high=math.nan)
+    figures.line_panel(axes, frame, looks, "x", "batch size", "y (s)")
     return figures.finish(figure, looks)
 
 

@@ -16,6 +16,7 @@ import yaml
 from synthetic_lab import SyntheticLab
 
 from benchlib.analysis import frame as tidy
+from benchlib.analysis import relative
 from benchlib.analysis.comparison import DISTURBED, MODELS_DIFFER, NOT_MEASURED, Comparison
 from benchlib.analysis.statistics import geometric_interval
 from benchlib.analysis.training import NOT_REACHED, TrainingRuns
@@ -163,7 +164,7 @@ def test_times_as_fast_is_within_seeds_and_of_the_same_models_only(tmp_path: Pat
     logs = np.log(seconds[str(EAGER)]) - np.log(seconds[str(GRAPH)])
     assert (ratio, why) == (geometric_interval(logs.to_list()), None)
     assert runs.times_as_fast(GRAPH, EAGER, "seconds_to_threshold")[1] == NOT_REACHED, "one seed of three did not"
-    assert tidy.as_fast(runs, "epoch_ratio", GRAPH, EAGER)["estimate"] == ratio.estimate
+    assert relative.as_fast(runs, "epoch_ratio", GRAPH, EAGER)["estimate"] == ratio.estimate
 
     def why_not(other: Condition, **lab: Any) -> str | None:
         ratio, why = trained(tmp_path, EAGER, other, **lab).times_as_fast(other, EAGER)

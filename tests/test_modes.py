@@ -17,13 +17,14 @@ from synthetic_lab import SyntheticLab, step_seconds
 from benchlib.analysis.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS, amortisation
 from benchlib.analysis.comparison import DISTURBED
 from benchlib.analysis.failure import Failure
+from benchlib.analysis.frame import FAILED, IMPOSSIBLE, NOT_COMPARED
 from benchlib.analysis.statistics import ratio_of_means
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import availability, gate, needs, nvml
 from benchlib.measure.disturbance import NO_CPU
-from benchlib.suite.experiments import modes, scaling
+from benchlib.suite.experiments import groups, modes, scaling
 from benchlib.variables import Surroundings
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
@@ -94,11 +95,15 @@ def test_first_steps_that_were_disturbed_are_not_what_compilation_costs(tmp_path
 
 
 def test_modes_says_that_first_steps_were_disturbed(tmp_path):
-    lab = SyntheticLab(tmp_path, step=in_graph(10, 6), first=compiling(4.1), cannot=no_bf16)
+    class Lab(SyntheticLab):
+        def compare(self, *args, **asked):
+            comparison = super().compare(*args, **asked)
+            compiled = [m for m in comparison.measurements if m.condition.subject.startswith("pytorch graph")]
+            disturb_first_steps(compiled, 3)
+            return comparison
+
+    lab = Lab(tmp_path, step=in_graph(10, 6), first=compiling(4.1), cannot=no_bf16)
     result = modes.measure(modes.Parameters(**quick("modes")), lab)
-    disturb_first_steps(
-        [m for m in result.cases[0].comparison.measurements if m.condition.subject.startswith("pytorch graph")], 3
-    )
     rows = result.tables()["amortisation"][1].set_index("subject")
     assert rows["verdict"].tolist() == [DISTURBED, PAYS]
     assert rows.loc["pytorch tuned", ["first_graph_s", "pays_after_steps", "pays_after_s"]].isna().all()
@@ -163,7 +168,7 @@ def test_what_cannot_be_run_is_a_row_that_says_why(result):
     ratios = result.tables()["ratios"][1].set_index("subject")
     row = ratios.loc["mindspore graph bf16-O2 tuned"]
     assert (row["verdict"], row["why"]) == (
-        modes.IMPOSSIBLE,
+        IMPOSSIBLE,
         "worker failed in 'check': TypeError: Kernel select failed: no bf16",
     )
     assert math.isnan(row["ratio"])
@@ -201,7 +206,7 @@ def test_modes_draws_what_there_is(result):
     texts = [
         text.get_text() for text in result.figures["ratios"][1].findobj(match=lambda one: hasattr(one, "get_text"))
     ]
-    assert modes.IMPOSSIBLE in texts
+    assert IMPOSSIBLE in texts
 
 
 def test_losses_of_each_environment_and_lane_have_a_panel_of_their_own(tmp_path, torch_2_9):
@@ -240,7 +245,7 @@ def test_what_remains_is_compared_with_the_next_baseline(tmp_path):
         first=compiling(5.0),
     )
     ratios = result.tables()["ratios"][1].set_index("subject")
-    assert list(ratios.index) == [one for one in _subjects(result) if one != NEXT]
+    assert list(ratios.index) == [one for one in _subjects() if one != NEXT]
     assert set(ratios["baseline"]) == {NEXT}
     assert ratios.loc["mindspore graph tuned", "ratio"] == pytest.approx(2.0, rel=0.05)
     assert set(result.tables()["amortisation"][1]["subject"]) == {"mindspore tuned"}
@@ -265,17 +270,17 @@ def _conditions():
     return modes.conditions(modes.Parameters(**quick("modes")))
 
 
-def _subjects(result):
-    return [condition.subject for condition in result.cases[0].conditions]
+def _subjects():
+    return [condition.subject for condition in _conditions()]
 
 
 def test_without_any_baseline_each_row_says_why(tmp_path):
     result = measured(tmp_path, cannot=lambda one: one.mode == "eager" and one.precision == "fp32")
     ratios = result.tables()["ratios"][1].set_index("subject")
-    assert list(ratios.index) == _subjects(result)
-    assert ratios.loc[NEXT, "verdict"] == modes.IMPOSSIBLE
+    assert list(ratios.index) == _subjects()
+    assert ratios.loc[NEXT, "verdict"] == IMPOSSIBLE
     row = ratios.loc["mindspore graph tuned"]
-    assert row["verdict"] == modes.NOT_COMPARED
+    assert row["verdict"] == NOT_COMPARED
     assert row["why"] == (
         "no baseline can be run here: pytorch eager tuned: worker failed in 'check': TypeError: Kernel select failed: "
         "no bf16"
@@ -308,7 +313,7 @@ def test_only_a_framework_that_refuses_has_answered(failure, answer, tmp_path):
     who = "mindspore graph fp16-O2 tuned"
     result = measured(tmp_path, cannot=lambda one: failure if one.precision == "fp16-O2" else False)
     row = result.tables()["ratios"][1].set_index("subject").loc[who]
-    assert row["verdict"] == (modes.IMPOSSIBLE if answer else modes.FAILED)
+    assert row["verdict"] == (IMPOSSIBLE if answer else FAILED)
     assert row["why"] == failure.sentence
     failed = result.failures()
     assert len(failed) == (0 if answer else 1)
@@ -322,7 +327,7 @@ def test_only_a_framework_that_refuses_has_answered(failure, answer, tmp_path):
 
 def test_pytorch_on_the_cpu_is_always_possible(tmp_path):
     result = measured(tmp_path, cannot=lambda one: one.framework == "pytorch")
-    assert result.failures()["label"].tolist() == [str(result.cases[0].conditions[0])]
+    assert result.failures()["label"].tolist() == [str(_conditions()[0])]
     assert result.failures()["again"].tolist() == [True]
 
 
@@ -350,7 +355,7 @@ def test_mixed_precision_of_a_pytorch_that_failed_in_fp32_is_not_called_impossib
     monkeypatch.setattr(gate, "run", refuses)
     result = modes.measure(modes.Parameters(**quick("modes")), Lab(outputs=tmp_path))
     verdicts = result.tables()["ratios"][1].set_index("subject")["verdict"]
-    assert {who for who, verdict in verdicts.items() if verdict == modes.FAILED} == {
+    assert {who for who, verdict in verdicts.items() if verdict == FAILED} == {
         "pytorch eager tuned",
         "pytorch eager bf16 tuned",  # its certificate is that of fp32
     }
@@ -393,7 +398,7 @@ def test_runs_that_diverged_are_told_and_leave_the_others(tmp_path):
     assert (mixed["diverged"], mixed["runs"]) == ("1 of 4 seeds (first in epoch 3)", 3)
     assert exact["loss"] == pytest.approx(2 / 3)
     assert mixed["loss_ratio"] == pytest.approx(1.5), "of the seeds that are left of both"
-    assert losses.loc["mindspore graph fp16-O2 tuned", "diverged"] == modes.NONE_DIVERGED
+    assert losses.loc["mindspore graph fp16-O2 tuned", "diverged"] == losses.NONE_DIVERGED
     told = " ".join(result.findings())
     assert "pytorch eager tuned diverged in 1 of 4 seeds (first in epoch 2)." in told
     assert "pytorch eager bf16 tuned 1.50" in told
@@ -432,7 +437,7 @@ def test_tasks_that_differ_in_batch_only_have_names_of_their_own(tmp_path):
     result = measured(tmp_path, {"tasks": [TASK, {**TASK, "batch_size": 32}, other]})
     names = ["batch 64", "batch 32", "batch 64"]
     sizes = ["image_size=8", "image_size=8", "image_size=16"]
-    assert [case.name for case in result.cases] == [
+    assert list(dict.fromkeys(result.frame["task"])) == [
         f"cnn on digits, {size}, {batch}" for size, batch in zip(sizes, names, strict=True)
     ]
     result.summary()
@@ -491,8 +496,8 @@ def scaled(tmp_path, monkeypatch, places=2, lab=None, **changes):
 def test_scaling_gives_efficiency_and_the_share_of_communication(tmp_path, monkeypatch):
     result = scaled(tmp_path, monkeypatch, world_sizes=[2, 4])
     rows = result.tables()["scaling"][1].set_index("scaling")
-    assert list(rows.index) == [scaling.ONE, "one process with 2 threads", scaling.STRONG, scaling.WEAK]
-    strong = rows.loc[scaling.STRONG]
+    assert list(rows.index) == [groups.ONE, "one process with 2 threads", groups.STRONG, groups.WEAK]
+    strong = rows.loc[groups.STRONG]
     assert (strong["world_size"], strong["threads"], strong["batch_size"]) == (2, 1, 64)
     assert strong["ratio"] == pytest.approx(1.6, rel=0.02)
     assert strong["samples_per_second"] == pytest.approx(1.6 * 6400, rel=0.02)
@@ -502,10 +507,10 @@ def test_scaling_gives_efficiency_and_the_share_of_communication(tmp_path, monke
     assert strong["communication_percent_low"] < 20 < strong["communication_percent_high"]
     assert strong["same_threads_ratio"] == pytest.approx(1.6 / 2**0.5, rel=0.02)
     assert strong["control_low"] < 1 < strong["control_high"]
-    assert rows.loc[scaling.WEAK, "batch_size"] == 128
-    assert math.isnan(rows.loc[scaling.WEAK, "communication_percent"])
-    one = rows.loc[scaling.ONE]
-    assert (one["verdict"], one["threads"], one["processes"]) == (scaling.BASELINE, 1, 5)
+    assert rows.loc[groups.WEAK, "batch_size"] == 128
+    assert math.isnan(rows.loc[groups.WEAK, "communication_percent"])
+    one = rows.loc[groups.ONE]
+    assert (one["verdict"], one["threads"], one["processes"]) == (groups.BASELINE, 1, 5)
     assert one["samples_per_second"] == pytest.approx(6400, rel=0.02)
     assert math.isnan(one["ratio"])
     assert rows.loc["one process with 2 threads", "threads"] == 2
@@ -524,10 +529,10 @@ def test_each_framework_has_its_own_baseline_and_both_are_compared(tmp_path, mon
     assert len(lab.asked) == 1, "together, so that the ratio between frameworks is paired"
     rows = result.tables()["scaling"][1].set_index(["subject", "scaling"])
     for subject, one in (("pytorch eager tuned", 6400), ("mindspore graph tuned", 3200)):
-        assert rows.loc[(subject, scaling.ONE), "samples_per_second"] == pytest.approx(one, rel=0.02)
-        assert rows.loc[(subject, scaling.STRONG), "ratio"] == pytest.approx(1.6, rel=0.02)
+        assert rows.loc[(subject, groups.ONE), "samples_per_second"] == pytest.approx(one, rel=0.02)
+        assert rows.loc[(subject, groups.STRONG), "ratio"] == pytest.approx(1.6, rel=0.02)
     frameworks = result.tables()["subjects"][1].set_index("scaling")
-    assert list(frameworks.index) == [scaling.ONE, "one process with 2 threads", scaling.STRONG, scaling.WEAK]
+    assert list(frameworks.index) == [groups.ONE, "one process with 2 threads", groups.STRONG, groups.WEAK]
     assert set(frameworks["subject"]) == {"mindspore graph tuned"}
     assert set(frameworks["baseline"]) == {"pytorch eager tuned"}
     assert frameworks["ratio"].to_numpy() == pytest.approx(0.5, rel=0.02)

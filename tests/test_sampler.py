@@ -11,11 +11,13 @@ import psutil
 import pytest
 from synthetic_lab import SyntheticLab
 
+from benchlib.analysis import frame as tidy
 from benchlib.condition import Condition
 from benchlib.measure import machine, nvml
 from benchlib.measure.disturbance import Watch
 from benchlib.measure.sampler import Sampler
-from benchlib.suite.experiments.result import disturbances, throughputs
+from benchlib.suite.experiments.doubts import disturbances
+from benchlib.suite.selections import wide
 
 MIB = 2**20
 
@@ -187,10 +189,10 @@ def test_energy_is_power_by_time(tmp_path):
 def test_a_gpu_whose_clocks_are_held_down_is_told(tmp_path):
     on_gpu = Condition(workload="cnn", device="cuda", batch_size=50)
     comparison = SyntheticLab(tmp_path).compare([on_gpu], precision=0.03, budget_s=60, block_s=0.1)
-    assert disturbances(throughputs([comparison])) == []
+    assert disturbances(wide(tidy.of_comparison(comparison, part=0), "steady")) == []
     for m in comparison.measurements:
         m.trace = [
             sample.model_copy(update={"accelerator_throttled": held}) for sample in m.trace for held in (True, False)
         ]
-    (told,) = disturbances(throughputs([comparison]))
+    (told,) = disturbances(wide(tidy.of_comparison(comparison, part=0), "steady"))
     assert "the driver held the accelerator's clocks down for 50% of the time, because of heat or power" in told

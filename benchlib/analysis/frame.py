@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchlib import metrics, workloads
+from benchlib.analysis.amortisation import AT_ONCE, NEVER, NOT_SHOWN
 from benchlib.analysis.comparison import (
     DISTURBED,
     MODELS_DIFFER,
@@ -42,6 +43,7 @@ DIVERGED, NOT_TOLD = "diverged", "not told by the driver"
 WHYS = (
     *(MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, DISTURBED),
     *(IMPOSSIBLE, FAILED, NOT_COMPARED, NOT_REACHED, DIVERGED, NOT_TOLD),
+    *(AT_ONCE, NEVER, NOT_SHOWN),
 )
 """Why a row has no number."""
 
@@ -49,6 +51,9 @@ COMPARISON, TRAINING = "comparison", "training"
 
 METRIC = "of the metric"
 """Instead of a unit: it is the workload's metric's, see ``metrics.readable``."""
+
+FLAG = "1 or 0"
+"""Instead of a unit: it is so, or it is not."""
 
 ACCELERATOR = {
     "accelerator_percent": "%",
@@ -76,36 +81,50 @@ OF_PROCESSES = {
     "memory_import_mib": "MiB",
     "warm_up_s": "s",
     "steady": "1",
+    "slows_down": FLAG,
     "disturbed": "1",
     "idle_cores": "1",
     "parent_cores": "1",
 }
 RATIOS = (
-    *("throughput_ratio", "control_ratio", "within_ratio", "same_threads_ratio"),
+    *("throughput_ratio", "control_ratio", "within_ratio", "subject_ratio", "same_threads_ratio"),
     *("epoch_ratio", "threshold_ratio", "loss_ratio", "first_epoch_ratio", "first_epoch_alone_ratio"),
 )
 TRAINED = {
     "epoch_s": "s",
+    "epochs_longest": "1",
     "epochs_to_threshold": "1",
     "seconds_to_threshold": "s",
+    "best_metric": "1",
     "final_metric": METRIC,
+    "metric_difference": METRIC,
     "final_loss": "1",
+    "diverged": "1",
 }
 OF_GROUPS = {"efficiency_percent": "%", "communication_percent": "%"}
+OF_GRAPHS = {
+    **dict.fromkeys(("first_eager_s", "first_graph_s"), "s"),
+    **dict.fromkeys(("step_eager_ms", "step_graph_ms"), "ms"),
+    **dict.fromkeys(("pays_after_steps", "pays_after_epochs"), "1"),
+    "pays_after_s": "s",
+}
 QUANTITIES = {
     **dict.fromkeys(RATIOS, "1"),
-    **{**TIMED, **OF_FIRST, **OF_PROCESSES, **ACCELERATOR, **OF_GROUPS, **TRAINED},
+    **{**TIMED, **OF_FIRST, **OF_PROCESSES, **ACCELERATOR, **OF_GROUPS, **OF_GRAPHS, **TRAINED},
 }
 """Every quantity, with its unit (1: it has none).
 
 ``throughput_ratio`` is the throughput over the baseline's, ``control_ratio`` that of the baseline over itself (A/A),
-``within_ratio`` that over the same framework's in eager mode, or in fp32; ``same_threads_ratio`` a group's over one
-process with the threads of all. ``epoch_ratio`` and ``threshold_ratio`` say how many times as fast a whole epoch is
-trained, or the threshold reached. The others are described where they are computed: ``Comparison.throughput``,
-``TrainingRuns.runs`` and ``TrainingRuns.first_epoch``.
+``within_ratio`` that over the same framework's in eager mode, in fp32, or in one process; ``subject_ratio`` that over
+the first subject's in the same way of scaling; ``same_threads_ratio`` a group's over one process with all threads.
+``epoch_ratio`` and ``threshold_ratio`` say how many times as fast a whole epoch is trained, or the threshold reached.
+``best_metric`` is in the unit of ``threshold``, not in per cent; ``diverged`` counts runs, the first epoch with a loss
+that is not finite being the ``lowest``. The others are described where they are computed: ``Comparison.throughput``,
+``TrainingRuns.runs``, ``TrainingRuns.first_epoch`` and ``amortisation``.
 """
 
 _CHOICES = {
+    "label": pa.string(),  # all of the condition, in words
     "workload": pa.string(),
     "data": pa.string(),
     "framework": pa.string(),
@@ -131,6 +150,7 @@ SCHEMA = pa.schema(
     {
         "notebook": pa.string(),
         "task": pa.string(),  # what the notebook calls it, for display only
+        "part": pa.int64(),  # the place of the comparison, or of the training runs, among those of the notebook
         "kind": pa.string(),  # of what was measured: comparison or training
         "quantity": pa.string(),
         "unit": pa.string(),
@@ -146,19 +166,27 @@ SCHEMA = pa.schema(
         "highest": pa.float64(),
         "processes": pa.int64(),  # or seeds, that the estimate is made from
         "failed": pa.int64(),  # processes or seeds that the condition has no number of
+        "runs": pa.int64(),  # of training, of the condition
+        "left_out": pa.int64(),  # of these, that were disturbed: their times do not count
         "epochs": pa.int64(),  # that every run was trained for
         "threshold": pa.float64(),  # of the metric, that it was trained to
         "verdict": pa.string(),  # on a ratio, see ``comparison.verdict_on``
         "why": pa.string(),  # there is no number: one of WHYS
+        "reason": pa.string(),  # what it cannot be measured for here, or failed of, in words
         "control": pa.float64(),  # the A/A of its comparison
         "control_low": pa.float64(),
         "control_high": pa.float64(),
         "control_why": pa.string(),  # there is none: one of WHYS
+        "half_width_percent": pa.float64(),  # of the widest interval of its comparison
+        "ended": pa.string(),  # why no more of it was measured
         "margin": pa.float64(),  # a ratio whose interval lies within so much of 1 is the same within it
         "files": pa.string(),  # keys of the measurements, a space between them
     }
 )
 """The columns of the frame, with their types; what is missing is null."""
+
+NO_CONTROL = dict.fromkeys(("control", "control_low", "control_high", "control_why"))
+"""The columns of a row that the A/A control of its comparison is not about."""
 
 SUBJECT = ["framework", "environment", "mode", "precision", "lane"]
 """The columns that say who was measured, where workload, device and sizes say on what."""
@@ -198,6 +226,13 @@ def row(
     }
 
 
+def absent(quantity: str, condition: Condition, baseline: Condition | None, why: str, reason: str) -> dict[str, Any]:
+    """A row for :func:`of_rows` of what was not measured, with the reason in words."""
+    nothing = Interval(math.nan, math.nan, math.nan, 0)
+    of_comparison = {**NO_CONTROL, "half_width_percent": None, "ended": None}
+    return row(quantity, condition, nothing, baseline, why=why, reason=reason, **of_comparison)
+
+
 def size(condition: Condition) -> dict[str, int | float | None]:
     """How many ``parameters`` are trained, and the work of a forward pass in ``million_multiply_adds``, as
     ``Workload.work`` counts it; None where it does not.
@@ -216,6 +251,8 @@ def control_of(comparison: Comparison) -> dict[str, Any]:
         "control_low": _number(control.low),
         "control_high": _number(control.high),
         "control_why": DISTURBED if comparison.disturbed(baseline, baseline, "control") else why,
+        "half_width_percent": _number(100 * comparison.plan.half_width),
+        "ended": comparison.ended,
         "margin": comparison.margin,
     }
 
@@ -226,48 +263,42 @@ def said(verdict: str) -> dict[str, str | None]:
 
 
 def of_comparison(
-    comparison: Comparison, *, roof_s: Callable[[Condition], float] | None = None, **common: Any
+    comparison: Comparison,
+    beside: Iterable[Mapping[str, Any]] = (),
+    *,
+    roof_s: Callable[[Condition], float] | None = None,
+    **common: Any,
 ) -> pd.DataFrame:
-    """A comparison's ratios, its control, and what was measured of each condition, with ``common`` columns such as the
-    notebook and the task. ``roof_s`` gives the least seconds that a step could take on this machine.
+    """A comparison's ratios, its control, what was measured of each condition, and the rows ``beside`` these, such as
+    ``relative`` makes; with ``common`` columns such as the notebook and the task. ``roof_s`` gives the least seconds
+    that a step could take on this machine.
     """
     conditions, baseline, control = comparison.conditions, comparison.baseline, control_of(comparison)
-    made = []
-    for at, found in enumerate(comparison.ratios().to_dict("records")):  # the control is the first
-        interval = Interval(found["ratio"], found["low"], found["high"], found["processes"])
+    rows = []
+    for at, ratio in enumerate(comparison.ratios().to_dict("records")):  # the control is the first
+        interval = Interval(ratio["ratio"], ratio["low"], ratio["high"], ratio["processes"])
         quantity = "throughput_ratio" if at else "control_ratio"
-        columns = {name: _number(found[name]) for name in ("student_low", "student_high")}
-        columns |= {"borrowed": found["borrowed"], "files": found["measurements"], **said(found["verdict"])}
+        columns = {name: _number(ratio[name]) for name in ("student_low", "student_high")}
+        columns |= {"borrowed": ratio["borrowed"], "files": ratio["measurements"], **said(ratio["verdict"])}
         if not at:  # of a baseline that slows down, too: it says what can be resolved
             interval, columns["why"] = comparison.control, control["control_why"]
-        made.append(row(quantity, conditions[at], interval, baseline, **columns))
-    for condition, found in zip(conditions, comparison.throughput().to_dict("records"), strict=True):
-        made += _indicators(condition, found, roof_s)
-    return of_rows(made, **{"kind": COMPARISON, **control, **common})
+        rows.append(row(quantity, conditions[at], interval, baseline, **columns))
+    for condition, measured in zip(conditions, comparison.throughput().to_dict("records"), strict=True):
+        rows += _indicators(condition, measured, roof_s)
+    return of_rows([*rows, *beside], **{"kind": COMPARISON, **control, **common})
 
 
-def of_training(
-    runs: TrainingRuns, *, files: Callable[[Condition], list[str]] | None = None, **common: Any
-) -> pd.DataFrame:
-    """What each condition of training runs took and learned, with ``common`` columns such as the notebook and the task.
-    ``files`` names the files of a condition's rows, where they are not its own runs'.
+def of_training(runs: TrainingRuns, beside: Iterable[Mapping[str, Any]] = (), **common: Any) -> pd.DataFrame:
+    """What each condition of training runs took and learned, and the rows ``beside`` these, such as ``relative`` makes;
+    with ``common`` columns such as the notebook and the task.
     """
-    every, made = runs.runs(), []
+    every, rows = runs.runs(), []
     for condition in runs.conditions:
-        mine = every[every["label"] == str(condition)]
-        keys = files(condition) if files else dict.fromkeys(mine["measurements"])
-        more = {"epochs": runs.epochs, "threshold": runs.threshold, "files": " ".join(keys)}
-        made += [{**one, **more} for one in _trained(runs, condition, mine)]
-    return of_rows(made, **{"kind": TRAINING, **common})
-
-
-def as_fast(runs: TrainingRuns, quantity: str, condition: Condition, baseline: Condition) -> dict[str, Any]:
-    """The row of an ``epoch_ratio`` or a ``threshold_ratio`` (see ``TrainingRuns.times_as_fast``)."""
-    seconds = {"epoch_ratio": "epoch_s", "threshold_ratio": "seconds_to_threshold"}[quantity]
-    ratio, why = runs.times_as_fast(condition, baseline, seconds)
-    trained = {"kind": TRAINING, "epochs": runs.epochs, "threshold": runs.threshold}
-    files = " ".join(runs.files(baseline, condition))
-    return row(quantity, condition, ratio, baseline, why=why, files=files, **trained)
+        own = every[every["label"] == str(condition)]
+        counts = {"runs": len(own), "left_out": len(own) - len(undisturbed(own))}
+        files = {"files": " ".join(dict.fromkeys(own["measurements"]))}
+        rows += [{**one, **counts, **files} for one in _trained(runs, condition, own)]
+    return of_rows([*rows, *beside], kind=TRAINING, epochs=runs.epochs, threshold=runs.threshold, **common)
 
 
 def hyperparameter(frame: pd.DataFrame, name: str) -> pd.Series:
@@ -297,23 +328,12 @@ def _number(value: float) -> float | None:
 
 
 def _choices(condition: Condition) -> dict[str, Any]:
-    plain = (
-        "workload",
-        "data",
-        "framework",
-        "environment",
-        "mode",
-        "precision",
-        "device",
-        "lane",
-        "subject",
-        "batch_size",
-    )
-    plain += ("learning_rate", "train_samples", "threads", "world_size", "communication")
+    plain = [name for name in _CHOICES if hasattr(condition, name) and name not in {"without", "hyperparameters"}]
     return {
+        "label": str(condition),
         **{name: getattr(condition, name) for name in plain},
         "without": " ".join(condition.without),
-        "hyperparameters": json.dumps(condition.hyperparameters, sort_keys=True),
+        "hyperparameters": json.dumps(condition.hyperparameters),
         **size(condition),
     }
 
@@ -328,69 +348,84 @@ def _size(workload: str, hyperparameters: str) -> tuple[int, float | None]:
 
 
 def _indicators(
-    condition: Condition, found: dict[str, Any], roof_s: Callable[[Condition], float] | None
+    condition: Condition, measured: Mapping[str, Any], roof_s: Callable[[Condition], float] | None
 ) -> list[dict[str, Any]]:
     """A row for each quantity of a row of ``Comparison.throughput``."""
-    found = {**found, "samples_per_second_low": found["low"], "samples_per_second_high": found["high"]}
+    values = {**measured, "samples_per_second_low": measured["low"], "samples_per_second_high": measured["high"]}
     quantities = [*TIMED, *OF_FIRST, *OF_PROCESSES, *(ACCELERATOR if condition.device != "cpu" else ())]
     if roof_s is None:
         quantities.remove("peak_share_percent")
     else:
-        found["peak_share_percent"] = 100 * 1000 * roof_s(condition) / found["step_ms"]
-    made = []
+        values["peak_share_percent"] = 100 * 1000 * roof_s(condition) / measured["step_ms"]
+    rows = []
     for name in quantities:
-        ends = (found.get(f"{name}{end}", math.nan) for end in ("", "_low", "_high"))
-        interval = Interval(*ends, found["first_in_process" if name in OF_FIRST else "processes"])
-        why = None if math.isfinite(interval.estimate) else _why_not(name, found)
-        made.append(row(name, condition, interval, failed=found["failed"], why=why, files=found["measurements"]))
-    return made
+        ends = (float(values.get(f"{name}{end}", math.nan)) for end in ("", "_low", "_high"))
+        interval = Interval(*ends, values["first_in_process" if name in OF_FIRST else "processes"])
+        why = None if math.isfinite(interval.estimate) else _why_not(name, values)
+        rows.append(row(name, condition, interval, failed=values["failed"], why=why, files=values["measurements"]))
+    return rows
 
 
-def _why_not(quantity: str, found: dict[str, Any]) -> str:
+def _why_not(quantity: str, measured: Mapping[str, Any]) -> str:
     if quantity in {*TIMED, "joules_per_sample"}:
-        if found["disturbed"] > MOST:
+        if measured["disturbed"] > MOST:
             return DISTURBED
-        if found["slows_down"]:
+        if measured["slows_down"]:
             return SLOWS_DOWN
-    return NOT_TOLD if quantity in ACCELERATOR and found["processes"] else NOT_MEASURED
+    return NOT_TOLD if quantity in ACCELERATOR and measured["processes"] else NOT_MEASURED
 
 
-def _trained(runs: TrainingRuns, condition: Condition, mine: pd.DataFrame) -> list[dict[str, Any]]:
+def _trained(runs: TrainingRuns, condition: Condition, own: pd.DataFrame) -> list[dict[str, Any]]:
     """A row for each quantity of the runs of a condition, which are rows of ``TrainingRuns.runs``."""
-    timed, failed = undisturbed(mine), int(mine["failure"].notna().sum())
-    noisy = DISTURBED if len(timed) < len(mine) else NOT_MEASURED
+    timed, failed = undisturbed(own), int(own["failure"].notna().sum())
+    noisy = DISTURBED if len(timed) < len(own) else NOT_MEASURED
     workload = workloads.load(condition.workload)
     factor, _ = metrics.readable(workload.metric)
     bounds = metrics.limits(workload) if workload.metric else (-math.inf, math.inf)
-    least, greatest = (factor * end for end in bounds)
-    compiled = runs.first_epoch(condition)
-    not_compiled = DISTURBED if runs.first_epoch_disturbed(condition) else NOT_MEASURED
+    first_not_finite = first_diverged(runs, condition)
+    loss = own["loss"].mask(own["seed"].isin(first_not_finite.keys()))
     means = [
         ("epoch_s", timed["epoch_s"], (0, math.inf), noisy),
-        ("first_step_s", mine["first_step_s"], (0, math.inf), NOT_MEASURED),
-        ("memory_mib", mine["peak_memory_mib"], (0, math.inf), NOT_MEASURED),
-        ("final_metric", mine["metric"] * factor, (least, greatest), NOT_MEASURED),
-        ("final_loss", mine["loss"], (0, math.inf), NOT_MEASURED),
+        ("first_step_s", own["first_step_s"], (0, math.inf), NOT_MEASURED),
+        ("memory_mib", own["peak_memory_mib"], (0, math.inf), NOT_MEASURED),
+        ("final_metric", own["metric"] * factor, [factor * end for end in bounds], NOT_MEASURED),
+        ("final_loss", loss, (0, math.inf), DIVERGED if first_not_finite else NOT_MEASURED),
     ]
+    not_compiled = DISTURBED if runs.first_epoch_disturbed(condition) else NOT_MEASURED
     numbers = [
-        ("first_epoch_ratio", compiled, not_compiled),
+        ("first_epoch_ratio", runs.first_epoch(condition), not_compiled),
         ("first_epoch_alone_ratio", runs.first_epoch(condition, with_compilation=False), noisy),
+        ("best_metric", _number_of(own["best_metric"].median(), own["best_metric"].count()), NOT_MEASURED),
+        ("epochs_longest", _number_of(own["epochs"].max(), len(own)), NOT_MEASURED),
     ]
     if runs.threshold is not None:
-        reached = int(mine["reached"].sum())
-        for name, watched in (("epochs_to_threshold", mine), ("seconds_to_threshold", timed)):
-            median = Interval(median_to_threshold(watched, name), math.nan, math.nan, reached)
+        for name, watched in (("epochs_to_threshold", own), ("seconds_to_threshold", timed)):
+            median = _number_of(median_to_threshold(watched, name), own["reached"].sum())
             numbers.append((name, median, NOT_REACHED if len(watched) else noisy))
-    made = []
+    rows = []
     for name, values, ends, why in means:
         known = values.dropna()
-        finite = bool(np.isfinite(known).all())
-        interval = mean_interval(known.to_list() if finite else [], *ends)
-        columns = {"lowest": _number(known.min()), "highest": _number(known.max())}
-        columns["failed"] = len(values) - len(known)
-        columns["why"] = DIVERGED if not finite else None if len(known) else why
-        made.append(row(name, condition, interval, **columns))
+        columns = {"lowest": _number(known.min()), "highest": _number(known.max()), "failed": len(values) - len(known)}
+        interval = mean_interval(known.to_list(), *ends)
+        rows.append(row(name, condition, interval, **columns, why=None if len(known) else why))
     for name, interval, why in numbers:
         missing = None if math.isfinite(interval.estimate) else why
-        made.append(row(name, condition, interval, failed=failed, why=missing))
-    return made
+        rows.append(row(name, condition, interval, failed=failed, why=missing))
+    lost = {"failed": failed, "lowest": min(first_not_finite.values(), default=None)}
+    return [*rows, row("diverged", condition, _number_of(len(first_not_finite), len(own) - failed), **lost)]
+
+
+def first_diverged(runs: TrainingRuns, condition: Condition) -> dict[int, int]:
+    """By seed, the first epoch of a condition's runs whose loss is not finite."""
+    lost = [
+        (m.seed, epoch.epoch)
+        for m in runs.measurements
+        for epoch in reversed(m.epochs)
+        if m.condition == condition and not math.isfinite(epoch.loss)
+    ]
+    return dict(lost)
+
+
+def _number_of(value: float, count: int) -> Interval:
+    """A number without an interval."""
+    return Interval(float(value), math.nan, math.nan, int(count))

@@ -12,7 +12,7 @@ import io
 import itertools
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -33,8 +33,12 @@ from matplotlib.patches import Patch
 from matplotlib.path import Path as Path2D
 from matplotlib.text import Annotation
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+from scipy import stats
 
+from benchlib import frameworks
+from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import same_within
+from benchlib.environments import DEFAULT
 from benchlib.suite import showing, tables
 
 COLUMN, PAGE = 3.5, showing.PAGE
@@ -87,7 +91,14 @@ _COLORS = [sns.color_palette("colorblind")[i] for i in (0, 3, 2, 9, 4, 1, 5)]
 _MARKERS = ["o", "s", "D", "^", "v", "P", "X"]
 _LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), (0, (1, 1))]
 
+SHADES = (0.0, 0.3, -0.4, -0.2, 0.15, 0.45)
+"""By how much a colour is made lighter, or darker, for subjects of one framework: most of what differs first."""
+
 Draw = TypeVar("Draw", bound=Callable)
+
+
+Legend = tuple[str, Line2D | Patch]
+"""An entry: its text, and what stands before it."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +129,23 @@ def looks(names: Iterable[str]) -> dict[str, Look]:
     }
 
 
+def subject_looks(rows: pd.DataFrame) -> dict[str, Look]:
+    """A look for each ``hue`` of rows of a frame that is a subject's, the same in every figure: its framework has a
+    colour; mode, precision, lane and environment make it lighter or darker, and have their markers and lines.
+    """
+    known = sorted(frameworks.names(), key=frameworks.rank)
+    looks = {}
+    for row in rows[["hue", *tidy.SUBJECT]].drop_duplicates("hue").itertuples():
+        of = known.index(row.framework) if row.framework in known else len(known)
+        apart = [row.mode != "eager", row.lane != "tuned", row.precision != "fp32", row.environment != DEFAULT]
+        kind = sum(2**place for place, differs in enumerate(apart) if differs)
+        color, shade = np.array(to_rgb(_COLORS[of % len(_COLORS)])), SHADES[kind % len(SHADES)]
+        color = color + (1 - color) * shade if shade > 0 else color * (1 + shade)
+        marker, line = (cycle[(of + step * kind) % len(cycle)] for cycle, step in ((_MARKERS, 3), (_LINES, 2)))
+        looks[row.hue] = Look(tuple(color), marker, line)
+    return looks
+
+
 def ordered_looks(names: Iterable[str]) -> dict[str, Look]:
     """Looks for names that have an order (learning rates): colours go from dark to light with it."""
     names = list(dict.fromkeys(names))
@@ -140,118 +168,102 @@ def panels(rows: int, columns: int, height: float, width: float = PAGE) -> tuple
 @styled
 def line_panel(
     axes: Axes,
-    frame: pd.DataFrame,
+    rows: pd.DataFrame,
     series: Mapping[str, Look],
     x: str,
-    y: str,
     xlabel: str,
     ylabel: str,
-    by: str = "subject",
     log_y: bool = False,
     ticks: Iterable[float] | None = None,
 ) -> None:
-    """``y`` against ``x`` (a logarithmic axis), a line for each series, with the interval where ``y_low`` is there.
-
-    Ticks of ``x`` are its values if None, round numbers if empty.
+    """The estimates of rows against ``x`` (a logarithmic axis), a line for each ``hue``, with intervals where they are
+    known. Ticks of ``x`` are its values if None, round numbers if empty.
     """
     axes.set(xlabel=xlabel, ylabel=ylabel)
-    spread = _spread(frame[x])
-    for i, (name, look) in enumerate(series.items()):
-        rows = frame[frame[by] == name].dropna(subset=[y]).sort_values(x)
-        at = rows[x] * np.exp((i - (len(series) - 1) / 2) * spread)
-        _interval_line(axes, at, rows, y, look, name)
-    value_axis(axes, frame[x], ticks)
-    _y_axis(axes, frame[y], log_y)
+    for name, look, shift in _side_by_side(series, rows[x]):
+        of_hue = rows[rows["hue"] == name].dropna(subset="estimate").sort_values(x)
+        _interval_line(axes, of_hue[x] * shift, of_hue, look, name)
+    value_axis(axes, rows[x], ticks)
+    _y_axis(axes, rows["estimate"], log_y)
 
 
 @styled
 def ratio_panel(
     axes: Axes,
-    frame: pd.DataFrame,
+    rows: pd.DataFrame,
     series: Mapping[str, Look],
     x: str,
     xlabel: str,
     ylabel: str,
-    by: str = "subject",
     ticks: Iterable[float] | None = None,
     *,
     margin: float,
 ) -> None:
-    """Throughput ratios against ``x``, with the line at 1, in a pale band what is within the ``margin`` of it, and in
-    grey the interval of each comparison's A/A control.
-
-    A row without a ratio is a cross at the bottom. Ticks of ``x`` are its values if None, round numbers if empty.
+    """As :func:`line_panel`, of ratios: with the line at 1, in a pale band what is within the ``margin`` of it, and in
+    grey the interval of each comparison's A/A control. A row without a ratio is a cross at the bottom.
     """
     axes.set(xlabel=xlabel, ylabel=ylabel, yscale="log")
     axes.axhline(1, color="0.2", linewidth=0.8, zorder=1.5)
     axes.axhspan(1 - margin, 1 + margin, color=PALE, linewidth=0, zorder=0)
-    controls = frame.drop_duplicates([x, "control_low", "control_high"])  # equal work is not the same comparison
+    controls = rows.drop_duplicates([x, "control_low", "control_high"])  # equal work is not the same comparison
     ends = controls["control_low"], controls["control_high"]
     axes.vlines(controls[x], *ends, color=GREY, alpha=0.35, linewidth=7, zorder=1)
-    spread = _spread(frame[x])
-    for i, (name, look) in enumerate(series.items()):
-        rows = frame[frame[by] == name].sort_values(x)
-        at = rows[x] * np.exp((i - (len(series) - 1) / 2) * spread)
-        there = rows["ratio"].notna()
-        _interval_line(axes, at[there], rows[there], "ratio", look, name)
-        for missing in at[~there]:
+    for name, look, shift in _side_by_side(series, rows[x]):
+        of_hue = rows[rows["hue"] == name].sort_values(x)
+        there = of_hue["estimate"].notna()
+        _interval_line(axes, of_hue.loc[there, x] * shift, of_hue[there], look, name)
+        for missing in of_hue.loc[~there, x] * shift:
             _cross(axes, missing, 0.04, look)
-    value_axis(axes, frame[x], ticks)
-    points = [1, *frame["ratio"].dropna()]
-    ends = [*points, *pd.concat([frame[f"{name}_{end}"] for name in ("ratio", "control") for end in ("low", "high")])]
-    ends += [1 - margin, 1 + margin]  # or it would be no band where all ratios are within it
-    low, high = np.nanmin(ends), np.nanmax(ends)
-    low, high = max(low, min(points) / REACH), min(high, max(points) * REACH)
-    room = max((high / low) ** 0.08, 1.03)
-    axes.set_ylim(low / room, high * room)
-    plain_log_axis(axes.yaxis)
+    value_axis(axes, rows[x], ticks)
+    ends = pd.concat([rows[name] for name in ("low", "high", "control_low", "control_high")])
+    ratio_axis(axes.yaxis, rows["estimate"], [*ends, 1 - margin, 1 + margin])
 
 
 @styled
 def bar_panel(
     axes: Axes,
-    frame: pd.DataFrame,
+    rows: pd.DataFrame,
     series: Mapping[str, Look],
-    x: str,
     xlabel: str,
     labels: Sequence[str],
-    margin: float = 0.0,
+    margin: float | None = None,
 ) -> None:
     """A bar for each row from the top down, with its interval and its number; ``labels`` name the rows. A row without
-    a number shows its ``note``, if it has one. A ratio has the interval of its comparison's A/A control behind it, and
-    behind that a pale band of what is within the ``margin`` of 1. A stroke stands at a row's ``target``, if it has one.
+    a number says ``why``. With a ``margin`` they are ratios, and have the interval of their comparison's A/A control
+    behind them, and behind that a pale band of what is within the margin of 1. A stroke stands at a row's ``target``,
+    if it has one.
     """
     _rows(axes, labels, xlabel)
-    if x == "ratio":
+    if margin is not None:
         axes.axvline(1, color="0.2", linewidth=0.8)
         axes.axvspan(1 - margin, 1 + margin, color=PALE, linewidth=0, zorder=-1)
-        for place, (low, high) in enumerate(zip(frame["control_low"], frame["control_high"], strict=True)):
-            axes.fill_betweenx([place - 0.5, place + 0.5], low, high, color=GREY, alpha=0.35, linewidth=0, zorder=0)
-    limit = 1.5 * (frame[x].max() if frame[x].notna().any() else 1)
-    if x == "ratio":  # the line at 1, with the margin and the A/A control around it, is to be seen
+        for place, ends in enumerate(zip(rows["control_low"], rows["control_high"], strict=True)):
+            axes.fill_betweenx([place - 0.5, place + 0.5], *ends, color=GREY, alpha=0.35, linewidth=0, zorder=0)
+    limit = 1.5 * (rows["estimate"].max() if rows["estimate"].notna().any() else 1)
+    if margin is not None:  # the line at 1, with the margin and the A/A control around it, is to be seen
         limit = max(limit, 1.2, 1.1 * (1 + margin))
-    if f"{x}_high" in frame:
-        limit = min(max(limit, 1.5 * frame[f"{x}_high"].max()), 2 * limit)
-    if "target" in frame:
-        limit = np.nanmax([limit, 1.5 * frame["target"].max()])
-    for place, (_, row) in enumerate(frame.iterrows()):
-        if pd.isna(row[x]):
-            note = row.get("note") or tables.MISSING
-            axes.annotate(note, (0, place), xytext=(4, 0), textcoords="offset points", va="center")
+    if rows["high"].notna().any():
+        limit = min(max(limit, 1.5 * rows["high"].max()), 2 * limit)
+    if "target" in rows:
+        limit = np.nanmax([limit, 1.5 * rows["target"].max()])
+    for place, (_, row) in enumerate(rows.iterrows()):
+        value, low, high = row["estimate"], row["low"], row["high"]
+        if pd.isna(value):
+            why = row["why"] or tables.MISSING
+            axes.annotate(why, (0, place), xytext=(4, 0), textcoords="offset points", va="center")
             continue
-        look, end = series[row["subject"]], row[x]
-        axes.barh(place, row[x], height=0.6, color=look.color, alpha=0.35, linewidth=0)
-        if pd.notna(row.get(f"{x}_high")):
-            end = min(row[f"{x}_high"], limit / 1.5)
-            error = [[row[x] - row[f"{x}_low"]], [row[f"{x}_high"] - row[x]]]
-            axes.errorbar(row[x], place, xerr=error, color=look.color, capsize=2)
-        axes.plot(row[x], place, look.marker, color=look.color)
+        look, end = series[row["hue"]], value
+        axes.barh(place, value, height=0.6, color=look.color, alpha=0.35, linewidth=0)
+        if pd.notna(high):
+            end = min(high, limit / 1.5)
+            axes.errorbar(value, place, xerr=[[value - low], [high - value]], color=look.color, capsize=2)
+        axes.plot(value, place, look.marker, color=look.color)
         if pd.notna(target := row.get("target")):
             axes.plot([target, target], [place - 0.35, place + 0.35], color="0.2", linewidth=1)
             if end < target < end + limit / 3:  # where the number would stand
                 end = target
         number = axes.annotate(
-            tables.number(row[x]), (end, place), xytext=(5, 0), textcoords="offset points", va="center"
+            tables.number(value), (end, place), xytext=(5, 0), textcoords="offset points", va="center"
         )
         number.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5})
     axes.set_xlim(0, limit)
@@ -260,25 +272,25 @@ def bar_panel(
 
 @styled
 def interval_panel(
-    axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], x: str, xlabel: str, labels: Sequence[str]
+    axes: Axes, rows: pd.DataFrame, series: Mapping[str, Look], xlabel: str, labels: Sequence[str]
 ) -> None:
     """A point with its interval for each row from the top down, around a line at 1; ``labels`` name the rows. A row
-    without a number shows its ``note``, if it has one.
+    without a number says ``why``.
     """
     _rows(axes, labels, xlabel)
     axes.axvline(1, color="0.2", linewidth=0.8)
-    known = frame.dropna(subset=[x])
-    reach = 1.1 * max([0.01, *(abs(known[name] - 1).max() for name in (x, f"{x}_low", f"{x}_high") if len(known))])
+    known = rows.dropna(subset="estimate")
+    reach = 1.1 * max([0.01, *(abs(known[name] - 1).max() for name in ("estimate", "low", "high") if len(known))])
     axes.set_xlim(1 - min(reach, 1), 1 + min(reach, 1))
     axes.xaxis.set_major_locator(MaxNLocator(5))
-    for place, (_, row) in enumerate(frame.iterrows()):
-        look = series[row["subject"]]
-        if pd.isna(row[x]):
-            note = row.get("note") or tables.MISSING
-            axes.annotate(note, (1, place), xytext=(4, 0), textcoords="offset points", va="center")
+    for place, (_, row) in enumerate(rows.iterrows()):
+        look = series[row["hue"]]
+        if pd.isna(row["estimate"]):
+            why = row["why"] or tables.MISSING
+            axes.annotate(why, (1, place), xytext=(4, 0), textcoords="offset points", va="center")
             continue
-        axes.plot([row[f"{x}_low"], row[f"{x}_high"]], [place, place], color=look.color, linestyle=look.line)
-        axes.plot(row[x], place, look.marker, color=look.color)
+        axes.plot([row["low"], row["high"]], [place, place], color=look.color, linestyle=look.line)
+        axes.plot(row["estimate"], place, look.marker, color=look.color)
 
 
 @styled
@@ -312,16 +324,14 @@ def run_panel(
     log_y: bool = False,
     from_zero: bool = True,
 ) -> None:
-    """A point for each training run, and a line through the medians of each series.
+    """A point for each training run, and a line through the medians of each ``hue``.
 
     Where the column ``censored`` is true, ``y`` is how far the run got without reaching what was asked: an open
     triangle that points up. A median that is such a run is not known, and the line leaves it out.
     """
     axes.set(xlabel=xlabel, ylabel=ylabel)
-    spread = _spread(frame[x])
-    for i, (name, look) in enumerate(series.items()):
-        rows = frame[frame["subject"] == name].dropna(subset=[y])
-        shift = np.exp((i - (len(series) - 1) / 2) * spread)
+    for name, look, shift in _side_by_side(series, frame[x]):
+        rows = frame[frame["hue"] == name].dropna(subset=[y])
         open_ended = rows[censored] if censored else pd.Series(False, index=rows.index)
         done, cut = rows[~open_ended], rows[open_ended]
         axes.plot(done[x] * shift, done[y], look.marker, color=look.color, alpha=0.6, markeredgewidth=0)
@@ -335,24 +345,17 @@ def run_panel(
 
 @styled
 def curve_panel(
-    axes: Axes,
-    frame: pd.DataFrame,
-    series: Mapping[str, Look],
-    y: str,
-    xlabel: str,
-    ylabel: str,
-    by: str,
-    log_y: bool = False,
+    axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], y: str, ylabel: str, log_y: bool = False
 ) -> None:
-    """``y`` against the epoch: a line for the mean over seeds, a band from the lowest to the highest seed, as far as
-    all of them went: the mean of those that go on is not comparable with that of all.
+    """``y`` against the epoch: a line for the mean over seeds of each ``hue``, a band from the lowest to the highest
+    seed, as far as all of them went: the mean of those that go on is not comparable with that of all.
 
     An epoch in which a seed's value is not finite (a run that diverged) ends the line, with a cross at the top.
     """
-    axes.set(xlabel=xlabel, ylabel=ylabel)
+    axes.set(xlabel="epoch", ylabel=ylabel)
     epochs = sorted(frame["epoch"].unique())
     for name, look in series.items():
-        rows = frame[frame[by] == name]
+        rows = frame[frame["hue"] == name]
         finite = np.isfinite(rows[y]).groupby(rows["epoch"]).all()
         lost = finite.index[~finite]
         if len(lost):
@@ -377,6 +380,25 @@ def curve_panel(
     _y_axis(axes, frame[y][np.isfinite(frame[y])], log_y, from_zero=False)
 
 
+@styled
+def survival_panel(axes: Axes, runs: pd.DataFrame, series: Mapping[str, Look]) -> None:
+    """The share of training runs that have not reached the threshold yet: a step down for each that has, a cross where
+    one was given up.
+    """
+    axes.set(xlabel="training time (s)", ylabel="runs not there yet (%)", ylim=(-4, 104))
+    for name, look in series.items():
+        rows = runs[runs["hue"] == name]
+        if not len(rows):
+            continue
+        reached = rows["reached"].to_numpy(dtype=bool)
+        seconds = rows["seconds_to_threshold"].where(reached, rows["seconds"]).to_numpy()
+        share = stats.ecdf(stats.CensoredData.right_censored(seconds, ~reached)).sf
+        at = np.concatenate([[0.0], share.quantiles, [seconds.max()]])
+        left = 100 * np.concatenate([[1.0], share.probabilities, share.probabilities[-1:]])
+        axes.plot(at, left, drawstyle="steps-post", color=look.color, linestyle=look.line, label=name)
+        axes.plot(seconds[~reached], 100 * share.evaluate(seconds[~reached]), "x", color=look.color)
+
+
 def value_axis(axes: Axes, values: Iterable[float], ticks: Iterable[float] | None = None) -> None:
     """Make the x axis logarithmic, with plain numbers at the values; at ``ticks`` if given, round ones if empty."""
     values = sorted(set(values))
@@ -388,6 +410,20 @@ def value_axis(axes: Axes, values: Iterable[float], ticks: Iterable[float] | Non
         _fix(axes.xaxis, ticks)
     else:
         plain_log_axis(axes.xaxis)
+
+
+def ratio_axis(axis: Axis, points: Iterable[float], ends: Iterable[float]) -> tuple[float, float]:
+    """The limits of a logarithmic axis of ratios, which it gets, with plain numbers: 1 and all ``points`` are on it; an
+    interval that ends far from them runs out. A band that is to be seen is among the ``ends``.
+    """
+    points = [1.0, *(point for point in points if math.isfinite(point))]
+    ends = [*points, *(end for end in ends if math.isfinite(end))]
+    low, high = max(min(ends), min(points) / REACH), min(max(ends), max(points) * REACH)
+    room = max((high / low) ** 0.08, 1.03)
+    set_limits = axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim
+    set_limits(low / room, high * room)
+    plain_log_axis(axis)
+    return low / room, high * room
 
 
 def plain_log_axis(axis: Axis) -> None:
@@ -404,7 +440,7 @@ def plain_log_axis(axis: Axis) -> None:
 
 
 @styled
-def finish(figure: Figure, series: Mapping[str, Look], extra: Sequence[tuple[str, Line2D | Patch]] = ()) -> Figure:
+def finish(figure: Figure, series: Mapping[str, Look], extra: Sequence[Legend] = ()) -> Figure:
     """Name the series beside the ends of their lines, if there is room in every panel; else in a legend above the
     panels, in as many columns as fit, where ``extra`` is. Thin out ticks whose labels would overlap.
     """
@@ -424,7 +460,7 @@ def finish(figure: Figure, series: Mapping[str, Look], extra: Sequence[tuple[str
     return figure
 
 
-def _add_legend(figure: Figure, entries: Sequence[tuple[str, Line2D | Patch]]) -> None:
+def _add_legend(figure: Figure, entries: Sequence[Legend]) -> None:
     names, handles = zip(*entries, strict=True)
     width = figure.get_figwidth() * figure.dpi
     for columns in range(min(len(names), 6), 0, -1):
@@ -563,7 +599,7 @@ DIVERGED = ("loss no longer finite", Line2D([], [], color="0.2", marker="x", lin
 """Legend entries beside the series'."""
 
 
-def margin_legend(margin: float) -> tuple[str, Line2D | Patch]:
+def margin_legend(margin: float) -> Legend:
     """The legend entry of the band within the margin of 1."""
     return same_within(margin), Patch(color=PALE, linewidth=0)
 
@@ -573,9 +609,9 @@ def margin_text(margin: float) -> str:
     return f"An interval that lies within the pale band is {same_within(margin)}."
 
 
-def ratio_legend(frame: pd.DataFrame, margin: float) -> list[tuple[str, Line2D | Patch]]:
+def ratio_legend(rows: pd.DataFrame, margin: float) -> list[Legend]:
     """The legend entries that a figure of ratios needs."""
-    return [CONTROL, margin_legend(margin), *([NO_RATIO] if frame["ratio"].isna().any() else [])]
+    return [CONTROL, margin_legend(margin), *([NO_RATIO] if rows["estimate"].isna().any() else [])]
 
 
 @styled
@@ -614,11 +650,11 @@ def _rows(axes: Axes, labels: Sequence[str], xlabel: str) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _interval_line(axes: Axes, at: pd.Series, rows: pd.DataFrame, y: str, look: Look, name: str) -> None:
-    axes.plot(at, rows[y], color=look.color, marker=look.marker, linestyle=look.line, zorder=3, label=name)
-    if f"{y}_low" in rows:
-        error = np.abs(rows[[f"{y}_low", f"{y}_high"]].sub(rows[y], axis=0).to_numpy().T)
-        axes.errorbar(at, rows[y], yerr=error, color=look.color, capsize=2, linestyle="none", zorder=3)
+def _interval_line(axes: Axes, at: pd.Series, rows: pd.DataFrame, look: Look, name: str) -> None:
+    axes.plot(at, rows["estimate"], color=look.color, marker=look.marker, linestyle=look.line, zorder=3, label=name)
+    if rows["high"].notna().any():
+        error = np.abs(rows[["low", "high"]].sub(rows["estimate"], axis=0).to_numpy().T)
+        axes.errorbar(at, rows["estimate"], yerr=error, color=look.color, capsize=2, linestyle="none", zorder=3)
 
 
 def _cross(axes: Axes, x: float, height: float, look: Look) -> None:
@@ -644,10 +680,12 @@ def _y_axis(axes: Axes, values: pd.Series, log: bool, from_zero: bool = True) ->
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 
-def _spread(values: pd.Series) -> float:
-    """How far apart, on a logarithmic axis, the series are drawn that share a value."""
+def _side_by_side(series: Mapping[str, Look], values: pd.Series) -> Iterator[tuple[str, Look, float]]:
+    """Each series, with the factor by which it stands beside the others that share a value of a logarithmic axis."""
     values = sorted(set(values))
-    return 0.012 * math.log(values[-1] / values[0]) if len(values) > 1 else 0.03
+    spread = 0.012 * math.log(values[-1] / values[0]) if len(values) > 1 else 0.03
+    for number, (name, look) in enumerate(series.items()):
+        yield name, look, math.exp((number - (len(series) - 1) / 2) * spread)
 
 
 def _fix(axis: Axis, ticks: list[float]) -> None:

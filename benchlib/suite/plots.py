@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from benchlib.analysis.comparison import DISTURBED, Comparison
+from benchlib.analysis import frame as tidy
+from benchlib.analysis.comparison import Comparison
 from benchlib.analysis.equivalence import Certificate
-from benchlib.analysis.soundness import MOST
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition, implementation
 from benchlib.knobs import Ledger
@@ -46,22 +46,16 @@ def draw(result: Shown) -> Figure:
 @figures.styled
 def _(compared: Comparison) -> Figure:
     """Ratios to the baseline with their intervals and the A/A control's, beside each condition's throughput."""
-    ratios = compared.ratios()
-    control, ratios = ratios[ratios["role"] == "control"].iloc[0], ratios[ratios["role"] != "control"]
-    frame = compared.throughput()
-    names = _short(compared.conditions)
-    looks = figures.looks(names)
+    frame, names = tidy.of_comparison(compared), _short(compared.conditions)
+    ratios, speeds = (frame[frame["quantity"] == name] for name in ("throughput_ratio", "samples_per_second"))
     figure, (left, right) = figures.panels(1, 2, height=0.5 + 0.24 * len(names))
-    rows = pd.concat([pd.DataFrame([{"verdict": ""}]), ratios], ignore_index=True)  # the baseline's has no ratio
-    columns = (list(rows[column]) for column in ("ratio", "low", "high", "verdict"))
-    _ratio_rows(left, names, *columns, compared.margin)
-    if math.isfinite(control["low"]):
-        left.axvspan(control["low"], control["high"], color=figures.GREY, alpha=0.35, linewidth=0, zorder=1)
-    ends = {"low": "samples_per_second_low", "high": "samples_per_second_high"}
-    notes = [DISTURBED if share > MOST else None for share in frame["disturbed"]]
-    bars = frame.rename(columns=ends).assign(subject=names, note=notes)
+    _ratio_rows(left, names, ratios, compared.margin)
+    control = compared.control
+    if math.isfinite(control.low):
+        left.axvspan(control.low, control.high, color=figures.GREY, alpha=0.35, linewidth=0, zorder=1)
     unit = load(compared.baseline.workload).unit
-    figures.bar_panel(right, bars, looks, "samples_per_second", f"{unit} per second", [""] * len(names))
+    looks, labels = figures.looks(names), [""] * len(names)
+    figures.bar_panel(right, speeds.assign(hue=names), looks, f"{unit} per second", labels)
     extra = figures.ratio_legend(ratios, compared.margin)
     caption = (
         f"Throughput relative to {names[0]}, the first row, and throughput, with 95 % intervals over processes. Right "
@@ -109,13 +103,13 @@ def _(trained: TrainingRuns) -> Figure:
     if not len(frame):
         return _nothing("no run has come to the end of an epoch")
     names = dict(zip([str(one) for one in trained.conditions], _short(trained.conditions), strict=True))
-    frame = frame.assign(subject=frame["label"].map(names))
+    frame = frame.assign(hue=frame["label"].map(names))
     looks = figures.looks(names.values())
-    drawn = {name: look for name, look in looks.items() if (frame["subject"] == name).any()}
+    drawn = {name: look for name, look in looks.items() if (frame["hue"] == name).any()}
     metric = load(trained.conditions[0].workload).metric
     figure, (left, right) = figures.panels(1, 2, height=2.0)
-    figures.curve_panel(left, frame, drawn, "metric", "epoch", f"test {metric}", "subject")
-    figures.curve_panel(right, frame, drawn, "loss", "epoch", "training loss", "subject", log_y=True)
+    figures.curve_panel(left, frame, drawn, "metric", f"test {metric}")
+    figures.curve_panel(right, frame, drawn, "loss", "training loss", log_y=True)
     extra = []
     if trained.threshold is not None:
         left.axhline(trained.threshold, color="0.2", linewidth=0.8, linestyle=":")
@@ -130,12 +124,12 @@ def _(given: Certificate) -> Figure:
     """The largest relative differences from the reference, over what is allowed."""
     if not given.checks:
         return _nothing(f"{given.verdict}: {given.reason}")
-    made, drawn = given.table(), {"the trial that agrees least": "worst", "the one that counts": "difference"}
+    checks, drawn = given.table(), {"the trial that agrees least": "worst", "the one that counts": "difference"}
     shares = {
-        trial: [_share(*pair) for pair in zip(made[name], made["tolerance"], strict=True)]
+        trial: [_share(*pair) for pair in zip(checks[name], checks["tolerance"], strict=True)]
         for trial, name in drawn.items()
     }
-    frame = pd.concat([made.assign(trial=trial, share=share) for trial, share in shares.items()])
+    frame = pd.concat([checks.assign(trial=trial, share=share) for trial, share in shares.items()])
     looks = figures.looks(drawn)
     figure, (axes,) = figures.panels(1, 1, height=0.5 + 0.2 * len(given.checks))
     figures.dot_panel(axes, frame, looks, "share", "largest relative difference / tolerance", "name", "trial")
@@ -186,17 +180,9 @@ def _told(name: str, value: object) -> str:
     return f"{name.replace('_', ' ')} {'–' if value is None else value}"
 
 
-def _ratio_rows(
-    axes: Axes,
-    names: Sequence[str],
-    ratios: Sequence[float],
-    lows: Sequence[float],
-    highs: Sequence[float],
-    verdicts: Sequence[str],
-    margin: float,
-) -> None:
-    """A ratio with its interval for each row from the top down, on a logarithmic axis, and a band within the ``margin``
-    of 1; the first row is the baseline, at 1, and a row without a ratio a cross there, with its verdict.
+def _ratio_rows(axes: Axes, names: Sequence[str], ratios: pd.DataFrame, margin: float) -> None:
+    """The baseline at 1, and under it a ratio with its interval for each row of a frame, on a logarithmic axis, with a
+    band within the ``margin`` of 1; a row without a ratio is a cross there, and says why.
     """
     axes.set(xscale="log", xlabel="throughput ratio", ylim=(len(names) - 0.4, -0.6))
     axes.set_yticks(range(len(names)), names)
@@ -204,22 +190,16 @@ def _ratio_rows(
     axes.tick_params(axis="y", length=0)
     axes.axvline(1, color="0.2", linewidth=0.8, zorder=1.5)
     axes.axvspan(1 - margin, 1 + margin, color=figures.PALE, linewidth=0, zorder=0)
-    for place, (look, ratio, low, high, verdict) in enumerate(
-        zip(figures.looks(names).values(), ratios, lows, highs, verdicts, strict=True)
-    ):
-        if math.isnan(ratio):
-            axes.plot(1, place, look.marker if place == 0 else "x", color=look.color, zorder=4)
-            axes.annotate(verdict, (1, place), xytext=(6, 0), textcoords="offset points", va="center")
+    baseline, *looks = figures.looks(names).values()
+    axes.plot(1, 0, baseline.marker, color=baseline.color, zorder=4)
+    for place, (look, (_, row)) in enumerate(zip(looks, ratios.iterrows(), strict=True), 1):
+        if pd.isna(row["estimate"]):
+            axes.plot(1, place, "x", color=look.color, zorder=4)
+            axes.annotate(row["why"], (1, place), xytext=(6, 0), textcoords="offset points", va="center")
             continue
-        axes.plot([low, high], [place, place], color=look.color, linestyle=look.line, zorder=3)
-        axes.plot(ratio, place, look.marker, color=look.color, zorder=4)
-    points = [1.0, *(ratio for ratio in ratios if math.isfinite(ratio))]
-    ends = [value for value in (*points, *lows, *highs, 1 - margin, 1 + margin) if math.isfinite(value)]
-    least = max(min(ends), min(points) / figures.REACH)
-    most = min(max(ends), max(points) * figures.REACH)
-    room = max((most / least) ** 0.08, 1.03)
-    axes.set_xlim(least / room, most * room)
-    figures.plain_log_axis(axes.xaxis)
+        axes.plot([row["low"], row["high"]], [place, place], color=look.color, linestyle=look.line, zorder=3)
+        axes.plot(row["estimate"], place, look.marker, color=look.color, zorder=4)
+    figures.ratio_axis(axes.xaxis, ratios["estimate"], [*ratios["low"], *ratios["high"], 1 - margin, 1 + margin])
 
 
 def _from_zero(axes: Axes, label: str) -> None:

@@ -66,8 +66,8 @@ def image(svg: bytes, caption: str) -> HTML:
     style = f"display: inline-block; vertical-align: top; margin: 1em 0; padding-right: 1em; {width}"
     style += "; box-sizing: border-box"
     source = base64.b64encode(svg).decode()
-    told = html.escape(caption)
+    text = html.escape(caption)
     return HTML(
-        f'<figure class="benchlib-figure" style="{style}"><img alt="{told}" style="width: 100%; background: white" '
-        f'src="data:image/svg+xml;base64,{source}"><figcaption>{told}</figcaption></figure>'
+        f'<figure class="benchlib-figure" style="{style}"><img alt="{text}" style="width: 100%; background: white" '
+        f'src="data:image/svg+xml;base64,{source}"><figcaption>{text}</figcaption></figure>'
     )

@@ -188,8 +188,8 @@ def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
         kept = {*MEASURED, *(("subject", "where", "change") if len(frame) == 1 else ())}
         same = [name for name in shown if name not in kept and len(set(_column(frame, name))) == 1]
     text = pd.DataFrame({heading(name): _column(frame, name) for name in shown if name not in same})
-    told = "; ".join(f"{heading(name)} {_cell(name, frame[name].iloc[0])}" for name in same)
-    return text, f"{'In all rows' if len(frame) > 1 else 'Here'}: {told}." if told else ""
+    common = "; ".join(f"{heading(name)} {_cell(name, frame[name].iloc[0])}" for name in same)
+    return text, f"{'In all rows' if len(frame) > 1 else 'Here'}: {common}." if common else ""
 
 
 def heading(name: str) -> str:
@@ -215,8 +215,8 @@ def html(frame: pd.DataFrame, caption: str) -> HTML:
 
     head = row(text.columns, "th")
     body = "".join(row(cells, "td") for cells in text.itertuples(index=False))
-    told = html_text.escape(f"{caption} {same}".strip())
-    return HTML(f"<table><caption>{told}</caption><thead>{head}</thead><tbody>{body}</tbody></table>")
+    above = html_text.escape(f"{caption} {same}".strip())
+    return HTML(f"<table><caption>{above}</caption><thead>{head}</thead><tbody>{body}</tbody></table>")
 
 
 def _lines(text: str) -> str:

@@ -1,7 +1,7 @@
 """Verdicts on what the works published, from the tidy frames of this profile's notebooks.
 
-Each claim (``published/works.yaml``) names its rule, a function of ``claims.rules``; the docstring of the rule, with
-the rule's arguments, is what the notebook ``claims`` shows as the rule. A rule finds the cases that the claim is about:
+Each claim (``published/works.yaml``) declares its rule: which rows of the frames it is about, or a function of
+:data:`FUNCTIONS` with its arguments; the notebook ``claims`` shows it in words. These rows are its cases:
 numbers of this machine that, by their 95 % intervals, support the claim, contradict it, or leave it open. Then, for
 every claim alike (``verdicts.judge``):
 
@@ -23,24 +23,26 @@ are other data or another threshold than the work's; but both are a part of its 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from benchlib.suite import published
-from benchlib.suite.claims.rows import Results
-from benchlib.suite.claims.rules import RULES
-from benchlib.suite.claims.verdicts import Judged, judge
+from benchlib.suite.claims.maxima import inner_maximum
+from benchlib.suite.claims.ratios import cases_of_rows
+from benchlib.suite.claims.results import Results
+from benchlib.suite.claims.sizes import crosses_with_size, grows_with_batch, scales_better
+from benchlib.suite.claims.verdicts import Judged, Outcome, judge, rule_text
+
+FUNCTIONS: dict[str, Callable[..., Outcome]] = {
+    rule.__name__: rule for rule in (cases_of_rows, scales_better, crosses_with_size, grows_with_batch, inner_maximum)
+}
+"""By name, what finds the cases of a claim: as its rule declares rows, or what no selection of rows says."""
 
 
 def judged(results: Results) -> list[Judged]:
     """All claims with their verdicts."""
-    found = []
-    for claim in published.claims():
-        arguments = dict(claim.rule)
-        rule = RULES[arguments.pop("name")]
-        outcome = rule(results, claim, **arguments)
-        told = " ".join((rule.__doc__ or "").split())
-        values = "; ".join(f"{name}: {_listed(value)}" for name, value in arguments.items())
-        found.append(Judged(claim, outcome, judge(outcome), f"{told} Here {values}." if values else told))
-    return found
+    return [_judged(claim, results) for claim in published.claims()]
 
 
-def _listed(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+def _judged(claim: published.Claim, results: Results) -> Judged:
+    outcome = FUNCTIONS[claim.rule.function](results, claim, **claim.rule.arguments)
+    return Judged(claim, outcome, judge(outcome), rule_text(claim.rule))

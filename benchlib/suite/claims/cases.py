@@ -1,15 +1,15 @@
-"""Rows of frames as cases: how a ratio with its interval and its A/A control, or an order, bears on a claim."""
+"""Rows of frames as cases: how a ratio with its interval and its A/A control bears on a claim."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pandas as pd
 
+from benchlib import workloads
 from benchlib.analysis.comparison import DISTURBED, FASTER, NO_DIFFERENCE, SLOWER, same_within, verdict_on
 from benchlib.analysis.statistics import Interval
-from benchlib.suite import tables
+from benchlib.suite import published, tables
 from benchlib.suite.claims.verdicts import (
     CONTRADICTS,
     NO_INTERVAL,
@@ -21,19 +21,25 @@ from benchlib.suite.claims.verdicts import (
     WITHIN_OR_BEYOND,
     Case,
 )
+from benchlib.suite.published import Claim
+
+OTHER_DATA, OTHER_WORKLOAD = "on stand-in data", "with other workloads than the work's"
+OTHER_THRESHOLD, OTHER_EPOCHS = "to another threshold than the work's", "after another number of epochs than the work's"
+"""How what was measured here differs from what the work says that it used."""
 
 
 def bearing(ratio: Interval, margin: float) -> tuple[str, str]:
-    """How a ratio in the claimed direction bears on the claim, by the verdict on its interval: one that is the same
-    within the margin contradicts it, too, and is then the reason why.
+    """How a ratio in the claimed direction bears on the claim, by the verdict on its interval, and why, where that is
+    not its side of 1: one that is the same within the margin contradicts the claim, too.
     """
     verdict = verdict_on(ratio, margin)
     if verdict == same_within(margin):
         return CONTRADICTS, verdict
-    return {FASTER: SUPPORTS, SLOWER: CONTRADICTS, NO_DIFFERENCE: OPEN}[verdict], ""
+    why = "" if math.isfinite(ratio.low) else NO_INTERVAL
+    return {FASTER: SUPPORTS, SLOWER: CONTRADICTS, NO_DIFFERENCE: OPEN}[verdict], why
 
 
-def bearing_within(ratio: Interval, factor: float) -> tuple[str, str]:
+def bearing_alike(ratio: Interval, factor: float) -> tuple[str, str]:
     """Of a claim that two things are alike: is the interval within a factor of 1, or wholly outside? And if neither,
     why that leaves the claim open.
     """
@@ -46,40 +52,69 @@ def bearing_within(ratio: Interval, factor: float) -> tuple[str, str]:
     return OPEN, WITHIN_OR_BEYOND if ratio.excludes(1) else TOO_WIDE
 
 
-def ratio_case(
-    group: str,
-    own: str,
+def case_of(
+    claim: Claim,
     ratio: Interval,
     *rows: pd.Series,
-    published: float | None = None,
+    group: str,
+    own: str = "",
+    setting: str = "",
     doubt: str | None = None,
 ) -> Case:
-    """A ratio that bears by its interval, made from rows of a frame: what it is of is the ``group`` and its ``own``
-    part, if it has one. It is open, with the reason, if it has no interval, or if there is a ``doubt``: by default that
-    of :func:`control_doubt` on the first row.
+    """The case of a ratio that was made from these rows of a frame: what it is of is the ``group`` and its ``own``
+    part, if it has one. It bears by its interval: in the direction of the claim or, of a claim that things are
+    alike, within its factor of 1. A ``doubt`` leaves it open; by default that is :func:`control_doubt`'s.
     """
+    alike = claim.rule.alike
     first, control = rows[0], control_of(rows[0]) if doubt is None else None
-    margin, doubt = first["margin"], control_doubt(first) if doubt is None else doubt
-    bears, why = bearing(ratio, margin)
-    measured = ", ".join(filter(None, [ratio_text(ratio), why]))
-    why = why if math.isfinite(ratio.low) else NO_INTERVAL
-    if doubt:
-        bears, why, measured = OPEN, doubt, ratio_text(ratio)
-    of = f"{group}, {own}" if own else group
-    return Case(of, bears, measured, files_of(*rows), ratio, published, control, why, margin=margin, group=group)
+    bears, why = bearing(ratio, first["margin"]) if alike is None else bearing_alike(ratio, alike)
+    if unsure := control_doubt(first) if doubt is None else doubt:
+        bears, why = OPEN, unsure
+    same = f", {why}" if why and bears == CONTRADICTS else ""
+    used, stands_in = setting_of(claim, first, setting)
+    return Case(
+        of=f"{group}, {own}" if own else group,
+        bears=bears,
+        measured=tables.ratio(ratio.estimate, ratio.low, ratio.high) + same,
+        files=files_of(*rows),
+        ratio=ratio if alike is None else None,
+        published=claim.published.get(first["workload"], claim.published.get(first["framework"])),
+        control=control,
+        why=why,
+        margin=first["margin"] if alike is None else None,
+        setting=used,
+        stands_in=stands_in,
+        group=group,
+    )
 
 
-def ratio_text(ratio: Interval) -> str:
-    """A ratio with its interval, as tables show it."""
-    return tables.ratio(ratio.estimate, ratio.low, ratio.high)
+def setting_of(claim: Claim, row: pd.Series, setting: str = "") -> tuple[str, tuple[str, ...]]:
+    """What a row was measured with, and to which threshold, against what the work says that it trained; and how that
+    differs.
+    """
+    workload, ours, theirs = row["workload"], None, None
+    if workloads.load(workload).kind != "training":
+        return setting, ()
+    if row["quantity"] == "threshold_ratio" and pd.notna(row["threshold"]):
+        ours, theirs = row["threshold"], published.threshold(claim.source, workload)
+    used, reached = published.sources()[claim.source].used, _reached(workload, theirs)
+    work, differs = "", ()
+    if workload not in used:
+        work, differs = ", ".join(used), (OTHER_WORKLOAD,)
+    elif row["data"] != used[workload]:
+        work, differs = f"{used[workload]} {reached}".strip(), (OTHER_DATA,)
+    elif theirs not in (None, ours):
+        work, differs = reached, (OTHER_THRESHOLD,)
+    parts = [setting, _reached(workload, ours), f"the work: {work}" if work else ""]
+    return "; ".join(filter(None, parts)), differs
 
 
-def without_disturbed(frame: pd.DataFrame, who: Callable[[pd.Series], str]) -> tuple[pd.DataFrame, list[str]]:
+def without_disturbed(frame: pd.DataFrame, of: str) -> tuple[pd.DataFrame, list[str]]:
     """The rows of ``frame`` that have a number, and of those that have none because they were disturbed what is
-    missing, with the reason; ``who`` says what a row is of.
+    missing, with the reason; ``of`` says what a row is of, with its columns in braces.
     """
     lost = frame[frame["why"] == DISTURBED]
-    return frame[frame["estimate"].notna()], [f"{who(row)} ({NOISY})" for _, row in lost.iterrows()]
+    return frame[frame["estimate"].notna()], [f"{of.format(**row)} ({NOISY})" for _, row in lost.iterrows()]
 
 
 def control_of(row: pd.Series) -> Interval | None:
@@ -109,51 +144,23 @@ def inverse(ratio: Interval) -> Interval:
 
 def over(one: Interval, other: Interval) -> Interval:
     """The ratio of two independent estimates, their half-widths combined on the scale of logarithms."""
+    estimate = one.estimate / other.estimate
     if not (one.low > 0 and other.low > 0):
-        return Interval(one.estimate / other.estimate, math.nan, math.nan, 0)
-    halves = [math.log(each.high / each.low) / 2 for each in (one, other)]
-    half, estimate = math.hypot(*halves), one.estimate / other.estimate
-    low, high = estimate * math.exp(-half), estimate * math.exp(half)
-    return Interval(estimate, low, high, min(one.processes, other.processes))
-
-
-def order_case(of: str, rows: dict[str, pd.DataFrame]) -> Case:
-    """Which of two operators, the later by the claim first, MindSpore is faster in from fewer parameters on."""
-    (late, (late_until, late_from)), (early, (early_until, early_from)) = (
-        (name, _crossing(found)) for name, found in rows.items()
+        return Interval(estimate, math.nan, math.nan, 0)
+    half = math.hypot(*(math.log(each.high / each.low) / 2 for each in (one, other)))
+    return Interval(
+        estimate, estimate * math.exp(-half), estimate * math.exp(half), min(one.processes, other.processes)
     )
-    bears, why = OPEN, "the sizes do not tell which crosses first"
-    if late_until >= early_from:
-        bears, why = SUPPORTS, ""
-    elif early_until >= late_from:
-        bears, why = CONTRADICTS, ""
-    told = f"{late}: {_ends_text(late_until, late_from)}; {early}: {_ends_text(early_until, early_from)}"
-    return Case(
-        f"{of}, {late} crosses later than {early}", bears, told, files_of(*pd.concat(rows.values()).iloc), why=why
-    )
-
-
-def _crossing(rows: pd.DataFrame) -> tuple[float, float]:
-    """The most parameters at which PyTorch is faster, and the fewest at which MindSpore is, by their verdicts; as wide
-    as can be where that is not shown, or they cross more than once.
-    """
-    until, start = -math.inf, math.inf
-    for count, sizes in rows.groupby("parameters"):
-        believed = not any(control_doubt(row) for _, row in sizes.iterrows())
-        verdicts = {verdict_on(interval_of(row), row["margin"]) for _, row in sizes.iterrows()}
-        if believed and verdicts == {SLOWER}:
-            until = max(until, count)
-        if believed and verdicts == {FASTER}:
-            start = min(start, count)
-    return (until, start) if until < start else (-math.inf, math.inf)
-
-
-def _ends_text(until: float, start: float) -> str:
-    slower = f"PyTorch faster up to {until:,.0f} parameters" if math.isfinite(until) else ""
-    faster = f"MindSpore from {start:,.0f} on" if math.isfinite(start) else ""
-    return ", ".join(filter(None, [slower, faster])) or "no side shown"
 
 
 def files_of(*rows: pd.Series) -> str:
     """The keys of the measurements that rows were made from, each once."""
     return tables.together(row["files"] for row in rows if pd.notna(row["files"]))
+
+
+def _reached(workload: str, threshold: float | None) -> str:
+    """A threshold of the workload's metric, as people read it."""
+    metric = workloads.load(workload).metric
+    if threshold is None:
+        return ""
+    return f"to {100 * threshold:g} %" if metric == "accuracy" else f"to {metric.upper()} {threshold:g}"

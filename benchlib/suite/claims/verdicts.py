@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from benchlib.analysis.statistics import Interval
-from benchlib.suite.published import Claim
+from benchlib.suite.published import Claim, Rule
 
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
 NO_DIFFERENCE, NOT_MEASURED = "no difference shown", "not measured here"
@@ -61,6 +62,17 @@ class Judged:
     rule: str  # in words
 
 
+def rule_text(rule: Rule) -> str:
+    """A rule in words, with what it is asked of."""
+    direction = ["Above 1 supports the claim, below 1 or within the margin of 1 contradicts it."] if rule.rows else []
+    if rule.alike:
+        within = f"An interval within a factor of {rule.alike:g} of 1 supports the claim"
+        direction = [f"{within}, one wholly outside contradicts it."]
+    asked = {"faster": rule.faster, "names": ", ".join(rule.names), **rule.arguments}
+    here = "; ".join(f"{name}: {value}" for name, value in asked.items() if value)
+    return " ".join([rule.says, *direction, *([f"Here {here}."] if here else [])])
+
+
 def judge(outcome: Outcome) -> str:
     """The verdict on what a rule found, by the order of the docstring of ``benchlib.suite.claims``."""
     bears = {case.bears for case in outcome.cases}
@@ -104,3 +116,17 @@ def undecided(one: Judged) -> bool:
         or any(case.bears == SUPPORTS for case in cases)
         or all(case.why for case in cases if case.bears == OPEN)
     )
+
+
+def measured_text(cases: list[Case]) -> str:
+    """What was measured: a case in full; of several with which data, and how many bear how."""
+    if len(cases) < 2:
+        return "".join(f"{case.of}{f' ({case.setting})' if case.setting else ''}: {case.measured}" for case in cases)
+    settings = " / ".join(dict.fromkeys(case.setting for case in cases if case.setting))
+    counts = []
+    for bears, words in {SUPPORTS: "support{} it", CONTRADICTS: "contradict{} it", OPEN: "leave{} it open"}.items():
+        these = [case for case in cases if case.bears == bears]
+        same = Counter(case.why for case in these if case.why and bears == CONTRADICTS)
+        beside = f" ({', '.join(f'{count} {why}' for why, count in same.items())})" if same else ""
+        counts += [f"{len(these)} {words.format('s' * (len(these) == 1))}{beside}"] if these else []
+    return f"{len(cases)} cases{f' ({settings})' if settings else ''}: {', '.join(counts)}"

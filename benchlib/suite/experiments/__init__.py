@@ -3,6 +3,21 @@
 A notebook ``notebooks/X.ipynb`` has its module here: ``X.Parameters`` (its parameters cell, checked),
 ``X.conditions(parameters)`` (all that it will measure) and ``X.measure(parameters, lab)`` (the results). Where its
 parameters are ``Compared``, ``X.comparisons(parameters)`` are the conditions in groups, each compared with each other.
+
+An experiment is declared, as ``devices`` is:
+
+- What was measured becomes one tidy frame (``benchlib.analysis.frame``): a row for one quantity of one condition. A
+  comparison and training runs give their rows by themselves; those that relate any two of their conditions are made by
+  ``benchlib.analysis.relative`` and stand ``beside`` them in a ``result.Part``, which also names the task.
+- A ``result.Declaration`` says what is shown of it. A ``selections.Table`` has a row for each row of one quantity; its
+  columns are columns of the frame, other quantities of the same condition, or what a function makes of a row. A
+  ``panels.Picture`` has panels, of a quantity against something or of training runs, once or for each value of
+  something. A finding is a function of the result that makes sentences of rows, with ``sentences``.
+- ``measure`` gives a ``result.Result`` of the declaration and the parts. Its ``frame``, ``rows(quantity)``, ``runs``
+  and ``curves`` are what all of these select from.
+
+So a number in a table is found by opening the experiment's module (which quantity it is), ``benchlib.analysis.frame``
+(where its rows come from) and the function named there that computes it.
 """
 
 from __future__ import annotations

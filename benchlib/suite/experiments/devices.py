@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+import functools
+from collections.abc import Iterator
 from typing import Any, Self
 
 import pandas as pd
-from matplotlib.figure import Figure
 from pydantic import model_validator
 
 from benchlib import frameworks
-from benchlib.analysis.comparison import DISTURBED
-from benchlib.analysis.soundness import MOST
 from benchlib.condition import Condition, DeviceName, WorkloadName, implementation
 from benchlib.errors import shown
 from benchlib.lab import Lab
-from benchlib.measure import availability, nvml
-from benchlib.suite import figures, tables
+from benchlib.measure import machine
+from benchlib.suite import tables
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments.result import PROCESSES, Result, processes, ratio_text
+from benchlib.suite.experiments.result import Declaration, Result
+from benchlib.suite.panels import Bars, Picture
+from benchlib.suite.selections import (
+    CONDITION,
+    ENDED,
+    HYPERPARAMETERS,
+    OF_PROCESSES,
+    PROCESSES,
+    RATIO,
+    STUDENT,
+    Column,
+    Table,
+)
+from benchlib.suite.sentences import ratio_text
 
 INDICATORS = {
     "steps_per_second": "training steps per second",
@@ -64,91 +75,86 @@ def comparisons(parameters: Parameters) -> list[list[Condition]]:
     return _groups(parameters, parameters.devices)
 
 
-def measure(parameters: Parameters, lab: Lab) -> Devices:
+def measure(parameters: Parameters, lab: Lab) -> Result:
     """Measure, or take from disk what was measured before."""
     notes = [] if parameters.devices else _missing(p.environments_of(parameters.subjects))
-    return Devices(lab.folder, lab.compare_each(comparisons(parameters), **parameters.settings), notes)
+    return Result(DECLARATION, lab.folder, lab.compare_each(comparisons(parameters), **parameters.settings), notes)
 
 
-class Devices(Result):
-    """Steps per second, CPU, memory and GPU of each subject on each device, and ratios to its CPU with all threads."""
+def _where(row: pd.Series, of: str = "") -> str:
+    """The device and the threads of a row, or of its baseline, in words."""
+    device, threads = row[f"{of}device"], row[f"{of}threads"]
+    if pd.isna(threads):
+        return f"{device}, all threads" if device == "cpu" else device
+    return f"{device}, {tables.number(threads, 1)} thread" + "s" * (threads > 1)
 
-    notebook = "devices"
-    in_report = ("indicators", "ratios", "processes")
-    title = "Devices"
 
-    def findings(self) -> list[str]:
-        """A sentence for each device and number of threads."""
-        return [
-            f"{row['subject']}, {row['where']} against {row['baseline_where']}: throughput ratio {ratio_text(row)}."
-            for _, row in self.ratios.iterrows()
-        ]
+def _baseline_where(row: pd.Series) -> str:
+    return _where(row, "baseline_")
 
-    def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
-        """``indicators``, ``ratios`` and ``processes``."""
-        frame = self.throughputs
-        measured = [*tables.MEASURED, *(f"{name}_{end}" for name in tables.MEASURED for end in ("low", "high"))]
-        shown = [*INDICATORS, "steps_per_second_low", "steps_per_second_high", "processes", "failed"]
-        return {
-            "indicators": (
-                "Each framework on each device: means over processes, with 95 % intervals.",
-                frame[[*(name for name in frame if name not in measured), *shown]],
+
+def _findings(result: Result) -> Iterator[str]:
+    """A sentence for each device and number of threads."""
+    for _, row in result.rows("throughput_ratio").iterrows():
+        places = f"{_where(row)} against {_baseline_where(row)}"
+        yield f"{row['subject']}, {places}: throughput ratio {ratio_text(row)}."
+
+
+def _caption(rows: pd.DataFrame) -> str:
+    first = rows.iloc[0]
+    where = f"{first['workload']} at batch {first['batch_size']}, on each device"
+    return f"{where}: means over processes, 95 % intervals where known."
+
+
+_OF = ("subject", Column("where", _where), *CONDITION[1:], HYPERPARAMETERS)
+
+
+DECLARATION = Declaration(
+    notebook="devices",
+    title="Devices",
+    in_report=("indicators", "ratios", "processes"),
+    tables={
+        "indicators": Table(
+            "Each framework on each device: means over processes, with 95 % intervals.",
+            "steps_per_second",
+            (
+                *_OF,
+                *(Column(name, name, ends=name == "steps_per_second") for name in INDICATORS),
+                "processes",
+                "failed",
             ),
-            "ratios": ("Throughput relative to the same framework on the CPU with all threads.", self.ratios),
-            "processes": (PROCESSES, processes(frame)),
-        }
-
-    @figures.styled
-    def draw(self) -> dict[str, tuple[str, Figure]]:
-        """``indicators``: a panel for each."""
-        frame = self.throughputs
-        shown = {
-            name: label
-            for name, label in INDICATORS.items()
-            if name[:3] not in {"acc", "dev", "jou"} or frame[name].notna().any()
-        }
-        frame = frame.assign(note=[DISTURBED if share > MOST else None for share in frame["disturbed"]])
-        looks = figures.looks(frame["subject"])
-        columns = min(len(shown), 3)
-        rows = -(-len(shown) // columns)
-        figure, panels = figures.panels(rows, columns, height=0.45 + 0.24 * len(frame))
-        for i, (axes, (name, label)) in enumerate(zip(panels, shown.items(), strict=False)):
-            labels = frame["where"] if i % columns == 0 else [""] * len(frame)
-            figures.bar_panel(axes, frame, looks, name, label, list(labels))
-        for axes in panels[len(shown) :]:
-            axes.remove()
-        workload, batch = frame["workload"].iloc[0], frame["batch_size"].iloc[0]
-        caption = f"{workload} at batch {batch}, on each device: means over processes, 95 % intervals where known."
-        return {"indicators": (caption, figures.finish(figure, looks))}
-
-    @cached_property
-    def throughputs(self) -> pd.DataFrame:
-        """With the place of each condition: its device and threads, in words."""
-        return _with_place(super().throughputs)
-
-    @cached_property
-    def ratios(self) -> pd.DataFrame:
-        """With the places of each condition and its baseline."""
-        rows = self.frame[self.frame["quantity"] == "throughput_ratio"]
-        places = map(_place, rows["baseline_device"], rows["baseline_threads"])
-        return _with_place(super().ratios).assign(baseline_where=list(places))
+        ),
+        "ratios": Table(
+            "Throughput relative to the same framework on the CPU with all threads.",
+            "throughput_ratio",
+            (*_OF, *RATIO, *ENDED, STUDENT, Column("baseline_where", _baseline_where)),
+        ),
+        "processes": PROCESSES.but(columns=(*_OF, *OF_PROCESSES)),
+    },
+    figures={
+        "indicators": Picture(
+            caption=_caption,
+            panels=[Bars(quantity=name, xlabel=label, labels=_where) for name, label in INDICATORS.items()],
+            columns=3,
+        )
+    },
+    findings=[_findings],
+)
 
 
 def _groups(parameters: Parameters, devices: list[str] | None) -> list[list[Condition]]:
     """For each subject its conditions, baseline first."""
     groups = []
     for number, subject in enumerate(parameters.subjects):
-        of_subject = dict.fromkeys(subject.choices, f"subjects.{number}")
-        choices = {"workload": parameters.workload, **subject.choices, "data": parameters.data}
-        choices |= {"hyperparameters": parameters.hyperparameters, "batch_size": parameters.batch_size}
+        of_subject = functools.partial(p.of_subject, parameters, f"subjects.{number}", subject)
         usable = devices or [
             device
-            for device in availability.devices([subject.environment])
-            if availability.available(subject.framework, device, subject.environment) is None
+            for device in machine.devices([subject.environment])
+            if machine.available(subject.framework, device, subject.environment) is None
         ]
         usable = sorted(usable, key="cpu".__ne__)
-        group = [p.condition(of_subject, **choices, device=device) for device in usable]
-        group += [p.condition(of_subject, **choices, device="cpu", threads=threads) for threads in parameters.threads]
+        group = [of_subject(device=("devices", device)) for device in usable]
+        group += [of_subject(device=("devices", "cpu"), threads=("threads", count)) for count in parameters.threads]
         groups.append(group)
     return groups
 
@@ -157,24 +163,12 @@ def _missing(within: list[str]) -> list[str]:
     """What cannot be used here in these environments, and why, in words."""
     lacking = [
         f"{implementation(row['framework'], row['environment'])}: {row['missing']}."
-        for row in availability.survey(within)
+        for row in machine.survey(within)
         if row["missing"]
     ]
-    told = [f"Not usable here: {' '.join(lacking)}"] if lacking else []
-    if availability.devices(within) == ["cpu"]:
-        there = (
-            f"No framework here can use the GPU ({nvml.gpus()[0]['name']})" if nvml.gpus() else "There is no GPU here"
-        )
-        told.insert(0, f"{there}, so the CPU is compared with itself at other numbers of threads.")
-    return [*told, *availability.troubles()]
-
-
-def _place(device: str, threads: float | None) -> str:
-    if pd.isna(threads):
-        return f"{device}, all threads" if device == "cpu" else device
-    return f"{device}, {tables.number(threads, 1)} thread" + "s" * (threads > 1)
-
-
-def _with_place(frame: pd.DataFrame) -> pd.DataFrame:
-    where = [_place(device, threads) for device, threads in zip(frame["device"], frame["threads"], strict=True)]
-    return frame.assign(where=where)[["subject", "where", *frame.columns[1:]]]
+    sentences = [f"Not usable here: {' '.join(lacking)}"] if lacking else []
+    if machine.devices(within) == ["cpu"]:
+        gpus = machine.gpus()
+        there = f"No framework here can use the GPU ({gpus[0]['name']})" if gpus else "There is no GPU here"
+        sentences.insert(0, f"{there}, so the CPU is compared with itself at other numbers of threads.")
+    return [*sentences, *machine.troubles()]

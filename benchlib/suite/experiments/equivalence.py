@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import html
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 from pydantic import BaseModel, model_validator
 
-from benchlib import frameworks, workloads
+from benchlib import workloads
 from benchlib.analysis.equivalence import Certificate
-from benchlib.analysis.measured import failures
 from benchlib.condition import Condition, DeviceName, WorkloadName
-from benchlib.knobs import Ledger
 from benchlib.lab import Lab
 from benchlib.measure import gate
 from benchlib.suite import figures, showing, tables
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments.result import Result, data_note
+from benchlib.suite.experiments import side_by_side
+from benchlib.suite.experiments.result import Declaration, Gathered, Result, data_note
+from benchlib.suite.panels import Panel, Picture
+from benchlib.suite.selections import Listed
 from benchlib.validation import Strict
 
 if TYPE_CHECKING:
@@ -53,18 +54,11 @@ class Parameters(p.Parameters):
 def conditions(parameters: Parameters) -> list[Condition]:
     """All conditions that will be checked."""
     return [
-        p.condition(
-            {
-                "workload": f"models.{number}.workload",
-                "data": f"models.{number}.data",
-                "hyperparameters": f"models.{number}.hyperparameters",
-                **dict.fromkeys(subject.choices, f"subjects.{at}"),
-            },
-            workload=model.workload,
-            **subject.choices,
-            data=model.data,
-            device=parameters.device,
-            hyperparameters=model.hyperparameters,
+        p.of_subject(
+            parameters,
+            f"subjects.{at}",
+            subject,
+            **{name: (f"models.{number}.{name}", getattr(model, name)) for name in Model.model_fields},
         )
         for number, model in enumerate(parameters.models)
         for at, subject in enumerate(parameters.subjects)
@@ -73,178 +67,140 @@ def conditions(parameters: Parameters) -> list[Condition]:
 
 def measure(parameters: Parameters, lab: Lab) -> Equivalence:
     """Check, or take from disk what was checked before."""
-    checked = conditions(parameters)
-    notes = dict.fromkeys(data_note(condition, lab.inputs) for condition in checked)
-    return Equivalence(lab, _Checked(checked, lab.certify(checked)), list(notes))
-
-
-@dataclass(frozen=True)
-class _Checked:
-    """Conditions with their certificates, as a :class:`Result` takes what was measured."""
-
-    conditions: list[Condition]
-    certificates: dict[str, Certificate]  # by condition key
-
-    def failures(self) -> pd.DataFrame:
-        return failures([], self.certificates.values())
-
-    def files(self) -> list[str]:
-        return []
-
-    def ledger(self) -> Ledger:
-        return Ledger(list(self.certificates.values()))
+    return Equivalence(lab, conditions(parameters))
 
 
 class Equivalence(Result):
     """The certificates as a table and a figure, what was settled and neutralised, and the files side by side."""
 
-    notebook = "equivalence"
-    in_report = ("neutralised", "inputs")
-    title = "Equivalence"
+    def __init__(self, lab: Lab, conditions: list[Condition]) -> None:
+        certificates = lab.certify(conditions)
+        notes = [data_note(condition, lab.inputs) for condition in conditions]
+        references = showing.references(certificates.values())
+        super().__init__(_declaration(references), lab.folder, [Gathered(conditions, certificates)], notes)
+        self.checked = [(condition, certificates[condition.key]) for condition in conditions]
+        gated = [certificate.condition for certificate in certificates.values()]
+        self.certificate_files = {one: lab.certificate_path(one).stem for one in gated}
 
-    def __init__(self, lab: Lab, checked: _Checked, notes: list[str]) -> None:
-        super().__init__(lab.folder, [checked], notes)
-        self.files = {
-            certificate.condition: lab.certificate_path(certificate.condition).stem
-            for certificate in checked.certificates.values()
-        }
-        self.checked = [(condition, checked.certificates[condition.key]) for condition in checked.conditions]
-
-    def findings(self) -> list[str]:
-        """How many models are the reference's, and which are not."""
-        same = [condition for condition, certificate in self.checked if certificate.same]
-        others = [
-            f"{condition.workload} in {condition.subject}: {certificate.verdict}"
-            + (f" ({certificate.reason})" if certificate.reason else "")
-            + "; there is no ratio of it."
-            for condition, certificate in self.checked
-            if not certificate.same
-        ]
-        return [
-            f"{len(same)} of {len(self.checked)} models compute what the reference computes, within the tolerance of "
-            "each quantity, in the best of a few trials.",
-            *others,
-        ]
-
-    def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
-        """``certificates``, ``settled``, ``neutralised`` and ``inputs``."""
-        references = showing.references(certificate for _, certificate in self.checked)
-        return {
-            "certificates": (
-                f"Largest relative difference from the reference, {references}, by quantity, and how much is allowed. "
-                "A quantity other than the outputs is that of the trial which agrees best, because "
-                "networks have kinks; worst is the trial which agrees least. Trials end when everything has agreed.",
-                self._certificates(),
-            ),
-            "settled": (
-                "What had to be settled in each workload's files so that all frameworks run the same model, and how. "
-                "It stays so when speed is measured.",
-                self._settled(),
-            ),
-            "neutralised": (
-                "What was set for the check only, and why.",
-                self._neutralised(),
-            ),
-            "inputs": ("Hashes of what all frameworks were given.", self._inputs()),
-        }
-
-    @figures.styled
-    def draw(self) -> dict[str, tuple[str, Figure]]:
-        """``differences``."""
-        frame = self._certificates()
-        if not len(frame):
-            return {}
-        # Predictions are allowed no difference at all: none is 0 of it, any is too much.
-        share = (frame["difference"] / frame["tolerance"]).mask(frame["difference"] == 0, 0.0)
-        frame = frame.assign(label=frame["workload"] + ", " + frame["subject"], share=share)
-        looks = figures.looks(frame["quantity"])
-        figure, (axes,) = figures.panels(1, 1, height=0.6 + 0.2 * frame["label"].nunique())
-        figures.dot_panel(axes, frame, looks, "share", "largest relative difference / tolerance", "label", "quantity")
-        axes.axvline(1, color="0.2", linewidth=0.8)
-        caption = (
-            "How far each model is from the reference, relative to what is allowed: left of the line is the same "
-            "model. A difference of 0 is drawn at the left edge."
-        )
-        return {"differences": (caption, figures.finish(figure, looks))}
+    @property
+    def workloads(self) -> list[str]:
+        """The names of those that were checked."""
+        return list(dict.fromkeys(condition.workload for condition, _ in self.checked))
 
     def show_sources(self) -> HTML:
         """The files of each workload, one framework beside the other."""
-        from IPython.display import HTML
+        return side_by_side.html(self.workloads)
 
-        parts = []
-        for name in dict.fromkeys(condition.workload for condition, _ in self.checked):
-            workload = workloads.load(name)
-            offered = sorted(workload.frameworks(), key=frameworks.rank)
-            files = [(workloads.folder(name) / f"{each}.py").read_text(encoding="utf-8") for each in offered]
-            columns = "".join(f"<pre>{html.escape(text)}</pre>" for text in files)
-            parts.append(
-                f"<h3>{html.escape(workload.title)} (<code>{name}</code>)</h3><p>{html.escape(workload.source)}.</p>"
-                f'<div class="side-by-side">{columns}</div>'
+
+def _findings(result: Equivalence) -> Iterator[str]:
+    """How many models are the reference's, and which are not."""
+    same = sum(certificate.same for _, certificate in result.checked)
+    yield (
+        f"{same} of {len(result.checked)} models compute what the reference computes, within the tolerance of each "
+        "quantity, in the best of a few trials."
+    )
+    for condition, certificate in result.checked:
+        if not certificate.same:
+            why = f" ({certificate.reason})" if certificate.reason else ""
+            yield f"{condition.workload} in {condition.subject}: {certificate.verdict}{why}; there is no ratio of it."
+
+
+def _certificates(result: Equivalence) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "workload": condition.workload,
+            "subject": condition.subject,
+            "verdict": certificate.verdict,
+            "trials": certificate.trials,
+            "quantity": check.name,
+            "difference": check.difference,
+            "worst": check.worst,
+            "tolerance": check.tolerance,
+            tables.FILES: result.certificate_files[certificate.condition],
+        }
+        for condition, certificate in result.checked
+        for check in certificate.checks
+    )
+
+
+def _settled(result: Equivalence) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"workload": name, "what": what, "how": how}
+        for name in result.workloads
+        for what, how in workloads.load(name).settled.items()
+    )
+
+
+def _neutralised(result: Equivalence) -> pd.DataFrame:
+    return pd.DataFrame(one for pair in result.checked for one in _neutral(*pair)).drop_duplicates()
+
+
+def _neutral(condition: Condition, certificate: Certificate) -> Iterator[dict[str, str]]:
+    """What was another in the check than it is usually."""
+    checked, sizes = certificate.condition, condition.hyperparameters
+    changes = {name: (getattr(condition, name), getattr(checked, name), why) for name, why in gate.REASONS.items()}
+    changes = {name: change for name, change in changes.items() if change[0] != change[1]}
+    for name, value in certificate.neutralised.items():
+        changes[name] = (sizes.get(name, "as it is"), value, gate.reason(checked, name))
+    for name, (usual, value, why) in changes.items():
+        yield {"workload": condition.workload, "what": name, "usually": str(usual), "here": str(value), "why": why}
+
+
+def _inputs(result: Equivalence) -> pd.DataFrame:
+    rows = [{"workload": condition.workload, **certificate.inputs} for condition, certificate in result.checked]
+    return pd.DataFrame(rows).drop_duplicates()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Differences(Panel):
+    """A point for each quantity of each model: the difference from the reference, of what is allowed."""
+
+    hue: str = "quantity"
+
+    def source(self, result: Result) -> pd.DataFrame:
+        rows = _certificates(result)
+        if not len(rows):
+            return rows
+        # Predictions are allowed no difference at all: none is 0 of it, any is too much.
+        share = (rows["difference"] / rows["tolerance"]).mask(rows["difference"] == 0, 0.0)
+        return rows.assign(model=rows["workload"] + ", " + rows["subject"], share=share)
+
+    def draw(
+        self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, figures.Look], result: Result, at_left: bool
+    ) -> None:
+        figures.dot_panel(axes, rows, looks, "share", "largest relative difference / tolerance", "model", "hue")
+        axes.axvline(1, color="0.2", linewidth=0.8)
+
+    def height(self, rows: pd.DataFrame) -> float:
+        return 0.6 + 0.2 * rows["model"].nunique()
+
+
+def _declaration(references: str) -> Declaration:
+    return Declaration(
+        notebook="equivalence",
+        title="Equivalence",
+        in_report=("neutralised", "inputs"),
+        tables={
+            "certificates": Listed(
+                f"Largest relative difference from the reference, {references}, by quantity, and how much is allowed. "
+                "A quantity other than the outputs is that of the trial which agrees best, because networks have "
+                "kinks; worst is the trial which agrees least. Trials end when everything has agreed.",
+                _certificates,
+            ),
+            "settled": Listed(
+                "What had to be settled in each workload's files so that all frameworks run the same model, and how. "
+                "It stays so when speed is measured.",
+                _settled,
+            ),
+            "neutralised": Listed("What was set for the check only, and why.", _neutralised),
+            "inputs": Listed("Hashes of what all frameworks were given.", _inputs),
+        },
+        figures={
+            "differences": Picture(
+                caption="How far each model is from the reference, relative to what is allowed: left of the line is "
+                "the same model. A difference of 0 is drawn at the left edge.",
+                panels=[_Differences()],
             )
-        return HTML(_STYLE + "".join(parts))
-
-    def _certificates(self) -> pd.DataFrame:
-        rows = [
-            {
-                "workload": condition.workload,
-                "subject": condition.subject,
-                "verdict": certificate.verdict,
-                "quantity": check.name,
-                "difference": check.difference,
-                "worst": check.worst,
-                "tolerance": check.tolerance,
-                "trials": certificate.trials,
-                tables.FILES: self.files[certificate.condition],
-            }
-            for condition, certificate in self.checked
-            for check in certificate.checks
-        ]
-        columns = ["workload", "subject", "verdict", "trials", "quantity", "difference", "worst", "tolerance"]
-        columns.append(tables.FILES)
-        return pd.DataFrame(rows, columns=columns)
-
-    def _settled(self) -> pd.DataFrame:
-        rows = [
-            {"workload": name, "what": what, "how": how}
-            for name in dict.fromkeys(condition.workload for condition, _ in self.checked)
-            for what, how in workloads.load(name).settled.items()
-        ]
-        return pd.DataFrame(rows, columns=["workload", "what", "how"])
-
-    def _neutralised(self) -> pd.DataFrame:
-        rows = []
-        for condition, certificate in self.checked:
-            for name in gate.REASONS:
-                usual, value = getattr(condition, name), getattr(certificate.condition, name)
-                if value != usual:
-                    rows.append(
-                        {
-                            "workload": condition.workload,
-                            "what": name,
-                            "usually": str(usual),
-                            "here": str(value),
-                            "why": gate.REASONS[name],
-                        }
-                    )
-            for name, value in certificate.neutralised.items():
-                usual = condition.hyperparameters.get(name, "as it is")
-                rows.append(
-                    {
-                        "workload": condition.workload,
-                        "what": name,
-                        "usually": str(usual),
-                        "here": str(value),
-                        "why": gate.reason(certificate.condition, name),
-                    }
-                )
-        return pd.DataFrame(rows, columns=["workload", "what", "usually", "here", "why"]).drop_duplicates()
-
-    def _inputs(self) -> pd.DataFrame:
-        rows = [{"workload": condition.workload, **certificate.inputs} for condition, certificate in self.checked]
-        return pd.DataFrame(rows).drop_duplicates()
-
-
-_STYLE = """<style>
-.side-by-side {display: grid; grid-auto-flow: column; grid-auto-columns: minmax(0, 1fr); gap: 1em}
-.side-by-side pre {font-size: 0.62em; line-height: 1.25; white-space: pre-wrap; overflow-wrap: anywhere}
-</style>"""
+        },
+        findings=[_findings],
+    )

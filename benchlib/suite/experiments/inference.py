@@ -11,8 +11,8 @@ from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.suite.experiments import by_batch
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments.by_batch import ByBatch, comparisons
-from benchlib.suite.experiments.result import data_note
+from benchlib.suite.experiments.by_batch import comparisons
+from benchlib.suite.experiments.result import Declaration, Result, data_note
 
 
 class Parameters(by_batch.Parameters):
@@ -33,15 +33,17 @@ def conditions(parameters: Parameters) -> list[Condition]:
     return [one for group in comparisons(parameters) for one in group]
 
 
-def measure(parameters: Parameters, lab: Lab) -> Inference:
+def measure(parameters: Parameters, lab: Lab) -> Result:
     """Measure, or take from disk what was measured before."""
-    compared = by_batch.compare(parameters, lab)
-    return Inference(parameters, lab, compared, [], data_note(compared[0].baseline, lab.inputs))
+    compared = lab.compare_each(comparisons(parameters), **parameters.settings)
+    return by_batch.result(DECLARATION, lab, compared, notes=[data_note(compared[0].baseline, lab.inputs)])
 
 
-class Inference(ByBatch):
-    """Indicators and ratios by batch size."""
-
-    notebook = "inference"
-    in_report = ("ratios",)
-    title = "Inference"
+DECLARATION = Declaration(
+    notebook="inference",
+    title="Inference",
+    in_report=("ratios",),
+    tables=by_batch.TABLES,
+    figures=by_batch.FIGURES,
+    findings=[by_batch.compared_findings],
+)

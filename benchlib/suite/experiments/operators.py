@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+import json
+from collections.abc import Iterator
 from typing import Annotated, Any, Self
 
-import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from pydantic import BaseModel, BeforeValidator, model_validator
 
 from benchlib import workloads
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import Comparison
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.suite import figures, tables
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments.result import (
-    PROCESSES,
-    Result,
-    ceiling_text,
-    counts_text,
-    failures_beside,
-    indicators,
-    processes,
-    ratio_text,
-    ratios,
-    throughputs,
-)
+from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
+from benchlib.suite.experiments.varied import Varied, looks, sizes_of
+from benchlib.suite.panels import Lines, Picture
+from benchlib.suite.selections import CONDITION, INDICATORS, OF_PROCESSES, PROCESSES, RATIO, STUDENT, Column, Table
+from benchlib.suite.sentences import counts_text, ratio_text
 from benchlib.validation import Strict
 
 
@@ -91,145 +81,122 @@ def comparisons(parameters: Parameters) -> list[list[Condition]]:
         for passes in parameters.passes:
             for key, size in _sizes(operator, place):
                 values = {name: value for name, value in size.items() if name != "batch_size"}
-                group = [
-                    p.condition(
-                        {
-                            **dict.fromkeys(subject.choices, f"subjects.{index}"),
-                            "batch_size": key,
-                            "hyperparameters": key,
-                        },
-                        workload=operator.workload,
-                        **subject.choices,
-                        device=parameters.device,
-                        batch_size=size["batch_size"],
-                        hyperparameters={**values, "passes": passes},
-                    )
-                    for index, subject in enumerate(parameters.subjects)
-                ]
-                groups.append(group)
+                choices = {
+                    "batch_size": (key, size["batch_size"]),
+                    "hyperparameters": (key, {**values, "passes": passes}),
+                }
+                choices["workload"] = (f"{place}.workload", operator.workload)
+                groups.append(
+                    [
+                        p.of_subject(parameters, f"subjects.{index}", subject, **choices)
+                        for index, subject in enumerate(parameters.subjects)
+                    ]
+                )
     return groups
 
 
-def measure(parameters: Parameters, lab: Lab) -> Operators:
+def measure(parameters: Parameters, lab: Lab) -> Result:
     """Measure, or take from disk what was measured before."""
-    return Operators(parameters, lab, lab.compare_each(comparisons(parameters), **parameters.settings))
+    compared = lab.compare_each(comparisons(parameters), **parameters.settings)
+    ceiling = lab.ceiling(parameters.device, within=p.environments_of(parameters.subjects))
+    notes, failed = [ceiling_text(ceiling)], failures_beside(ceiling)
+    return Result(_declaration(parameters), lab.folder, compared, notes, failed, ceiling)
 
 
-class Operators(Result):
-    """Ratios of each operator at each size."""
+def _findings(result: Result) -> Iterator[str]:
+    """For each operator, pass and subject: how often it is faster, slower, the same within the margin or neither, and
+    its ratio at the ends.
+    """
+    rows = result.rows("throughput_ratio")
+    rows = rows.assign(passes=[_passes(row) for _, row in rows.iterrows()])
+    for (operator, passes, who), of_one in rows.groupby(["workload", "passes", "subject"], sort=False):
+        of_one = of_one.sort_values("million_multiply_adds")
+        ends = of_one.iloc[[0] if len(of_one) == 1 else [0, -1]]
+        at_ends = "; ".join(
+            f"at {tables.number(row['million_multiply_adds'])} million {ratio_text(row)}" for _, row in ends.iterrows()
+        )
+        sizes = "one size" if len(of_one) == 1 else f"{len(of_one)} sizes ({counts_text(of_one)})"
+        start = f"{operator}, {passes}: throughput of {who} relative to {of_one['baseline_subject'].iloc[0]}"
+        yield f"{start}, over {sizes}; by multiply-adds of a forward pass: {at_ends}."
 
-    notebook = "operators"
-    in_report = ("ratios",)
-    title = "Operators"
 
-    def __init__(self, parameters: Parameters, lab: Lab, comparisons: list[Comparison]) -> None:
-        self.ceiling = lab.ceiling(parameters.device, within=p.environments_of(parameters.subjects))
-        super().__init__(lab.folder, comparisons, [ceiling_text(self.ceiling)], failures_beside(self.ceiling))
-        self.operators = parameters.operators
-        self.passes = parameters.passes
+def _passes(row: pd.Series) -> str:
+    return json.loads(row["hyperparameters"])["passes"]
 
-    def findings(self) -> list[str]:
-        """For each operator, pass and subject: how often it is faster, slower, the same within the margin or neither,
-        and its ratio at the ends.
-        """
-        groups = self.ratios.groupby(["workload", "passes", "subject"], sort=False)
-        return [_sentence(*names, rows.sort_values("million_multiply_adds")) for names, rows in groups]
 
-    def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
-        """``ratios``, ``indicators`` and ``processes``."""
-        frame = _without_parts(self.throughputs)
-        return {
-            "ratios": (
+def _size(row: pd.Series) -> str:
+    """In words."""
+    sizes = {name.replace("_", " "): value for name, value in sizes_of(row).items() if name != "passes"}
+    return ", ".join(f"{name} {value}" for name, value in {"batch": sizes.pop("batch size"), **sizes}.items())
+
+
+def _title(rows: pd.DataFrame) -> str:
+    return f"{workloads.load(rows['workload'].iloc[0]).title}, {_passes(rows.iloc[0])}"
+
+
+def _operator(row: pd.Series) -> tuple[str, str]:
+    return row["workload"], _passes(row)
+
+
+_BY_WORK = {"x": "million_multiply_adds", "xlabel": "million multiply-adds", "round_ticks": True}
+
+
+def _ratios_caption(rows: pd.DataFrame) -> str:
+    return (
+        f"Throughput of single operators relative to {rows['baseline_subject'].iloc[0]}, with 95 % intervals, against "
+        "the work of a forward pass; above 1 is faster. From a base size one thing is varied at a time (a linear "
+        "layer's features count as its channels)."
+    )
+
+
+_CONDITION = tuple(name for name in CONDITION if name not in {"subject", "workload", "batch_size"})
+_OPERATOR = ("subject", "workload", Column("size", _size), Column("passes", _passes), *_CONDITION)
+_WORK = ("parameters", "million_multiply_adds")
+
+
+def _declaration(parameters: Parameters) -> Declaration:
+    shape = {"each": _operator, "title": _title, "columns": len(parameters.passes), "height": 1.95}
+    bases = [
+        (one.workload, {"batch_size": one.batch_size, **one.hyperparameters}, list(one.vary))
+        for one in parameters.operators
+    ]
+    shape["width"] = figures.PAGE if len(parameters.passes) > 1 else figures.COLUMN
+    return Declaration(
+        notebook="operators",
+        title="Operators",
+        in_report=("ratios",),
+        tables={
+            "ratios": Table(
                 "Throughput relative to the first framework at the same size.",
-                _without_parts(self.ratios).drop(columns=["half_width_percent", "ended"]),
+                "throughput_ratio",
+                (*_OPERATOR, *RATIO, STUDENT, *_WORK),
             ),
-            "indicators": (
+            "indicators": Table(
                 "Each operator in each framework: means over processes, with 95 % intervals.",
-                indicators(frame),
+                "samples_per_second",
+                (*_OPERATOR, *INDICATORS, *_WORK),
             ),
-            "processes": (PROCESSES, processes(frame).drop(columns="size")),
-        }
-
-    @figures.styled
-    def draw(self) -> dict[str, tuple[str, Figure]]:
-        """``ratios``: a panel for each operator and kind of pass."""
-        frame = self._series()
-        looks = _looks(frame)
-        width = figures.PAGE if len(self.passes) > 1 else figures.COLUMN
-        figure, panels = figures.panels(len(self.operators), len(self.passes), height=1.95, width=width)
-        baseline = frame["baseline"].iloc[0]
-        places = [(operator.workload, passes) for operator in self.operators for passes in self.passes]
-        for axes, (name, passes) in zip(panels, places, strict=True):
-            rows = frame[(frame["workload"] == name) & (frame["passes"] == passes)]
-            label = f"throughput relative to\n{baseline}" if passes == self.passes[0] else ""
-            work = "million multiply-adds" if name == self.operators[-1].workload else ""
-            figures.ratio_panel(
-                axes, rows, looks, "million_multiply_adds", work, label, "series", ticks=(), margin=self.margin
-            )
-            axes.set_title(f"{workloads.load(name).title}, {passes}")
-        caption = (
-            f"Throughput of single operators relative to {baseline}, with 95 % intervals, against the work of a "
-            "forward pass; above 1 is faster. From a base size one thing is varied at a time (a linear layer's "
-            f"features count as its channels). {figures.margin_text(self.margin)}"
-        )
-        ratios = caption, figures.finish(figure, looks, figures.ratio_legend(frame, self.margin))
-        return {"ratios": ratios, "peak": self._draw_peak()}
-
-    def _draw_peak(self) -> tuple[str, Figure]:
-        """The share of the machine's peak that each framework reaches."""
-        frame = self.throughputs
-        looks = figures.looks(frame["subject"])
-        width = figures.PAGE if len(self.passes) > 1 else figures.COLUMN
-        figure, panels = figures.panels(len(self.operators), len(self.passes), height=1.95, width=width)
-        places = [(operator.workload, passes) for operator in self.operators for passes in self.passes]
-        for axes, (name, passes) in zip(panels, places, strict=True):
-            rows = frame[(frame["workload"] == name) & (frame["passes"] == passes)]
-            work = "million multiply-adds" if name == self.operators[-1].workload else ""
-            label = "share of the\nmachine's peak (%)" if passes == self.passes[0] else ""
-            figures.line_panel(axes, rows, looks, "million_multiply_adds", "peak_share_percent", work, label, ticks=())
-            axes.set_title(f"{workloads.load(name).title}, {passes}")
-        caption = (
-            "The share of the machine's peak: the least time that a step could take, by its multiply-adds or by the "
-            "bytes that it has to move, of the time that it took (means over processes). Above 100 % its bytes "
-            "were in a faster cache than those of the fastest copy."
-        )
-        return caption, figures.finish(figure, looks)
-
-    @cached_property
-    def throughputs(self) -> pd.DataFrame:
-        """With the size of each operator."""
-        sized = [throughputs([one], self.ceiling).assign(**_size(one.baseline)) for one in self.measured]
-        return pd.concat(sized, ignore_index=True)
-
-    @cached_property
-    def ratios(self) -> pd.DataFrame:
-        """With the size of each operator."""
-        frames = [ratios([one]).assign(**_size(one.baseline)) for one in self.measured]
-        return pd.concat(frames, ignore_index=True)
-
-    def _series(self) -> pd.DataFrame:
-        """The ratios once for each thing varied that they belong to: the base size belongs to all of its operator."""
-        frame, parts = self.ratios, []
-        for operator in self.operators:
-            of_operator = frame[frame["workload"] == operator.workload]
-            base = {"batch_size": operator.batch_size, **operator.hyperparameters}
-            for varied in operator.vary:
-                others = [of_operator[name] == value for name, value in base.items() if name != varied]
-                rows = of_operator[np.logical_and.reduce(others)] if others else of_operator
-                word = VARIED.get(varied, varied.replace("_", " "))
-                parts.append(rows.assign(varied=word, series=rows["subject"] + f", {word} varied"))
-        return pd.concat(parts, ignore_index=True)
-
-
-VARIED = {
-    "batch_size": "batch size",
-    "in_channels": "input channels",
-    "in_features": "input channels",
-    "channels": "input channels",
-    "out_channels": "output channels",
-    "out_features": "output channels",
-}
-"""What was varied, in words that operators share."""
+            "processes": PROCESSES.but(
+                columns=("subject", "workload", Column("passes", _passes), *_CONDITION, *OF_PROCESSES, "parameters")
+            ),
+        },
+        figures={
+            "ratios": Picture(
+                caption=_ratios_caption,
+                panels=[Varied(bases=bases, **_BY_WORK)],
+                looks=looks,
+                **shape,
+            ),
+            "peak": Picture(
+                caption="The share of the machine's peak: the least time that a step could take, by its multiply-adds "
+                "or by the bytes that it has to move, of the time that it took (means over processes). Above 100 % its "
+                "bytes were in a faster cache than those of the fastest copy.",
+                panels=[Lines(quantity="peak_share_percent", ylabel="share of the\nmachine's peak (%)", **_BY_WORK)],
+                **shape,
+            ),
+        },
+        findings=[_findings],
+    )
 
 
 def _counted(operator: str) -> bool:
@@ -245,42 +212,3 @@ def _sizes(operator: Operator, place: str) -> list[tuple[str, dict[str, Any]]]:
     for name, values in operator.vary.items():
         sizes += [(f"{place}.vary.{name}", {**base, name: value}) for value in values if base.get(name) != value]
     return sizes
-
-
-def _size(condition: Condition) -> dict[str, str | float]:
-    """``size`` in words, and what the frame says of it."""
-    values = {name.replace("_", " "): value for name, value in condition.hyperparameters.items() if name != "passes"}
-    return {
-        "size": ", ".join(f"{name} {value}" for name, value in {"batch": condition.batch_size, **values}.items()),
-        **tidy.size(condition),
-    }
-
-
-def _without_parts(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame without the hyperparameters that its ``size`` says; those of one operator mean nothing to another."""
-    every = {name for workload in set(frame["workload"]) for name in workloads.load(workload).hyperparameters}
-    frame = frame.drop(columns=[*(every - {"passes"}), "batch_size"])
-    first = ["subject", "workload", "size", "passes"]
-    return frame[[*first, *(name for name in frame if name not in first)]]
-
-
-def _looks(frame: pd.DataFrame) -> dict[str, figures.Look]:
-    """The marker says what was varied; colour and line the subject or, where there is but one, what was varied too."""
-    series = frame[["series", "subject", "varied"]].drop_duplicates()
-    by_subject, by_varied = figures.looks(series["subject"]), figures.looks(series["varied"])
-    lines = by_subject if len(by_subject) > 1 else by_varied
-    keys = series["subject"] if len(by_subject) > 1 else series["varied"]
-    return {
-        name: figures.Look(lines[key].color, by_varied[varied].marker, lines[key].line)
-        for name, key, varied in zip(series["series"], keys, series["varied"], strict=True)
-    }
-
-
-def _sentence(operator: str, passes: str, who: str, rows: pd.DataFrame) -> str:
-    ends = rows.iloc[[0] if len(rows) == 1 else [0, -1]]
-    at_ends = "; ".join(
-        f"at {tables.number(row['million_multiply_adds'])} million {ratio_text(row)}" for _, row in ends.iterrows()
-    )
-    sizes = "one size" if len(rows) == 1 else f"{len(rows)} sizes ({counts_text(rows)})"
-    start = f"{operator}, {passes}: throughput of {who} relative to {rows['baseline'].iloc[0]}"
-    return f"{start}, over {sizes}; by multiply-adds of a forward pass: {at_ends}."

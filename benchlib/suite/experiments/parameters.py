@@ -140,6 +140,22 @@ def condition(keys: Mapping[str, str], **choices: Any) -> Condition:
     return whole
 
 
+_SHARED = ("data", "device", "hyperparameters", "batch_size")
+"""Choices that parameters make for all conditions, where they have them."""
+
+
+def of_subject(parameters: Parameters, key: str, subject: Subject, **given: tuple[str, Any]) -> Condition:
+    """The condition of a subject, which the parameter ``key`` gave, with what the parameters say for all. Its other
+    choices are ``given``, each with the parameter that gave it. Raises as :func:`condition`.
+    """
+    shared = {name: (name, getattr(parameters, name)) for name in _SHARED if hasattr(parameters, name)}
+    workload = given.pop("workload", None) or ("workload", parameters.workload)
+    own = {name: (key, value) for name, value in subject.choices.items()}
+    choices = {"workload": workload, **own, **shared, **given}
+    keys = {name: parameter for name, (parameter, _) in choices.items()}
+    return condition(keys, **{name: value for name, (_, value) in choices.items()})
+
+
 def _first_wrong(keys: Mapping[str, str], choices: Mapping[str, Any]) -> str:
     """Of choices that make no condition: the first that does not fit those before it, and why."""
     given: dict[str, Any] = {}

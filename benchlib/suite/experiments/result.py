@@ -1,89 +1,125 @@
-"""What an experiment gives: tables, figures and findings, shown in its notebook and saved for the report."""
+"""What an experiment gives: tables, figures and findings of its frame, for its notebook and for the report."""
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib import data, knobs, progress, workloads
+from benchlib import data, knobs, workloads
 from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import (
-    DISTURBED,
-    MARGIN,
-    MODELS_DIFFER,
-    MODELS_NOT_CHECKED,
-    NOT_MEASURED,
-    SLOWS_DOWN,
-    Comparison,
-    verdict_on,
-)
-from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, SAME
-from benchlib.analysis.measured import failures as failures_of
-from benchlib.analysis.planner import PRECISION
-from benchlib.analysis.soundness import MOST
-from benchlib.analysis.statistics import Interval
-from benchlib.analysis.training import TrainingRuns, undisturbed
+from benchlib.analysis.comparison import MARGIN, Comparison
+from benchlib.analysis.comparison import failures as failures_of
+from benchlib.analysis.equivalence import SAME, Certificate
+from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
 from benchlib.store import ATTEMPTS
 from benchlib.suite import figures, latex, showing, tables
+from benchlib.suite.experiments.doubts import disturbances, disturbed_controls, disturbed_runs, unfinished
+from benchlib.suite.panels import Picture
+from benchlib.suite.selections import Listed, Runs, Table, wide
 from benchlib.worker import files as data_files
 
 if TYPE_CHECKING:
     from IPython.display import HTML
 
-NO_RATIO = {
-    MODELS_DIFFER: "no ratio: the models differ (see the certificates)",
-    MODELS_NOT_CHECKED: "no ratio: the models could not be checked",
-    NOT_MEASURED: "no ratio: not measured (see what failed)",
-    SLOWS_DOWN: "no ratio: one of the two keeps getting slower, so there is no throughput to compare",
-    DISTURBED: "no ratio: more than half of its rounds were disturbed in every take (see that the machine is quiet, "
-    "delete the measurements and run again)",
-}
-"""What a sentence says instead of a ratio, by verdict."""
+
+@dataclass(frozen=True)
+class Gathered:
+    """What a result is of that neither compares nor trains: certificates, or the files of others' measurements."""
+
+    conditions: Sequence[Condition] = ()
+    certificates: Mapping[str, Certificate] = field(default_factory=dict)  # by condition key
+    keys: Sequence[str] = ()
+
+    def files(self) -> Sequence[str]:
+        """The keys of the measurements."""
+        return self.keys
+
+    def failures(self) -> pd.DataFrame:
+        """The certificates that could not be made."""
+        return failures_of([], self.certificates.values())
+
+    def ledger(self) -> knobs.Ledger:
+        """The knobs of the certificates' processes."""
+        return knobs.Ledger(list(self.certificates.values()))
 
 
-class Result(ABC):
-    """The results of one experiment; a notebook shows its parts by name and glues its summary."""
+@dataclass(frozen=True)
+class Part:
+    """What was measured together, with the name of its task, and the rows of the frame ``beside`` those that every
+    comparison and all training runs have (see ``analysis.relative``). None: nothing of the task could be measured.
+    """
+
+    measured: Comparison | TrainingRuns | Gathered | None
+    task: str = ""  # empty: the workload and its data
+    beside: Sequence[Mapping[str, Any]] = ()
+    order: Sequence[Condition] = ()  # in which those stand of which some could not be measured
+
+
+Findings = Callable[["Result"], Iterable[str]]
+"""Sentences on a result."""
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What an experiment shows of its frame, by name, in the order in which it is saved; what has nothing to show is
+    left out.
+    """
 
     notebook: str
     title: str
-    in_report: tuple[str, ...]  # the tables that the report shows
-    ceiling: Ceiling | None = None  # the machine's limits, where the experiment shows the share of them
+    in_report: Sequence[str] = ()  # the tables that the report shows
+    tables: Mapping[str, Table | Runs | Listed] = field(default_factory=dict)
+    figures: Mapping[str, Picture] = field(default_factory=dict)
+    findings: Sequence[Findings] = ()
+
+
+class Result:
+    """The results of one experiment; a notebook shows its parts by name and glues its summary."""
 
     def __init__(
         self,
+        declared: Declaration,
         folder: Path,
-        measured: Sequence[Comparison | TrainingRuns],
+        parts: Iterable[Part | Comparison | TrainingRuns | Gathered],
         notes: Iterable[str] = (),
         failed_beside: Iterable[dict[str, Any]] = (),
+        ceiling: Ceiling | None = None,
     ) -> None:
+        self.declared, self.notebook = declared, declared.notebook
         self.folder = folder  # of all results of the profile
-        self.measured = measured
-        self.notes = list(notes)  # what a reader has to know about the machine and the data
+        self.parts = [one if isinstance(one, Part) else Part(one) for one in parts]
+        self.measured = [part.measured for part in self.parts if part.measured is not None]
+        self.notes = [note for note in dict.fromkeys(notes) if note]  # what a reader has to know of machine and data
         self.failed_beside = list(failed_beside)  # see :func:`failures_beside`
+        self.ceiling = ceiling  # the machine's limits, where the experiment shows the share of them
 
-    @abstractmethod
     def findings(self) -> list[str]:
         """Sentences computed from the results."""
+        return [sentence for one in self.declared.findings for sentence in one(self)]
 
-    @abstractmethod
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """By name: what the table shows, and the table, unrounded."""
+        return self._tables
 
-    @abstractmethod
+    @cached_property
+    def _tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
+        every = {name: (table.caption, table.of(self)) for name, table in self.declared.tables.items()}
+        return {name: (caption, frame) for name, (caption, frame) in every.items() if len(frame)}
+
     def draw(self) -> dict[str, tuple[str, Figure]]:
         """By name: what the figure shows, and the figure."""
+        drawn = {name: picture.draw(self) for name, picture in self.declared.figures.items()}
+        return {name: figure for name, figure in drawn.items() if figure is not None}
 
     @property
     def margin(self) -> float:
@@ -93,41 +129,57 @@ class Result(ABC):
     @cached_property
     def frame(self) -> pd.DataFrame:
         """All that was measured, tidy: see ``benchlib.analysis.frame``."""
-        common = {"notebook": self.notebook, "margin": self.margin}
-        frames = [
-            make(measured, **common, **self.frame_arguments(measured))
-            for kind, make in ((Comparison, tidy.of_comparison), (TrainingRuns, tidy.of_training))
-            for measured in self.measured
-            if isinstance(measured, kind)
-        ]
-        return tidy.together([*frames, tidy.of_rows(self.own_rows(), **common)])
+        return tidy.together(self._in_order(number, part) for number, part in enumerate(self.parts))
 
-    def frame_arguments(self, measured: Comparison | TrainingRuns) -> dict[str, Any]:
-        """What the frame of a comparison or of training runs is told of it: the ``task`` is its workload and data,
-        where an experiment has no name of its own for it; and what a step could take, where that is asked for.
+    def _in_order(self, number: int, part: Part) -> pd.DataFrame:
+        frame, places = self._frame(number, part), {str(one): place for place, one in enumerate(part.order)}
+        lost = frame["quantity"].isin(frame.loc[frame["reason"].notna(), "quantity"])
+        in_place = frame[lost].sort_values("label", key=lambda labels: labels.map(places), kind="stable")
+        return pd.concat([frame[~lost], in_place]) if places else frame
+
+    def _frame(self, number: int, part: Part) -> pd.DataFrame:
+        common = {"notebook": self.notebook, "task": self._task(part), "part": number, "margin": self.margin}
+        if isinstance(part.measured, TrainingRuns):
+            return tidy.of_training(part.measured, part.beside, **common)
+        if isinstance(part.measured, Comparison):
+            roof_s = self.ceiling.roof_s if self.ceiling else None
+            return tidy.of_comparison(part.measured, part.beside, roof_s=roof_s, **common)
+        return tidy.of_rows(part.beside, kind=tidy.COMPARISON, **common)
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """All training runs, a row each (see ``TrainingRuns.runs``), with the names of subject, task and part,
+        and the threshold.
         """
-        named = {"task": f"{measured.conditions[0].workload} on {measured.conditions[0].data}"}
-        asked = self.ceiling is not None and isinstance(measured, Comparison)
-        return {**named, "roof_s": self.ceiling.roof_s} if asked else named
+        return self._trained(TrainingRuns.runs)
 
-    def own_rows(self) -> list[dict[str, Any]]:
-        """Rows of the frame (``tidy.row``) that no other experiment has."""
-        return []
+    @cached_property
+    def curves(self) -> pd.DataFrame:
+        """All epochs of all training runs, a row each (see ``TrainingRuns.curves``), as :attr:`runs`."""
+        return self._trained(TrainingRuns.curves)
+
+    def _trained(self, rows: Callable[[TrainingRuns], pd.DataFrame]) -> pd.DataFrame:
+        frames = [
+            showing.with_subject(of_part).assign(task=self._task(part), part=number, threshold=part.measured.threshold)
+            for number, part in enumerate(self.parts)
+            if isinstance(part.measured, TrainingRuns) and len(of_part := rows(part.measured))
+        ]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+    def _task(self, part: Part) -> str:
+        if part.task or not isinstance(part.measured, Comparison | TrainingRuns):
+            return part.task
+        first = part.measured.conditions[0]
+        return f"{first.workload} on {first.data}"
+
+    def rows(self, quantity: str) -> pd.DataFrame:
+        """Of a quantity in the frame, with what else is known of their conditions (see ``selections.wide``)."""
+        return wide(self.frame, quantity)
 
     @property
     def comparisons(self) -> list[Comparison]:
         """The comparisons of what was measured."""
         return [measured for measured in self.measured if isinstance(measured, Comparison)]
-
-    @cached_property
-    def ratios(self) -> pd.DataFrame:
-        """Those of all comparisons (:func:`ratios`)."""
-        return ratios(self.comparisons)
-
-    @cached_property
-    def throughputs(self) -> pd.DataFrame:
-        """The indicators of all conditions that were compared (:func:`throughputs`)."""
-        return throughputs(self.comparisons, self.ceiling)
 
     @cached_property
     def figures(self) -> dict[str, tuple[str, Figure]]:
@@ -136,10 +188,9 @@ class Result(ABC):
 
     def warnings(self) -> list[str]:
         """What makes some of the numbers less sure than they look: processes that were not steady, or not alone."""
-        compared = self.comparisons
-        of_comparisons = [*unfinished(compared), *disturbances(throughputs(compared))] if compared else []
         runs = [measured for measured in self.measured if isinstance(measured, TrainingRuns)]
-        return [*of_comparisons, *disturbed_controls(compared), *disturbed_runs(runs)]
+        of_comparisons = [*unfinished(self.comparisons), *disturbances(wide(self.frame, "steady"))]
+        return [*of_comparisons, *disturbed_controls(self.comparisons), *disturbed_runs(runs)]
 
     def failures(self) -> pd.DataFrame:
         """What failed, a row a process."""
@@ -161,10 +212,10 @@ class Result(ABC):
 
     def show_table(self, name: str) -> HTML:
         """A table with its caption, rounded to what is known."""
-        made = self.tables()
-        if name not in made:
+        every = self.tables()
+        if name not in every:
             return tables.bullets([f"No table of {name}: there is nothing to show."])
-        caption, frame = made[name]
+        caption, frame = every[name]
         return tables.html(frame, caption)
 
     def show_failures(self) -> HTML:
@@ -179,12 +230,12 @@ class Result(ABC):
             for path in figures.save(figure, self.folder / "figures", f"{self.notebook}_{name}", files):
                 paths["figures"].append(path.relative_to(self.folder).as_posix())
                 captions[paths["figures"][-1]] = caption
-        made = self.tables()
-        for name, (caption, frame) in made.items():
+        every = self.tables()
+        for name, (caption, frame) in every.items():
             for path in tables.save(frame, self.folder / "tables", f"{self.notebook}_{name}", caption):
                 paths["tables"].append(path.relative_to(self.folder).as_posix())
                 captions[paths["tables"][-1]] = caption
-        for path in latex.save(made, self.folder / "tables", self.notebook):
+        for path in latex.save(every, self.folder / "tables", self.notebook):
             paths["tables"].append(path.relative_to(self.folder).as_posix())
         if len(self.frame):
             path = self.folder / "tables" / f"{self.notebook}_frame.parquet"
@@ -195,9 +246,9 @@ class Result(ABC):
         processes = [one for measured in self.measured for one in measured.ledger().processes]
         certificates = [each for measured in self.measured for each in measured.certificates.values()]
         failed = self.failures()
-        in_report = [f"{self.notebook}_{name}" for name in self.in_report]
+        in_report = [f"{self.notebook}_{name}" for name in self.declared.in_report]
         return {
-            "title": self.title,
+            "title": self.declared.title,
             "findings": [*self.findings(), *self.warnings()],
             "notes": self.notes,
             **paths,
@@ -212,77 +263,6 @@ class Result(ABC):
             "knobs": knobs.ledger(processes).to_dict("records"),
             "left_out": knobs.left_out(processes),
         }
-
-
-def ratios(comparisons: Iterable[Comparison]) -> pd.DataFrame:
-    """A row for each condition but the baselines: ``ratio``, ``ratio_low``, ``ratio_high``; ``student_ratio`` and ends,
-    the same with Student's interval, for which nothing is ``borrowed`` of other comparisons; and of its comparison the
-    ``baseline`` and the A/A control: ``control``, ``control_low``, ``control_high``, and where it has none because it
-    was disturbed, ``control_why``.
-    """
-    frames = []
-    for comparison in comparisons:
-        control = comparison.control
-        extra = {"control": control.estimate, "control_low": control.low, "control_high": control.high}
-        extra["control_why"] = why_no_control(comparison)
-        extra |= {"half_width_percent": 100 * comparison.plan.half_width, "ended": comparison.ended}
-        frame = comparison.ratios()
-        frames.append(frame[frame["role"] == "condition"].assign(baseline=comparison.baseline.subject, **extra))
-    frame = pd.concat(frames, ignore_index=True).drop(columns="role")
-    ends = {"low": "ratio_low", "high": "ratio_high"}
-    student = {f"student_{end}": f"student_ratio_{end}" for end in ends}
-    return showing.with_subject(frame.assign(student_ratio=frame["ratio"]).rename(columns={**ends, **student}))
-
-
-def columns(name: str, interval: Interval) -> dict[str, float]:
-    """An interval as the columns of a table."""
-    return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
-
-
-def why_no_control(comparison: Comparison) -> str | None:
-    """``DISTURBED`` where a comparison's A/A control has no ratio for that; else None."""
-    return DISTURBED if comparison.disturbed(comparison.baseline, comparison.baseline, "control") else None
-
-
-def between(comparison: Comparison, one: Condition, other: Condition) -> tuple[Interval, str]:
-    """Throughput of ``other`` over that of ``one``, any two of a comparison, and the verdict, by the rules by which
-    ``Comparison.ratios`` gives both relative to the baseline: nan where the verdict is one of :data:`NO_RATIO`.
-    """
-    found = comparison.between(one, other)
-    certificates = [comparison.certificates.get(condition.key) for condition in (one, other)]
-    proofs = {certificate.verdict if certificate else NOT_CHECKED for certificate in certificates}
-    if found.processes == 0:
-        verdict = NOT_MEASURED
-    elif proofs != {SAME}:
-        verdict = MODELS_DIFFER if DIFFERENT in proofs else MODELS_NOT_CHECKED
-    elif comparison.disturbed(one, other):
-        verdict = DISTURBED
-    elif comparison.slows_down(one) or comparison.slows_down(other):
-        verdict = SLOWS_DOWN
-    else:
-        verdict = verdict_on(found, comparison.margin)
-    if verdict in NO_RATIO:
-        found = Interval(math.nan, math.nan, math.nan, found.processes)
-    return found, verdict
-
-
-def throughputs(comparisons: Iterable[Comparison], ceiling: Ceiling | None = None) -> pd.DataFrame:
-    """The indicators of all conditions of all comparisons; and, given the machine's ceiling, ``peak_share_percent``:
-    the least time that the step could take there, of the time that it took.
-    """
-    comparisons = list(comparisons)
-    frame = pd.concat([comparison.throughput() for comparison in comparisons], ignore_index=True)
-    frame = frame.rename(columns={"low": "samples_per_second_low", "high": "samples_per_second_high"})
-    if ceiling is not None:
-        roofs = [ceiling.roof_s(condition) for comparison in comparisons for condition in comparison.conditions]
-        frame["peak_share_percent"] = 100 * 1000 * np.array(roofs) / frame["step_ms"]
-    return showing.with_subject(frame)
-
-
-def without_hyperparameters(frame: pd.DataFrame) -> pd.DataFrame:
-    """Of several workloads: those of one mean nothing to another."""
-    every = {name for workload in set(frame["workload"]) for name in workloads.load(workload).hyperparameters}
-    return frame.drop(columns=[name for name in every if name in frame])
 
 
 def ceiling_text(ceiling: Ceiling) -> str:
@@ -311,170 +291,9 @@ def failures_beside(ceiling: Ceiling, timers: Iterable[SyncCheck] = ()) -> list[
     return [{"repetition": 0, "seed": 0, **row} for row in rows]
 
 
-def indicators(frame: pd.DataFrame) -> pd.DataFrame:
-    """Of :func:`throughputs`, what the experiment asks for; and of how many processes peak memory is."""
-    return frame.drop(columns=[name for name in OF_PROCESSES if name != "first_in_process"])
-
-
-def processes(frame: pd.DataFrame) -> pd.DataFrame:
-    """Of :func:`throughputs`, how it went in the processes."""
-    measured = [
-        name for name in tables.MEASURED if name in frame and name not in {*OF_PROCESSES, "processes", "failed"}
-    ]
-    ends = [f"{name}_{end}" for name in measured for end in ("low", "high") if f"{name}_{end}" in frame]
-    return frame.drop(columns=[*measured, *ends])
-
-
-OF_PROCESSES = (
-    "first_in_process",
-    "cores_used",
-    "memory_import_mib",
-    "memory_steady_mib",
-    "memory_private_mib",
-    "memory_children_mib",
-    "device_peak_mib",
-    "accelerator_temperature_c",
-    "accelerator_clock_mhz",
-    "accelerator_throttled",
-    "first_step_s",
-    "warm_up_s",
-    "steady",
-    "slows_down",
-    "disturbed",
-    "idle_cores",
-    "parent_cores",
-)
-PROCESSES = (
-    "How it went in the processes: means over them. First step (with compilation) and memory: of those in which the "
-    "condition was the first that they measured. Steady: the share that was by the "
-    "warm-up's rule when its blocks began. Cores of others: what the other workers of the comparison, who should "
-    "sleep, used meanwhile, beside the process where it was worst. Cores of the parent: what the notebook's own "
-    "process used, which asks, waits and samples. Disturbed: the share of blocks that count although in every take of "
-    "them something else used the machine, or they were far from the process's others."
-)
-"""The caption of :func:`processes`."""
-
-
-def unfinished(comparisons: list[Comparison]) -> list[str]:
-    """A sentence on the comparisons that ended before their precision was reached: what more it would have taken."""
-    ended = [one for one in comparisons if one.plan.ended != PRECISION and math.isfinite(one.plan.half_width)]
-    ended = [one for one in ended if DISTURBED not in set(one.ratios()["verdict"])]  # whose width shows nothing
-    if not ended:
-        return []
-    plans = [one.plan for one in ended]
-    over = sum(plan.spent_s > one.budget_s for plan, one in zip(plans, ended, strict=True))
-    shared = math.isinf(ended[0].budget_s)
-    within = "the time that they share" if shared else f"their budget of {progress.duration(ended[0].budget_s)}"
-    return [
-        f"{len(ended)} of {len(comparisons)} comparisons did not reach the {100 * ended[0].precision:g} % that was "
-        f"asked for in {within}: half-widths of "
-        f"{span([100 * plan.half_width for plan in plans], 2)} %; it would have taken about "
-        f"{_ends([f'{more:,}' for more in sorted(plan.more_processes for plan in plans)])} more processes of each "
-        "condition, "
-        f"{_ends([progress.duration(plan.more_s) for plan in sorted(plans, key=lambda plan: plan.more_s)])}."
-        + (f" The pilot alone, which is always finished, took longer than that in {over} of them." if over else "")
-    ]
-
-
-def span(values: list[float], digits: int) -> str:
-    """The least and the most of some values, in words."""
-    return _ends([tables.number(value, digits) for value in sorted(values)])
-
-
-def _ends(ordered: list[str]) -> str:
-    return ordered[0] if ordered[0] == ordered[-1] else f"{ordered[0]} to {ordered[-1]}"
-
-
-SHARE_DISTURBED = 0.2
-"""Of the blocks that count: more is told."""
-
-RESTLESS = 0.1
-"""Cores that the other workers use meanwhile: more is told. CPU time is counted in hundredths of a second, so that some
-0.04 are seen of workers that sleep."""
-
-
-def disturbances(frame: pd.DataFrame) -> list[str]:
-    """A sentence for each row of :func:`throughputs` whose processes were not steady or not alone, and one on the rows
-    whose others did not sleep.
-    """
-    told = []
-    for _, row in frame.iterrows():
-        if row["steady"] < 1:
-            told.append(
-                f"{row['label']}: {row['steady']:.0%} of its processes were steady when their blocks began; of the "
-                "others it could not be shown in the time for warm-up, so its throughput may be too low."
-            )
-        if row["disturbed"] > SHARE_DISTURBED:
-            lost = "; it has no throughput" if row["disturbed"] > MOST else ""
-            told.append(
-                f"{row['label']}: {row['disturbed']:.0%} of its blocks were disturbed in every take{lost}: see that "
-                "the machine is quiet, delete the measurement and run again."
-            )
-        if row["accelerator_throttled"] > 0:
-            told.append(
-                f"{row['label']}: the driver held the accelerator's clocks down for {row['accelerator_throttled']:.0%} "
-                "of the time, because of heat or power."
-            )
-        if row["slows_down"]:
-            told.append(f"{row['label']}: it keeps getting slower: its throughput is no constant.")
-    restless = frame[frame["idle_cores"] > RESTLESS]
-    if len(restless):
-        worst = restless.loc[restless["idle_cores"].idxmax()]
-        told.append(
-            f"Beside {len(restless)} of {len(frame)} conditions the other workers of the comparison, who should sleep, "
-            f"used more than {RESTLESS:g} cores in a process; most, {tables.number(worst['idle_cores'], 2)}, beside "
-            f"{worst['label']}."
-        )
-    return told
-
-
-def disturbed_controls(comparisons: Iterable[Comparison]) -> list[str]:
-    """A sentence for each comparison whose A/A control is disturbed."""
-    return [
-        f"{one.baseline}, A/A: {NO_RATIO[DISTURBED]}; what its comparison can resolve is not known."
-        for one in comparisons
-        if why_no_control(one)
-    ]
-
-
-def disturbed_runs(trained: Iterable[TrainingRuns]) -> list[str]:
-    """A sentence for each condition with runs whose times do not count."""
-    return [
-        f"{label}: {len(rows) - len(undisturbed(rows))} of {len(rows)} training runs were disturbed for more than half "
-        "of their time, so their times count nowhere: see that the machine is quiet, delete the measurements and run "
-        "again."
-        for runs in trained
-        for label, rows in runs.runs().groupby("label", sort=False)
-        if len(undisturbed(rows)) < len(rows)
-    ]
-
-
-def ratio_text(row: pd.Series) -> str:
-    """A row of :func:`ratios` in words: the ratio, its verdict, and the A/A control that says what can be resolved."""
-    if row["verdict"] in NO_RATIO:
-        return NO_RATIO[row["verdict"]]
-    ratio = tables.ratio(row["ratio"], row["ratio_low"], row["ratio_high"])
-    if row.get("control_why") == DISTURBED:
-        return (
-            f"{ratio}, {row['verdict']} (no A/A: more than half of its rounds were disturbed, so what can be resolved "
-            "is not known)"
-        )
-    control = tables.ratio(row["control"], row["control_low"], row["control_high"])
-    warning = ""
-    if math.isfinite(row["control_low"]) and not row["control_low"] <= 1 <= row["control_high"]:
-        warning = ", which excludes 1: the baseline differs from itself, so a difference of that size shows nothing"
-    return f"{ratio}, {row['verdict']} (A/A {control}{warning})"
-
-
-def counts_text(rows: pd.DataFrame) -> str:
-    """How often rows of :func:`ratios` have which verdict: faster, slower, the same, undecided, or none."""
-    return ", ".join(f"{verdict} at {count}" for verdict, count in rows["verdict"].value_counts().items())
-
-
-def different_models(runs: TrainingRuns) -> list[str]:
+def different_models(runs: pd.DataFrame) -> list[str]:
     """A warning for each subject whose model is not certified to be the reference's."""
-    frame = showing.with_subject(runs.runs())
-    others = frame.loc[frame["models"] != SAME, "subject"]
+    others = runs.loc[runs["models"] != SAME, "subject"] if len(runs) else []
     return [
         f"{who}: its model is not the reference's, or was not checked (see the certificates): do not compare its runs."
         for who in dict.fromkeys(others)

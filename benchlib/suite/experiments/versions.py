@@ -4,20 +4,17 @@ its builds, make of the same model?
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Self
 
-import pandas as pd
-from matplotlib.figure import Figure
 from pydantic import Field, model_validator
 
 from benchlib.condition import Condition, DeviceName, EnvironmentName, FrameworkName, LaneName, ModeName, WorkloadName
 from benchlib.lab import Lab
-from benchlib.measure import availability
+from benchlib.measure import machine
+from benchlib.suite.experiments import by_batch
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments.by_batch import ByBatch
-from benchlib.suite.experiments.result import Result, data_note
-
-TITLE = "Versions"
+from benchlib.suite.experiments.result import Declaration, Result, data_note
 
 
 class Parameters(p.Compared):
@@ -57,43 +54,19 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
     """Measure, or take from disk what was measured before."""
     groups, absent = comparisons(parameters), _absent(parameters)
     if not groups:
-        return NotCompared(lab, absent)
+        return Result(replace(DECLARATION, findings=[lambda result: absent]), lab.folder, [])
     compared = lab.compare_each(groups, **parameters.settings)
-    result = Versions(parameters, lab, compared, [], data_note(compared[0].baseline, lab.inputs))
-    result.notes += absent
-    return result
+    return by_batch.result(DECLARATION, lab, compared, notes=[data_note(compared[0].baseline, lab.inputs), *absent])
 
 
-class Versions(ByBatch):
-    """Indicators and ratios by batch size."""
-
-    notebook = "versions"
-    in_report = ("ratios",)
-    title = TITLE
-
-
-class NotCompared(Result):
-    """Of environments that nothing can be measured in: what they lack."""
-
-    notebook = "versions"
-    in_report = ()
-    title = TITLE
-
-    def __init__(self, lab: Lab, absent: list[str]) -> None:
-        super().__init__(lab.folder, [])
-        self._absent = absent
-
-    def findings(self) -> list[str]:
-        """What is missing, and the command that makes it."""
-        return self._absent
-
-    def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
-        """None."""
-        return {}
-
-    def draw(self) -> dict[str, tuple[str, Figure]]:
-        """None."""
-        return {}
+DECLARATION = Declaration(
+    notebook="versions",
+    title="Versions",
+    in_report=("ratios",),
+    tables=by_batch.TABLES,
+    figures=by_batch.FIGURES,
+    findings=[by_batch.compared_findings],
+)
 
 
 def _absent(parameters: Parameters) -> list[str]:
@@ -103,7 +76,7 @@ def _absent(parameters: Parameters) -> list[str]:
 
 
 def _missing(parameters: Parameters, environment: str) -> str | None:
-    return availability.available(parameters.framework, parameters.device, environment)
+    return machine.available(parameters.framework, parameters.device, environment)
 
 
 def _groups(parameters: Parameters, there: list[str]) -> list[list[Condition]]:

@@ -28,6 +28,38 @@ class Source(Part):
     used: dict[str, str] = {}  # the workloads that it trained, and their data
 
 
+class Rows(Part):
+    """Which rows of a notebook's tidy frame a claim is about, and what is said of each of them: in braces stand columns
+    of the frame, and hyperparameters.
+    """
+
+    notebook: str
+    quantity: str
+    where: str = ""  # a query of the frame's columns (``DataFrame.query``); {name}: one of the rule's names
+    only: str = ""  # the column in which alone a subject may differ from its baseline
+    training: bool = False  # of workloads that train something; on accelerators only, if there are any
+    inverse: bool = False  # the claim is about the ratio the other way round
+    group: str = "{task}"  # what a case is of, but for what tells it from others of its row in the figure
+    own: str = "{subject}"  # what tells it
+    setting: str = ""  # what it was measured with
+    wanted: str  # what is missing where there is no such row; {name}: one of the rule's names
+    of_each: tuple[str, ...] = ()  # frameworks that all have to have rows; {framework} in ``wanted``: one of them
+    lost: str = ""  # why a row has no number, if it was not disturbed; empty: such a row is not what was asked for
+
+
+class Rule(Part):
+    """How a claim is judged: by the ratios in rows of the frames, or by a function of its own."""
+
+    says: str  # in words
+    rows: list[Rows] = []
+    names: list[str] = []  # workloads, each of which has to have rows
+    faster: str = ""  # the framework that is, by the claim: the ratio's direction
+    alike: float | None = None  # the claim is that ratios are within this factor of 1
+    takes: str = ""  # what is missing whatever was measured
+    function: str = "cases_of_rows"  # of ``benchlib.suite.claims.FUNCTIONS``
+    arguments: dict[str, Any] = {}
+
+
 class Claim(Part):
     """A sentence that can be tested here, with the figures that were published for it, by name."""
 
@@ -35,10 +67,10 @@ class Claim(Part):
     source: str
     device: str  # it was measured on
     says: str
-    published: dict[str, float] = {}
+    published: dict[str, float] = {}  # by workload, or by framework
     doubt: str = ""  # where the source contradicts itself
     untested: str = ""  # what of it no rule tests
-    rule: dict[str, Any]  # ``name``: a function of ``benchlib.suite.claims.rules``; its arguments
+    rule: Rule
 
 
 @functools.cache
@@ -47,20 +79,22 @@ def works() -> dict[str, Any]:
     return yaml.safe_load(FILE.read_text(encoding="utf-8"))
 
 
+@functools.cache
 def sources() -> dict[str, Source]:
     """The publications, by the name that claims and figures give."""
-    return {name: Source(**told) for name, told in works()["sources"].items()}
+    return {name: Source(**values) for name, values in works()["sources"].items()}
 
 
+@functools.cache
 def claims() -> list[Claim]:
     """All claims, in order."""
-    return [Claim(**told) for told in works()["claims"]]
+    return [Claim(**values) for values in works()["claims"]]
 
 
 def threshold(source: str, workload: str) -> float | None:
     """Of the metric, to which a publication trained a workload; None if it says none."""
-    found = [one for one in works()["thresholds"] if (one["source"], one["workload"]) == (source, workload)]
-    return found[0]["threshold"] if found else None
+    of_works = {(one["source"], one["workload"]): one["threshold"] for one in works()["thresholds"]}
+    return of_works.get((source, workload))
 
 
 def tried(hyperparameter: str) -> list[float]:

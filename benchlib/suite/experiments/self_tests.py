@@ -1,0 +1,78 @@
+"""What the instrument shows beside its frame: tests of timers, and how often simulated intervals hold the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import pandas as pd
+
+from benchlib.analysis.simulation import ASKED, TOGETHER
+from benchlib.measure.contract import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
+from benchlib.suite.selections import Listed
+
+
+class Tested(Protocol):
+    """What is asked of the instrument."""
+
+    timers: Sequence[SyncCheck]
+    simulated: pd.DataFrame
+    count: int
+
+
+def timers(result: Tested) -> Iterator[str]:
+    """Whether the timers see all the work."""
+    blind = "THE TIMER DOES NOT SEE ALL THE WORK: believe none of its times"
+    for check in result.timers:
+        who = f"{check.condition.subject} on {check.condition.device}"
+        if check.failure:
+            yield f"{who}: the timer could not be tested: {check.failure}"
+            continue
+        few = f"{check.share_of_few:.0%} of a few steps"
+        sees = "the timer sees the work" if check.ok else blind
+        yield f"{who}: {sees}, {check.share:.0%} of planted {check.known_s:.2f} s and {few}."
+
+
+def coverage(result: Tested) -> Iterator[str]:
+    """How often intervals hold the truth."""
+    columns = ("holds %", "pooled rounds hold %", "moderated hold %", "their half-widths over Student's")
+    held, pooled, moderated, narrower = (result.simulated[name] for name in columns)
+    yield (
+        f"Of {result.count} simulated comparisons of each of {held.count()} kinds of noise, planned by themselves to "
+        f"{100 * ASKED:g} % with the budget and the pilot of this notebook, Student's 95 % intervals hold the "
+        f"truth in {held.min():.1f} to {held.max():.1f} %; those of rounds pooled over the processes would have "
+        f"held it in {pooled.min():.1f} to {pooled.max():.1f} %. Of comparisons of which {TOGETHER} lie in a "
+        f"folder and lend each other their variances, the moderated intervals over the pilot's processes hold it "
+        f"in {moderated.min():.1f} to {moderated.max():.1f} %, by kind of noise; they are {narrower.min():.2f} to "
+        f"{narrower.max():.2f} times as wide as Student's."
+    )
+
+
+def _checks(result: Tested) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "subject": one.condition.subject,
+            "device": one.condition.device,
+            "known_s": one.known_s,
+            "timed_s": one.timed_s,
+            "share_of_few": one.share_of_few,
+            "timed_share": one.share,
+            "passes": one.ok,
+        }
+        for one in result.timers
+    )
+
+
+TIMERS = Listed(
+    f"Planted work: the timer has to see {LEAST_SHARE:.0%} of the known duration of many steps, and "
+    f"{LEAST_SHARE_FEW:.0%} of that of a few. Each duration is the shortest of a few takes; where steps vary "
+    "much, so does the share, up as well as down.",
+    _checks,
+)
+
+COVERAGE = Listed(
+    "How often 95 % intervals hold the truth, by kind of noise (simulated): Student's, of comparisons by "
+    f"themselves that the planner ends; moderated ones, of comparisons of which {TOGETHER} lie in a folder, "
+    "over the pilot's processes.",
+    lambda result: result.simulated,
+)

@@ -1,0 +1,68 @@
+"""The figure of ratios against a size, of which one thing is varied at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from benchlib.suite import figures
+from benchlib.suite.panels import Ratios, Value
+
+if TYPE_CHECKING:
+    from benchlib.suite.experiments.result import Result
+
+VARIED = {
+    "batch_size": "batch size",
+    "in_channels": "input channels",
+    "in_features": "input channels",
+    "channels": "input channels",
+    "out_channels": "output channels",
+    "out_features": "output channels",
+}
+"""What was varied, in words that operators share."""
+
+
+def sizes_of(row: pd.Series) -> dict[str, Any]:
+    """The batch size and the hyperparameters of a row."""
+    return {"batch_size": row["batch_size"], **json.loads(row["hyperparameters"])}
+
+
+def series(row: pd.Series) -> str:
+    """Who is compared, and what was varied."""
+    return f"{row['subject']}, {row['varied']} varied"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Varied(Ratios):
+    """The ratios once for each thing varied that they belong to: the base size belongs to all of its operator."""
+
+    bases: Sequence[tuple[str, Mapping[str, Any], Sequence[str]]]  # workload, its sizes, the names of what is varied
+    hue: Value = series
+
+    def source(self, result: Result) -> pd.DataFrame:
+        rows, parts = super().source(result), []
+        for workload, base, every in self.bases:
+            for varied in every:
+                own = [
+                    row["workload"] == workload
+                    and all(sizes_of(row).get(name) == value for name, value in base.items() if name != varied)
+                    for _, row in rows.iterrows()
+                ]
+                parts.append(rows[own].assign(varied=VARIED.get(varied, varied.replace("_", " "))))
+        return pd.concat(parts)
+
+
+def looks(rows: pd.DataFrame) -> dict[str, figures.Look]:
+    """The marker says what was varied; colour and line the subject or, where there is but one, what was varied too."""
+    drawn = rows[["hue", "subject", "varied"]].drop_duplicates()
+    by_subject = figures.subject_looks(rows.assign(hue=rows["subject"]))
+    by_varied = figures.looks(drawn["varied"])
+    lines, key = (by_subject, "subject") if len(by_subject) > 1 else (by_varied, "varied")
+    return {
+        row["hue"]: figures.Look(lines[row[key]].color, by_varied[row["varied"]].marker, lines[row[key]].line)
+        for _, row in drawn.iterrows()
+    }

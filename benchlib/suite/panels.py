@@ -1,0 +1,357 @@
+"""The figures that an experiment declares: panels, each of a quantity of its frame, or of its training runs.
+
+A :class:`Picture` has its panels once, or once for each value of ``each``. What a panel shows are rows; ``hue`` says
+which of them look alike.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchlib import metrics, workloads
+from benchlib.analysis import frame as tidy
+from benchlib.analysis.comparison import DISTURBED
+from benchlib.analysis.training import undisturbed
+from benchlib.suite import figures
+from benchlib.suite.figures import Legend, Look
+from benchlib.suite.selections import Measured, wide
+
+Value = str | Callable[[pd.Series], Any]
+"""A column of the rows, or what to make of a row."""
+
+
+def values(rows: pd.DataFrame, of: Value) -> list[Any]:
+    """For each row."""
+    return list(rows[of]) if isinstance(of, str) else [of(row) for _, row in rows.iterrows()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel(ABC):
+    """What some rows look like. ``where`` chooses among them, if not all are shown."""
+
+    hue: Value = "subject"
+    where: Callable[[pd.DataFrame], pd.Series] | None = None
+    margin: ClassVar[bool] = False  # shows what is the same within the margin
+    names_hue: ClassVar[bool] = False  # says in the panel what each look stands for
+
+    def rows(self, result: Measured) -> pd.DataFrame:
+        """What it shows of a result, with a column ``hue``."""
+        rows = self.source(result)
+        if self.where is not None and len(rows):
+            rows = rows[self.where(rows).astype(bool)]
+        return rows.assign(hue=values(rows, self.hue)) if len(rows) else rows
+
+    @abstractmethod
+    def source(self, result: Measured) -> pd.DataFrame:
+        """All rows of its kind."""
+
+    @abstractmethod
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
+        """Draw some of its rows; ``at_left``: in the first column of panels, or the one at its left has other names."""
+
+    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
+        """Entries beside those of the looks."""
+        return []
+
+    def height(self, rows: pd.DataFrame) -> float | None:
+        """Inches that these rows need; None: it is the same for all."""
+        return None
+
+    def names(self, rows: pd.DataFrame) -> list[str] | None:
+        """What is written at the left of its rows, once where panels beside each other have the same rows."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfQuantity(Panel):
+    """Rows of a quantity, with what else is known of their conditions beside them (see ``selections.wide``)."""
+
+    quantity: str
+
+    def source(self, result: Measured) -> pd.DataFrame:
+        return wide(result.frame, self.quantity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bars(OfQuantity):
+    """A bar for each row from the top down, with its interval and its number; ``labels`` name them."""
+
+    xlabel: str | Callable[[pd.DataFrame], str]
+    labels: Value
+    target: Callable[[pd.Series], float] | None = None  # where a stroke stands; nan: nowhere
+
+    @property
+    def margin(self) -> bool:
+        return self.quantity.endswith("_ratio")
+
+    @property
+    def names_hue(self) -> bool:
+        return self.labels == self.hue
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
+        if self.target is not None:
+            rows = rows.assign(target=values(rows, self.target))
+        labels = self.names(rows) if at_left else [""] * len(rows)
+        xlabel = self.xlabel if isinstance(self.xlabel, str) else self.xlabel(rows)
+        figures.bar_panel(axes, rows, looks, xlabel, labels, result.margin if self.margin else None)
+
+    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
+        return [figures.CONTROL, figures.margin_legend(result.margin)] if self.margin else []
+
+    def height(self, rows: pd.DataFrame) -> float:
+        return 0.45 + 0.24 * len(rows)
+
+    def names(self, rows: pd.DataFrame) -> list[str]:
+        return values(rows, self.labels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intervals(OfQuantity):
+    """A point with its interval for each row from the top down, around a line at 1; ``labels`` name them."""
+
+    xlabel: str
+    labels: Value
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
+        figures.interval_panel(axes, rows, looks, self.xlabel, values(rows, self.labels))
+
+    def height(self, rows: pd.DataFrame) -> float:
+        return 0.45 + 0.24 * len(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines(OfQuantity):
+    """A quantity against a column ``x``."""
+
+    x: str
+    xlabel: str
+    ylabel: str | Callable[[pd.DataFrame], str]
+    log_y: bool = False
+    round_ticks: bool = False  # not the values of ``x``
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
+        ylabel = self.ylabel if isinstance(self.ylabel, str) else self.ylabel(rows)
+        self.lines(axes, rows, looks, ylabel if at_left or not self.round_ticks else "", result)
+
+    def lines(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], ylabel: str, result: Measured) -> None:
+        """Draw them."""
+        ticks = () if self.round_ticks else None
+        figures.line_panel(axes, rows, looks, self.x, self.xlabel, ylabel, self.log_y, ticks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratios(Lines):
+    """A ratio against a column ``x``, with the A/A controls and the margin."""
+
+    quantity: str = "throughput_ratio"
+    ylabel: str | Callable[[pd.DataFrame], str] = lambda rows: relative_to(rows, "\n")
+    margin: ClassVar[bool] = True
+
+    def lines(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], ylabel: str, result: Measured) -> None:
+        ticks = () if self.round_ticks else None
+        figures.ratio_panel(axes, rows, looks, self.x, self.xlabel, ylabel, ticks, margin=result.margin)
+
+    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
+        return figures.ratio_legend(rows, result.margin)
+
+
+def relative_to(rows: pd.DataFrame, between: str = " ") -> str:
+    """What an axis of ratios to the first row's baseline is of."""
+    return f"throughput relative to{between}{rows['baseline_subject'].iloc[0]}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Points(Panel):
+    """A point for each training run against a column ``x``, and lines through the medians. A run for which ``censored``
+    is true went on without getting to what ``y`` says. A ``metric`` is in its readable unit.
+    """
+
+    y: str
+    x: str
+    ylabel: str
+    censored: str | None = None
+    log_y: bool = False
+    from_zero: bool = True
+
+    def source(self, result: Measured) -> pd.DataFrame:
+        """The runs, with times of those only that were not disturbed; ``censored`` is one that did not reach the
+        threshold, and ``epochs_watched`` and ``seconds_watched`` are what it took so far.
+        """
+        runs = result.runs
+        if not len(runs):
+            return runs
+        runs = _readable(runs[runs["epochs"] > 0])  # a run that failed in its first epoch was not watched at all
+        quiet = runs.index.isin(undisturbed(runs).index)
+        return runs.assign(
+            censored=~runs["reached"],
+            epochs_watched=runs["epochs_to_threshold"].where(runs["reached"], runs["epochs"]),
+            seconds_watched=runs["seconds_to_threshold"].where(runs["reached"], runs["seconds"]).where(quiet),
+            epoch_s=runs["epoch_s"].where(quiet),
+        )
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
+        words = self.x.replace("_", " ")
+        more = (self.censored, self.log_y, self.from_zero)
+        figures.run_panel(axes, rows, looks, self.x, self.y, words, self.ylabel, *more)
+
+    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
+        return [figures.CENSORED] if self.censored and rows[self.censored].any() else []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curves(Panel):
+    """``loss``, or the ``metric`` in its readable unit, by epoch: means over seeds, bands from lowest to highest."""
+
+    y: str
+    ylabel: str | Callable[[pd.DataFrame], str]
+    threshold: Callable[[pd.DataFrame], float | None] | None = None  # of what is shown
+
+    def source(self, result: Measured) -> pd.DataFrame:
+        return _readable(result.curves)
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
+        ylabel = self.ylabel if isinstance(self.ylabel, str) else self.ylabel(rows)
+        figures.curve_panel(axes, rows, looks, self.y, ylabel, log_y=self.y == "loss")
+        if (threshold := self._threshold(rows)) is not None:
+            axes.axhline(threshold, color="0.2", linewidth=0.8, linestyle=":")
+
+    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
+        entries = [figures.DIVERGED] if self.y == "loss" and not np.isfinite(rows["loss"]).all() else []
+        return entries if self._threshold(rows) is None else [*entries, ("threshold", figures.THRESHOLD)]
+
+    def _threshold(self, rows: pd.DataFrame) -> float | None:
+        return self.threshold(rows) if self.threshold else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survival(Panel):
+    """The share of training runs that have not reached the threshold yet, by training time."""
+
+    def source(self, result: Measured) -> pd.DataFrame:
+        return result.runs[result.runs["epochs"] > 0]
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
+        figures.survival_panel(axes, undisturbed(rows), looks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs(OfQuantity):
+    """Seconds against steps in both modes, first steps included, and where they cross."""
+
+    quantity: str = "pays_after_steps"
+
+    def rows(self, result: Measured) -> pd.DataFrame:
+        """Each pair twice: as eager and as graph mode."""
+        every = super().rows(result)
+        each = [
+            every.assign(hue=mode, first=every[f"first_{mode}_s"], step_s=every[f"step_{mode}_ms"] / 1000)
+            for mode in ("eager", "graph")
+            if len(every)
+        ]
+        return pd.concat(each) if each else every
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
+        paid = rows.iloc[0]
+        if paid["why"] == DISTURBED:
+            axes.text(0.5, 0.5, "disturbed", transform=axes.transAxes, ha="center", va="center")
+            return
+        far = 1000.0 if pd.isna(paid["estimate"]) else max(10 * paid["estimate"], 100.0)
+        steps = np.geomspace(1, far, 60)
+        for _, row in rows.iterrows():
+            look, seconds = looks[row["hue"]], row["first"] + (steps - 1) * row["step_s"]
+            axes.plot(steps, seconds, color=look.color, linestyle=look.line, marker=look.marker, markevery=20)
+        if math.isfinite(paid["low"]):
+            axes.axvspan(paid["low"], paid["high"], color=figures.GREY, alpha=0.35, linewidth=0, zorder=0)
+        axes.set(xscale="log", yscale="log", xlabel="steps", ylabel="time (s)")
+        for axis in (axes.xaxis, axes.yaxis):
+            figures.plain_log_axis(axis)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """A figure of an experiment. Beside the band of a margin its caption says what that is."""
+
+    caption: str | Callable[[pd.DataFrame], str]  # from all rows that it shows
+    panels: Sequence[Panel]
+    each: Value | None = None  # the panels again for each of its values
+    title: Callable[[pd.DataFrame], str] | None = None  # of the first panel of each, where it is not its value
+    columns: int | Callable[[pd.DataFrame], int] | None = None  # at most; None: the panels of each beside each other
+    height: float = 1.9  # inches of a panel whose rows do not say it
+    width: float = figures.PAGE
+    looks: Callable[[pd.DataFrame], dict[str, Look]] | None = None  # by hue; None: of subjects, or in their order
+
+    @figures.styled
+    def draw(self, result: Measured) -> tuple[str, Figure] | None:
+        """The caption and the figure; None where there is nothing to show."""
+        shown = [(panel, panel.rows(result)) for panel in self.panels]
+        shown = [(panel, rows) for panel, rows in shown if len(rows) and _known(panel, rows)]
+        if not shown:
+            return None
+        every = pd.concat([rows for _, rows in shown])
+        cells = self._cells(shown)
+        looks = self._looks(every)
+        most = self.columns(every) if callable(self.columns) else self.columns
+        columns = min(most or len(shown), len(cells))
+        height = max((panel.height(rows) or self.height for panel, rows, _ in cells))
+        figure, axes = figures.panels(math.ceil(len(cells) / columns), columns, height, self.width)
+        legend: dict[str, Any] = {}
+        before: list[str] | None = None
+        for number, (place, (panel, rows, title)) in enumerate(zip(axes, cells, strict=False)):
+            own = {name: look for name, look in looks.items() if name in set(rows["hue"])}
+            names = panel.names(rows)
+            at_left = number % columns == 0 or names != before
+            panel.draw(place, rows, own, result, at_left)
+            before = names
+            legend |= panel.legend(rows, result)
+            if title:
+                place.set_title(title)
+        for place in axes[len(cells) :]:
+            place.remove()
+        caption = self.caption if isinstance(self.caption, str) else self.caption(every)
+        if any(panel.margin for panel, _ in shown):
+            caption = f"{caption} {figures.margin_text(result.margin)}"
+        unnamed = {} if all(panel.names_hue for panel, _ in shown) else looks
+        return caption, figures.finish(figure, unnamed, list(legend.items()))
+
+    def _looks(self, rows: pd.DataFrame) -> dict[str, Look]:
+        if self.looks:
+            return self.looks(rows)
+        of_subjects = all(panel.hue == "subject" for panel in self.panels)
+        return figures.subject_looks(rows) if of_subjects else figures.looks(rows["hue"])
+
+    def _cells(self, shown: list[tuple[Panel, pd.DataFrame]]) -> list[tuple[Panel, pd.DataFrame, str]]:
+        """Each panel with its rows and its title."""
+        if self.each is None:
+            return [(panel, rows, "") for panel, rows in shown]
+        split = [(panel, rows, pd.Series(values(rows, self.each), rows.index, dtype=object)) for panel, rows in shown]
+        names = dict.fromkeys(name for _, _, of in split for name in of)
+        cells = []
+        for name in names:
+            of_each = [(panel, rows[of == name]) for panel, rows, of in split]
+            of_each = [(panel, rows) for panel, rows in of_each if len(rows)]
+            title = self.title(of_each[0][1]) if self.title else str(name)
+            cells += [(panel, rows, "" if number else title) for number, (panel, rows) in enumerate(of_each)]
+        return cells
+
+
+def _known(panel: Panel, rows: pd.DataFrame) -> bool:
+    """Is there anything to see? What a driver does not tell is not shown."""
+    optional = isinstance(panel, OfQuantity) and panel.quantity in tidy.ACCELERATOR
+    return not optional or rows["estimate"].notna().any()
+
+
+def _readable(rows: pd.DataFrame) -> pd.DataFrame:
+    """Training runs or their epochs, with the metric in the unit in which people read it."""
+    if not len(rows):
+        return rows
+    factors = {name: metrics.readable(workloads.load(name).metric)[0] for name in set(rows["workload"])}
+    return rows.assign(metric=rows["metric"] * rows["workload"].map(factors))
