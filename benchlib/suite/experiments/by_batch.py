@@ -9,7 +9,8 @@ import pandas as pd
 
 from benchlib import workloads
 from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import MOST, Comparison
+from benchlib.analysis.comparison import Comparison
+from benchlib.analysis.soundness import MOST
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab

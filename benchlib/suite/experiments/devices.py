@@ -13,7 +13,7 @@ from benchlib import frameworks
 from benchlib.condition import Condition, DeviceName, WorkloadName, implementation
 from benchlib.errors import shown
 from benchlib.lab import Lab
-from benchlib.measure import machine
+from benchlib.measure import availability, nvml
 from benchlib.suite import tables
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result
@@ -149,8 +149,8 @@ def _groups(parameters: Parameters, devices: list[str] | None) -> list[list[Cond
         of_subject = functools.partial(p.of_subject, parameters, f"subjects.{number}", subject)
         usable = devices or [
             device
-            for device in machine.devices([subject.environment])
-            if machine.available(subject.framework, device, subject.environment) is None
+            for device in availability.devices([subject.environment])
+            if availability.available(subject.framework, device, subject.environment) is None
         ]
         usable = sorted(usable, key="cpu".__ne__)
         group = [of_subject(device=("devices", device)) for device in usable]
@@ -163,12 +163,12 @@ def _missing(within: list[str]) -> list[str]:
     """What cannot be used here in these environments, and why, in words."""
     lacking = [
         f"{implementation(row['framework'], row['environment'])}: {row['missing']}."
-        for row in machine.survey(within)
+        for row in availability.survey(within)
         if row["missing"]
     ]
     sentences = [f"Not usable here: {' '.join(lacking)}"] if lacking else []
-    if machine.devices(within) == ["cpu"]:
-        gpus = machine.gpus()
+    if availability.devices(within) == ["cpu"]:
+        gpus = nvml.gpus()
         there = f"No framework here can use the GPU ({gpus[0]['name']})" if gpus else "There is no GPU here"
         sentences.insert(0, f"{there}, so the CPU is compared with itself at other numbers of threads.")
-    return [*sentences, *machine.troubles()]
+    return [*sentences, *availability.troubles()]

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 import pandas as pd
 
 from benchlib import progress
-from benchlib.analysis.comparison import DISTURBED, MOST, Comparison
+from benchlib.analysis.comparison import DISTURBED, Comparison
 from benchlib.analysis.planner import PRECISION
+from benchlib.analysis.soundness import MOST
 from benchlib.analysis.training import TrainingRuns, undisturbed
 from benchlib.suite import tables
 from benchlib.suite.sentences import NO_RATIO, ends_text, span_text

@@ -16,7 +16,7 @@ from benchlib.analysis import relative
 from benchlib.analysis.comparison import DISTURBED, Comparison
 from benchlib.condition import Condition, DeviceName, PrecisionName, implementation
 from benchlib.lab import Lab
-from benchlib.measure import machine
+from benchlib.measure import availability
 from benchlib.suite.experiments import losses, payback, tasks
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.findings import absent, other_models, throughputs, unrounded
@@ -176,7 +176,7 @@ DECLARATION = Declaration(
 
 def _groups(parameters: Parameters) -> list[tuple[str, Task, list[Condition]]]:
     """Each task on each device: what it is called, and its conditions."""
-    there = machine.devices(p.environments_of(parameters.subjects))
+    there = availability.devices(p.environments_of(parameters.subjects))
     devices = parameters.devices or there
     several = len(there) > 1 or devices != ["cpu"]
     names = tasks.names(parameters.tasks)

@@ -13,7 +13,7 @@ from pydantic import model_validator
 from benchlib import frameworks, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
-from benchlib.measure import machine
+from benchlib.measure import availability, npu_smi, nvml
 from benchlib.suite.experiments import groups
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.groups import Subject
@@ -152,7 +152,7 @@ def _missing(parameters: Parameters, subject: p.Subject) -> str | None:
     """Why a subject's framework cannot do it here; None: it can."""
     if _counts(parameters) and not frameworks.launcher(subject.framework):
         return f"{subject.framework} has no path to data-parallel training"
-    return machine.available(subject.framework, parameters.device, subject.environment)
+    return availability.available(subject.framework, parameters.device, subject.environment)
 
 
 def _counts(parameters: Parameters) -> list[int]:
@@ -162,7 +162,7 @@ def _counts(parameters: Parameters) -> list[int]:
 def _places(device: str) -> int:
     if device == "cpu":
         return len(os.sched_getaffinity(0))
-    return len(machine.gpus() if device == "cuda" else machine.npus())
+    return len(nvml.gpus() if device == "cuda" else npu_smi.npus())
 
 
 def _of_subject(parameters: Parameters, number: int, counts: list[int]) -> list[Condition]:

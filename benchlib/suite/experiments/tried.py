@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import failures
 from benchlib.analysis.equivalence import NOT_CHECKED, Certificate
 from benchlib.analysis.frame import FAILED, IMPOSSIBLE, NOT_COMPARED
+from benchlib.analysis.measured import failures
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.measure import machine
+from benchlib.measure import availability
 
 LONGEST_REASON = 240  # characters
 
 
 def missing(condition: Condition) -> str | None:
     """Why the machine cannot run a condition; None: it can."""
-    return machine.available(condition.framework, condition.device, condition.environment)
+    return availability.available(condition.framework, condition.device, condition.environment)
 
 
 @dataclass(frozen=True)

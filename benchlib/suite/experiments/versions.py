@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from benchlib.condition import Condition, DeviceName, EnvironmentName, FrameworkName, LaneName, ModeName, WorkloadName
 from benchlib.lab import Lab
-from benchlib.measure import machine
+from benchlib.measure import availability
 from benchlib.suite.experiments import by_batch
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, data_note
@@ -76,7 +76,7 @@ def _absent(parameters: Parameters) -> list[str]:
 
 
 def _missing(parameters: Parameters, environment: str) -> str | None:
-    return machine.available(parameters.framework, parameters.device, environment)
+    return availability.available(parameters.framework, parameters.device, environment)
 
 
 def _groups(parameters: Parameters, there: list[str]) -> list[list[Condition]]:
