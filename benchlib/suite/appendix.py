@@ -17,10 +17,11 @@ from typing import Any
 
 import nbformat
 
-from benchlib.errors import BenchlibError, unknown
+from benchlib.errors import BenchlibError
 from benchlib.suite import experiments, records
-from benchlib.suite import runs as suite
+from benchlib.suite.at_work import alone
 from benchlib.suite.crate import write_crate
+from benchlib.suite.plan import GATHERING, REPORT, require_profile, sources
 from benchlib.suite.report.export import export_html
 from benchlib.suite.report.pdf import NoBrowser, print_pdf
 
@@ -43,13 +44,11 @@ def make(profile: str, outputs: Path | None, code: bool, paper: str) -> int:
     nothing to bundle.
     """
     folder = outputs or Path("outputs", profile)
-    profiles = [path.name for path in Path("parameters").glob("*") if path.is_dir()]
-    if profile not in profiles:
-        raise BenchlibError(unknown("profile", profile, profiles))
+    require_profile(profile)
     if not (folder / "notebooks").is_dir():
         raise BenchlibError(f"{folder} has no results: make them with: python -m benchlib run --profile {profile}")
     partial, made, packed = folder / ".partial-appendix", folder / "appendix", folder / "appendix.zip"
-    with suite.alone(folder):
+    with alone(folder):
         shutil.rmtree(partial, ignore_errors=True)
         try:
             bundle = _Bundle(profile, folder, partial)
@@ -83,7 +82,7 @@ class _Bundle:
         self.wrong = records.all_wrong(folder, experiments.NOTEBOOKS)
         parameters = Path("parameters", profile)
         for name in experiments.NOTEBOOKS:
-            if name not in suite.GATHERING and not (parameters / f"{name}.yaml").is_file():
+            if name not in GATHERING and not (parameters / f"{name}.yaml").is_file():
                 continue
             record = records.read(folder, name)
             if record is None:
@@ -109,9 +108,9 @@ class _Bundle:
             self._executed(name, record)
             self._inputs(name, record)
             self._results(name, record)
-        if suite.REPORT in self.records:
+        if REPORT in self.records:
             path = "tables/measurements.csv"
-            self._copy(self.folder / path, path, "Every process, a row each", suite.REPORT)
+            self._copy(self.folder / path, path, "Every process, a row each", REPORT)
         if not self._documents("certificates", "Whether two frameworks were shown to run the same model"):
             self.missing.append("certificates: there are none")
         self._documents("ceilings", "The machine's limits, for the share of its peak")
@@ -126,10 +125,10 @@ class _Bundle:
             notebook = self.root / f"executed/{name}.ipynb"
             if not notebook.is_file():
                 continue
-            base, what = ("report", "The report") if name == suite.REPORT else (f"executed/{name}", f"Notebook {name}")
+            base, what = ("report", "The report") if name == REPORT else (f"executed/{name}", f"Notebook {name}")
             html, pdf = self.root / f"{base}.html", self.root / f"{base}.pdf"
             try:
-                export_html(notebook, html, code and name != suite.REPORT)
+                export_html(notebook, html, code and name != REPORT)
                 self._add(f"{base}.html", f"{what}, as a page that needs no network", name)
                 if printing:
                     print_pdf(html, pdf, paper, datetime.fromisoformat(record["started_utc"]))
@@ -167,7 +166,7 @@ class _Bundle:
         """The notebook and its parameters, if they are those that were executed."""
         notebook, parameters = Path("notebooks", f"{name}.ipynb"), Path("parameters", self.profile, f"{name}.yaml")
         try:
-            same = not notebook.is_file() or records.digest(suite.sources(notebook)) == record["inputs"]["notebook"]
+            same = not notebook.is_file() or records.digest(sources(notebook)) == record["inputs"]["notebook"]
         except BenchlibError:
             same = False
         if not same:

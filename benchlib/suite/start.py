@@ -9,7 +9,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchlib.suite import runs as suite
+from benchlib.suite import outputs
 
 PAGE = Path("outputs", "start.md")
 
@@ -39,13 +39,13 @@ def open_lab(profile: str) -> None:
 
 def write(profile: str) -> Path:
     """Write the start page; its path."""
-    states = suite.states(profile)
+    states = outputs.states(profile)
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(_page(profile, states), encoding="utf-8")
     return PAGE
 
 
-def _page(profile: str, states: list[suite.State]) -> str:
+def _page(profile: str, states: list[outputs.State]) -> str:
     rows = "\n".join(_row(state) for state in states)
     html = Path("outputs", profile, "report.html")
     report = f"The [report]({_link(html)}) of the last run is there. " if html.exists() else ""
@@ -78,7 +78,7 @@ run `make report PROFILE={profile}`; or set a notebook's parameters cell as `par
 `outputs = "../outputs/{profile}"`."""
 
 
-def _row(state: suite.State) -> str:
+def _row(state: outputs.State) -> str:
     notebook = Path("notebooks", f"{state.name}.ipynb")
     name = f"[{state.name}]({_link(notebook)})" if notebook.exists() else state.name
     date = ""
