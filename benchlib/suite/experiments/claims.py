@@ -10,7 +10,7 @@ import textwrap
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -102,6 +102,11 @@ class Claims(Result):
         found = [f"Of {len(self.judged)} published claims: {counted}.{besides}"]
         found += [self._stale_text] * bool(self._stale_text)
         return found + [self._sentence(one) for one in self.judged if one.outcome.cases]
+
+    def summary(self) -> dict[str, Any]:
+        """As of every result; and ``verdicts``, their table with each claim's bare ``verdict``, as pandas splits it."""
+        rows = [{**self._verdict_row(one), "verdict": one.verdict} for one in self.judged]
+        return {**super().summary(), "verdicts": pd.DataFrame(rows).to_dict("split")}
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """``verdicts``, ``cases``, ``rules``, and the works' ``sources`` and figures."""
