@@ -28,15 +28,15 @@ LONG = 28  # characters of a cell, beyond which its column breaks lines
 LONG_HEAD = 12  # of a head over numbers
 
 
-def save(made: Mapping[str, tuple[str, pd.DataFrame]], folder: Path, notebook: str) -> list[Path]:
+def save(every: Mapping[str, tuple[str, pd.DataFrame]], folder: Path, notebook: str) -> list[Path]:
     """Write ``folder/NOTEBOOK.tex``, all tables (by name: caption and frame) of a notebook, and
     ``folder/NOTEBOOK_macros.tex``, a macro for each of their numbers.
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{notebook}.tex", folder / f"{notebook}_macros.tex"]
-    every = [_table_or_why_not(frame, caption, notebook, name) for name, (caption, frame) in made.items()]
-    paths[0].write_text("\n".join([NEEDS, *every]), encoding="utf-8")
-    lines = [line for name, (_, frame) in made.items() for line in macros(frame, f"{notebook} {name}")]
+    shown = [_table_or_why_not(frame, caption, notebook, name) for name, (caption, frame) in every.items()]
+    paths[0].write_text("\n".join([NEEDS, *shown]), encoding="utf-8")
+    lines = [line for name, (_, frame) in every.items() for line in macros(frame, f"{notebook} {name}")]
     paths[1].write_text("\n".join([*_distinct(lines), ""]), encoding="utf-8")
     return paths
 
@@ -66,14 +66,14 @@ def table(frame: pd.DataFrame, caption: str, label: str) -> str:
         # Measured first, so that only what is wider or higher than the page is made smaller.
         body = ["\\sbox0{%", *body, "}%", *_FITTED]
     place = "table*" if wide else "table"
-    told = escaped(f"{caption} {same}".strip())
-    start = [f"\\begin{{{place}}}", "\\centering", "\\footnotesize", f"\\caption{{{told}}}", f"\\label{{{label}}}"]
+    text = escaped(f"{caption} {same}".strip())
+    start = [f"\\begin{{{place}}}", "\\centering", "\\footnotesize", f"\\caption{{{text}}}", f"\\label{{{label}}}"]
     return "\n".join([*start, *body, f"\\end{{{place}}}", ""])
 
 
-def macros(frame: pd.DataFrame, prefix: str) -> Iterator[str]:
-    """A line for each number: ``\\newcommand`` with a name made of ``prefix``, of what its row is about, and of its
-    column. ``\\benchlib...`` is the estimate with its interval, ``\\benchlib...Only`` the estimate.
+def macros(frame: pd.DataFrame, prefix: str) -> Iterator[tuple[str, str]]:
+    """A macro for each number, by its name and as its line. The name is made of ``prefix``, of what its row is about,
+    and of its column. ``\\benchlib...`` is the estimate with its interval, ``\\benchlib...Only`` the estimate.
     """
     text, _ = tables.display(frame)
     names, comments = _names(frame), _comments(frame)
@@ -84,9 +84,10 @@ def macros(frame: pd.DataFrame, prefix: str) -> Iterator[str]:
             if value == tables.MISSING:
                 continue
             macro = "benchlib" + _camel(f"{prefix} {who} {name}")
-            yield f"\\newcommand{{\\{macro}}}{{{escaped(value)}}}{comment}"
+            yield macro, f"\\newcommand{{\\{macro}}}{{{escaped(value)}}}{comment}"
             if f"{name}_low" in frame:
-                yield f"\\newcommand{{\\{macro}Only}}{{{escaped(value.partition(' ')[0])}}}{comment}"
+                only = escaped(value.partition(" ")[0])
+                yield f"{macro}Only", f"\\newcommand{{\\{macro}Only}}{{{only}}}{comment}"
 
 
 @dataclass
@@ -241,11 +242,9 @@ def _camel(text: str) -> str:
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
-def _distinct(lines: list[str]) -> list[str]:
+def _distinct(lines: list[tuple[str, str]]) -> list[str]:
     """The lines; where several rows would give one name, none gets it: it would not say which number it is."""
-    names = [line[len("\\newcommand{\\") : line.index("}")] for line in lines]
-    count = Counter(names)
-    found = [line for name, line in zip(names, lines, strict=True) if count[name] == 1]
-    return found + [
+    count = Counter(name for name, _ in lines)
+    return [line for name, line in lines if count[name] == 1] + [
         f"% {name}: {rows} rows would have this name, so none has it" for name, rows in count.items() if rows > 1
     ]

@@ -81,9 +81,7 @@ run `make report PROFILE={profile}`; or set a notebook's parameters cell as `par
 def _row(state: outputs.State) -> str:
     notebook = Path("notebooks", f"{state.name}.ipynb")
     name = f"[{state.name}]({_link(notebook)})" if notebook.exists() else state.name
-    date = ""
-    if state.started_utc:
-        date = f" {_local(datetime.fromisoformat(state.started_utc))}"
+    date = f" {_local(datetime.fromisoformat(state.started_utc))}" if state.started_utc else ""
     why = f": {_cell(state.why)}" if state.why else ""
     executed = f"[executed]({_link(state.executed)})" if state.executed else ""
     return f"| {name} | {_cell(_question(notebook))} | **{state.word}**{date}{why} | {executed} |"
@@ -97,8 +95,8 @@ def _question(notebook: Path) -> str:
     except (OSError, ValueError, KeyError):
         return "(the notebook cannot be read)"
     text = next(("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"), "")
-    found = _QUESTION.search(text)
-    return found[1] if found else text.partition("\n\n")[2].partition("\n\n")[0]
+    question = _QUESTION.search(text)
+    return question[1] if question else text.partition("\n\n")[2].partition("\n\n")[0]
 
 
 def _local(time: datetime) -> str:

@@ -6,7 +6,7 @@ from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.suite import experiments
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.report import certainty, ledger, page_one, results, setting
+from benchlib.suite.report import certainty, page_one, results, setting
 from benchlib.suite.report.gathered import Gathered
 
 
@@ -36,7 +36,7 @@ class Report(Gathered):
     show_results = results.shown
     show_resolution = certainty.resolution
     show_certificates = certainty.certificates
-    show_knobs = ledger.ledger
+    show_knobs = setting.ledger
     show_settings = setting.settings
     show_failures = results.failures
     show_again = results.again

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+from IPython.display import HTML
 
 from benchlib import workloads
 from benchlib.analysis.comparison import is_within
@@ -12,9 +13,6 @@ from benchlib.analysis.equivalence import Certificate
 from benchlib.measure import gate
 from benchlib.suite import showing, tables
 from benchlib.suite.report.gathered import Gathered
-
-if TYPE_CHECKING:
-    from IPython.display import HTML
 
 
 def controls(report: Gathered) -> dict[str, pd.DataFrame]:
@@ -58,8 +56,6 @@ def resolved(rows: pd.DataFrame) -> dict[str, Any]:
 
 def certificates(report: Gathered) -> HTML:
     """Is each condition's model the reference's, and how far apart are they? Those that are not, one by one."""
-    from IPython.display import HTML
-
     every = report.certificates
     if not every:
         return tables.bullets(["No model was checked."])

@@ -122,6 +122,17 @@ def distinct(values: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return list({json.dumps(value, sort_keys=True): value for value in values}.values())
 
 
+def glued(executed: Path) -> dict[str, Any]:
+    """The summary that an executed notebook glued; a BenchlibError if it has none, or is gone."""
+    try:
+        scraps = scrapbook.read_notebook(str(executed)).scraps
+    except (OSError, ValueError, PapermillException) as error:
+        raise BenchlibError(f"{executed} is gone or was cut ({type(error).__name__}); run again.") from None
+    if "summary" not in scraps:
+        raise BenchlibError(f"{executed}: it glued no summary; delete it and run again.")
+    return scraps["summary"].data
+
+
 def _summary(folder: Path, notebook: str, record: dict[str, Any] | None) -> dict[str, Any]:
     """What a notebook glued; a BenchlibError says why it is missing."""
     if record is None:
@@ -131,13 +142,7 @@ def _summary(folder: Path, notebook: str, record: dict[str, Any] | None) -> dict
     if record["status"] != "succeeded":
         raise BenchlibError("did not come to its end.")
     path = folder / "notebooks" / f"{notebook}.ipynb"
-    try:
-        scraps = scrapbook.read_notebook(str(path)).scraps
-    except (OSError, ValueError, PapermillException) as error:
-        raise BenchlibError(f"{path} is gone or was cut ({type(error).__name__}); run again.") from None
-    if "summary" not in scraps:
-        raise BenchlibError(f"{path}: it glued no summary; delete it and run again.")
-    summary = scraps["summary"].data
+    summary = glued(path)
     if any(isinstance(one, str) for one in summary["in_report"]):  # paths alone, where tables were read back
         raise BenchlibError(f"{path}: its summary is that of another benchlib; run again: what was measured is kept.")
     return summary

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+from IPython.display import HTML
 
 from benchlib import frameworks
 from benchlib.analysis.comparison import same_within
@@ -15,17 +16,9 @@ from benchlib.suite import tables
 from benchlib.suite.claims.verdicts import VERDICTS
 from benchlib.suite.report.certainty import controls, resolved
 from benchlib.suite.report.gathered import Gathered, distinct
-
-if TYPE_CHECKING:
-    from IPython.display import HTML
-
-BESIDE_FRAMEWORKS = {"python", "numpy", "glibc", "c++"}
-"""Versions that page one leaves to the table of the machine."""
+from benchlib.suite.report.setting import place
 
 RATIO = "throughput_ratio"
-
-APART = ("device", "threads", "without")
-"""What tells a condition from a baseline of the same subject."""
 
 
 def glance(report: Gathered) -> HTML:
@@ -108,30 +101,13 @@ def certainty(report: Gathered) -> list[str]:
 
 
 def _places(report: Gathered) -> list[str]:
-    """Each machine; the versions of the frameworks and of the libraries that they bring; and when it was."""
-    measured, lines = report.measured, []
-    for one in distinct(m.machine for m in measured):
-        accelerators = [*one.get("gpus", []), *one.get("npus", [])]
-        virtual = " (virtual)" if one.get("virtual") else ""
-        lines.append(
-            f"{one['cores']} cores of {one['cpu']}{virtual}, {one['memory_gib']:g} GiB; "
-            f"{', '.join(accelerators) or 'no accelerator'}"
-        )
-    versions = distinct(
-        {name: version for name, version in m.versions.items() if name not in BESIDE_FRAMEWORKS} for m in measured
-    )
-    lines.append("; ".join(map(_versions, versions)))
-    if days := sorted(m.started_utc[:10] for m in measured):
-        lines.append(f"measured {days[0]}" + (f" to {days[-1]}" if days[-1] != days[0] else ""))
-    return [line for line in lines if line]
-
-
-def _versions(versions: dict[str, str]) -> str:
-    """A framework's version, and in brackets those of the libraries that it brings."""
+    """Each machine; the versions of the frameworks; and when it was."""
+    measured = report.measured
     of_frameworks = {one for name in frameworks.names() for one in frameworks.distributions(name)}
-    own = [f"{name} {version}" for name, version in versions.items() if name in of_frameworks]
-    brought = [f"{name} {version}" for name, version in versions.items() if name not in of_frameworks]
-    return ", ".join(own) + (f" ({', '.join(brought)})" if brought else "")
+    versions = (f"{name} {m.versions[name]}" for m in measured for name in m.versions if name in of_frameworks)
+    days = sorted(m.started_utc[:10] for m in measured)
+    lines = [place(one) for one in distinct(m.machine for m in measured)] + ["; ".join(dict.fromkeys(versions))]
+    return [*filter(None, lines), *([f"measured {' to '.join(dict.fromkeys((days[0], days[-1])))}"] if days else [])]
 
 
 def _of_claims(summary: dict[str, Any]) -> str:
@@ -183,16 +159,12 @@ def _groups(frame: pd.DataFrame, usual: str) -> Iterator[str]:
 
 
 def _who(row: pd.Series) -> str:
-    """The subject of a row, and if that is its baseline's, too, what tells the two apart."""
-    choices = {name: (_choice(row[name]), _choice(row[f"baseline_{name}"])) for name in APART}
-    apart = [f"{name} {mine} instead of {other}" for name, (mine, other) in choices.items() if mine != other]
-    if row["subject"] != row["baseline_subject"] or not apart:
+    """The subject of a row; if that is its baseline's, too, with what tells the two apart."""
+    if row["subject"] != row["baseline_subject"]:
         return row["subject"]
-    return f"{row['subject']} with {' and '.join(apart)}"
-
-
-def _choice(value: Any) -> str:
-    return "all" if pd.isna(value) else str(value) or "none"
+    threads = "all" if pd.isna(row["threads"]) else row["threads"]
+    without = f" without {row['without']}" if row["without"] else ""
+    return f"{row['subject']} on {row['device']}, threads {threads}{without}"
 
 
 def _verdicts(rows: pd.DataFrame) -> str:
@@ -203,11 +175,13 @@ def _verdicts(rows: pd.DataFrame) -> str:
         counted = count.index[0]
     ends = rows[["low", "high"]].dropna()
     span = f" ({_span(ends['low'].min(), ends['high'].max())})" if len(ends) else ""
-    excluding = ((rows["control_low"] > 1) | (rows["control_high"] < 1)).sum()
-    without = (rows["verdict"].notna() & rows["control_why"].notna()).sum()
-    doubts = [f", but A/A excludes 1 in {excluding}: a difference of its size shows nothing"] * bool(excluding)
-    doubts += [f", but there is no A/A in {without}: what can be resolved is not known"] * bool(without)
-    return f"{counted}{span}{''.join(doubts)}"
+    unsure = (
+        rows["verdict"].notna() & rows["control_why"].notna() | (rows["control_low"] > 1) | (rows["control_high"] < 1)
+    )
+    doubt = (
+        f", but in {unsure.sum()} A/A excludes 1 or is not there: a difference may show nothing" if unsure.any() else ""
+    )
+    return f"{counted}{span}{doubt}"
 
 
 def _span(low: float, high: float) -> str:

@@ -5,23 +5,19 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+from IPython.display import HTML
 
 from benchlib.store import frame as frame_of
 from benchlib.suite import showing, tables
 from benchlib.suite.report.gathered import Gathered, distinct
-from benchlib.suite.report.setting import listed
-
-if TYPE_CHECKING:
-    from IPython.display import HTML
+from benchlib.suite.report.setting import PLACE, listed, place
 
 
 def verdicts(report: Gathered) -> HTML:
     """The verdicts on the published claims."""
-    from IPython.display import HTML
-
     if "claims" not in report.summaries:
         return tables.bullets(["The claims have not been judged: run again."])
     frame = pd.DataFrame(**report.summaries["claims"]["verdicts"])
@@ -89,8 +85,6 @@ def again(report: Gathered) -> HTML:
 
 
 def _sections(report: Gathered, parts: Any) -> HTML:
-    from IPython.display import HTML
-
     return HTML(
         "".join(
             f"<h3>{html.escape(summary['title'])}</h3>{''.join(parts(summary))}"
@@ -115,17 +109,12 @@ def _missing(report: Gathered) -> Iterator[str]:
         )
     for path, why in report.lost:
         yield f"{path} {why}; run again."
-    places = distinct({name: m.machine.get(name) for name in ("cpu", "cores", "gpus", "npus")} for m in report.measured)
+    places = distinct({name: m.machine.get(name) for name in PLACE} for m in report.measured)
     if len(places) > 1:
         yield (
-            f"Measurements of {len(places)} machines are gathered here ({'; '.join(map(_place, places))}); "
+            f"Measurements of {len(places)} machines are gathered here ({'; '.join(map(place, places))}); "
             "each comparison is of one, but do not compare across them."
         )
     for name, summary in report.summaries.items():
         if summary["failures"]:
             yield f"{name}: {summary['failures']} measurements failed (see what failed)."
-
-
-def _place(machine: dict[str, Any]) -> str:
-    accelerators = [*(machine["gpus"] or []), *(machine["npus"] or [])]
-    return ", ".join([f"{machine['cores']} cores of {machine['cpu']}", *accelerators])
