@@ -196,7 +196,7 @@ class Result(ABC):
         certificates = [each for measured in self.measured for each in measured.certificates.values()]
         failed = self.failures()
         in_report = [  # as it is shown: the report reads no table back
-            (f"tables/{self.notebook}_{name}.csv", self.show_table(name).data)
+            [f"tables/{self.notebook}_{name}.csv", self.show_table(name).data]
             for name in self.in_report
             if name in made
         ]

@@ -175,12 +175,9 @@ def _verdicts(rows: pd.DataFrame) -> str:
         counted = count.index[0]
     ends = rows[["low", "high"]].dropna()
     span = f" ({_span(ends['low'].min(), ends['high'].max())})" if len(ends) else ""
-    unsure = (
-        rows["verdict"].notna() & rows["control_why"].notna() | (rows["control_low"] > 1) | (rows["control_high"] < 1)
-    )
-    doubt = (
-        f", but in {unsure.sum()} A/A excludes 1 or is not there: a difference may show nothing" if unsure.any() else ""
-    )
+    sure = (rows["control_low"] <= 1) & (rows["control_high"] >= 1)
+    unsure = (rows["verdict"].notna() & ~sure).sum()
+    doubt = f", but in {unsure} A/A excludes 1 or is not known: a difference may show nothing" if unsure else ""
     return f"{counted}{span}{doubt}"
 
 
