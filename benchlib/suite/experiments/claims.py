@@ -104,8 +104,11 @@ class Claims(Result):
         return found + [self._sentence(one) for one in self.judged if one.outcome.cases]
 
     def summary(self) -> dict[str, Any]:
-        """As of every result; and ``verdicts``, their table with each claim's bare ``verdict``, as pandas splits it."""
-        rows = [{**self._verdict_row(one), "verdict": one.verdict} for one in self.judged]
+        """As of every result; and ``verdicts``, their table as pandas splits it, with each claim's bare ``verdict`` and
+        whether it is ``undecided``.
+        """
+        bare = [{"verdict": one.verdict, "undecided": undecided(one)} for one in self.judged]
+        rows = [self._verdict_row(one) | columns for one, columns in zip(self.judged, bare, strict=True)]
         return {**super().summary(), "verdicts": pd.DataFrame(rows).to_dict("split")}
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:

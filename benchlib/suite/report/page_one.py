@@ -111,9 +111,14 @@ def _places(report: Gathered) -> list[str]:
 
 
 def _of_claims(summary: dict[str, Any]) -> str:
-    count = Counter(pd.DataFrame(**summary["verdicts"])["verdict"])
-    counted = ", ".join(f"{count[verdict]} {verdict}" for verdict in VERDICTS if count[verdict])
-    return f"{summary['title']}: of {count.total()} published, {counted}."
+    frame = pd.DataFrame(**summary["verdicts"])
+    groups = {verdict: frame.loc[frame["verdict"] == verdict, "undecided"] for verdict in VERDICTS}
+    counted = ", ".join(
+        f"{len(rows)} {verdict}" + (f" ({rows.sum()} of them undecided)" if rows.any() else "")
+        for verdict, rows in groups.items()
+        if len(rows)
+    )
+    return f"{summary['title']}: of {len(frame)} published, {counted}."
 
 
 def _of_what(conditions: list[dict[str, Any]]) -> str:
@@ -143,7 +148,8 @@ def _groups(frame: pd.DataFrame, usual: str) -> Iterator[str]:
     rows = frame[frame["quantity"] == "efficiency_percent"].dropna(subset="estimate")
     if len(rows):
         for who, group in rows.groupby("subject", sort=False):
-            yield f"{who}, efficiency {_span(group['low'].min(), group['high'].max())} %"
+            ends = [group[end].fillna(group["estimate"]) for end in ("low", "high")]
+            yield f"{who}, efficiency {_span(ends[0].min(), ends[1].max())} %"
         return
     rows = frame[frame["quantity"] == RATIO]
     for baseline, ratios in rows.groupby("baseline_subject", sort=False):

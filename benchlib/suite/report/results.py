@@ -24,7 +24,7 @@ def verdicts(report: Gathered) -> HTML:
     doubts = frame[frame["doubt"] != tables.MISSING]
     sentences = doubts["claim"] + ", in doubt: " + doubts["doubt"]
     caption = "Each claim, what it was published of, and the verdict on this machine."
-    shown = tables.html(frame.drop(columns=["verdict", "doubt"]), caption)
+    shown = tables.html(frame.drop(columns=["verdict", "undecided", "doubt"]), caption)
     return HTML(shown.data + tables.bullets(sentences).data)
 
 
