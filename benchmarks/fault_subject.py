@@ -159,12 +159,11 @@ def notebook(outputs: str) -> dict[str, Any]:
 
 def _suite(outputs: str) -> int:
     from benchlib.__main__ import main as run
-    from benchlib.suite import clock, experiments
-    from benchlib.suite import runs as suite
+    from benchlib.suite import clock, experiments, plan
 
-    experiments.NOTEBOOKS = ("measuring", suite.REPORT)
+    experiments.NOTEBOOKS = ("measuring", plan.REPORT)
     experiments.module = clock.module = lambda name: Measuring
-    suite.checked = lambda name, file: ({}, {}, [toy(), toy(burn_ms=3.0)])
+    plan.checked = lambda name, file: ({}, {}, [toy(), toy(burn_ms=3.0)])
     begin()
     return run(["run", "--profile", "tiny", "--outputs", outputs])
 

@@ -25,8 +25,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from benchlib.errors import BenchlibError
-from benchlib.suite import experiments
-from benchlib.suite import runs as suite
+from benchlib.suite import experiments, plan
 from benchlib.suite.experiments.parameters import Compared
 
 FOLDER = Path(__file__).resolve().parents[1] / "parameters"
@@ -186,7 +185,7 @@ def judge(notebook: str, raw: bytes, folder: Path) -> str:
     path.write_bytes(raw)
     started = time.process_time()
     try:
-        parameters, _, conditions = suite.checked(notebook, path)
+        parameters, _, conditions = plan.checked(notebook, path)
         refusal = None
     except BenchlibError as error:
         refusal = str(error)

@@ -25,7 +25,7 @@ import pandas as pd
 
 from benchlib.store import Store
 from benchlib.suite import records
-from benchlib.suite import runs as suite
+from benchlib.suite.plan import GATHERING
 from benchlib.suite.tables import FILES
 
 LEAST = 10_000
@@ -44,7 +44,7 @@ def main() -> None:
         count = multiply(folder)
         command = [sys.executable, "-m", "benchlib", "report", "--outputs", str(folder)]
         subprocess.run(command, check=True, capture_output=True)  # so that neither disk nor bytecode is cold
-        for name in suite.GATHERING:
+        for name in GATHERING:
             records.path_of(folder, name).unlink()
         started = time.monotonic()
         subprocess.run(command, check=True)

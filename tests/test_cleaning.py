@@ -13,7 +13,7 @@ import pytest
 from benchlib.__main__ import main
 from benchlib.errors import BenchlibError
 from benchlib.suite import cleaning
-from benchlib.suite import runs as suite
+from benchlib.suite.at_work import alone
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_everything_goes_of_a_folder_of_results_only(folder: Path, tmp_path_fact
 
 
 def test_while_a_run_is_at_work_there_nothing_goes(folder: Path) -> None:
-    with suite.alone(folder):
+    with alone(folder):
         assert main(["clean", "--outputs", str(folder), "--all", "--yes"]) == 2
     assert (folder / "measurements" / "aa.parquet").exists()
 

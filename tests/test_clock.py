@@ -12,8 +12,7 @@ from synthetic_lab import SyntheticLab
 from benchlib import lab
 from benchlib.analysis import planner
 from benchlib.errors import BenchlibError
-from benchlib.suite import clock, experiments
-from benchlib.suite import runs as suite
+from benchlib.suite import clock, experiments, plan
 from benchlib.suite.experiments import parameter_file
 
 
@@ -98,7 +97,7 @@ def test_the_gate_needs_a_process_in_each_environment(torch_2_9):
 
 
 def test_what_comes_before_the_time_is_shared_is_said_with_whether_it_fits():
-    notebooks = {name: quick(name) for name in experiments.NOTEBOOKS if name not in suite.GATHERING}
+    notebooks = {name: quick(name) for name in experiments.NOTEBOOKS if name not in plan.GATHERING}
     said = clock.expectation(30, notebooks)
     minutes = int(re.search(r"takes about (\d+) min on a quiet machine, training runs aside$", said)[1])
     assert 9 <= minutes <= 13, "README says 13, training runs included"

@@ -25,7 +25,7 @@ from benchlib.lab import Lab
 from benchlib.measure import availability, ceiling, gate, group, inspection, installed, rounds
 from benchlib.measure.jobs import prepare_job
 from benchlib.store import Measurement
-from benchlib.suite import experiments, records, runs, showing, tables, trace
+from benchlib.suite import experiments, outputs, plan, records, showing, sources, tables
 from benchlib.suite.experiments import devices, frameworks, modes, scaling, versions
 from benchlib.suite.experiments import parameters as p
 
@@ -405,8 +405,7 @@ def test_a_group_is_launched_with_the_environment_s_interpreter(other, tmp_path,
 
 def test_a_notebook_is_stale_when_an_environment_it_measures_in_has_changed(other, monkeypatch):
     def inputs(*conditions):
-        item = runs.Planned("x", Path("x.ipynb"), {}, {}, list(conditions))
-        return records.digest(runs._packages(item, {"packages": {}}))
+        return records.digest(outputs._packages(list(conditions), {}))
 
     here, there = Condition(workload="cnn"), Condition(workload="cnn", environment="other")
     before, alone = inputs(here, there), inputs(here)
@@ -424,7 +423,9 @@ def test_a_measurement_whose_environment_is_gone_is_traced_to_that(toy_framework
         condition=toy(environment="small"),
         started_utc="2026-01-01T00:00:00+00:00",
     )
-    assert trace._other_versions(m) == ["environment 'small' is not there: benchlib environment create small makes it"]
+    assert sources._other_versions(m) == [
+        "environment 'small' is not there: benchlib environment create small makes it"
+    ]
 
 
 def test_the_reference_is_of_the_default_environment(toy_framework, monkeypatch):
@@ -484,7 +485,7 @@ def test_the_suite_refuses_it_by_file_and_key(tmp_path):
     text = (ROOT / "parameters" / "quick" / "devices.yaml").read_text()
     (tmp_path / "devices.yaml").write_text(text.replace("framework: pytorch", "framework: pytorch, environment: small"))
     with pytest.raises(BenchlibError, match=r"devices.yaml: subjects.0.environment: .*create small makes it"):
-        runs.checked("devices", tmp_path / "devices.yaml")
+        plan.checked("devices", tmp_path / "devices.yaml")
 
 
 # -- labels and tables

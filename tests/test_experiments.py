@@ -33,8 +33,7 @@ from benchlib.lab import Lab
 from benchlib.measure import availability, memory
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
-from benchlib.suite import experiments, figures, records
-from benchlib.suite import runs as suite
+from benchlib.suite import experiments, figures, plan, records
 from benchlib.suite.experiments import (
     batch_size,
     devices,
@@ -49,7 +48,7 @@ from benchlib.suite.experiments.result import Result
 from benchlib.worker.steady import NOT_STEADY
 
 ROOT = Path(__file__).parents[1]
-MEASURING = [name for name in experiments.NOTEBOOKS if name not in suite.GATHERING]
+MEASURING = [name for name in experiments.NOTEBOOKS if name not in plan.GATHERING]
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure", "torch_2_9")
 SHIPPED = ("quick", "full", "subset", "features")  # profiles; a user's own are no business of these tests
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
@@ -112,7 +111,7 @@ def test_shipped_parameters_are_valid(path: Path) -> None:
 
 def test_every_profile_has_parameters_for_every_notebook() -> None:
     for profile in ("quick", "full"):
-        assert {path.stem for path in (ROOT / "parameters" / profile).glob("*.yaml")} == {*MEASURING, suite.REPORT}
+        assert {path.stem for path in (ROOT / "parameters" / profile).glob("*.yaml")} == {*MEASURING, plan.REPORT}
 
 
 MARGINS = [
@@ -314,7 +313,7 @@ def test_checking_is_quick(notebook: str, tmp_path: Path, monkeypatch: pytest.Mo
         values["batch_sizes"] = list(range(1, 300))
     path = tmp_path / f"{notebook}.yaml"
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
-    suite.checked(notebook, path)  # the imports, and what is asked of the machine once
+    plan.checked(notebook, path)  # the imports, and what is asked of the machine once
 
     calls: Counter[str] = Counter()
 
@@ -330,7 +329,7 @@ def test_checking_is_quick(notebook: str, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(ast, "parse", counted("files", ast.parse))
     monkeypatch.setattr(Condition, "__init__", counted("conditions", Condition.__init__))
     started = time.process_time()
-    *_, made = suite.checked(notebook, path)
+    *_, made = plan.checked(notebook, path)
     assert time.process_time() - started < 4, "0.3 s or less, where nobody else is at work"
     assert calls["folders"] + calls["files"] <= 5
     assert len(made) <= calls["conditions"] <= 5 * len(made)
@@ -377,7 +376,7 @@ def test_a_budget_too_small_is_refused_before_anything_starts(notebook, tmp_path
     with pytest.raises(
         BenchlibError, match=rf"{notebook}\.yaml: budget_s 2\.0: the pilot takes {values['pilot']} times"
     ):
-        suite.checked(notebook, path)
+        plan.checked(notebook, path)
     lab = SyntheticLab(tmp_path / "outputs")
     monkeypatch.setattr(lab, "certify", lambda conditions: pytest.fail("the gate was at work"))
     with pytest.raises(BenchlibError, match=rf"budget_s 2\.0: the pilot takes {values['pilot']} times"):
@@ -390,7 +389,7 @@ def test_blocks_too_long_for_the_budget_are_refused_by_their_own_name(tmp_path: 
     for block_s, budget_s, told in ((100, 25, "block_s 100.0"), (100, 9, "budget_s 9.0"), (0.2, 9, "budget_s 9.0")):
         path.write_text(yaml.safe_dump({**quick("batch_size"), "block_s": block_s, "budget_s": budget_s}))
         with pytest.raises(BenchlibError) as refused:
-            suite.checked("batch_size", path)
+            plan.checked("batch_size", path)
         pilot = f"the pilot takes {quick('batch_size')['pilot']} times 3 processes of {LEAST_ROUNDS} blocks of"
         assert str(refused.value).startswith(f"{path}: {told}: {pilot}")
         assert f"block_s {float(block_s)!r}" in str(refused.value)
@@ -399,12 +398,12 @@ def test_blocks_too_long_for_the_budget_are_refused_by_their_own_name(tmp_path: 
 
 def test_processes_that_do_not_fit_beside_each_other_are_refused(tmp_path: Path, monkeypatch) -> None:
     path = ROOT / "parameters" / "quick" / "frameworks.yaml"
-    suite.checked("frameworks", path)
+    plan.checked("frameworks", path)
     monkeypatch.setattr(memory, "_of_host", lambda: 10 * 2.0**20)
     with pytest.raises(
         BenchlibError, match=rf"{path}: subjects, or their sizes: memory: 3 processes at once, of .*: at least .* MiB"
     ):
-        suite.checked("frameworks", path)
+        plan.checked("frameworks", path)
 
 
 def test_notebook_lists_match() -> None:

@@ -53,7 +53,7 @@ def test_table_has_a_column_for_each_number_its_interval_beside_it_and_the_files
 
 
 def test_macros_are_letters_only_distinct_and_lead_to_their_files() -> None:
-    lines = list(latex.macros(frame(), "frameworks ratios"))
+    names, lines = zip(*latex.macros(frame(), "frameworks ratios"), strict=True)
     assert (
         "\\newcommand{\\benchlibFrameworksRatiosGruOnFiveZeroWordsRatio}{1.23 [1.20, 1.27]} % measurements: aa11 bb22"
         in lines
@@ -62,7 +62,7 @@ def test_macros_are_letters_only_distinct_and_lead_to_their_files() -> None:
         "\\newcommand{\\benchlibFrameworksRatiosGruOnFiveZeroWordsRatioOnly}{1.23} % measurements: aa11 bb22" in lines
     )
     assert not any("CnnDigitsRatio" in line for line in lines), "no macro for a number that is not known"
-    names = [re.match(r"\\newcommand\{\\([^}]*)\}", line)[1] for line in lines]
+    assert all(line.startswith(f"\\newcommand{{\\{name}}}{{") for name, line in zip(names, lines, strict=True))
     assert all(name.isalpha() and name.isascii() for name in names)
     assert len(set(names)) == len(names)
 

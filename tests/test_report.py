@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,8 +21,10 @@ from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.store import Store
 from benchlib.suite import experiments, records
+from benchlib.suite.claims.verdicts import NO_DIFFERENCE, REPRODUCED, VERDICTS
 from benchlib.suite.experiments.claims import Claims
 from benchlib.suite.experiments.report import Report
+from benchlib.suite.report import certainty, page_one
 
 
 def measured(folder: Path, name: str) -> None:
@@ -160,9 +163,9 @@ def test_only_what_has_an_a_a_counts_as_one_and_each_once(tmp_path: Path) -> Non
     modes = [control(0.98, 1.02), ratio, ratio, control(), alone, control() | {"estimate": 1.0}]
     instrument = [control(0.99, 1.01), frames.row("throughput_ratio", (1, 2), control=(1.05, 1.15)), alone]
     report = gathered(tmp_path, modes=modes, instrument=instrument, scaling=[control()], devices=[ratio])
-    assert {name: len(frame) for name, frame in report._controls().items()} == {"modes": 2, "instrument": 2}
-    assert "2 of 3 intervals include 1" in report._sure_text()
-    assert "2 of 3 intervals include 1, 2 of 3 are the same within 5 %, with" in report._sure_text()
+    assert {name: len(frame) for name, frame in certainty.controls(report).items()} == {"modes": 2, "instrument": 2}
+    (first, *_) = page_one.certainty(report)
+    assert "2 of 3 intervals include 1, 2 of 3 are the same within 5 %; half-widths of 2 % in the median" in first
     assert ">1 of 2<" in report.show_resolution().data
     assert (
         "nothing is known of the resolution"
@@ -175,28 +178,115 @@ def test_each_a_a_is_judged_by_the_margin_of_its_notebook(tmp_path: Path) -> Non
     ends = ((0.98, 1.02), (0.9, 1.1))
     rows = {name: [control(*each, margin=margin) for each in ends] for name, margin in margins.items()}
     report = gathered(tmp_path, **rows)
-    assert "2 of 4 are the same within their notebooks' margins" in report._sure_text()
+    assert "2 of 4 are the same within their notebooks' margins" in page_one.certainty(report)[0]
     cells = re.findall(r"<td[^>]*>(.*?)</td>", report.show_resolution().data)
     assert [cell for cell in cells if " of " in cell] == ["2 of 2", "0 of 2", "2 of 2", "2 of 2"]
 
 
+def ratio(*ends: float, verdict: str | None = "slower", **columns: object) -> dict:
+    """A row of a ratio of throughput, with its verdict."""
+    usual = {"control": (0.98, 1.02), "without": ""}
+    return frames.row("throughput_ratio", ends or frames.UNKNOWN, verdict=verdict, **usual | columns)
+
+
 @pytest.mark.parametrize(
-    ("finding", "told"),
+    ("rows", "line"),
     [
-        ("a: 0.3 [0.2, 0.4], slower (A/A 1.00 [0.98, 1.02]).", "a: 0.3 [0.2, 0.4], slower."),
-        ("a: 0.3 [0.2, 0.4], slower (A/A 1.00 (no interval)).", "a: 0.3 [0.2, 0.4], slower."),
+        ([ratio(0.2, 0.4)], "mindspore graph tuned slower (0.20 to 0.40)"),
         (
-            "a: 0.9 [0.8, 1.0], slower (A/A 1.10 [1.05, 1.15], which excludes 1: the baseline differs from itself, so "
-            "a difference of that size shows nothing).",
-            "a: 0.9 [0.8, 1.0], slower (A/A 1.10 [1.05, 1.15] excludes 1: a difference of its size shows nothing).",
+            [ratio(0.9, 1.04, verdict="no difference shown")],
+            "mindspore graph tuned no difference shown (0.90 to 1.04)",
         ),
-        ("Identical processes (A/A): 3 of 3 include 1.", "Identical processes (A/A): 3 of 3 include 1."),
+        (
+            [ratio(0.2, 0.4), ratio(1.1, 1.3, verdict="faster"), ratio(0.3, 0.5)],
+            "mindspore graph tuned slower in 2 of 3, faster in 1 of 3 (0.20 to 1.30)",
+        ),
+        (
+            [ratio(0.8, 0.9, control=(1.05, 1.15)), ratio(0.8, 0.9)],
+            "mindspore graph tuned slower in 2 of 2 (0.80 to 0.90), but in 1 A/A excludes 1 or is not known: a "
+            "difference may show nothing",
+        ),
+        (
+            [ratio(0.8, 0.9, control=None)],
+            "mindspore graph tuned slower (0.80 to 0.90), but in 1 A/A excludes 1 or is not known: a difference "
+            "may show nothing",
+        ),
+        (
+            [
+                ratio(verdict=None, why="not possible here"),
+                ratio(2, 3, subject="pytorch graph tuned", verdict="faster"),
+            ],
+            "mindspore graph tuned not possible here, pytorch graph tuned faster (2.00 to 3.00)",
+        ),
+        (
+            [ratio(0.5, 0.6, subject=frames.PYTORCH, threads=1)],
+            "pytorch eager tuned on cpu, threads 1 slower (0.50 to 0.60)",
+        ),
+        (
+            [ratio(0.5, 0.6), ratio(0.1, 0.2, baseline="jax graph tuned"), ratio(0.5, 0.6)],
+            "mindspore graph tuned slower in 2 of 2 (0.50 to 0.60); relative to jax graph tuned: mindspore graph tuned "
+            "slower (0.10 to 0.20)",
+        ),
+        (
+            [ratio(0.5, 0.6), frames.row("efficiency_percent", (60, 70)), frames.row("efficiency_percent", (50, 65))],
+            "mindspore graph tuned, efficiency 50.0 to 70.0 %",
+        ),
+        (
+            [frames.row("efficiency_percent") | {"estimate": 62.5}],
+            "mindspore graph tuned, efficiency 62.5 to 62.5 %",
+        ),
+        (
+            [frames.row("final_metric", (ends, ends), unit="%") for ends in (90.0, 96.5)]
+            + [frames.row("final_metric")],
+            "mindspore graph tuned, metric at best 96.5 %",
+        ),
+        ([frames.row("final_loss", (1, 1))], "nothing was measured"),
     ],
 )
-def test_the_first_page_leaves_a_a_out_where_it_includes_1_only(tmp_path: Path, finding: str, told: str) -> None:
-    report = gathered(tmp_path, modes=[])
-    report.summaries["modes"] |= {"title": "Modes", "findings": [finding], "conditions": []}
-    assert report._headlines() == [f"Modes: {told}"]
+def test_the_first_page_says_in_a_line_what_a_notebooks_frame_shows(
+    tmp_path: Path, rows: list[dict], line: str
+) -> None:
+    report = gathered(tmp_path, modes=rows)
+    report.summaries["modes"] |= {"title": "Modes", "conditions": []}
+    assert page_one.headlines(report) == [f"Modes: {line}."]
+
+
+def test_the_first_page_begins_with_the_claims(folder: Path) -> None:
+    report = Report(Lab(outputs=folder))
+    judged = Claims(Lab(outputs=folder)).judged
+    count = Counter(one.verdict for one in judged)
+    counted = ", ".join(f"{count[verdict]} {verdict}" for verdict in VERDICTS if count[verdict])
+    claims, learning_rate = page_one.headlines(report)
+    assert claims == f"Claims: of {count.total()} published, {counted}."
+    assert learning_rate.startswith("Learning rate (")
+    assert "%" in learning_rate
+
+
+def test_the_first_page_says_of_how_many_claims_no_difference_is_too_much_said(tmp_path: Path) -> None:
+    report = gathered(tmp_path)
+    frame = pd.DataFrame({"verdict": [NO_DIFFERENCE, NO_DIFFERENCE, REPRODUCED], "undecided": [True, False, False]})
+    claims = {"title": "Claims", "tables": [], "certificates": [], "conditions": [], "verdicts": frame.to_dict("split")}
+    report.summaries["claims"] = claims
+    assert page_one.headlines(report) == [
+        "Claims: of 3 published, 1 reproduced, 2 no difference shown (1 of them undecided)."
+    ]
+
+
+def test_results_of_another_benchlib_are_missing_and_say_so(folder: Path) -> None:
+    summary = read_summary(folder, "learning_rate")
+    save_as_the_suite_does(
+        folder, "learning_rate", {**summary, "in_report": [path for path, _ in summary["in_report"]]}
+    )
+    missing = Report(Lab(outputs=folder)).missing["learning_rate"]
+    assert "its summary is that of another benchlib; run again: what was measured is kept" in missing
+
+
+def test_a_table_is_shown_as_its_notebook_showed_it(folder: Path) -> None:
+    module = experiments.module("learning_rate")
+    result = module.measure(module.Parameters(**quick("learning_rate")), SyntheticLab(folder))
+    shown = Report(Lab(outputs=folder)).show_results().data
+    for name in result.in_report:
+        assert result.show_table(name).data in shown
 
 
 @pytest.mark.parametrize(
@@ -215,9 +305,9 @@ def test_the_first_page_leaves_a_a_out_where_it_includes_1_only(tmp_path: Path, 
 )
 def test_the_first_page_says_what_a_notebook_is_of(tmp_path: Path, conditions: list[dict], told: str) -> None:
     report = Report(Lab(outputs=tmp_path))
-    made = [Condition(**one).model_dump(mode="json") for one in conditions]
-    report.summaries = {"modes": {"title": "Modes", "findings": ["x.", "y."], "conditions": made}}
-    assert report._headlines() == [f"Modes ({told}): x."]
+    of = [Condition(**one).model_dump(mode="json") for one in conditions]
+    report.summaries = {"modes": {"title": "Modes", "conditions": of, "tables": [], "certificates": []}}
+    assert page_one.headlines(report) == [f"Modes ({told}): nothing was measured."]
 
 
 @pytest.mark.parametrize(
@@ -232,4 +322,4 @@ def test_the_first_page_names_the_data_that_there_are(tmp_path: Path, workloads:
     report = Report(Lab(outputs=tmp_path))
     made = [Condition(workload=name).model_dump(mode="json") for name in workloads]
     report.summaries = {"modes": {"conditions": made}}
-    assert report._compared_text() == f"pytorch eager\n{told}"
+    assert "\n".join(page_one.compared(report)) == f"pytorch eager\n{told}"

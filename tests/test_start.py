@@ -10,8 +10,7 @@ import pytest
 from test_suite import make_project, run_and_read, write_notebook, write_parameters
 
 from benchlib.errors import BenchlibError
-from benchlib.suite import records, start
-from benchlib.suite import runs as suite
+from benchlib.suite import outputs, plan, records, start
 
 ROOT = Path(__file__).parents[1]
 
@@ -27,9 +26,8 @@ def record(name, **values):
     """As if the notebook had been executed, or whatever ``values`` say."""
     folder = Path("outputs/quick/notebooks")
     folder.mkdir(parents=True, exist_ok=True)
-    (item,) = (item for item in suite.plan("quick") if item.name == name)
-    environment = suite._environment()
-    inputs = suite._inputs(item, Path("outputs/quick"), environment)
+    (item,) = (item for item in plan.plan("quick") if item.name == name)
+    inputs = outputs.Outputs(Path("outputs/quick")).inputs(item)
     told = {"notebook": name, "status": "succeeded", "started_utc": "2026-01-02T03:04:05+00:00", "inputs": inputs}
     records.write(folder / f"{name}.json", {**told, "files": {}, **values})
     if values.get("status", "succeeded") == "succeeded":
@@ -37,7 +35,7 @@ def record(name, **values):
 
 
 def states():
-    return {state.name: (state.word, state.why) for state in suite.states("quick")}
+    return {state.name: (state.word, state.why) for state in outputs.states("quick")}
 
 
 @pytest.mark.usefixtures("project")
@@ -47,7 +45,7 @@ class TestStates:
 
     def test_what_is_up_to_date_has_run(self):
         record("first")
-        (state,) = (state for state in suite.states("quick") if state.name == "first")
+        (state,) = (state for state in outputs.states("quick") if state.name == "first")
         assert (state.word, state.why, state.started_utc) == ("run", "", "2026-01-02T03:04:05+00:00")
         assert state.executed == Path("outputs/quick/notebooks/first.ipynb")
 
@@ -84,7 +82,7 @@ class TestStates:
 
     def test_an_unknown_profile_is_refused(self):
         with pytest.raises(BenchlibError, match="unknown profile 'quik': did you mean 'quick'"):
-            suite.states("quik")
+            outputs.states("quik")
 
 
 @pytest.mark.usefixtures("project")

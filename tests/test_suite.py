@@ -28,7 +28,7 @@ from benchlib.__main__ import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import availability, installed, machine, own_code
-from benchlib.suite import execution, experiments, records
+from benchlib.suite import execution, experiments, outputs, pages, plan, records
 from benchlib.suite import runs as suite
 from benchlib.suite.report.pdf import NoBrowser
 
@@ -122,8 +122,8 @@ def make_project(folder, patch, names):
     patch.chdir(folder)
     patch.setenv("PYTHONPATH", str(ROOT))
     patch.setattr(experiments, "NOTEBOOKS", (*names, "report"))
-    patch.setattr(suite, "checked", checked)
-    patch.setattr(suite, "print_pdf", printed)
+    patch.setattr(plan, "checked", checked)
+    patch.setattr(pages, "print_pdf", printed)
     for name in names:
         write_parameters(name, count=1)
         write_notebook(name, SUMMARY.format(failures=0))
@@ -146,7 +146,7 @@ def run_and_read(arguments=("run",)):
 
 def measure_nothing(monkeypatch):
     """Notebooks of these tests have conditions, but no experiments of these names."""
-    monkeypatch.setattr(suite, "_checked_again", lambda asking: {item.name: None for item in asking})
+    monkeypatch.setattr(plan.Planned, "typed", None)
     monkeypatch.setattr(suite.clock, "measure", lambda notebooks, folder, clock: list(notebooks))
 
 
@@ -310,7 +310,7 @@ class TestUnchanged:
             parameters, data, _ = checked(name, file)
             return parameters, data, [Condition(workload="cnn", batch_size=parameters["count"])]
 
-        monkeypatch.setattr(suite, "checked", with_conditions)
+        monkeypatch.setattr(plan, "checked", with_conditions)
         monkeypatch.setattr(suite.lab.Lab, "certify", certify)
         measure_nothing(monkeypatch)
         write_parameters("first", count=4)
@@ -330,7 +330,7 @@ class TestUnchanged:
 
     def test_another_library_lock_machine_or_data(self, monkeypatch):
         with monkeypatch.context() as patch:
-            patch.setattr(suite, "_library", dict)
+            patch.setattr(outputs, "_library", dict)
             assert self.run() == ["first", "second", "report"]
         assert self.run() == ["first", "second", "report"]
         Path("requirements.lock").write_text("numpy==1.26.5\n")
@@ -348,7 +348,7 @@ class TestUnchanged:
             return *checked(name, file)[:2], [Condition(workload="cnn")] if name == "first" else []
 
         monkeypatch.delenv(variables.WORKER_PATH, raising=False)
-        monkeypatch.setattr(suite, "checked", with_conditions)
+        monkeypatch.setattr(plan, "checked", with_conditions)
         monkeypatch.setattr(suite.lab.Lab, "certify", lambda self, conditions: None)
         measure_nothing(monkeypatch)
         assert self.run() == ["first", "report"], "other conditions, other inputs"
@@ -412,7 +412,7 @@ class TestUnchanged:
         def refuse(*arguments):
             raise NoBrowser("no PDF was made: install Chromium")
 
-        monkeypatch.setattr(suite, "print_pdf", refuse)
+        monkeypatch.setattr(pages, "print_pdf", refuse)
         write_notebook("report", "# Another report")
         assert self.run() == ["report"]
         assert self.said.endswith("report: outputs/quick/report.html\nno PDF was made: install Chromium\n")
@@ -422,7 +422,7 @@ class TestUnchanged:
         def fail(*arguments):
             raise BenchlibError("chromium failed to print report.html (exit code 1)")
 
-        monkeypatch.setattr(suite, "print_pdf", fail)
+        monkeypatch.setattr(pages, "print_pdf", fail)
         Path("outputs/quick/report.pdf").unlink()
         code, said = run_and_read()
         assert (code, said.splitlines()[-1]) == (1, "report: chromium failed to print report.html (exit code 1)")
@@ -539,7 +539,7 @@ class TestNoRoom:
 
             monkeypatch.setattr(Path, "write_text", cut)
         else:
-            monkeypatch.setattr(suite, "print_pdf", full)
+            monkeypatch.setattr(pages, "print_pdf", full)
         code, said = run_and_read()
         assert code == 1
         assert said.endswith(
@@ -617,7 +617,7 @@ class TestRefused:
 
     def test_a_profile_is_of_the_notebooks_that_it_has_files_for(self):
         Path("parameters/quick/second.yaml").unlink()
-        assert [item.name for item in suite.plan("quick")] == ["first", "report"]
+        assert [item.name for item in plan.plan("quick")] == ["first", "report"]
 
     def test_an_unknown_profile(self):
         code, said = run_and_read(["run", "--profile", "quik"])
@@ -636,7 +636,7 @@ def test_what_this_machine_does_not_have_is_refused_with_the_file(tmp_path, monk
     monkeypatch.setattr(experiments, "conditions", lambda name, parameters: ["cnn"])
     monkeypatch.setattr(availability, "require", refuse)
     with pytest.raises(BenchlibError, match=r"^devices\.yaml: cnn: device 'npu': no Ascend device$"):
-        suite.checked("devices", Path("devices.yaml"))
+        plan.checked("devices", Path("devices.yaml"))
 
 
 def test_modules_of_the_user_stand_in_for_none_in_a_kernel(tmp_path, monkeypatch):
@@ -698,11 +698,11 @@ DRIVER = """
 import sys
 sys.path.insert(0, {tests!r})
 import test_suite
-from benchlib.suite import experiments, runs as suite
+from benchlib.suite import experiments, pages, plan
 from benchlib.__main__ import main
 experiments.NOTEBOOKS = ("sleeping", "report")
-suite.checked = test_suite.checked
-suite.print_pdf = test_suite.printed
+plan.checked = test_suite.checked
+pages.print_pdf = test_suite.printed
 sys.exit(main(["run"]))
 """
 
@@ -861,7 +861,7 @@ class TestReport:
         def refuse(name, file):
             raise BenchlibError("not here")
 
-        monkeypatch.setattr(suite, "checked", refuse)
+        monkeypatch.setattr(plan, "checked", refuse)
         assert run_and_read(["report"])[0] == 0
 
     def test_without_results_it_says_how_to_get_them(self):
@@ -897,8 +897,8 @@ class TestTime:
         for name in ("one", "two"):
             write_notebook(name, "import os\nprint(os.environ['BENCHLIB_MEASURES'])", SUMMARY.format(failures=0))
         write_parameters("report", count=1, minutes=3)
-        monkeypatch.setattr(suite, "checked", self._checked)
-        monkeypatch.setattr(suite, "_checked_again", lambda items: {one.name: None for one in items if one.conditions})
+        monkeypatch.setattr(plan, "checked", self._checked)
+        monkeypatch.setattr(plan.Planned, "typed", None)
         monkeypatch.setattr(suite, "_certify", lambda due, folder, allowed: None)
         monkeypatch.setattr(suite.clock, "require", lambda *given: None)  # no time is known of these
         monkeypatch.setattr(suite.clock, "expectation", lambda minutes, missing: f"expected of {', '.join(missing)}")
@@ -973,7 +973,7 @@ class TestTime:
             record = record_of("one")
             assert (record["status"], record["parameters"]["count"]) == ("succeeded", 1)
             assert record["stale"] == "these have changed: parameters"
-            assert [one.word for one in suite.states("quick")] == ["stale", "run", "run"]
+            assert [one.word for one in outputs.states("quick")] == ["stale", "run", "run"]
         assert main(("report",)) == 1
         write_parameters("one", count=1)
         code, said = run_and_read(("run", "--minutes", "0"))

@@ -18,7 +18,7 @@ from benchlib.lab import Lab
 from benchlib.measure import installed, machine, own_code
 from benchlib.measure.jobs import prepare_job
 from benchlib.store import Store
-from benchlib.suite import experiments, records, trace
+from benchlib.suite import experiments, records, sources, trace
 from benchlib.worker import files, service
 
 ROOT = Path(__file__).parents[1]
@@ -104,7 +104,7 @@ def test_a_measurement_says_that_the_compiler_is_another(results: Path, monkeypa
     monkeypatch.setattr(installed, "versions", lambda framework, environment="default": {"torch": "2.13"})
     monkeypatch.setattr(installed, "compiler", lambda condition: {"c++": "g++ 2"})
     measured = m.model_copy(update={"versions": {"torch": "2.13", "c++": "g++ 1"}, "packages": {}})
-    assert trace._other_versions(measured) == ["other versions: c++ g++ 1, here g++ 2"]
+    assert sources._other_versions(measured) == ["other versions: c++ g++ 1, here g++ 2"]
 
 
 def test_every_package_that_it_could_compute_with_has_to_be_what_is_here(
@@ -116,10 +116,10 @@ def test_every_package_that_it_could_compute_with_has_to_be_what_is_here(
     monkeypatch.setattr(installed, "versions", lambda framework, environment="default": versions)
     monkeypatch.setattr(installed, "packages", lambda framework, workload, environment="default": packages)
     measured = m.model_copy(update={"versions": {**versions, "onednn": "3.7"}, "packages": packages})
-    assert trace._other_versions(measured) == []
-    assert trace._other_versions(measured.model_copy(update={"versions": {}})) == [], "its worker did not even open"
+    assert sources._other_versions(measured) == []
+    assert sources._other_versions(measured.model_copy(update={"versions": {}})) == [], "its worker did not even open"
     other = measured.model_copy(update={"packages": {"numpy": "1.26.4", "sympy": "1.13.0", "dill": "0.4"}})
-    assert trace._other_versions(other) == [
+    assert sources._other_versions(other) == [
         "other versions: sympy 1.13.0, here 1.14.0, dill 0.4, here not there, six not there, here 1.17.0"
     ]
 
@@ -131,11 +131,11 @@ def test_data_and_weights_have_to_be_those_that_the_worker_read(results: Path, t
     job = prepare_job(m.condition, m.initial_seed, tmp_path)
     read = {"data_sha256": files.digest(job.data), "weights_file_sha256": service.digest(files.arrays(job.weights))}
     read["order_sha256"] = job.order()
-    assert trace._other_inputs(m.model_copy(update={"built": read}), tmp_path) == []
-    (said,) = trace._other_inputs(m.model_copy(update={"built": {**read, name: "other"}}), tmp_path)
+    assert sources._other_inputs(m.model_copy(update={"built": read}), tmp_path) == []
+    (said,) = sources._other_inputs(m.model_copy(update={"built": {**read, name: "other"}}), tmp_path)
     assert "are others" in said or "is another" in said
     tuned = m.model_copy(update={"built": read, "condition": m.condition.but(lane="default", threads=1)})
-    assert trace._other_inputs(tuned, tmp_path) == [], "which makes no difference to them"
+    assert sources._other_inputs(tuned, tmp_path) == [], "which makes no difference to them"
 
 
 def test_a_row_of_a_latex_table_has_its_tables_name_and_reads_as_on_paper(results: Path) -> None:
@@ -286,7 +286,7 @@ def test_the_command_lists_numbers_and_files_and_says_by_its_code_what_has_chang
     said = capsys.readouterr().out
     assert "from " in said
     assert "0 of " in said.splitlines()[-1]
-    monkeypatch.setattr(trace, "_changed", lambda measurement, inputs: [])
+    monkeypatch.setattr(sources, "_changed", lambda measurement, inputs: [])
     assert main(["trace", str(file), "conv2d"]) == 0
     copy = tmp_path / "paper.tex"
     copy.write_text(file.read_text().replace("conv2d", "convolution"))

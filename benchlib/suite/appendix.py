@@ -17,11 +17,13 @@ from typing import Any
 
 import nbformat
 
-from benchlib.errors import BenchlibError, unknown
+from benchlib.errors import BenchlibError
 from benchlib.suite import experiments, records
-from benchlib.suite import runs as suite
+from benchlib.suite.at_work import alone
 from benchlib.suite.crate import write_crate
+from benchlib.suite.plan import GATHERING, REPORT, require_profile, sources
 from benchlib.suite.report.export import export_html
+from benchlib.suite.report.gathered import glued
 from benchlib.suite.report.pdf import NoBrowser, print_pdf
 
 LOCK = "requirements.lock"
@@ -43,28 +45,26 @@ def make(profile: str, outputs: Path | None, code: bool, paper: str) -> int:
     nothing to bundle.
     """
     folder = outputs or Path("outputs", profile)
-    profiles = [path.name for path in Path("parameters").glob("*") if path.is_dir()]
-    if profile not in profiles:
-        raise BenchlibError(unknown("profile", profile, profiles))
+    require_profile(profile)
     if not (folder / "notebooks").is_dir():
         raise BenchlibError(f"{folder} has no results: make them with: python -m benchlib run --profile {profile}")
-    partial, made, packed = folder / ".partial-appendix", folder / "appendix", folder / "appendix.zip"
-    with suite.alone(folder):
+    partial, appendix, archive = folder / ".partial-appendix", folder / "appendix", folder / "appendix.zip"
+    with alone(folder):
         shutil.rmtree(partial, ignore_errors=True)
         try:
             bundle = _Bundle(profile, folder, partial)
             bundle.gather()
             bundle.make_pages(code, paper)
             bundle.describe()
-            _pack(partial, folder / f".partial-{packed.name}")
-            shutil.rmtree(made, ignore_errors=True)
-            partial.rename(made)
-            os.replace(folder / f".partial-{packed.name}", packed)
+            _pack(partial, folder / f".partial-{archive.name}")
+            shutil.rmtree(appendix, ignore_errors=True)
+            partial.rename(appendix)
+            os.replace(folder / f".partial-{archive.name}", archive)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     for line in bundle.notes:
         print(line)
-    print(f"appendix: {made}, {packed}")
+    print(f"appendix: {appendix}, {archive}")
     if bundle.missing:
         print(f"missing in it, {len(bundle.missing)}:", *bundle.missing, sep="\n  ")
     return 1 if bundle.missing else 0
@@ -79,11 +79,11 @@ class _Bundle:
         self.missing: list[str] = []
         self.notes: list[str] = []
         self.records: dict[str, dict[str, Any]] = {}  # of the notebooks that succeeded
-        self.made: dict[str, list[str]] = {}  # by notebook: what it made, as far as it is here
+        self.made_by: dict[str, list[str]] = {}  # by notebook: what it made, as far as it is here
         self.wrong = records.all_wrong(folder, experiments.NOTEBOOKS)
         parameters = Path("parameters", profile)
         for name in experiments.NOTEBOOKS:
-            if name not in suite.GATHERING and not (parameters / f"{name}.yaml").is_file():
+            if name not in GATHERING and not (parameters / f"{name}.yaml").is_file():
                 continue
             record = records.read(folder, name)
             if record is None:
@@ -105,19 +105,19 @@ class _Bundle:
     def gather(self) -> None:
         """Copy everything but the pages."""
         for name, record in self.records.items():
-            self.made[name] = []
+            self.made_by[name] = []
             self._executed(name, record)
             self._inputs(name, record)
             self._results(name, record)
-        if suite.REPORT in self.records:
+        if REPORT in self.records:
             path = "tables/measurements.csv"
-            self._copy(self.folder / path, path, "Every process, a row each", suite.REPORT)
+            self._copy(self.folder / path, path, "Every process, a row each", REPORT)
         if not self._documents("certificates", "Whether two frameworks were shown to run the same model"):
             self.missing.append("certificates: there are none")
         self._documents("ceilings", "The machine's limits, for the share of its peak")
         self._lock()
-        for name, told in PROJECT.items():
-            self._copy(Path(name), name, told)
+        for name, what in PROJECT.items():
+            self._copy(Path(name), name, what)
 
     def make_pages(self, code: bool, paper: str) -> None:
         """The executed notebooks as HTML and PDF; the report's page is on top, and never shows code."""
@@ -126,10 +126,10 @@ class _Bundle:
             notebook = self.root / f"executed/{name}.ipynb"
             if not notebook.is_file():
                 continue
-            base, what = ("report", "The report") if name == suite.REPORT else (f"executed/{name}", f"Notebook {name}")
+            base, what = ("report", "The report") if name == REPORT else (f"executed/{name}", f"Notebook {name}")
             html, pdf = self.root / f"{base}.html", self.root / f"{base}.pdf"
             try:
-                export_html(notebook, html, code and name != suite.REPORT)
+                export_html(notebook, html, code and name != REPORT)
                 self._add(f"{base}.html", f"{what}, as a page that needs no network", name)
                 if printing:
                     print_pdf(html, pdf, paper, datetime.fromisoformat(record["started_utc"]))
@@ -144,10 +144,10 @@ class _Bundle:
     def describe(self) -> None:
         """Write the README and the metadata."""
         readme = _README.format(profile=self.profile)
-        if told := [*self.notes, *self.missing]:
-            readme += "\n## What is missing\n\n" + "".join(f"- {line}\n" for line in told)
+        if lines := [*self.notes, *self.missing]:
+            readme += "\n## What is missing\n\n" + "".join(f"- {line}\n" for line in lines)
         self._write("README.md", readme, "What is what")
-        write_crate(self.root, self.profile, self.files, self.records, self.made)
+        write_crate(self.root, self.profile, self.files, self.records, self.made_by)
 
     def _executed(self, name: str, record: dict[str, Any]) -> None:
         """The executed notebook and its record."""
@@ -160,14 +160,14 @@ class _Bundle:
         else:
             self._write(f"executed/{name}.ipynb", text, f"Notebook {name}, executed", name)
         text = json.dumps(record, indent=1) + "\n"
-        told = f"Record of {name}: parameters, inputs, versions, machine, hashes of what it made"
-        self._write(f"executed/{name}.json", text, told, name)
+        what = f"Record of {name}: parameters, inputs, versions, machine, hashes of what it made"
+        self._write(f"executed/{name}.json", text, what, name)
 
     def _inputs(self, name: str, record: dict[str, Any]) -> None:
         """The notebook and its parameters, if they are those that were executed."""
         notebook, parameters = Path("notebooks", f"{name}.ipynb"), Path("parameters", self.profile, f"{name}.yaml")
         try:
-            same = not notebook.is_file() or records.digest(suite.sources(notebook)) == record["inputs"]["notebook"]
+            same = not notebook.is_file() or records.digest(sources(notebook)) == record["inputs"]["notebook"]
         except BenchlibError:
             same = False
         if not same:
@@ -194,10 +194,10 @@ class _Bundle:
                 if line not in self.missing:
                     self.missing.append(line)
                 continue
-            told = "Measurements of one set of processes" if path.startswith("measurements/") else captions.get(path)
-            self._copy(self.folder / path, path, told or f"Result of {name}", name)
+            what = "Measurements of one set of processes" if path.startswith("measurements/") else captions.get(path)
+            self._copy(self.folder / path, path, what or f"Result of {name}", name)
 
-    def _documents(self, kind: str, told: str) -> int:
+    def _documents(self, kind: str, what: str) -> int:
         """The JSON documents in a folder, as far as they are whole; how many there are."""
         paths = sorted((self.folder / kind).glob("[!.]*.json"))
         for path in paths:
@@ -207,7 +207,7 @@ class _Bundle:
             except ValueError:
                 self.missing.append(f"{kind}/{path.name}: it is no whole JSON document")
             else:
-                self._write(f"{kind}/{path.name}", text, told)
+                self._write(f"{kind}/{path.name}", text, what)
         return len(paths)
 
     def _lock(self) -> None:
@@ -231,36 +231,32 @@ class _Bundle:
             text = re.sub(rf"(?<![\w.-]){re.escape(folder)}(?![\w.-])", names[folder], text)
         return text
 
-    def _copy(self, source: Path, path: str, told: str, notebook: str | None = None) -> None:
+    def _copy(self, source: Path, path: str, what: str, notebook: str | None = None) -> None:
         if not source.is_file():
             self.missing.append(f"{path}: it is gone")
             return
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, self.root / path)
-        self._add(path, told, notebook)
+        self._add(path, what, notebook)
 
-    def _write(self, path: str, text: str, told: str, notebook: str | None = None) -> None:
+    def _write(self, path: str, text: str, what: str, notebook: str | None = None) -> None:
         """Write what may name folders of the machine."""
         (self.root / path).parent.mkdir(parents=True, exist_ok=True)
         (self.root / path).write_text(self._portable(text), encoding="utf-8")
-        self._add(path, told, notebook)
+        self._add(path, what, notebook)
 
-    def _add(self, path: str, told: str, notebook: str | None = None) -> None:
-        self.files[path] = told
+    def _add(self, path: str, what: str, notebook: str | None = None) -> None:
+        self.files[path] = what
         if notebook:
-            self.made[notebook].append(path)
+            self.made_by[notebook].append(path)
 
 
-def _captions(notebook: Path) -> dict[str, str]:
-    """The captions of figures and tables by path, from the summary that a notebook glued."""
+def _captions(executed: Path) -> dict[str, str]:
+    """The captions of a notebook's figures and tables, by path; none where it has no summary."""
     try:
-        cells = nbformat.read(notebook, as_version=4).cells
-    except (OSError, ValueError):
+        return glued(executed).get("captions", {})
+    except BenchlibError:
         return {}
-    outputs = [output for cell in cells for output in cell.get("outputs", [])]
-    scraps = [output.get("data", {}).get("application/scrapbook.scrap.json+json") for output in outputs]
-    found = [scrap["data"] for scrap in scraps if scrap and scrap["name"] == "summary"]
-    return dict(found[-1].get("captions", {})) if found else {}
 
 
 def _pack(root: Path, packed: Path) -> None:

@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 from benchlib.errors import BenchlibError
 from benchlib.suite import experiments, records
+from benchlib.suite.at_work import alone
+
+
+def clean(folder: Path, whole: bool, sure: bool) -> int:
+    """Print what nothing needs of a folder of results, or the ``whole`` of it, and take it away if the user is
+    ``sure``; 0. A BenchlibError where there is nothing to clean, it is not known what is needed, or a run is at work.
+    """
+    if not folder.is_dir():
+        raise BenchlibError(f"{folder}: there is nothing to clean")
+    find = everything if whole else unused
+    paths = find(folder)  # which refuses before anything, a lock too, is written there
+    with alone(folder) if sure else nullcontext():
+        paths = find(folder) if sure else paths  # a run may have ended in between
+        for path in paths:
+            print(path)
+        print(f"{len(paths)} of {size_mib(paths):.1f} MiB{'' if sure else '; to take them away, add --yes'}")
+        if sure:
+            take_away(paths)
+    return 0
 
 
 def unused(folder: Path) -> list[Path]:
@@ -26,9 +46,12 @@ def unused(folder: Path) -> list[Path]:
         )
     named = {Path(file) for record in by_name.values() if record for file in record["files"]}
     measured = sorted((folder / "measurements").glob("*.parquet"))
-    found = [path for path in measured if path.relative_to(folder) not in named]
-    found += sorted(folder.glob("*/.partial-*"))
-    return found + [path for path in (folder / "inputs",) if path.is_dir()]
+    inputs = folder / "inputs"
+    return [
+        *(path for path in measured if path.relative_to(folder) not in named),
+        *sorted(folder.glob("*/.partial-*")),
+        *([inputs] if inputs.is_dir() else []),
+    ]
 
 
 def everything(folder: Path) -> list[Path]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -20,6 +19,7 @@ from benchlib.analysis.planner import LEAST_START_S
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures
 from benchlib.measure import gate
+from benchlib.suite import records
 from benchlib.suite.experiments import conditions, least_runs, least_s, module, require_time, usual_s
 from benchlib.suite.experiments.parameters import Compared, Parameters
 
@@ -81,10 +81,8 @@ class Clock:
     def keep(self) -> None:
         """Write down what has been spent; what cannot be written is counted again."""
         now = replace(self._kept, seconds=round(self._kept.seconds + self._run_s, 1))
-        partial = self._file.with_suffix(".partial")
         try:
-            partial.write_text(json.dumps({"of": self._of, **asdict(now)}) + "\n", encoding="utf-8")
-            os.replace(partial, self._file)
+            records.write(self._file, {"of": self._of, **asdict(now)})
         except OSError as error:
             progress.say(f"{self._file}: could not be written: {error.strerror}")
 
@@ -97,47 +95,48 @@ def measure(notebooks: Mapping[str, Parameters], folder: Path, clock: Clock) -> 
     """Measure what these notebooks will ask for, in the order given; the names of those that could not be measured,
     which find out themselves what is wrong.
     """
-    lab = Lab(
-        outputs=folder,
-        measures=Measures.LATER if clock.shared else Measures.BUDGET,
-        after_keeping=clock.keep,
-    )
+    measures = Measures.LATER if clock.shared else Measures.BUDGET
+    lab = Lab(outputs=folder, measures=measures, after_keeping=clock.keep)
     clock.labs.append(lab)
-    wrong = []
     try:
-        for name, parameters in notebooks.items():
-            try:
-                require_time(name, parameters)
-                module(name).measure(parameters, lab)
-            except Exception as error:  # whatever it is: it must not stop the others
-                progress.say(f"{name}: not measured, and tried again by itself: {type(error).__name__}: {error}")
-                wrong.append(name)
-            clock.keep()
-        if clock.shared:
-            try:
-                were_missing = lab.pilots()
-            except Exception as error:  # as above; a notebook of which nothing is there then shows what is wrong
-                clock.broke_off = True
-                empty = [name for name, one in notebooks.items() if name in wrong or not _is_there(name, one, folder)]
-                again = f", and tried again by themselves: {', '.join(empty)}" if empty else ""
-                progress.say(f"not all is measured{again}: {type(error).__name__}: {error}")
-                return empty
-            if not wrong:
-                clock.piloted()
-            clock.keep()
-            late_s = -clock.left_s
-            if late_s > 0 and were_missing:
-                progress.say(f"the pilots took {progress.duration(late_s)} more than there was; no time is left")
-            try:
-                lab.sharpen(time.monotonic() + clock.left_s)
-            except Exception as error:  # what has been measured is there, and makes a report
-                progress.say(f"no more is measured: {type(error).__name__}: {error}")
-                clock.broke_off = True
-            else:
-                if not wrong:
-                    clock.end()
+        return _measured(notebooks, lab, clock)
     finally:
         clock.keep()
+
+
+def _measured(notebooks: Mapping[str, Parameters], lab: Lab, clock: Clock) -> list[str]:
+    wrong = []
+    for name, parameters in notebooks.items():
+        try:
+            require_time(name, parameters)
+            module(name).measure(parameters, lab)
+        except Exception as error:  # whatever it is: it must not stop the others
+            progress.say(f"{name}: not measured, and tried again by itself: {type(error).__name__}: {error}")
+            wrong.append(name)
+        clock.keep()
+    if not clock.shared:
+        return wrong
+    try:
+        were_missing = lab.pilots()
+    except Exception as error:  # as above; a notebook of which nothing is there then shows what is wrong
+        clock.broke_off = True
+        empty = [name for name, one in notebooks.items() if name in wrong or not _is_there(name, one, lab.folder)]
+        again = f", and tried again by themselves: {', '.join(empty)}" if empty else ""
+        progress.say(f"not all is measured{again}: {type(error).__name__}: {error}")
+        return empty
+    if not wrong:
+        clock.piloted()
+    clock.keep()
+    if clock.left_s < 0 and were_missing:
+        progress.say(f"the pilots took {progress.duration(-clock.left_s)} more than there was; no time is left")
+    try:
+        lab.sharpen(time.monotonic() + clock.left_s)
+    except Exception as error:  # what has been measured is there, and makes a report
+        progress.say(f"no more is measured: {type(error).__name__}: {error}")
+        clock.broke_off = True
+    else:
+        if not wrong:
+            clock.end()
     return wrong
 
 

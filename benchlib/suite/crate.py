@@ -40,13 +40,13 @@ def write_crate(
     profile: str,
     files: Mapping[str, str],
     records: Mapping[str, Mapping[str, Any]],
-    made: Mapping[str, list[str]],
+    results: Mapping[str, list[str]],
 ) -> None:
-    """Write ``root/ro-crate-metadata.json``: ``files`` are told in words, ``records`` are those of the notebooks that
-    ``made`` them. The same arguments give the same bytes.
+    """Write ``root/ro-crate-metadata.json``: ``files`` are described in words, ``records`` are those of the notebooks
+    that made them, ``results`` what each made. The same arguments give the same bytes.
     """
     crate = ROCrate(version=ROCRATE)
-    entities = {path: _file(crate, root, path, told) for path, told in sorted(files.items())}
+    entities = {path: _file(crate, root, path, description) for path, description in sorted(files.items())}
     root_entity = crate.root_dataset
     crate.name = f"Deep-learning frameworks compared with benchlib, profile {profile}"
     crate.description = (
@@ -63,17 +63,16 @@ def write_crate(
         crate.keywords = citation["keywords"]
     root_entity["conformsTo"] = _add(crate, PROFILE, "CreativeWork", name="Process Run Crate", version="0.5")
     benchlib = _benchlib(crate, citation, records)
-    actions = [
-        _action(crate, entities, benchlib, profile, name, record, made[name]) for name, record in records.items()
+    root_entity["mentions"] = [
+        _action(crate, entities, benchlib, profile, name, record, results[name]) for name, record in records.items()
     ]
-    root_entity["mentions"] = actions
     crate.metadata.write(root)
 
 
-def _file(crate: ROCrate, root: Path, path: str, told: str) -> Any:
+def _file(crate: ROCrate, root: Path, path: str, description: str) -> Any:
     properties = {
         "name": Path(path).name,
-        "description": told,
+        "description": description,
         "encodingFormat": FORMATS.get(Path(path).suffix, "text/plain"),
         "contentSize": str((root / path).stat().st_size),
     }
@@ -89,7 +88,7 @@ def _action(
     profile: str,
     name: str,
     record: Mapping[str, Any],
-    made: list[str],
+    results: list[str],
 ) -> Any:
     """The execution of a notebook."""
     start = datetime.fromisoformat(record["started_utc"])
@@ -107,7 +106,7 @@ def _action(
     )
     action["instrument"] = [notebook, benchlib] if notebook else benchlib
     action["object"] = [entities[path] for path in used if path in entities]
-    action["result"] = [entities[path] for path in sorted(made)]
+    action["result"] = [entities[path] for path in sorted(results)]
     return action
 
 

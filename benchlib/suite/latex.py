@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from benchlib.suite import tables
 from benchlib.suite.tables import FILES
@@ -26,15 +28,15 @@ LONG = 28  # characters of a cell, beyond which its column breaks lines
 LONG_HEAD = 12  # of a head over numbers
 
 
-def save(made: Mapping[str, tuple[str, pd.DataFrame]], folder: Path, notebook: str) -> list[Path]:
+def save(every: Mapping[str, tuple[str, pd.DataFrame]], folder: Path, notebook: str) -> list[Path]:
     """Write ``folder/NOTEBOOK.tex``, all tables (by name: caption and frame) of a notebook, and
     ``folder/NOTEBOOK_macros.tex``, a macro for each of their numbers.
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{notebook}.tex", folder / f"{notebook}_macros.tex"]
-    every = [_table_or_why_not(frame, caption, notebook, name) for name, (caption, frame) in made.items()]
-    paths[0].write_text("\n".join([NEEDS, *every]), encoding="utf-8")
-    lines = [line for name, (_, frame) in made.items() for line in macros(frame, f"{notebook} {name}")]
+    shown = [_table_or_why_not(frame, caption, notebook, name) for name, (caption, frame) in every.items()]
+    paths[0].write_text("\n".join([NEEDS, *shown]), encoding="utf-8")
+    lines = [line for name, (_, frame) in every.items() for line in macros(frame, f"{notebook} {name}")]
     paths[1].write_text("\n".join([*_distinct(lines), ""]), encoding="utf-8")
     return paths
 
@@ -44,64 +46,78 @@ def table(frame: pd.DataFrame, caption: str, label: str) -> str:
     beside it its interval.
     """
     text, same = tables.display(frame)
-    ends = {tables.heading(name) for name in frame if f"{name}_low" in frame}
-    measured = {tables.heading(name) for name in frame if pd.api.types.is_numeric_dtype(frame[name])}
-    kinds, heads, columns, long = [], [], [], []
-    for name in text:
-        if name in ends:
-            parts = [cell.partition(" ") for cell in text[name]]
-            kinds += [_aligned([estimate for estimate, _, _ in parts]), "l"]
-            heads.append(f"\\multicolumn{{2}}{{c}}{{{_head(name)}}}")
-            columns += [[_number(estimate) for estimate, _, _ in parts], [escaped(rest) for _, _, rest in parts]]
-        elif name in measured:
-            kinds.append(_aligned(text[name]))
-            heads.append(f"{{{_head(name)}}}")
-            columns.append([_number(cell) for cell in text[name]])
-        else:
-            kinds.append("l")
-            heads.append(escaped(name))
-            if max(map(len, text[name])) > LONG:
-                long.append(len(kinds) - 1)
-            columns.append([escaped(cell) for cell in text[name]])
-    for at in long:
-        kinds[at] = f">{{\\raggedright\\arraybackslash}}p{{{min(0.7, 0.9 / len(long)):.2f}\\textwidth}}"
-    files = frame[FILES] if FILES in frame else [""] * len(frame)
-    rows = [
-        " & ".join(cells) + " \\\\" + (f" {COMMENT} {keys}" if isinstance(keys, str) and keys else "")
-        for cells, keys in zip(zip(*columns, strict=True), files, strict=True)
+    by_heading = {tables.heading(name): name for name in frame}
+    columns = [column for name in text for column in _columns(frame, by_heading[name], text[name])]
+    long = [column for column in columns if column.long]
+    for column in long:
+        column.kind = f">{{\\raggedright\\arraybackslash}}p{{{min(0.7, 0.9 / len(long)):.2f}\\textwidth}}"
+    rows = zip(zip(*(column.cells for column in columns), strict=True), _comments(frame), strict=True)
+    body = [
+        f"\\begin{{tabular}}{{{''.join(column.kind for column in columns)}}}",
+        "\\toprule",
+        " & ".join(column.head for column in columns if column.head is not None) + " \\\\",
+        "\\midrule",
+        *(" & ".join(cells) + " \\\\" + comment for cells, comment in rows),
+        "\\bottomrule",
+        "\\end{tabular}",
     ]
-    wide = len(kinds) > WIDE or long
-    body = [f"\\begin{{tabular}}{{{''.join(kinds)}}}", "\\toprule", " & ".join(heads) + " \\\\", "\\midrule", *rows]
-    body += ["\\bottomrule", "\\end{tabular}"]
+    wide = len(columns) > WIDE or long
     if wide:
         # Measured first, so that only what is wider or higher than the page is made smaller.
         body = ["\\sbox0{%", *body, "}%", *_FITTED]
     place = "table*" if wide else "table"
-    told = escaped(f"{caption} {same}".strip())
-    start = [f"\\begin{{{place}}}", "\\centering", "\\footnotesize", f"\\caption{{{told}}}", f"\\label{{{label}}}"]
+    text = escaped(f"{caption} {same}".strip())
+    start = [f"\\begin{{{place}}}", "\\centering", "\\footnotesize", f"\\caption{{{text}}}", f"\\label{{{label}}}"]
     return "\n".join([*start, *body, f"\\end{{{place}}}", ""])
 
 
-def macros(frame: pd.DataFrame, prefix: str) -> Iterator[str]:
-    """A line for each number: ``\\newcommand`` with a name made of ``prefix``, of what its row is about, and of its
-    column. ``\\benchlib...`` is the estimate with its interval, ``\\benchlib...Only`` the estimate.
+def macros(frame: pd.DataFrame, prefix: str) -> Iterator[tuple[str, str]]:
+    """A macro for each number, by its name and as its line. The name is made of ``prefix``, of what its row is about,
+    and of its column. ``\\benchlib...`` is the estimate with its interval, ``\\benchlib...Only`` the estimate.
     """
     text, _ = tables.display(frame)
-    measured = [name for name in frame if name in tables.MEASURED and tables.heading(name) in text]
-    names = _names(frame)
-    for name in measured:
-        if not pd.api.types.is_numeric_dtype(frame[name]):
+    names, comments = _names(frame), _comments(frame)
+    for name in frame:
+        if name not in tables.MEASURED or tables.heading(name) not in text or not is_numeric_dtype(frame[name]):
             continue
-        for at, who in enumerate(names):
-            value = text[tables.heading(name)].iloc[at]
+        for who, value, comment in zip(names, text[tables.heading(name)], comments, strict=True):
             if value == tables.MISSING:
                 continue
-            keys = frame[FILES].iloc[at] if FILES in frame else ""
-            comment = f" {COMMENT} {keys}" if isinstance(keys, str) and keys else ""
             macro = "benchlib" + _camel(f"{prefix} {who} {name}")
-            yield f"\\newcommand{{\\{macro}}}{{{escaped(value)}}}{comment}"
+            yield macro, f"\\newcommand{{\\{macro}}}{{{escaped(value)}}}{comment}"
             if f"{name}_low" in frame:
-                yield f"\\newcommand{{\\{macro}Only}}{{{escaped(value.partition(' ')[0])}}}{comment}"
+                only = escaped(value.partition(" ")[0])
+                yield f"{macro}Only", f"\\newcommand{{\\{macro}Only}}{{{only}}}{comment}"
+
+
+@dataclass
+class _Column:
+    """A column of LaTeX: its kind for ``tabular``, its head (None: that of the column before), and its cells."""
+
+    kind: str
+    head: str | None
+    cells: list[str]
+    long: bool = False
+
+
+def _columns(frame: pd.DataFrame, name: str, text: pd.Series) -> list[_Column]:
+    """The column ``name`` of a frame, which reads as ``text``: one, or for an estimate with an interval two."""
+    heading = tables.heading(name)
+    if f"{name}_low" in frame:
+        parts = [cell.partition(" ") for cell in text]
+        estimates = [estimate for estimate, _, _ in parts]
+        head = f"\\multicolumn{{2}}{{c}}{{{_head(heading)}}}"
+        intervals = _Column("l", None, [escaped(rest) for _, _, rest in parts])
+        return [_Column(_aligned(estimates), head, [_number(cell) for cell in estimates]), intervals]
+    if is_numeric_dtype(frame[name]):
+        return [_Column(_aligned(text), f"{{{_head(heading)}}}", [_number(cell) for cell in text])]
+    return [_Column("l", escaped(heading), [escaped(cell) for cell in text], max(map(len, text)) > LONG)]
+
+
+def _comments(frame: pd.DataFrame) -> list[str]:
+    """What stands behind each row of LaTeX: the keys of its files, if it has any."""
+    files = frame[FILES] if FILES in frame else [""] * len(frame)
+    return [f" {COMMENT} {keys}" if isinstance(keys, str) and keys else "" for keys in files]
 
 
 NAMING = (
@@ -132,7 +148,7 @@ def _names(frame: pd.DataFrame) -> list[str]:
     """A row each, by :data:`NAMING`."""
     naming = [name for name in NAMING if name in frame and not ("task" in frame and name in _OF_TASK)]
     naming += [name for name in _OF_WORKS if name in frame and "subject" not in frame]
-    numeric = {name for name in naming if pd.api.types.is_numeric_dtype(frame[name])}
+    numeric = {name for name in naming if is_numeric_dtype(frame[name])}
     rows = frame[naming].to_dict("records")
     return [
         " ".join(f"{name} {row[name]}" if name in numeric else str(row[name]) for name in naming if pd.notna(row[name]))
@@ -161,8 +177,8 @@ def cells(row: str) -> list[str]:
     """
     plain = {latex: char for char, latex in _SPECIAL.items()}
     special = re.compile("|".join(re.escape(latex) for latex in plain))
-    found = re.split(r"(?<!\\)&", row.strip().removesuffix("\\\\"))
-    bare = (re.sub(r"\\num\{(.*)\}", r"\1", re.sub(r"^\{(.*)\}$", r"\1", cell.strip())) for cell in found)
+    parts = re.split(r"(?<!\\)&", row.strip().removesuffix("\\\\"))
+    bare = (re.sub(r"\\num\{(.*)\}", r"\1", re.sub(r"^\{(.*)\}$", r"\1", cell.strip())) for cell in parts)
     return [special.sub(lambda match: plain[match[0]], cell) for cell in bare]
 
 
@@ -198,7 +214,7 @@ def _head(name: str) -> str:
     return f"\\parbox[b]{{1.7cm}}{{\\centering {escaped(name)}}}"
 
 
-def _aligned(cells: list[str]) -> str:
+def _aligned(cells: Iterable[str]) -> str:
     """A column of siunitx that is as wide as its widest number."""
     numbers = [plain for cell in cells if (plain := cell.replace(",", "")) and re.fullmatch(r"-?\d+(\.\d+)?", plain)]
     whole = max((len(number.lstrip("-").partition(".")[0]) for number in numbers), default=1)
@@ -226,11 +242,9 @@ def _camel(text: str) -> str:
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
-def _distinct(lines: list[str]) -> list[str]:
+def _distinct(lines: list[tuple[str, str]]) -> list[str]:
     """The lines; where several rows would give one name, none gets it: it would not say which number it is."""
-    names = [line[len("\\newcommand{\\") : line.index("}")] for line in lines]
-    count = Counter(names)
-    found = [line for name, line in zip(names, lines, strict=True) if count[name] == 1]
-    return found + [
+    count = Counter(name for name, _ in lines)
+    return [line for name, line in lines if count[name] == 1] + [
         f"% {name}: {rows} rows would have this name, so none has it" for name, rows in count.items() if rows > 1
     ]

@@ -23,19 +23,19 @@ KERNEL_FILE = str(own_code.PACKAGE / "suite" / "kernel.py")
 LOOK_S = 0.2  # between two looks for a kernel that was just being started when all were ended
 
 Item = TypeVar("Item")
-Made = TypeVar("Made")
+Product = TypeVar("Product")
 
 
 class Ended(BaseException):
     """The kernel of this thread was ended, because all were: nothing is to be made of it."""
 
 
-def each(work: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
+def each(work: Callable[[Item], Product], items: Iterable[Item]) -> list[Product]:
     """What ``work`` makes of each item, in order. If that fails, or is interrupted, the others are not begun, the
     kernels that are at work are ended, and :func:`require_going` raises in their threads.
     """
     with one_interrupt(), ThreadPoolExecutor(AT_ONCE) as pool:
-        futures: list[Future[Made]] = []
+        futures: list[Future[Product]] = []
         try:
             for item in items:  # one by one: an interrupt ends those that are begun
                 futures.append(pool.submit(work, item))

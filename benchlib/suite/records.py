@@ -24,26 +24,28 @@ def read(folder: Path, name: str) -> dict[str, Any] | None:
         return None
 
 
-def wrong_files(record: dict[str, Any], folder: Path) -> Iterator[tuple[str, str]]:
-    """The files that a notebook made and that are not there as it made them, each with what is wrong with it."""
-    for file, made in record["files"].items():
+def wrong_files(record: dict[str, Any], folder: Path, name: str = "it") -> Iterator[tuple[str, str]]:
+    """The files that a notebook made and that are not there as it made them, each with what is wrong with it, in a
+    sentence that calls the notebook ``name``.
+    """
+    for file, digest_then in record["files"].items():
         if not (folder / file).is_file():
             yield file, "is gone"
-        elif digest((folder / file).read_bytes()) != made:  # JupyterLab writes to the same folder
-            yield file, "is not what it made"
+        elif digest((folder / file).read_bytes()) != digest_then:  # JupyterLab writes to the same folder
+            yield file, f"is not what {name} made"
 
 
 def all_wrong(folder: Path, notebooks: Iterable[str]) -> dict[str, str]:
     """By file, as :func:`wrong_files`, of all these notebooks that have succeeded. What is wrong for one is wrong: a
     notebook that gathers takes what it finds for what the others made.
     """
-    found: dict[str, str] = {}
+    wrong: dict[str, str] = {}
     for name in notebooks:
         record = read(folder, name)
         if record and record["status"] == "succeeded":
-            for file, what in wrong_files(record, folder):
-                found.setdefault(file, what.replace("it made", f"{name} made"))
-    return found
+            for file, what in wrong_files(record, folder, name):
+                wrong.setdefault(file, what)
+    return wrong
 
 
 def digest(value: Any) -> str:

@@ -9,7 +9,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchlib.suite import runs as suite
+from benchlib.suite import outputs
 
 PAGE = Path("outputs", "start.md")
 
@@ -39,13 +39,13 @@ def open_lab(profile: str) -> None:
 
 def write(profile: str) -> Path:
     """Write the start page; its path."""
-    states = suite.states(profile)
+    states = outputs.states(profile)
     PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(_page(profile, states), encoding="utf-8")
     return PAGE
 
 
-def _page(profile: str, states: list[suite.State]) -> str:
+def _page(profile: str, states: list[outputs.State]) -> str:
     rows = "\n".join(_row(state) for state in states)
     html = Path("outputs", profile, "report.html")
     report = f"The [report]({_link(html)}) of the last run is there. " if html.exists() else ""
@@ -78,12 +78,10 @@ run `make report PROFILE={profile}`; or set a notebook's parameters cell as `par
 `outputs = "../outputs/{profile}"`."""
 
 
-def _row(state: suite.State) -> str:
+def _row(state: outputs.State) -> str:
     notebook = Path("notebooks", f"{state.name}.ipynb")
     name = f"[{state.name}]({_link(notebook)})" if notebook.exists() else state.name
-    date = ""
-    if state.started_utc:
-        date = f" {_local(datetime.fromisoformat(state.started_utc))}"
+    date = f" {_local(datetime.fromisoformat(state.started_utc))}" if state.started_utc else ""
     why = f": {_cell(state.why)}" if state.why else ""
     executed = f"[executed]({_link(state.executed)})" if state.executed else ""
     return f"| {name} | {_cell(_question(notebook))} | **{state.word}**{date}{why} | {executed} |"
@@ -97,8 +95,8 @@ def _question(notebook: Path) -> str:
     except (OSError, ValueError, KeyError):
         return "(the notebook cannot be read)"
     text = next(("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"), "")
-    found = _QUESTION.search(text)
-    return found[1] if found else text.partition("\n\n")[2].partition("\n\n")[0]
+    question = _QUESTION.search(text)
+    return question[1] if question else text.partition("\n\n")[2].partition("\n\n")[0]
 
 
 def _local(time: datetime) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -64,6 +64,13 @@ class Claims(Result):
     def draw(self) -> dict[str, tuple[str, Figure]]:
         """``ratios``: ours beside the published, for the claims about a ratio, on as many pages as it takes."""
         return figure.draw(self.judged)
+
+    def summary(self) -> dict[str, Any]:
+        """As of every result; and ``verdicts``, their table as pandas splits it, with each claim's bare ``verdict`` and
+        whether it is ``undecided``.
+        """
+        bare = {"verdict": [one.verdict for one in self.judged], "undecided": [undecided(one) for one in self.judged]}
+        return {**super().summary(), "verdicts": _verdicts(self).assign(**bare).to_dict("split")}
 
     def show_figures(self) -> HTML:
         """All figures, each with its caption."""

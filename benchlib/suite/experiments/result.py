@@ -246,14 +246,18 @@ class Result:
         processes = [one for measured in self.measured for one in measured.ledger().processes]
         certificates = [each for measured in self.measured for each in measured.certificates.values()]
         failed = self.failures()
-        in_report = [f"{self.notebook}_{name}" for name in self.declared.in_report]
+        in_report = [  # as it is shown: the report reads no table back
+            [f"tables/{self.notebook}_{name}.csv", self.show_table(name).data]
+            for name in self.declared.in_report
+            if name in every
+        ]
         return {
             "title": self.declared.title,
             "findings": [*self.findings(), *self.warnings()],
             "notes": self.notes,
             **paths,
             "captions": captions,
-            "in_report": [f"tables/{name}.csv" for name in in_report if f"tables/{name}.csv" in paths["tables"]],
+            "in_report": in_report,
             "failures": len(failed),
             "again": int(failed["again"].sum()),
             "failed": failed.astype(str).to_dict("records"),

@@ -45,7 +45,7 @@ def print_pdf(html: Path, pdf: Path, paper: str, date: datetime) -> None:
     The same page, paper and date give the same bytes, with the same Chromium and fonts. Raises NoBrowser where there is
     no Chromium, and another BenchlibError if it fails.
     """
-    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
         raise NoBrowser(
             "no PDF was made, for there is no Chromium here: install it (apt-get install chromium) and run this again, "
@@ -71,14 +71,14 @@ def _on(paper: str, page: str) -> str:
 def _run(browser: str, page: Path, printed: Path, what: str) -> None:
     """Run the browser to its end; a BenchlibError if it does not come to one, fails, or prints nothing."""
     with scratch.scratch("chromium") as profile:
-        code, said = _outcome(
+        code, output = _outcome(
             [browser, *OPTIONS, f"--user-data-dir={profile}", f"--print-to-pdf={printed}", page.as_uri()]
         )
     if code is None:
         raise BenchlibError(f"{browser} had not printed {what} after {PATIENCE_S} s: try again, or use any browser")
     if code or not printed.is_file() or not printed.read_bytes().rstrip().endswith(b"%%EOF"):  # cut by a full disk
         raise BenchlibError(
-            f"{browser} failed to print {what} (exit code {code}): try again, or use any browser; it said: {said}"
+            f"{browser} failed to print {what} (exit code {code}): try again, or use any browser; it said: {output}"
         )
 
 
@@ -88,8 +88,8 @@ def _outcome(command: list[str]) -> tuple[int | None, str]:
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, start_new_session=True, **pipes) as process:
         try:
-            said = process.communicate(timeout=PATIENCE_S)[0].decode(errors="replace").strip()
-            return process.returncode, said[-500:]
+            output = process.communicate(timeout=PATIENCE_S)[0].decode(errors="replace").strip()
+            return process.returncode, output[-500:]
         except subprocess.TimeoutExpired:
             return None, ""
         finally:
@@ -104,4 +104,4 @@ def _settled(pdf: bytes, date: datetime) -> bytes:
     stamp = f"D:{date.astimezone(UTC):%Y%m%d%H%M%S}+00'00'".encode()
     pdf = re.sub(rb"(?<=Date \()D:\d{14}\+00'00'(?=\))", stamp, pdf)
     first = min(map(int, NODE.findall(pdf)), default=0)
-    return NODE.sub(lambda found: b"%08d" % (int(found[0]) - first), pdf)
+    return NODE.sub(lambda number: b"%08d" % (int(number[0]) - first), pdf)

@@ -1,0 +1,181 @@
+"""A folder of results, beside what the same notebooks would be executed with here and now: what is up to date in it,
+and what is not, and why.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from benchlib import frameworks, plugins, variables
+from benchlib.condition import Condition
+from benchlib.environments import DEFAULT
+from benchlib.errors import BenchlibError
+from benchlib.measure import installed, machine, own_code
+from benchlib.suite import experiments, records
+from benchlib.suite.plan import GATHERING, Planned, parameter_files, planned, sources
+
+MEASUREMENTS = "measurements"
+"""The folder of the results that they lie in, and their name among the inputs of a notebook."""
+
+RUN, STALE, FAILED, MISSING = "run", "stale", "failed", "missing"
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a notebook stands in a folder of results: ``word`` is "run", "stale", "failed" or "missing", and ``why`` is
+    in words.
+    """
+
+    name: str
+    word: str
+    why: str = ""
+    started_utc: str | None = None  # of the last time that it was started
+    executed: Path | None = None  # the executed notebook, if it is there
+
+
+def states(profile: str, folder: Path | None = None) -> list[State]:
+    """Where each notebook stands, in order; executes nothing. What a run of ``profile`` would refuse is a reason here,
+    too: whoever looks wants to see the others.
+    """
+    files, outputs = parameter_files(profile), Outputs(folder or Path("outputs", profile))
+    return [_state(name, profile, files, outputs) for name in experiments.NOTEBOOKS]
+
+
+class Outputs:
+    """The results in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def environment(self) -> dict[str, Any]:
+        """What notebooks are executed with and on, for their records."""
+        packages = {one.name: one.version for one in importlib.metadata.distributions()}
+        present = [name for name in frameworks.names() if installed.offers(DEFAULT, name)]
+        return {
+            "interpreter": sys.executable,
+            "versions": {"python": platform.python_version(), **dict(sorted(packages.items()))},
+            "frameworks": {name: installed.versions(name) for name in present},
+            "packages": {name: installed.packages(name) for name in present},
+            "machine": machine.describe(),
+        }
+
+    def executed(self, name: str) -> Path:
+        """Where an executed notebook lies."""
+        return self.folder / "notebooks" / f"{name}.ipynb"
+
+    def inputs(self, item: Planned) -> dict[str, str]:
+        """Hashes of all that a notebook's result depends on, each under the word that tells a user what changed."""
+        lock = Path("requirements.lock")
+        environment = self.environment
+        inputs = {
+            "notebook": records.digest(sources(item.notebook)),
+            "parameters": records.digest(item.parameters),
+            "benchlib": records.digest(_library()),
+            "requirements.lock": records.digest(lock.read_bytes()) if lock.exists() else "",
+            "machine": records.digest(environment["machine"]),
+            "versions": records.digest([environment[name] for name in ("interpreter", "versions", "frameworks")]),
+            "packages": records.digest(_packages(item.conditions, environment["packages"])),
+            "variables": records.digest(_distinct(variables.identity(one) for one in item.conditions)),
+            "data": records.digest(item.data),
+        }
+        if "block_s" in item.parameters:  # it compares, and what others have shown widens or narrows its intervals
+            names = sorted(path.name for path in (self.folder / MEASUREMENTS).glob("*.parquet"))
+            inputs[MEASUREMENTS] = records.digest(names)
+        if item.name in GATHERING:
+            before = experiments.NOTEBOOKS[: experiments.NOTEBOOKS.index(item.name)]
+            paths = [records.path_of(self.folder, name) for name in before]
+            texts = [path.read_text(encoding="utf-8") for path in paths if path.exists()]
+            inputs["results"] = records.digest([texts, sorted(records.all_wrong(self.folder, before).items())])
+        return inputs
+
+    def lasting(self, item: Planned) -> dict[str, str]:
+        """The inputs of a notebook that do not change by measuring."""
+        return {name: now for name, now in self.inputs(item).items() if name != MEASUREMENTS}
+
+    def timed(self, items: Iterable[Planned]) -> str:
+        """What the time counts for that these results have had: a hash of the inputs of all that measure."""
+        return records.digest([[item.name, self.lasting(item)] for item in items if item.conditions])
+
+    def measured_before(self, item: Planned) -> bool:
+        """Has a notebook succeeded with what it would be made of now, but for measurements?"""
+        record = records.read(self.folder, item.name)
+        return (
+            bool(record)
+            and record["status"] == "succeeded"
+            and all(record["inputs"].get(name) == now for name, now in self.lasting(item).items())
+        )
+
+    def why_due(self, item: Planned, inputs: dict[str, str]) -> str | None:
+        """Why a notebook has to be executed, in words, if these are its inputs; None: it has not."""
+        record = records.read(self.folder, item.name)
+        if record is None:
+            return "started"
+        reason = self.outdated(item.name, record, inputs)
+        return None if reason is None else f"started again: {reason}"
+
+    def outdated(self, name: str, record: dict[str, Any], inputs: dict[str, str]) -> str | None:
+        """Why what a notebook once gave is not its result now, in words; None: it is."""
+        if record["status"] != "succeeded":
+            return f"it had {'failed' if record['status'] == 'failed' else 'not come to its end'}"
+        if changed := [one for one, now in inputs.items() if record["inputs"].get(one) != now]:
+            return f"these have changed: {', '.join(changed)}"
+        if record.get("again"):
+            return f"{record['again']} measurements had failed"
+        if not (executed := self.executed(name)).exists():
+            return f"{executed} is gone"
+        file, wrong = next(records.wrong_files(record, self.folder), (None, None))
+        return f"{self.folder / file} {wrong}" if wrong else None
+
+
+def _state(name: str, profile: str, files: dict[str, Path], outputs: Outputs) -> State:
+    record, executed = records.read(outputs.folder, name), outputs.executed(name)
+    facts = {
+        "started_utc": record["started_utc"] if record else None,
+        "executed": executed if executed.exists() else None,
+    }
+    old = STALE if facts["executed"] else MISSING
+    if record and record["status"] == "failed":
+        return State(name, FAILED, f"in {record['error']['cell']}: {record['error']['text']}", **facts)
+    if name not in files and name not in GATHERING:
+        return State(name, MISSING, f"there is no {Path('parameters', profile, name)}.yaml", **facts)
+    try:
+        item = planned(name, files.get(name))
+    except BenchlibError as error:
+        return State(name, old, str(error), **facts)
+    if record is None:
+        return State(name, MISSING, "it has not been started", **facts)
+    reason = outputs.outdated(name, record, outputs.inputs(item))
+    return State(name, RUN, **facts) if reason is None else State(name, old, reason, **facts)
+
+
+def _packages(conditions: list[Condition], here: dict[str, Any]) -> Any:
+    """What the frameworks compute with here, and what the workloads and conditions of a notebook need beside it."""
+    used = {(one.framework, one.workload, one.environment) for one in conditions}
+    elsewhere = {(one.framework, one.environment) for one in conditions}
+    return [
+        here,
+        [[*one, installed.packages(*one)] for one in sorted(used)],
+        [[*one, installed.versions(*one)] for one in sorted(elsewhere)],
+        _distinct(installed.compiler(one) for one in conditions),
+    ]
+
+
+def _distinct(values: Iterable[Any]) -> list[str]:
+    """As JSON: hundreds of conditions depend on the same."""
+    return sorted({json.dumps(value, sort_keys=True) for value in values})
+
+
+def _library() -> dict[str, str]:
+    """Hashes of the files of benchlib and of plug-ins."""
+    files = sorted(path for path in own_code.PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    own = {path.relative_to(own_code.PACKAGE).as_posix(): path for path in files}
+    return {place: records.digest(path.read_bytes()) for place, path in {**own, **plugins.files()}.items()}

@@ -1,0 +1,146 @@
+"""What was compared, on which machine, with which versions, knobs and settings in force."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+from IPython.display import HTML
+
+from benchlib import knobs, workloads
+from benchlib.condition import Condition, implementation
+from benchlib.environments import DEFAULT
+from benchlib.suite import showing, tables
+from benchlib.suite.report.gathered import Gathered, distinct
+
+PLACE = ("cpu", "cores", "gpus", "npus")
+"""What tells one machine from another."""
+
+
+def compared(report: Gathered) -> HTML:
+    """A row for each notebook, workload, subject and device: at which batch sizes."""
+    rows = [
+        {
+            **condition,
+            "notebook": notebook,
+            "subject": Condition(**condition).subject,
+            "image size": condition["hyperparameters"].get("image_size", ""),
+        }
+        for notebook, summary in report.summaries.items()
+        for condition in summary["conditions"]
+    ]
+    names = ["notebook", "workload", "data", "image size", "subject", "precision", "device"]
+    groups = pd.DataFrame(rows, columns=[*names, "batch_size"]).groupby(names, sort=False)["batch_size"]
+    frame = pd.DataFrame({"batch sizes": groups.agg(listed), "conditions": groups.size()}).reset_index()
+    used = [workloads.load(name) for name in dict.fromkeys(frame["workload"])]
+    sources = tables.bullets(f"{workload.name}: {workload.source}." for workload in used)
+    return HTML(tables.html(frame, "What was compared.").data + sources.data)
+
+
+def machine(report: Gathered) -> HTML:
+    """The machines that the measurements were made on, the versions in use, and the code."""
+    measured = report.measured
+    rows = [row for one in distinct(m.machine for m in measured) for row in _machine_rows(one)]
+    for name in dict.fromkeys(m.condition.implementation for m in measured):
+        every = distinct(m.versions for m in measured if m.condition.implementation == name and m.versions)
+        rows += [(name, " ".join(f"{package} {version}" for package, version in one.items())) for one in every]
+    rows.append(("code", ", ".join(sorted({m.commit for m in measured}))))
+    frame = pd.DataFrame(rows, columns=["what", "it is"])
+    return tables.html(frame, "The machine, and the versions of what was measured.")
+
+
+def settings(report: Gathered) -> HTML:
+    """What was in force in the workers, read back from the frameworks after the first step."""
+    in_force: dict[tuple[str, str, str], dict[str, dict[str, None]]] = {}  # by subject, device and threads
+    for m in report.measured:
+        who = (m.condition.subject, m.condition.device, str(m.condition.threads or "all"))
+        for name, value in m.settings.items():
+            if value is not None and (text := _text(value)):
+                in_force.setdefault(who, {}).setdefault(name, {})[text] = None
+    if not in_force:
+        return tables.bullets(["There are no measurements."])
+    order = list(dict.fromkeys(name for m in report.measured for name in m.settings))
+    rows = [
+        (*who, "; ".join(f"{name} {', '.join(by_name[name])}" for name in order if name in by_name))
+        for who, by_name in in_force.items()
+    ]
+    frame = pd.DataFrame(rows, columns=["subject", "device", "threads asked for", "settings"])
+    return tables.html(frame, "Settings in force, read back from the frameworks after the first step.")
+
+
+def ledger(report: Gathered) -> HTML:
+    """Every knob that was set, for what, why, and what it does here; what was left out of the workers' environments."""
+    summaries = report.summaries.values()
+    rows = [knob for summary in summaries for knob in summary["knobs"]]
+    names = ["name", "value", "reason", "source", "framework", "environment", "device", "lane"]
+    frame = pd.DataFrame(rows, columns=names).drop_duplicates()
+    effects = [effect for summary in summaries for effect in summary.get("effects", [])]
+    where = showing.implementations(frame) + " " + frame["lane"] + " " + frame["device"]
+    frame["effect"] = [_effect(row, effects) for row in frame.to_dict("records")]
+    frame["knob"] = frame["name"] + "\n" + frame["value"]
+    frame["why"] = frame["reason"] + " (" + frame["source"] + ")"
+    groups = frame.assign(where=where).groupby(["knob", "why"], sort=False)
+    table = groups.agg(**{"set for": ("where", _lines), "measured effect": ("effect", _lines)}).reset_index()
+    caption = (
+        "Knobs set for the workers. Measured effect: throughput with the knob over throughput without it, from the "
+        "notebook instrument, whose workload and batch size it is true of."
+    )
+    left_out = sorted({name for summary in summaries for name in summary.get("left_out", [])})
+    note = f"Set in the shell, and left out of the workers' environments: {', '.join(left_out)}."
+    shown = tables.html(table[["knob", "set for", "measured effect", "why"]], caption).data
+    return HTML(shown + (tables.bullets([note]).data if left_out else ""))
+
+
+def place(machine: dict[str, Any]) -> str:
+    """A machine in a line."""
+    virtual = " (virtual)" if machine.get("virtual") else ""
+    memory = f", {machine['memory_gib']:g} GiB" if machine.get("memory_gib") else ""
+    accelerators = [*(machine.get("gpus") or []), *(machine.get("npus") or [])]
+    return (
+        f"{machine['cores']} cores of {machine['cpu']}{virtual}{memory}; {', '.join(accelerators) or 'no accelerator'}"
+    )
+
+
+def listed(values: pd.Series) -> str:
+    """What there is among some values, each once, in order."""
+    return ", ".join(str(value) for value in sorted(set(values)))
+
+
+def _machine_rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    names = {"memory_gib": "memory (GiB)", "huge_pages": "huge pages"}
+    for name, value in described.items():
+        if value not in (None, ""):
+            yield names.get(name, name), _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _effect(knob: dict[str, Any], effects: list[dict[str, Any]]) -> str:
+    """What a knob of the ledger was measured to do: alone, or at least together with the rest of its lane."""
+    when = {one.name: one.when for one in knobs.declared(knob["framework"])}.get(knob["name"])
+    if when == knobs.GATE:
+        return "none: nothing is timed in the gate"
+    if when != knobs.TUNED:
+        return "not measured: lanes do not differ in it"
+    place = _place(knob)
+    for name, words in ((knob["name"], ""), (None, ", with the rest of the lane")):
+        mine = [one for one in effects if _place(one) == place and one["knob"] == name]
+        if mine:
+            return "; ".join(f"{place[0]} {one['mode']} {one['effect']}{words}" for one in mine)
+    return f"{place[0]}: not measured in this profile"
+
+
+def _place(row: dict[str, Any]) -> tuple[str, str]:
+    """Where a knob is set, or has an effect."""
+    return implementation(row["framework"], row.get("environment", DEFAULT)), row["device"]
+
+
+def _lines(values: pd.Series) -> str:
+    return "\n".join(dict.fromkeys(values))
