@@ -30,7 +30,7 @@ from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
-from benchlib.measure import attempts, ceiling, contract, gate, machine, memory, refusals, repetitions, rounds, runs
+from benchlib.measure import attempts, ceiling, contract, gate, machine, memory, refusals, repetitions, rounds, training
 from benchlib.measure import epochs as epochs_procedure
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
@@ -230,8 +230,8 @@ class Lab:
         random.Random(0).shuffle(missing)  # so that the machine's drift does not favour whoever comes first
         if missing:
             with Progress(len(missing) * settings.most_epochs, f"training {conditions[0].workload}") as progress:
-                for together in runs.together(missing, conditions):
-                    trained = runs.trained(together, settings, self.store, self.patience_s, self._keep, progress)
+                for together in training.together(missing, conditions):
+                    trained = training.trained(together, settings, self.store, self.patience_s, self._keep, progress)
                     with self._turn(progress.tell) as waited_s, closing(trained):
                         progress.stood_still(waited_s)
                         for attempt, run in trained:
@@ -425,7 +425,7 @@ class Lab:
                 return known
             origin = self._origin(kind.kept(path))
             measured = measure().model_copy(update=origin)
-        _write(path, measured.model_dump_json(indent=2))
+            _write(path, measured.model_dump_json(indent=2))  # before whoever waits looks for it
         return measured
 
 

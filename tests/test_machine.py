@@ -536,6 +536,9 @@ def test_one_of_several_plug_ins_is_enough(flow, tmp_path, every_device):
         ({"text": ("version.py", "(")}, r"missing \), unterminated subpattern"),
     ],
 )
-def test_a_need_that_is_none_is_told_with_its_file_on_any_machine(flow, tmp_path, monkeypatch, change, sentence):
+def test_a_need_that_is_none_is_refused_with_its_file_on_any_machine(flow, tmp_path, monkeypatch, change, sentence):
     monkeypatch.setattr(nvml, "gpus", tuple)
-    assert re.match(rf"{tmp_path}/frameworks/flow.py: NEEDS: {sentence}", _needing(tmp_path, {**PLUG_IN, **change}))
+    with pytest.raises(BenchlibError, match=rf"^{tmp_path}/frameworks/flow.py: NEEDS: {sentence}"):
+        _needing(tmp_path, {**PLUG_IN, **change})
+    with pytest.raises(BenchlibError, match="NEEDS"):  # and not "cannot be used": the reference would be another's
+        availability.available("flow", "cpu", "other")

@@ -20,15 +20,15 @@ _ON_MACHINE = {"cuda": nvml, "npu": ascend}
 
 def available(framework: str, device: str, environment: str = DEFAULT) -> str | None:
     """None if ``framework`` can use ``device`` here in an environment; else a sentence that says what is missing and
-    what to do.
+    what to do. A BenchlibError for what its file declares wrongly, on any machine: it would move the reference to
+    another framework without a word.
     """
+    offered, declared = frameworks.devices(framework), needs.declared(framework)
     try:
         if sentence := _without_framework(framework, environment):
             return sentence
-        offered = frameworks.devices(framework)
         if device not in offered:
             return f"device {device!r}: {framework} has no path to it; it runs on {', '.join(offered)}"
-        declared = needs.declared(framework)  # what is wrong in them is said on any machine
         on_machine = _ON_MACHINE[device].missing() if device in _ON_MACHINE else None
         of_device = [need for need in declared if need.device == device]
         missing = on_machine or needs.missing(of_device, framework, environment)

@@ -7,6 +7,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
+from benchlib.errors import BenchlibError
+
 
 class Once(BaseModel):
     """How often it was tried, and in which run the last time was."""
@@ -23,8 +25,8 @@ class Once(BaseModel):
 
     @classmethod
     def kept(cls, path: Path) -> Self | None:
-        """What lies there; None where nothing does, or something that was cut."""
+        """What lies there; None where nothing does, or something that was cut or is of a condition that is no more."""
         try:
             return cls.model_validate_json(path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError, BenchlibError):
             return None

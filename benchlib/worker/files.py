@@ -126,7 +126,9 @@ def _index(folder: Path) -> dict[str, Any]:
             raise TypeError
     except FileNotFoundError:
         raise BenchlibError(f"{path}: there is no prepared data here; {_remedy(folder)}") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except OSError as error:  # of rights, or of too many open files: the folder is not to blame
+        raise BenchlibError(f"{path}: this list of prepared data cannot be read ({error.strerror})") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise BenchlibError(f"{path}: this list of prepared data cannot be read; {_remedy(folder)}") from None
     for name in arrays:
         if Path(name).name != name or not name.isprintable() or len(name) > LONGEST_NAME:
