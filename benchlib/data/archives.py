@@ -73,7 +73,9 @@ def unpacked(path: Path, most: int = MOST_BYTES) -> bytes:
             chunks.append(chunk)
             count += len(chunk)
             if count > most:
-                raise BenchlibError(f"{path}: unpacked it has more than {most:,} bytes, the most that is read of it: unpack it, and take a part")
+                raise BenchlibError(
+                    f"{path}: unpacked it has more than {most:,} bytes, the most that is read of it: take a part of it"
+                )
     return b"".join(chunks)
 
 
