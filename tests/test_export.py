@@ -228,10 +228,14 @@ class TestAppendix:
                 (folder / path).parent.mkdir(exist_ok=True)
                 (folder / path).write_text(path)
             data = {**made, "captions": {f"figures/{name}.svg": f"How {name} went."}}
-            scrap = {"application/scrapbook.scrap.json+json": {"name": "summary", "data": data}}
+            scrap = {"name": "summary", "data": data, "encoder": "json", "version": 1}
             content.cells[-1].outputs = [
                 nbformat.v4.new_output("stream", text=f"at {Path.cwd()}/x and {sys.executable}\n"),
-                nbformat.v4.new_output("display_data", scrap, metadata={"scrapbook": {"data": True}}),
+                nbformat.v4.new_output(
+                    "display_data",
+                    {"application/scrapbook.scrap.json+json": scrap},
+                    metadata={"scrapbook": {"data": True}},
+                ),
             ]
             nbformat.write(content, output)
             return None if name == "report" else made
