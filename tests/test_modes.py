@@ -25,6 +25,7 @@ from benchlib.lab import Lab
 from benchlib.measure import availability, gate, needs, nvml
 from benchlib.measure.disturbance import NO_CPU
 from benchlib.suite.experiments import groups, modes, scaling
+from benchlib.suite.experiments.losses import NONE_DIVERGED
 from benchlib.variables import Surroundings
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
@@ -398,7 +399,7 @@ def test_runs_that_diverged_are_told_and_leave_the_others(tmp_path):
     assert (mixed["diverged"], mixed["runs"]) == ("1 of 4 seeds (first in epoch 3)", 3)
     assert exact["loss"] == pytest.approx(2 / 3)
     assert mixed["loss_ratio"] == pytest.approx(1.5), "of the seeds that are left of both"
-    assert losses.loc["mindspore graph fp16-O2 tuned", "diverged"] == losses.NONE_DIVERGED
+    assert losses.loc["mindspore graph fp16-O2 tuned", "diverged"] == NONE_DIVERGED
     told = " ".join(result.findings())
     assert "pytorch eager tuned diverged in 1 of 4 seeds (first in epoch 2)." in told
     assert "pytorch eager bf16 tuned 1.50" in told

@@ -82,20 +82,32 @@ class OfQuantity(Panel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bars(OfQuantity):
-    """A bar for each row from the top down, with its interval and its number; ``labels`` name them."""
+class Rows(OfQuantity):
+    """The rows from the top down; ``labels`` name them."""
 
     xlabel: str | Callable[[pd.DataFrame], str]
     labels: Value
+
+    def height(self, rows: pd.DataFrame) -> float:
+        return 0.45 + 0.24 * len(rows)
+
+    def names(self, rows: pd.DataFrame) -> list[str]:
+        return values(rows, self.labels)
+
+    @property
+    def names_hue(self) -> bool:
+        return self.labels == self.hue
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bars(Rows):
+    """A bar for each row, with its interval and its number."""
+
     target: Callable[[pd.Series], float] | None = None  # where a stroke stands; nan: nowhere
 
     @property
     def margin(self) -> bool:
         return self.quantity.endswith("_ratio")
-
-    @property
-    def names_hue(self) -> bool:
-        return self.labels == self.hue
 
     def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
         if self.target is not None:
@@ -107,25 +119,13 @@ class Bars(OfQuantity):
     def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
         return [figures.CONTROL, figures.margin_legend(result.margin)] if self.margin else []
 
-    def height(self, rows: pd.DataFrame) -> float:
-        return 0.45 + 0.24 * len(rows)
-
-    def names(self, rows: pd.DataFrame) -> list[str]:
-        return values(rows, self.labels)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Intervals(OfQuantity):
-    """A point with its interval for each row from the top down, around a line at 1; ``labels`` name them."""
-
-    xlabel: str
-    labels: Value
+class Intervals(Rows):
+    """A point with its interval for each row, around a line at 1."""
 
     def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
-        figures.interval_panel(axes, rows, looks, self.xlabel, values(rows, self.labels))
-
-    def height(self, rows: pd.DataFrame) -> float:
-        return 0.45 + 0.24 * len(rows)
+        figures.interval_panel(axes, rows, looks, self.xlabel, self.names(rows))
 
 
 @dataclass(frozen=True, kw_only=True)

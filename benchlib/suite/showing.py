@@ -44,13 +44,6 @@ def references(certificates: Iterable[Certificate]) -> str:
     return f"{usual} (where that is not there: {', '.join(others)})" if others else usual
 
 
-def with_subject(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with a first column ``subject``, as a condition names its own."""
-    mixed = (" " + frame["precision"]).where(frame["precision"] != "fp32", "")
-    subject = implementations(frame) + " " + frame["mode"] + mixed + " " + frame["lane"]
-    return frame.assign(subject=subject)[["subject", *frame.columns]]
-
-
 def implementations(frame: pd.DataFrame) -> pd.Series:
     """Framework and environment of each row, as a condition names them."""
     pairs = zip(frame["framework"], frame["environment"], strict=True)

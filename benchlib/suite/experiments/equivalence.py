@@ -157,7 +157,7 @@ class _Differences(Panel):
 
     hue: str = "quantity"
 
-    def source(self, result: Result) -> pd.DataFrame:
+    def source(self, result: Equivalence) -> pd.DataFrame:
         rows = _certificates(result)
         if not len(rows):
             return rows
@@ -166,7 +166,7 @@ class _Differences(Panel):
         return rows.assign(model=rows["workload"] + ", " + rows["subject"], share=share)
 
     def draw(
-        self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, figures.Look], result: Result, at_left: bool
+        self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, figures.Look], result: Equivalence, at_left: bool
     ) -> None:
         figures.dot_panel(axes, rows, looks, "share", "largest relative difference / tolerance", "model", "hue")
         axes.axvline(1, color="0.2", linewidth=0.8)

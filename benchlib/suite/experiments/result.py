@@ -159,11 +159,13 @@ class Result:
         return self._trained(TrainingRuns.curves)
 
     def _trained(self, rows: Callable[[TrainingRuns], pd.DataFrame]) -> pd.DataFrame:
-        frames = [
-            showing.with_subject(of_part).assign(task=self._task(part), part=number, threshold=part.measured.threshold)
-            for number, part in enumerate(self.parts)
-            if isinstance(part.measured, TrainingRuns) and len(of_part := rows(part.measured))
-        ]
+        frames = []
+        for number, part in enumerate(self.parts):
+            if isinstance(part.measured, TrainingRuns) and len(of_part := rows(part.measured)):
+                subjects = {str(one): one.subject for one in part.measured.conditions}
+                of_part.insert(0, "subject", of_part["label"].map(subjects))
+                common = {"task": self._task(part), "part": number, "threshold": part.measured.threshold}
+                frames.append(of_part.assign(**common))
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     def _task(self, part: Part) -> str:

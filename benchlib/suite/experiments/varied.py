@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from benchlib.suite import figures
 from benchlib.suite.panels import Ratios, Value
-
-if TYPE_CHECKING:
-    from benchlib.suite.experiments.result import Result
+from benchlib.suite.selections import Measured
 
 VARIED = {
     "batch_size": "batch size",
@@ -43,7 +41,7 @@ class Varied(Ratios):
     bases: Sequence[tuple[str, Mapping[str, Any], Sequence[str]]]  # workload, its sizes, the names of what is varied
     hue: Value = series
 
-    def source(self, result: Result) -> pd.DataFrame:
+    def source(self, result: Measured) -> pd.DataFrame:
         rows, parts = super().source(result), []
         for workload, base, every in self.bases:
             for varied in every:
