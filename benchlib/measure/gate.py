@@ -10,9 +10,10 @@ trial, more trials are made, until there are no more.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import replace
@@ -23,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchlib import environments, frameworks, knobs, workloads
+from benchlib import environments, frameworks, knobs, variables, workloads
 from benchlib.analysis import equivalence
 from benchlib.analysis.equivalence import Certificate
 from benchlib.analysis.failure import Failure
@@ -45,7 +46,7 @@ ROUNDED = 4
 """Times that the reference makes a trial again, from weights that are rounded another way each time."""
 
 RECORDS = (1, 2, 3, 10, 30, 99, 105)
-"""Steps of the probe of an optimizer after which weights are compared; more where a learning rate changes for longer."""
+"""Steps of the probe of an optimizer after which weights are compared; more where a learning rate changes later."""
 
 REASONS = {
     "batch_size": "few samples meet few kinks, where rounding decides which way a gradient goes",
@@ -302,14 +303,17 @@ def _computed(
     start: Callable[[list[Condition], float], WorkerProcess],
 ) -> Iterator[tuple[Condition, Computed]]:
     """What the jobs' conditions compute in one process, in order, up to the first that fails."""
-    condition, worker, opened = jobs[0].condition, None, False
+    condition, worker, opened, known = jobs[0].condition, None, False, set()
     try:
         worker = start([job.condition for job in jobs], patience_s)
         worker.opened()
         opened = True
         for job in jobs:
             condition = job.condition
-            yield condition, _of_condition(worker, job, expected)
+            computed = _of_condition(worker, job, expected)
+            known |= machine.code_files(condition, "gate").keys()
+            _require_known(worker, known)
+            yield condition, computed
     except WorkerFailed as failure:
         # One that does not even open fails for all that it was to do: starting it again for each would take for ever.
         for one in [condition] if opened else [job.condition for job in jobs]:
@@ -340,6 +344,18 @@ def _of_condition(worker: WorkerProcess, job: Job, expected: _Expected) -> dict[
     return found
 
 
+def _require_known(worker: WorkerProcess, known: Collection[str]) -> None:
+    """What a worker has imported has to be in the hash of its code, or a certificate would outlive its model."""
+    if worker.condition.world_size > 1:
+        return
+    modules = worker.ask("imported", beside=variables.worker_folders(os.environ))["modules"]
+    if unknown := [name for name in modules if name not in known]:
+        raise worker.failed(
+            f"imported {', '.join(unknown)}, which the hash of the code does not know: a model's file may import what "
+            "lies in benchlib or in a plug-in, by a name that stands in its text"
+        )
+
+
 def _trial(worker: WorkerProcess, trial: int, moved: int = 0) -> dict[str, np.ndarray]:
     file = worker.scratch / "computed.npz"
     worker.ask("check", steps=1 if trial else STEPS, trial=trial, moved=moved, file=str(file))
@@ -359,7 +375,7 @@ def _probe(worker: WorkerProcess, job: Job) -> dict[str, np.ndarray]:
 
 
 def _unseen(condition: Condition, found: dict[str, np.ndarray], its: Computed | None, own: dict[str, float]) -> bool:
-    """Is there an array that only rounding explains, in every trial so far? A reference that failed explains nothing."""
+    """Is there an array that only rounding explains, in every trial so far?"""
     if its is None or isinstance(its, Failure):
         return False
     return any(one.unseen for one in equivalence.compare(found, its, equivalence.tolerances(condition), own))
