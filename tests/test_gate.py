@@ -181,7 +181,7 @@ def test_the_quick_notebook_is_the_gate_of_every_workload():
 
 
 def planted(name):
-    return Condition(workload="planted", framework="toy_planted", hyperparameters={"plant": name})
+    return Condition(workload="toy_planted", framework="toy_planted", hyperparameters={"plant": name})
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,7 @@ def of_planted(tmp_path_factory):
         for package in (frameworks, workloads):
             own = str(DOUBLES / package.__name__.rpartition(".")[2])
             patch.setattr(package, "__path__", [*package.__path__, own])
-        conditions = {name: planted(name) for name in workloads.load("planted").hyperparameters["plant"].choices}
+        conditions = {name: planted(name) for name in workloads.load("toy_planted").hyperparameters["plant"].choices}
         certificates = FixedLab(outputs=tmp_path_factory.mktemp("lab")).certify(conditions.values())
         yield {name: certificates[one.key] for name, one in conditions.items()}
 

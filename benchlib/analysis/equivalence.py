@@ -17,6 +17,7 @@ trial: then nobody has seen the two agree. Outputs are never forgiven.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -436,7 +437,7 @@ def _of_probe(
             steps.setdefault(weight, []).append(int(step))
     differences = {}
     for weight, some in steps.items():
-        for start, end in zip(sorted(some), sorted(some)[1:], strict=False):
+        for start, end in itertools.pairwise(sorted(some)):
             places = [f"{prefix}{step}:{weight}" for step in (start, end)]
             at = f"{PROBE}/steps {start + 1} to {end}:{weight}"
             differences[at] = _of_stretch(
