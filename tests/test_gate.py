@@ -242,7 +242,7 @@ def test_what_rounding_decides_is_forgiven_with_the_evidence(of_planted):
     certificate = of_planted["a kink"]
     assert certificate.same, certificate.checks
     forgiven = [one for check in certificate.checks for one in check.forgiven]
-    assert [one.difference for one in forgiven if "gradient:weight" in one.at][0] == pytest.approx(0.01, rel=0.1)
+    assert next(one for one in forgiven if "gradient:weight" in one.at).difference == pytest.approx(0.01, rel=0.1)
     assert all(0 < one.difference <= 2 * one.own for one in forgiven)
 
 
