@@ -126,7 +126,7 @@ class SyntheticLab:
             self.store.save([run])
         return TrainingRuns(conditions, runs, self._certificates(conditions), epochs, threshold)
 
-    def certify(self, conditions: list[Condition]) -> dict[str, Certificate]:
+    def certify(self, conditions: list[Condition], training_steps: int = 0) -> dict[str, Certificate]:
         """As the lab's."""
         return self._certificates(conditions)
 

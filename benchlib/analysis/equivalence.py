@@ -110,6 +110,11 @@ deviations numbers beside each other are dropped together more or less often tha
 dropped in two passes, or in two places; by how much two evaluations of the same batch differ.
 """
 
+TRAINING = {"cpu": 1e-3, "cuda": 1e-2}
+"""By how much, relatively, a loss may differ in a longer training: rounding adds up over its steps. From the same
+weights before each step, a tenth of that. On other devices 3e-2.
+"""
+
 NEGLIGIBLE = 1e-3
 """Arrays are compared relative to their own largest value, or to this share of the largest in their group if that is
 more: the gradient of a bias that the next layer cancels is rounding noise, and has no relative precision.
@@ -187,6 +192,7 @@ class Certificate(Shown, BaseModel):
     run: str = ""  # in which the last of them was
     trials: int = 0  # that the condition made
     inputs: dict[str, str] = {}  # hashes of what both were given: data, order of the samples, initial weights
+    training: int = 0  # steps of the longer comparison of training; 0: it was not made
     exercised: dict[str, bool] = {}  # what the data can contain, and whether it was among what was compared
     digests: dict[str, str] = {}  # of what the condition computed, by trial and quantity
     reference_digests: dict[str, str] = {}  # of what it was compared with
@@ -287,6 +293,20 @@ def certify(
         digests=digests(found),
         reference_digests=digests(expected),
     )
+
+
+def with_training(certificate: Certificate, losses: np.ndarray | Failure, fed: bool) -> Certificate:
+    """The certificate with what a longer training showed: ``losses`` (2, steps) of the condition and of its reference;
+    ``fed``: from the same weights before each step.
+    """
+    if isinstance(losses, Failure):
+        reason = f"the longer training failed: {losses}"
+        return certificate.model_copy(update={"reason": reason, "failure": losses, "failed": "condition", "checks": []})
+    apart = np.abs(losses[0] - losses[1]) / np.maximum(np.abs(losses[1]), np.finfo(np.float32).tiny)
+    differences = {f"step {step}": float(one) if np.isfinite(one) else np.inf for step, one in enumerate(apart, 1)}
+    tolerance = TRAINING.get(certificate.condition.device, 3e-2) * (0.1 if fed else 1.0)
+    checks = [*certificate.checks, _check("training", differences, tolerance, {})]
+    return certificate.model_copy(update={"checks": checks, "training": losses.shape[1]})
 
 
 def tolerances(condition: Condition) -> Mapping[str, float]:
@@ -520,6 +540,19 @@ def _of_dropout(condition: Condition, found: Mapping[str, np.ndarray]) -> list[C
 
 
 _OF_PLACE = ("numbers", "zeros", "least scale", "greatest scale", "neighbours", "repeats", "twins")
+
+
+def undropped(condition: Condition) -> Condition:
+    """As :func:`usual`, but without dropout, whose masks never agree."""
+    workload, with_dropout = workloads.load(condition.workload), usual(condition)
+    values = with_dropout.hyperparameters
+    places = list(workload.dropouts(values))
+    off = {
+        name: value
+        for name, value in workload.gate.hyperparameters.items()
+        if list(workload.dropouts({**values, name: value})) != places
+    }
+    return with_dropout.but(hyperparameters={**values, **off})
 
 
 def usual(condition: Condition) -> Condition:

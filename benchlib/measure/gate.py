@@ -30,7 +30,7 @@ from benchlib.analysis.equivalence import Certificate
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 from benchlib.measure import machine, record, samples
-from benchlib.measure.jobs import INITIAL_SEED, Job
+from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.variables import Surroundings
 
@@ -102,6 +102,32 @@ def _referred_to(offered: Iterable[str]) -> tuple[str, str]:
         if machine.available(framework, "cpu", environment) is None
     )
     return next(usable, (environments.DEFAULT, by_rank[0]))  # what is not there will be refused as such
+
+
+def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> np.ndarray | Failure:
+    """The losses (2, steps) of a gated condition and of its reference in a longer training, side by side, on batches of
+    the data in its own order: see :class:`Gate` for whether each goes its own way. With the workload's usual settings,
+    but without dropout.
+    """
+    fed, losses = workloads.load(condition.workload).gate.fed, np.empty((2, steps))
+    workers: list[WorkerProcess] = []
+    try:
+        for one in (condition, reference(condition)):
+            job = prepare_job(equivalence.undropped(one), INITIAL_SEED, inputs)
+            workers.append(WorkerProcess(one, INITIAL_SEED, patience_s, knobs.of_gate(one)))
+            workers[-1].opened()
+            record.require_inputs(workers[-1], job, workers[-1].ask("build", **job.document()))
+        ours, its = workers
+        weights = str(its.scratch / "weights.npz") if fed else None
+        for step in range(steps):
+            losses[1, step] = its.ask("train_on", step=step, weights=weights, leads=True)["loss"]
+            losses[0, step] = ours.ask("train_on", step=step, weights=weights, leads=False)["loss"]
+    except WorkerFailed as failure:
+        return failure.failure
+    finally:
+        for worker in workers:
+            worker.end()
+    return losses
 
 
 NOT_STARTED = Surroundings()
