@@ -312,6 +312,34 @@ def test_a_file_that_the_hash_of_the_code_does_not_know_is_refused(tmp_path, lab
     assert "imported hidden, which the hash of the code does not know" in certificate.reason
 
 
+def test_a_longer_training_is_compared_where_it_is_asked_for(tmp_path, toy_framework, monkeypatch):
+    lab = FixedLab(outputs=tmp_path / "outputs")
+    condition = planted("")
+    assert lab.certify([condition])[condition.key].training == 0
+    longer = lab.certify([condition], training_steps=6)[condition.key]
+    assert (longer.training, longer.verdict) == (6, "same")
+    assert next(one for one in longer.checks if one.name == "training").tolerance == equivalence.TRAINING["cpu"]
+    monkeypatch.setattr(gate, "train", lambda *given: pytest.fail("it was made before"))
+    assert lab.certify([condition], training_steps=6)[condition.key] == longer
+    assert lab.certify([condition])[condition.key] == longer, "it is kept"
+
+
+def test_a_training_that_parts_is_another_one(tmp_path, toy_framework):
+    """Of a certificate that nothing else has refused."""
+    right, wrong = (gate.gated(planted(plant)) for plant in ("", "class 7 twice"))
+    certificate = equivalence.Certificate(
+        condition=wrong,
+        reference=right,
+        checks=[equivalence.Check(name="outputs", difference=0.0, worst=0.0, at="0/outputs", tolerance=1e-5)],
+    )
+    losses = gate.train(wrong, tmp_path, 60, 12)
+    longer = equivalence.with_training(certificate, losses, fed=False)
+    assert (certificate.verdict, longer.verdict) == ("same", "different")
+    assert losses.shape == (2, 12)
+    assert losses[0, 0] == pytest.approx(losses[1, 0], rel=1e-6), "from the same weights"
+    assert equivalence.with_training(certificate, losses[[1, 1]], fed=False).same
+
+
 def test_another_batch_norm_momentum_is_caught_by_the_running_statistics(lab, altered):
     altered("workloads/batchnorm2d/mindspore.py", 'momentum=1 - values["momentum"]', 'momentum=values["momentum"]')
     certificate = lab.certify([in_mindspore("batchnorm2d")])[in_mindspore("batchnorm2d").key]

@@ -10,8 +10,8 @@ Every trial counts. Networks have kinks (the two largest values of a pooling win
 within rounding of each other), where rounding decides which way a gradient goes: PyTorch's gradients of ``cnn`` on
 CIFAR-10 part from themselves there by 0.1 to 1 % when oneDNN is switched off or the mode is graph. So a difference
 that is larger than the tolerance is forgiven where, in the same trial, the same array of the reference differs from
-itself by as much once its weights have been rounded the other way (:class:`Forgiven`), unless it is so in every
-trial: then nobody has seen the two agree. Outputs are never forgiven.
+itself by as much once its weights were moved in the last digit (:class:`Forgiven`), by so little that its outputs stay
+within what is allowed, unless it is so in every trial: then nobody has seen the two agree. Outputs are never forgiven.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ FORGIVABLE = frozenset(TOLERANCES) - {"outputs", "optimizer"}
 
 class Forgiven(BaseModel):
     """A difference beyond the tolerance that rounding explains: the array, and by how much the reference's differs from
-    itself there, in the same trial, from weights that were rounded once the other way.
+    itself there, in the same trial, from weights that were moved in the last digit.
     """
 
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
