@@ -364,15 +364,32 @@ def test_another_padding_is_caught_by_the_outputs(lab, altered):
 @pytest.mark.parametrize(
     ("workload", "file", "old", "new", "found"),
     [
-        ("bert", "workloads/bert/mindspore.py", '"weight_decay": 0.0}', '"weight_decay": 1.0}', "state"),
+        ("bert", "workloads/bert/mindspore.py", '"weight_decay": 0.0}', '"weight_decay": 1.0}', "optimizer"),
         ("bert", "workloads/bert/mindspore.py", "approximate=False", "approximate=True", "outputs"),
-        ("bert", "workloads/bert/mindspore.py", "start_factor=1 / steps", "start_factor=1", "state"),
+        ("bert", "workloads/bert/mindspore.py", "start_factor=1 / steps", "start_factor=1", "optimizer"),
+        ("bert", "workloads/bert/mindspore.py", ".masked_fill(unseen, -1e9)", "", "outputs"),
+        (
+            "bert",
+            "workloads/bert/mindspore.py",
+            "self.dropout1(ops.softmax(scores))",
+            "ops.softmax(scores)",
+            "dropout places",
+        ),
+        ("lstm", "workloads/lstm/mindspore.py", ", weight_decay=0.0)", ")", "optimizer"),
+        ("gru", "workloads/gru/mindspore.py", "weight_decay=0.0)", "weight_decay=0.0, amsgrad=True)", "optimizer"),
+        (
+            "cnn",
+            "workloads/cnn/mindspore.py",
+            'nn.Dropout(p=values["dense_dropout"])',
+            'nn.Dropout(p=0.8 * values["dense_dropout"])',
+            "dropout share",
+        ),
         (
             "resnet50",
             "workloads/resnet50/mindspore.py",
             "nn.SGD([group],",
             'nn.SGD(model.trainable_params(), weight_decay=values["weight_decay"],',
-            "state",
+            "optimizer",
         ),
         (
             "resnet50_inference",
@@ -381,7 +398,7 @@ def test_another_padding_is_caught_by_the_outputs(lab, altered):
             "return self.norm(self.conv(x) + self.norm.moving_mean.view(1, -1, 1, 1))",  # so the mean has no part
             "outputs",
         ),
-        ("seq2seq", "frameworks/mindspore.py", "if clip is not None:", "if False:", "state"),
+        ("seq2seq", "frameworks/mindspore.py", "if clip is not None:", "if False:", "optimizer"),
         (
             "seq2seq",
             "workloads/seq2seq/mindspore.py",

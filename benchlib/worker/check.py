@@ -79,8 +79,8 @@ def imported(package: str, beside: Sequence[str]) -> list[str]:
 
 
 def roundings(initial: dict[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
-    """Weights that are more or less, at random, by so many times what one is that differs in the last digit: 1, 2, 4 ...
-    by the ``number`` from 1. Sums of many products are rounded as often.
+    """Weights that are more or less, at random, by 1, 2, 4 ... in the last digit, by the ``number`` from 1: sums of
+    many products are rounded as often.
     """
     random = np.random.RandomState(number)
     moved = {}
