@@ -333,11 +333,11 @@ def test_a_training_that_parts_is_another_one(tmp_path, toy_framework):
         checks=[equivalence.Check(name="outputs", difference=0.0, worst=0.0, at="0/outputs", tolerance=1e-5)],
     )
     losses = gate.train(wrong, tmp_path, 60, 12)
-    longer = equivalence.with_training(certificate, losses, fed=False)
+    longer = equivalence.with_training(certificate, losses)
     assert (certificate.verdict, longer.verdict) == ("same", "different")
     assert losses.shape == (2, 12)
     assert losses[0, 0] == pytest.approx(losses[1, 0], rel=1e-6), "from the same weights"
-    assert equivalence.with_training(certificate, losses[[1, 1]], fed=False).same
+    assert equivalence.with_training(certificate, losses[[1, 1]]).same
 
 
 def test_another_batch_norm_momentum_is_caught_by_the_running_statistics(lab, altered):

@@ -110,9 +110,9 @@ deviations numbers beside each other are dropped together more or less often tha
 dropped in two passes, or in two places; by how much two evaluations of the same batch differ.
 """
 
-TRAINING = {"cpu": 1e-3, "cuda": 1e-2}
-"""By how much, relatively, a loss may differ in a longer training: rounding adds up over its steps. From the same
-weights before each step, a tenth of that. On other devices 3e-2.
+TRAINING = {"cpu": 1e-4, "cuda": 1e-3}
+"""By how much, relatively, a loss may differ in a longer training, where rounding adds up over its steps: 50 steps of
+``cnn`` and ``lstm`` in MindSpore stay within 6e-7 of PyTorch's. On other devices 3e-2.
 """
 
 NEGLIGIBLE = 1e-3
@@ -295,16 +295,14 @@ def certify(
     )
 
 
-def with_training(certificate: Certificate, losses: np.ndarray | Failure, fed: bool) -> Certificate:
-    """The certificate with what a longer training showed: ``losses`` (2, steps) of the condition and of its reference;
-    ``fed``: from the same weights before each step.
-    """
+def with_training(certificate: Certificate, losses: np.ndarray | Failure) -> Certificate:
+    """The certificate with what a longer training showed: ``losses`` (2, steps) of the condition and its reference."""
     if isinstance(losses, Failure):
         reason = f"the longer training failed: {losses}"
         return certificate.model_copy(update={"reason": reason, "failure": losses, "failed": "condition", "checks": []})
     apart = np.abs(losses[0] - losses[1]) / np.maximum(np.abs(losses[1]), np.finfo(np.float32).tiny)
     differences = {f"step {step}": float(one) if np.isfinite(one) else np.inf for step, one in enumerate(apart, 1)}
-    tolerance = TRAINING.get(certificate.condition.device, 3e-2) * (0.1 if fed else 1.0)
+    tolerance = TRAINING.get(certificate.condition.device, 3e-2)
     checks = [*certificate.checks, _check("training", differences, tolerance, {})]
     return certificate.model_copy(update={"checks": checks, "training": losses.shape[1]})
 
