@@ -30,7 +30,19 @@ from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
-from benchlib.measure import attempts, ceiling, contract, gate, machine, memory, refusals, repetitions, rounds, training
+from benchlib.measure import (
+    attempts,
+    ceiling,
+    contract,
+    gate,
+    machine,
+    memory,
+    refusals,
+    repetitions,
+    rounds,
+    samples,
+    training,
+)
 from benchlib.measure import epochs as epochs_procedure
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
@@ -267,9 +279,11 @@ class Lab:
         what = f"the timer of {condition}"
         return self._once(SyncCheck, path, what, lambda: contract.check(condition, self.inputs, self.patience_s))
 
-    def certify(self, conditions: Iterable[Condition]) -> dict[str, Certificate]:
+    def certify(self, conditions: Iterable[Condition], training_steps: int = 0) -> dict[str, Certificate]:
         """Certificates by condition key: is each condition's model the reference's? Made once, for all that the
         outcome depends on. Mixed precision has to pass in fp32 first: where it does not, that certificate is given.
+
+        With ``training_steps``, what trains and is the same is compared over so many steps of training, too.
         """
         gated = {condition.key: gate.gated(condition) for condition in conditions}
         exact = {name: condition.but(precision="fp32") for name, condition in gated.items()}
@@ -286,8 +300,24 @@ class Lab:
                     progress.step(f"{certificate.condition}: {certificate.verdict}")
             for condition in missing:  # the others another process has made, while this one waited
                 known[condition.key] = known[condition.key] or self._known_certificate(condition)
+        for certificate in [one for one in known.values() if one and self._has_to_train(one, training_steps)]:
+            known[certificate.condition.key] = self._with_training(certificate, training_steps)
         proved = {name: known[condition.key].same for name, condition in exact.items()}
         return {name: known[(one if proved[name] else exact[name]).key] for name, one in gated.items()}
+
+    def _has_to_train(self, certificate: Certificate, steps: int) -> bool:
+        trains = load(certificate.condition.workload).kind == "training"
+        wanted = certificate.same and trains and certificate.condition.precision == "fp32"
+        return wanted and certificate.training < steps and self.measures is not Measures.NOTHING
+
+    def _with_training(self, certificate: Certificate, steps: int) -> Certificate:
+        """The certificate with a longer comparison of training, which stands in it from now on."""
+        condition = certificate.condition
+        with self._turn(say):
+            losses = gate.train(condition, self.inputs, self.patience_s, steps)
+        longer = equivalence.with_training(certificate, losses)
+        _write(self.certificate_path(condition), longer.sealed())
+        return longer
 
     def measurements(self, files: Iterable[str] | None = None) -> pd.DataFrame:
         """Every measurement in this outputs folder, or in the files with these keys: a row a process, with what it
@@ -301,9 +331,18 @@ class Lab:
         return known if known and self._is_settled(known, not known.checks) else None
 
     def _certificate(self, condition: Condition) -> Certificate | None:
+        path = self.certificate_path(condition)
         try:
-            return Certificate.model_validate_json(self.certificate_path(condition).read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):  # not made yet, or cut: made again in seconds
+            return equivalence.unsealed(path.read_text(encoding="utf-8"), path)
+        except FileNotFoundError:
+            return None
+        except BenchlibError as error:
+            if self.measures is Measures.NOTHING:
+                say(str(error))
+                return None
+            with suppress(FileNotFoundError):  # another process that reads the folder was first
+                path.replace(path.with_suffix(".damaged"))
+                say(f"{error} It is now {path.with_suffix('.damaged')}")
             return None
 
     def _certify(self, conditions: list[Condition], progress: Progress) -> Iterator[Certificate]:
@@ -314,20 +353,14 @@ class Lab:
         computed = gate.run(missing, self.inputs, self.patience_s)
         with self._turn(progress.tell) as waited_s, closing(computed):
             progress.stood_still(waited_s)
-            for condition, found, expected, surroundings in computed:
-                sets = knobs.neutralising(condition)
-                exact = {name: value for name, value in surroundings.knobs.items() if name in sets}
-                certificate = equivalence.certify(
-                    condition,
-                    gate.reference(condition),
-                    found,
-                    expected,
-                    exact,
-                    prepare_job(condition, INITIAL_SEED, self.inputs).hashes(),
-                )
-                origin = {**self._origin(self._certificate(condition)), **asdict(surroundings)}
-                certificate = certificate.model_copy(update=origin)
-                _write(self.certificate_path(condition), certificate.model_dump_json(indent=2))
+            for one in computed:
+                sets = knobs.neutralising(one.condition)
+                exact = {name: value for name, value in one.surroundings.knobs.items() if name in sets}
+                certificate = gate.certify(one, self.inputs, exact)
+                path = self.certificate_path(one.condition)
+                origin = {**self._origin(self._certificate(one.condition)), **asdict(one.surroundings)}
+                certificate = certificate.model_copy(update={**origin, "file": path.stem})
+                _write(path, certificate.sealed())
                 yield certificate
 
     def _is_settled(self, kept: Certificate | Ceiling | SyncCheck, failed: bool) -> bool:
@@ -343,7 +376,7 @@ class Lab:
         """Where the certificate of a gated condition lies: under a key of all that it depends on."""
         both = (condition, gate.reference(condition))
         name = key(
-            gate=[prepare_job(one, INITIAL_SEED, self.inputs).depends_on("gate") for one in both],
+            gate=[samples.prepare(one, self.inputs).depends_on("gate") for one in both],
             set=[knobs.of_gate(one) for one in both],
             tolerances=equivalence.tolerances(condition),
         )

@@ -85,6 +85,18 @@ class Check(Answer):
     trials: Annotated[Count, Field(ge=1)]
 
 
+class Imported(Answer):
+    """What was imported."""
+
+    modules: list[str]
+
+
+class TrainedOn(Answer):
+    """A step of training."""
+
+    loss: float
+
+
 class Planted(Answer):
     """Durations of planted work."""
 
@@ -113,6 +125,9 @@ OF_REQUEST: dict[str, type[Answer]] = {
     "epoch": Epoch,
     "predict": Answer,
     "check": Check,
+    "probe": Answer,
+    "imported": Imported,
+    "train_on": TrainedOn,
     "planted": Planted,
     "memory": Memory,
 }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchlib import knobs, variables
-from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.equivalence import Certificate, unsealed
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
@@ -42,7 +42,10 @@ class Source:
 def sources(keys: Iterable[str], folder: Path) -> list[Source]:
     """What is in the files with these keys under ``folder``, and whether it matches what is here now."""
     wrong = records.all_wrong(folder, experiments.NOTEBOOKS)
-    return [_source(key, folder, wrong.get(f"measurements/{key}.parquet")) for key in keys]
+    return [
+        _source(key, folder, wrong.get(f"measurements/{key}.parquet") or wrong.get(f"certificates/{key}.json"))
+        for key in keys
+    ]
 
 
 def stale(keys: Iterable[str], folder: Path) -> list[str]:
@@ -70,11 +73,20 @@ def _source(key: str, folder: Path, wrong: str | None) -> Source:
     if not path.is_file():
         return Source(key, (), f"is not there: neither {store.path(key)} nor a certificate of that name")
     try:
-        certificate = Certificate.model_validate_json(path.read_text(encoding="utf-8"))
-    except ValueError:
-        return Source(key, (), f"cannot be used: {path} was cut or changed; delete it and run again")
-    says = f"certificate: {certificate.condition}: {certificate.verdict}"
-    return Source(key, (says,), _certificate_verdict(certificate, path))
+        certificate = unsealed(path.read_text(encoding="utf-8"), path)
+    except BenchlibError as error:
+        return Source(key, (), f"cannot be used: {error}")
+    reasons = [_certificate_verdict(certificate, path), *([wrong] if wrong else [])]
+    changes = [one for one in dict.fromkeys(reasons) if one != MATCHES]
+    return Source(key, (_certified(certificate),), "; ".join(changes) or MATCHES)
+
+
+def _certified(certificate: Certificate) -> str:
+    """A certificate in a line."""
+    forgiven = sum(len(check.forgiven) for check in certificate.checks)
+    explained = f"; {forgiven} differences are explained by rounding" if forgiven else ""
+    unmet = f"; not exercised: {', '.join(certificate.unexercised)}" if certificate.unexercised else ""
+    return f"certificate: {certificate.condition}: {certificate.verdict}{explained}{unmet}"
 
 
 def _certificate_verdict(certificate: Certificate, path: Path) -> str:

@@ -15,10 +15,14 @@ block      steps                                    a timed block
 reset                                               the initial weights again, and a fresh optimizer
 epoch      number, orders, block_steps              a message a block, then the mean loss and the order's hash
 predict    file                                     predictions of the test data, written to ``file``
-check      steps, trial, file                       outputs, gradients, losses, final state, written to ``file``
+check      steps, trial, moved, file                outputs, gradients, losses, updates ..., written to ``file``
                                                     (of a group: to one each, see ``benchlib.measure.gate``);
                                                     how many trials there can be
+probe      records, file                            what the optimizer and dropout do, written to ``file``
 planted    seconds, takes                           durations of the same work, by the timer and known otherwise
+train_on   step, weights, leads                     the loss of the next training step; weights before it are
+                                                    written to the file ``weights``, or taken from it
+imported   beside                                   names of modules that are neither Python's nor packages'
 memory                                              peak and present resident memory, device memory
 ========== ======================================== ============================================================
 """
@@ -34,7 +38,7 @@ import traceback
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable
 
 import numpy as np
 
@@ -104,7 +108,7 @@ class Worker:
         weights: str,
         orders: str | None,
     ) -> dict[str, Any]:
-        self.workload = workloads.load(workload)
+        self.workload, self.values = workloads.load(workload), values
         module = importlib.import_module(f"benchlib.workloads.{workload}.{self.framework}")
         part = (self.rank, self.world_size)
         order_files = None if orders is None else Path(orders)
@@ -113,10 +117,7 @@ class Worker:
         self.initial = {name: np.array(array) for name, array in files.arrays(Path(weights)).items()}
         self.session.build(self.workload, module, values, learning_rate)
         self.session.load(self.initial)
-        if self.workload.kind == "operator":
-            self.ready = [self.session.put(arrays) for arrays in self.batches.operator_batches()]
-        else:
-            self.ready = [self.session.put(arrays) for arrays in islice(self.batches.epoch(1), DISTINCT_BATCHES)]
+        self.ready = [self.session.put(arrays) for arrays in self._first_batches()]
         loaded = self.session.weights()
         trained = [name for name, weight in self.workload.weights(values).items() if weight.trained]
         return {
@@ -126,6 +127,11 @@ class Worker:
             "data_sha256": files.digest(Path(data)),
             "order_sha256": self.batches.order_digest() if self.workload.kind != "operator" else "",
         }
+
+    def _first_batches(self) -> Iterable[tuple[np.ndarray, ...]]:
+        if self.workload.kind == "operator":
+            return self.batches.operator_batches()
+        return islice(self.batches.epoch(1), DISTINCT_BATCHES)
 
     def do_first_step(self) -> dict[str, Any]:
         wall_s = self._timed(1)["wall_s"]
@@ -168,13 +174,39 @@ class Worker:
         np.save(file, np.concatenate(predicted).astype(np.int32))
         return {}
 
-    def do_check(self, steps: int, trial: int, file: str) -> dict[str, Any]:
+    def do_check(self, steps: int, trial: int, moved: int, file: str) -> dict[str, Any]:
         """What the equivalence gate compares, for this session's model: see ``benchlib.worker.check``."""
         from benchlib.worker import check  # here, so that a change to the gate leaves what was measured valid
 
         file = f"{file}.{self.rank}.npz" if self.world_size > 1 else file
-        np.savez(file, **check.computed(self.session, self.workload, self.initial, self.ready, steps, trial))
+        ready = [self.session.put(check.turned(one)) for one in self._first_batches()] if moved else self.ready
+        np.savez(file, **check.computed(self.session, self.workload, self.initial, ready, steps, trial, moved))
         return {"trials": len(self.ready)}
+
+    def do_probe(self, records: list[int], file: str) -> dict[str, Any]:
+        """What trials do not see of this session's model: see ``benchlib.worker.check``."""
+        from benchlib.worker import check
+
+        np.savez(file, **check.probed(self.session, self.workload, self.values, self.initial, self.ready[0], records))
+        return {}
+
+    def do_train_on(self, step: int, weights: str | None, leads: bool) -> dict[str, Any]:
+        """Step number ``step`` (from 0) of training, with a batch of its own, and its loss."""
+        epoch, position = divmod(step, self.batches.steps_per_epoch)
+        if weights is not None and leads:
+            np.savez(weights, **self.session.weights())
+        elif weights is not None:
+            with np.load(weights) as arrays:
+                self.session.load(dict(arrays))
+        loss = self.session.step(self.session.put(self.batches.batch(1 + epoch, position)))
+        self.session.synchronize()
+        return {"loss": float(self.session.to_numpy(loss))}
+
+    def do_imported(self, beside: list[str]) -> dict[str, Any]:
+        """What this process has imported, as far as somebody may have changed it."""
+        from benchlib.worker import check
+
+        return {"modules": check.imported(frameworks.package(self.framework).partition(".")[0], beside)}
 
     def do_planted(self, seconds: float, takes: int) -> dict[str, Any]:
         """The same steps, of about ``seconds`` but one at least, by the timer and until the weights that they trained
