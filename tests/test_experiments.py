@@ -41,6 +41,7 @@ from benchlib.suite.experiments import (
     frameworks,
     instrument,
     learning_rate,
+    metric,
     operators,
 )
 from benchlib.suite.experiments.report import Report
@@ -813,8 +814,7 @@ def test_whole_epochs_are_compared_within_seeds_and_losses_shown(tmp_path: Path)
 
 
 def test_metrics_are_called_what_they_are() -> None:
-    names = {task["workload"]: task for task in full_tasks()}
-    labels = {name: frameworks._label(frameworks.Task(**task)) for name, task in names.items()}
+    labels = {name: metric.label(workloads.load(name)) for name in {task["workload"] for task in full_tasks()}}
     assert labels["bert"] == "accuracy of masked test words (%)"
     assert labels["seq2seq"] == "BLEU (13a, lower case)"
     assert labels["gru"] == "test accuracy (%)"

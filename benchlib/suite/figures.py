@@ -249,7 +249,7 @@ def bar_panel(
     for place, (_, row) in enumerate(rows.iterrows()):
         value, low, high = row["estimate"], row["low"], row["high"]
         if pd.isna(value):
-            why = row["why"] or tables.MISSING
+            why = tables.MISSING if pd.isna(row["why"]) else row["why"]
             axes.annotate(why, (0, place), xytext=(4, 0), textcoords="offset points", va="center")
             continue
         look, end = series[row["hue"]], value
@@ -286,7 +286,7 @@ def interval_panel(
     for place, (_, row) in enumerate(rows.iterrows()):
         look = series[row["hue"]]
         if pd.isna(row["estimate"]):
-            why = row["why"] or tables.MISSING
+            why = tables.MISSING if pd.isna(row["why"]) else row["why"]
             axes.annotate(why, (1, place), xytext=(4, 0), textcoords="offset points", va="center")
             continue
         axes.plot([row["low"], row["high"]], [place, place], color=look.color, linestyle=look.line)

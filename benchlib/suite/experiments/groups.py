@@ -87,7 +87,9 @@ def verdict(row: pd.Series) -> str:
     """On the ratio to one process."""
     if pd.notna(row["reason"]):
         return row["why"]
-    return BASELINE if scaling(row) == ONE else row["within_ratio_verdict"] or row["within_ratio_why"]
+    if scaling(row) == ONE:
+        return BASELINE
+    return row["within_ratio_why"] if pd.isna(row["within_ratio_verdict"]) else row["within_ratio_verdict"]
 
 
 def processes(row: pd.Series) -> int:

@@ -57,7 +57,8 @@ def agreement(row: pd.Series) -> str:
     """What the metric's difference from the first shows."""
     if pd.isna(row["metric_difference"]):
         return tables.MISSING
-    return row["metric_difference_verdict"] or "no interval: too few seeds"
+    verdict = row["metric_difference_verdict"]
+    return "no interval: too few seeds" if pd.isna(verdict) else verdict
 
 
 def _by_task(result: Result, quantity: str) -> Iterator[tuple[str, pd.DataFrame]]:
