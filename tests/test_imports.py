@@ -200,6 +200,7 @@ def build(values, *, deep=True):
         CODE.replace('"""Of a layer."""\n', "\n\n# Of a layer.\n"),
         CODE.replace("WIDTH = 2", "WIDTH = (\n    2\n)  # wide"),
         CODE.replace('[WIDTH, 1.0], "b"', "[\n        WIDTH,\n        1.0,\n    ], 'b'"),
+        CODE.replace("WIDTH = 2", 'WIDTH = 2\nNEEDS = ({"device": "cuda", "otherwise": "install it"},)'),
     ],
 )
 def test_comments_docstrings_and_layout_are_no_code(needy: Path, text: str) -> None:

@@ -112,16 +112,21 @@ def _tree(path: Path) -> ast.Module:
 
 
 def _code(node: Any) -> Any:
-    """A syntax tree as tuples, without places in the text and without strings that stand alone, as docstrings do.
+    """A syntax tree as tuples, without places in the text, strings that stand alone, as docstrings do, and NEEDS.
     Fields that are empty are left out: newer Pythons have more of them. Python 3.11 to 3.13 hash benchlib's own files
     alike; where one reads a file as another tree all the same, what the parent had measured with another counts as new.
     """
     if isinstance(node, list):
-        return tuple(_code(one) for one in node if not _is_string_alone(one))
+        return tuple(_code(one) for one in node if not (_is_string_alone(one) or _is_needs(one)))
     if not isinstance(node, ast.AST):
         return type(node).__name__, repr(node)
     fields = [(name, value) for name, value in ast.iter_fields(node) if name not in ("kind", "type_comment")]
     return type(node).__name__, tuple((name, _code(value)) for name, value in fields if value not in (None, []))
+
+
+def _is_needs(node: Any) -> bool:
+    """What a framework's file needs for a device, and says where that is not there: no number comes of it."""
+    return isinstance(node, ast.Assign) and [getattr(one, "id", None) for one in node.targets] == ["NEEDS"]
 
 
 def _is_string_alone(node: Any) -> bool:
