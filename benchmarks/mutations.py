@@ -3,11 +3,11 @@
     .venv/bin/python benchmarks/mutations.py [--only WORDS] [--modes eager graph] [--to FOLDER]
     .venv/bin/python benchmarks/mutations.py --unmodified 10 [--only WORDS] [--modes eager] [--to FOLDER]
 
-Plants the differences that ``benchmarks/mutants`` declares, one at a time, into a file of a workload or of a framework's
-session, and certifies as a user would, in the sizes of ``parameters/quick/equivalence.yaml`` and the lane ``tuned``. Each
-is an environment of its own, with the packages of this one and a benchlib in which that one file differs, so the
-reference stays what it is, and a difference in PyTorch's file is seen, too. Beside them, a model whose helper module is
-changed has to get a new certificate.
+Plants the differences that ``benchmarks/mutants`` declares, one at a time, into a file of a workload or of a
+framework's session, and certifies as a user would, in the sizes of ``parameters/quick/equivalence.yaml`` and the lane
+``tuned``. Each is an environment of its own, with the packages of this one and a benchlib in which that one file
+differs, so the reference stays what it is, and a difference in PyTorch's file is seen, too. Beside them, a model whose
+helper module is changed has to get a new certificate.
 
 ``FOLDER`` (``outputs/benchmarks/mutations``) gets ``mutations.csv``, a row for each, as soon as it is known, and
 ``mutations.md``, what was caught and what passed. ``times allowed`` is the largest difference over its tolerance. The
@@ -15,13 +15,13 @@ exit code is 1 if less than 97 % of what changes something was caught, something
 nothing, or a worker failed that should not.
 
 ``--unmodified N`` asks the other way round: all workloads as they are, from N other seeds of weights and batches, have
-to be called the same. ``--only`` takes those whose name has all of the words: workload, framework, mode, what is planted.
+to be called the same. ``--only`` takes those whose name has all of the words: workload, framework, mode, what is
+planted.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import math
 import shutil
 import subprocess
@@ -30,6 +30,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from planting import Bed, Trial, planted, trials
@@ -136,15 +137,13 @@ def summary(frame: pd.DataFrame) -> str:
 
 def _wrong(frame: pd.DataFrame) -> pd.DataFrame:
     """What was called different though it changes nothing, or failed though it should not."""
-    return frame[
-        ((frame.changes == "nothing") & (frame.verdict != SAME)) | ((frame.verdict == NOT_CHECKED) & ~frame.refused)
-    ]
+    false_alarm = (frame.changes == "nothing") & (frame.verdict != SAME)
+    return frame[false_alarm | ((frame.verdict == NOT_CHECKED) & ~frame.refused)]
 
 
-def _line(row: object) -> str:
-    return (
-        f"| {row.what} | {row.workload} {row.framework} {row.mode} | {row.seen_by} {row.at} | {row.times_allowed:.2g} |"
-    )
+def _line(row: Any) -> str:
+    where = f"{row.workload} {row.framework} {row.mode}"
+    return f"| {row.what} | {where} | {row.seen_by} {row.at} | {row.times_allowed:.2g} |"
 
 
 def _batches(chosen: list[Trial]) -> Iterator[list[Trial]]:
@@ -153,13 +152,8 @@ def _batches(chosen: list[Trial]) -> Iterator[list[Trial]]:
     for trial in chosen:
         by_kind.setdefault((trial.workload, trial.mode), []).append(trial)
     for together in by_kind.values():
-        for part in itertools.batched(together, TOGETHER) if sys.version_info >= (3, 12) else _parts(together):
-            yield list(part)
-
-
-def _parts(together: list[Trial]) -> Iterator[list[Trial]]:
-    for start in range(0, len(together), TOGETHER):
-        yield together[start : start + TOGETHER]
+        for start in range(0, len(together), TOGETHER):
+            yield together[start : start + TOGETHER]
 
 
 def _condition(trial: Trial, environment: str) -> Condition:
@@ -266,43 +260,48 @@ def _unmodified(number: int, modes: Iterable[str], words: list[str], folder: Pat
 
 
 HELPED = {
-    "from .helper import OPTIONS": "a helper module, imported as its neighbour",
-    "from benchlib.workloads.helped.helper import OPTIONS": "a helper module, imported by its whole name",
-    "from benchlib.workloads.helped import helper\n\nOPTIONS = helper.OPTIONS": "a helper module, imported as a module",
+    "from .helper import OPTIONS": "as its neighbour",
+    "from benchlib.workloads.helped.helper import OPTIONS": "by its whole name",
+    "from benchlib.workloads.helped import helper\n\nOPTIONS = helper.OPTIONS": "as a module",
 }
+"""How a model's file imports a module that helps it."""
 
 
 def _helpers(folder: Path) -> Iterator[dict[str, object]]:
-    """Nesterov's momentum, in a module that the model's file imports: certified before, and after it is put there."""
-    for statement, what in HELPED.items():
-        place = folder / "helped"
-        shutil.rmtree(place, ignore_errors=True)
+    """Nesterov's momentum, in a module that the model's file imports: certified before and after it is put there."""
+    for statement, how in HELPED.items():
+        plugins = folder / "helped"
+        shutil.rmtree(plugins, ignore_errors=True)
         shutil.rmtree(folder / "certificates", ignore_errors=True)
-        workload = place / "workloads" / "helped"
-        shutil.copytree(ROOT / "benchlib" / "workloads" / "cnn", workload, ignore=shutil.ignore_patterns("__pycache__"))
-        _replace(workload / "workload.py", 'name="cnn"', 'name="helped"')
-        _replace(
-            workload / "mindspore.py",
-            "from benchlib.workloads import Values\n",
-            f"from benchlib.workloads import Values\n{statement}\n",
-        )
-        _replace(workload / "mindspore.py", 'momentum=values["momentum"])', 'momentum=values["momentum"], **OPTIONS)')
-        for number, options in enumerate(({}, {"nesterov": True})):
-            (workload / "helper.py").write_text(f"OPTIONS = {options}\n", encoding="utf-8")
+        place = plugins / "workloads" / "helped"
+        shutil.copytree(ROOT / "benchlib" / "workloads" / "cnn", place, ignore=shutil.ignore_patterns("__pycache__"))
+        _replace(place / "workload.py", 'name="cnn"', 'name="helped"')
+        last_import = "from benchlib.workloads import Values\n"
+        _replace(place / "mindspore.py", last_import, f"{last_import}{statement}\n")
+        _replace(place / "mindspore.py", 'momentum=values["momentum"])', 'momentum=values["momentum"], **OPTIONS)')
+        for options, what in (({}, "nothing"), ({"nesterov": True}, "Nesterov's momentum")):
+            (place / "helper.py").write_text(f"OPTIONS = {options}\n", encoding="utf-8")
             started = time.monotonic()
-            script = [sys.executable, __file__, "--helped", str(place), str(folder)]
-            done = subprocess.run(script, capture_output=True, text=True, check=False)
-            verdict = done.stdout.split()[-1] if done.returncode == 0 else f"{NOT_CHECKED}: {done.stderr[-300:]}"
-            row = {"workload": "cnn", "framework": "mindspore", "mode": "eager", "kind": "helper module"}
-            row |= {
-                "what": f"{'Nesterov in' if options else 'nothing in'} {what}",
+            command = [sys.executable, __file__, "--helped", str(plugins), str(folder)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            verdict, reason = (done.stdout.strip().splitlines() or [NOT_CHECKED])[-1], done.stderr[-300:]
+            row = {
+                "workload": "cnn",
+                "framework": "mindspore",
+                "mode": "eager",
+                "kind": "helper module",
+                "what": f"{what} in a helper module, imported {how}",
+                "changes": "trained" if options else "nothing",
+                "verdict": verdict if done.returncode == 0 else NOT_CHECKED,
                 "seen_by": "",
                 "at": "",
-                "reason": "",
+                "times_allowed": math.nan,
+                "reason": "" if done.returncode == 0 else reason,
+                "seconds": round(time.monotonic() - started, 1),
+                "refused": False,
             }
-            row |= {"changes": "trained" if options else "nothing", "verdict": verdict, "times_allowed": math.nan}
-            yield row | {"seconds": round(time.monotonic() - started, 1), "refused": False}
-            _print(row | {"seconds": round(time.monotonic() - started, 1)})
+            _print(row)
+            yield row
 
 
 def _helped(plugins: str, folder: str) -> None:

@@ -1,5 +1,5 @@
-"""Differences that ``mutations.py`` plants: how they are declared (``mutants/*.yaml``), and an environment whose benchlib
-has one of them.
+"""Differences that ``mutations.py`` plants: how they are declared (``mutants/*.yaml``), and an environment whose
+benchlib has one of them.
 
 A file there is about one workload's files, or about the frameworks' sessions:
 
@@ -115,9 +115,7 @@ def planted(mutant: Mutant, framework: str) -> str:
     path = plugins.OWN / mutant.place(framework)
     before = path.read_text(encoding="utf-8")
     if (count := before.count(text.old)) != 1:
-        raise SystemExit(
-            f"{mutant.what} ({mutant.place(framework)}): what it replaces is there {count} times: {text.old}"
-        )
+        raise SystemExit(f"{path}: what {mutant.what!r} replaces is there {count} times: {text.old}")
     return before.replace(text.old, text.new)
 
 
