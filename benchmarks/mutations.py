@@ -33,7 +33,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from planting import Bed, Trial, planted, trials
+import planting
+from planting import Trial
 
 from benchlib import environments, frameworks
 from benchlib import lab as lab_module
@@ -69,7 +70,7 @@ def main() -> None:
         rows = list(_unmodified(arguments.unmodified, arguments.modes, arguments.only, arguments.to))
         frame = pd.DataFrame(rows)
         sys.exit(bool((frame.verdict != SAME).any()))
-    chosen = [one for one in trials() if one.mode in arguments.modes and _named(str(one), arguments.only)]
+    chosen = [one for one in planting.trials() if one.mode in arguments.modes and _named(str(one), arguments.only)]
     frame = pd.DataFrame(outcomes(chosen, arguments.to, arguments.to / "mutations.csv"))
     if not arguments.only:
         frame = pd.concat([frame, pd.DataFrame(_helpers(arguments.to))], ignore_index=True)
@@ -83,11 +84,13 @@ def outcomes(chosen: list[Trial], folder: Path, table: Path | None = None) -> li
     """A row for each trial, certified in ``folder``; those that are known are written to ``table`` meanwhile."""
     rows: list[dict[str, object]] = []
     with _elsewhere(folder / "environments"):
-        beds: list[Bed] = []
+        beds: list[planting.Bed] = []
         for together in _batches(chosen):
-            beds += [Bed(folder / "environments" / str(n), f"planted-{n}") for n in range(len(beds), len(together))]
+            beds += [
+                planting.Bed(folder / "environments" / str(n), f"planted-{n}") for n in range(len(beds), len(together))
+            ]
             for bed, trial in zip(beds, together, strict=False):
-                bed.plant(trial.mutant.place(trial.framework), planted(trial.mutant, trial.framework))
+                bed.plant(trial.mutant.place(trial.framework), planting.planted(trial.mutant, trial.framework))
             conditions = [_condition(one, bed.name) for one, bed in zip(together, beds, strict=False)]
             started = time.monotonic()
             certificates = _certified(conditions, folder)
