@@ -34,7 +34,7 @@ from benchlib.condition import Condition
 from benchlib.data.prepare import require as require_data
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
-from benchlib.measure import ceiling, contract, gate, machine, memory, record
+from benchlib.measure import ceiling, contract, gate, machine, memory, record, samples
 from benchlib.measure import epochs as epochs_procedure
 from benchlib.measure import rounds as rounds_procedure
 from benchlib.measure.ceiling import Ceiling
@@ -493,9 +493,18 @@ class Lab:
         return known if known and self._is_settled(known, not known.checks) else None
 
     def _certificate(self, condition: Condition) -> Certificate | None:
+        path = self.certificate_path(condition)
         try:
-            return Certificate.model_validate_json(self.certificate_path(condition).read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):  # not made yet, or cut: made again in seconds
+            return equivalence.unsealed(path.read_text(encoding="utf-8"), path)
+        except FileNotFoundError:
+            return None
+        except BenchlibError as error:
+            if self.measures is Measures.NOTHING:
+                say(str(error))
+                return None
+            with suppress(FileNotFoundError):  # another process that reads the folder was first
+                path.replace(path.with_suffix(".damaged"))
+                say(f"{error} It is now {path.with_suffix('.damaged')}")
             return None
 
     def _certify(self, conditions: list[Condition], progress: Progress) -> Iterator[Certificate]:
@@ -506,20 +515,13 @@ class Lab:
         computed = gate.run(missing, self.inputs, self.patience_s)
         with self._turn(progress.tell) as waited_s, closing(computed):
             progress.stood_still(waited_s)
-            for condition, found, expected, surroundings in computed:
-                sets = knobs.neutralising(condition)
-                exact = {name: value for name, value in surroundings.knobs.items() if name in sets}
-                certificate = equivalence.certify(
-                    condition,
-                    gate.reference(condition),
-                    found,
-                    expected,
-                    exact,
-                    prepare_job(condition, INITIAL_SEED, self.inputs).hashes(),
-                )
-                origin = {**self._origin(self._certificate(condition)), **asdict(surroundings)}
+            for one in computed:
+                sets = knobs.neutralising(one.condition)
+                exact = {name: value for name, value in one.surroundings.knobs.items() if name in sets}
+                certificate = gate.certify(one, self.inputs, exact)
+                origin = {**self._origin(self._certificate(one.condition)), **asdict(one.surroundings)}
                 certificate = certificate.model_copy(update=origin)
-                _write(self.certificate_path(condition), certificate.model_dump_json(indent=2))
+                _write(self.certificate_path(one.condition), certificate.sealed())
                 yield certificate
 
     def _is_settled(self, kept: Certificate | Ceiling | SyncCheck, failed: bool) -> bool:
@@ -535,7 +537,7 @@ class Lab:
         """Where the certificate of a gated condition lies: under a key of all that it depends on."""
         both = (condition, gate.reference(condition))
         name = key(
-            gate=[prepare_job(one, INITIAL_SEED, self.inputs).depends_on("gate") for one in both],
+            gate=[samples.prepare(one, self.inputs).depends_on("gate") for one in both],
             set=[knobs.of_gate(one) for one in both],
             tolerances=equivalence.tolerances(condition),
         )

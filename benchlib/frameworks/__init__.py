@@ -100,6 +100,18 @@ class Session(Protocol):
         step. In fp16 the loss is scaled for it by ``GRADIENT_SCALE``, whatever steps have made of theirs.
         """
 
+    def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
+        """So many steps of the optimizer alone, as :meth:`step` takes them, clipping and schedule included, in fp32:
+        each with the next of the given ``gradients`` (by the workload's names of trained weights), which take turns,
+        in place of the loss's. Only of a workload that trains.
+        """
+
+    def dropouts(self, batch: Any, training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """Every dropout that the model's forward pass goes through, in order: what it is called in messages, what went
+        in, and what came out. Of dropout inside another operator, such as an attention's: what it dropped of, and what
+        it left. Empty where there is none. Weights and running statistics stay as they were.
+        """
+
     def to_numpy(self, value: Any) -> np.ndarray:
         """What :meth:`step` returned, as numpy."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -197,6 +197,13 @@ class Session:
             # A step returns the gradients too, or the graph would leave out what nobody asks for.
             step = gradients if values["passes"] == "forward+backward" else forward
 
+        if self._trains:
+
+            def update_alone(*gradients):
+                update(gradients)
+
+            self._update = ms.jit(update_alone) if self._graph else update_alone
+            self._order = [name for each in optimizer.parameters for name in self._trained if found[name] is each]
         self._step = ms.jit(step) if self._graph else step
         self._gradients = ms.jit(gradients) if self._graph else gradients
 
@@ -281,6 +288,27 @@ class Session:
                 names, gradients = ["input", *names], (of_input, *of_weights)
             return {name: self.to_numpy(gradient) / scale for name, gradient in zip(names, gradients, strict=True)}
 
+    def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
+        """Steps of the optimizer with gradients that are given, in turn."""
+        ready = [tuple(Tensor(one[name]) for name in self._order) for one in gradients]
+        for number in range(steps):
+            self._update(*ready[number % len(ready)])
+            if self._schedule:
+                self._schedule.step()
+
+    def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """What each dropout of a forward pass was given, and what it left: of the model's own code, which runs in eager
+        mode for this, because nothing can look into a graph.
+        """
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+        try:
+            with self._untrained_kept(), self._behaving(training), _dropouts_seen() as seen:
+                self._model(*batch[: -self._targets])
+                self.synchronize()
+        finally:
+            ms.set_context(mode=ms.GRAPH_MODE if self._graph else ms.PYNATIVE_MODE)
+        return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen]
+
     def to_numpy(self, value: Tensor) -> np.ndarray:
         """A tensor, such as what :meth:`step` returned, as a float32 copy."""
         return value.asnumpy().astype(np.float32, copy=True)
@@ -359,6 +387,25 @@ class Session:
         yield
         for name, parameter in self._untrained.items():
             parameter.copy_(Tensor(before[name]))
+
+
+@contextmanager
+def _dropouts_seen() -> Iterator[list[tuple[str, Tensor, Tensor]]]:
+    """Sees each call of an operator that drops, a cell's or a model's own: its name, what went in, what came out."""
+    seen: list[tuple[str, Tensor, Tensor]] = []
+    call = ops.Primitive.__call__
+
+    def watched(operator, *arguments):
+        result = call(operator, *arguments)
+        if operator.name.startswith("Dropout"):
+            seen.append((operator.name, arguments[0], result[0] if isinstance(result, tuple) else result))
+        return result
+
+    ops.Primitive.__call__ = watched
+    try:
+        yield seen
+    finally:
+        ops.Primitive.__call__ = call
 
 
 def _same(gradients):

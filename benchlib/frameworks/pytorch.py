@@ -16,7 +16,7 @@ import copy
 import importlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import MappingProxyType, ModuleType
 
@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from torch import Tensor, distributed
 from torch.nn.parallel import DistributedDataParallel
+from torch.overrides import TorchFunctionMode
 
 from benchlib.errors import BenchlibError, unknown
 from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_weights
@@ -192,13 +193,7 @@ class Session:
             self._optimizer.zero_grad(set_to_none=True)
             loss = self._loss(batch)
             self._scaler.scale(loss).backward()
-            if self._clip is not None:
-                self._scaler.unscale_(self._optimizer)
-                torch.nn.utils.clip_grad_norm_(self._model.parameters(), self._clip)
-            self._scaler.step(self._optimizer)
-            self._scaler.update()
-            if self._schedule:
-                self._schedule.step()
+            self._take_step()
             return loss.detach()
         if self._backward:
             return self._output_and_gradients(batch)[0]
@@ -252,6 +247,24 @@ class Session:
                 names, gradients = ["input", *self._trained], self._output_and_gradients(batch)[1]
             return {name: self.to_numpy(gradient) for name, gradient in zip(names, gradients, strict=True)}
 
+    def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
+        """Steps of the optimizer with gradients that are given, in turn."""
+        scale = self._scaler.scale(torch.ones((), device=self._device))
+        ready = [
+            {name: torch.tensor(array, device=self._device) * scale for name, array in one.items()} for one in gradients
+        ]
+        for number in range(steps):
+            for name, weight in self._trained.items():
+                weight.grad = self._placed(ready[number % len(ready)][name].clone())  # clipping writes to it
+            self._take_step()
+
+    def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """What each dropout of a forward pass was given, and what it left."""
+        seen = _Dropouts()
+        with self._untrained_kept(), self._behaving(training), torch.no_grad(), self._mixed(), seen:
+            self._model(*batch[: -self._targets])
+        return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen.all]
+
     def to_numpy(self, value: Tensor) -> np.ndarray:
         """A tensor, such as what :meth:`step` returned, as a float32 copy."""
         return value.detach().float().cpu().numpy().copy()  # numpy has no bf16
@@ -303,6 +316,16 @@ class Session:
             versions |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
         return versions
 
+    def _take_step(self) -> None:
+        """The optimizer's, with the gradients that the weights have."""
+        if self._clip is not None:
+            self._scaler.unscale_(self._optimizer)
+            torch.nn.utils.clip_grad_norm_(self._model.parameters(), self._clip)
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        if self._schedule:
+            self._schedule.step()
+
     def _set(self, name: str, value: str) -> None:
         if (name, value) == ("channels_last", "on"):
             self._layout = torch.channels_last
@@ -340,6 +363,36 @@ class Session:
         yield
         for name, tensor in self._untrained.items():
             tensor.copy_(before[name])
+
+
+class _Dropouts(TorchFunctionMode):
+    """Sees each call of a function that drops, a module's or a model's own: its name, what went in, what came out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all: list[tuple[str, Tensor, Tensor]] = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs, name = kwargs or {}, getattr(function, "__name__", "")
+        if "dropout" in name:
+            given = args[0].clone()  # it may be done in place
+            left = function(*args, **kwargs)
+            self.all.append((name, given, left.clone()))
+            return left
+        if name == "scaled_dot_product_attention":
+            self.all.append((name, *_of_attention(function, *args, **kwargs)))
+        return function(*args, **kwargs)
+
+
+def _of_attention(
+    attend: Callable, query: Tensor, key: Tensor, value: Tensor, attn_mask=None, dropout_p=0.0, **others
+) -> tuple[Tensor, Tensor]:
+    """The weights of an attention that is one operator, without and with its dropout: with the identity in place of the
+    values, they are what it hands out.
+    """
+    length = key.shape[-2]
+    identity = torch.eye(length, dtype=value.dtype, device=value.device).expand(*value.shape[:-2], length, length)
+    return tuple(attend(query, key, identity, attn_mask, p, **others) for p in (0.0, dropout_p))
 
 
 def _device(name: str) -> torch.device:

@@ -113,6 +113,7 @@ OF_REQUEST: dict[str, type[Answer]] = {
     "epoch": Epoch,
     "predict": Answer,
     "check": Check,
+    "probe": Answer,
     "planted": Planted,
     "memory": Memory,
 }

@@ -3,30 +3,33 @@ processes, before any ratio.
 
 Conditions that differ in nothing that a process has once (framework, environment, mode, precision, device, knobs,
 cores) share one here, and on the CPU two processes are at work at a time: nothing is timed. The references come first;
-a condition then makes trials until every quantity has agreed with its reference in one, ``LEAST_TRIALS`` at least, or
-until there are no more.
+a condition then makes ``LEAST_TRIALS`` trials and the first of them again. Where it differs by more than is allowed,
+the reference makes that trial again from weights rounded the other way, and where that explains a difference in every
+trial, more trials are made, until there are no more.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
+from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
 from benchlib import environments, frameworks, knobs, workloads
 from benchlib.analysis import equivalence
+from benchlib.analysis.equivalence import Certificate
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
-from benchlib.measure import machine, record
-from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
+from benchlib.measure import machine, record, samples
+from benchlib.measure.jobs import INITIAL_SEED, Job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.variables import Surroundings
 
@@ -37,6 +40,12 @@ AT_ONCE = 2
 """Processes: most of what they do (dispatch in eager mode, compilation) keeps one core busy. On an accelerator, whose
 memory a framework may take as a whole, one.
 """
+
+ROUNDED = 4
+"""Times that the reference makes a trial again, from weights that are rounded another way each time."""
+
+RECORDS = (1, 2, 3, 10, 30, 99, 101, 130)
+"""Steps of the probe of an optimizer after which weights are compared; more where a learning rate changes for longer."""
 
 REASONS = {
     "batch_size": "few samples meet few kinks, where rounding decides which way a gradient goes",
@@ -101,16 +110,43 @@ Computed = dict[str, np.ndarray] | Failure
 """What a condition computed, arrays by name; or why it failed."""
 
 
-def run(
-    conditions: Iterable[Condition], inputs: Path, patience_s: float
-) -> Iterator[tuple[Condition, Computed, Computed, Surroundings]]:
-    """Each of ``conditions``, once, with what it and what its reference computed, as soon as both have, and with what
-    its worker was started. A reference makes every trial that its workload allows.
+class Gated(NamedTuple):
+    """A condition with what it and what its reference computed, by how much arrays of the reference differ from
+    themselves where that was asked, and with what the condition's worker was started.
+    """
+
+    condition: Condition
+    computed: Computed
+    expected: Computed
+    own: dict[str, float]
+    surroundings: Surroundings
+
+
+def certify(gated: Gated, inputs: Path, set_for_it: Mapping[str, str] = MappingProxyType({})) -> Certificate:
+    """The certificate of what was gated; ``set_for_it`` are environment variables that were set for the gate only."""
+    job = samples.prepare(gated.condition, inputs)
+    certificate = equivalence.certify(
+        gated.condition,
+        reference(gated.condition),
+        gated.computed,
+        gated.expected,
+        set_for_it,
+        job.hashes(),
+        gated.own,
+    )
+    if not certificate.checks:
+        return certificate
+    return certificate.model_copy(update={"exercised": samples.exercised(job, certificate.trials + STEPS - 1)})
+
+
+def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Iterator[Gated]:
+    """Each of ``conditions``, once, as soon as it and its reference have computed. A reference makes trials when they
+    are asked for.
     """
     workers = _Workers()
     conditions = list(dict.fromkeys(conditions))
     awaited = Counter(map(reference, conditions))  # by how many: arrays that nobody waits for any more are let go
-    expected = _Expected()
+    expected = _Expected(_Rounded(workers, inputs, patience_s))
     unpaired: dict[Condition, Computed] = {}
     with closing(_made(_groups(conditions, awaited), workers, expected, inputs, patience_s)) as made:
         for condition, computed in made:
@@ -119,8 +155,9 @@ def run(
             if condition in conditions:
                 unpaired[condition] = computed
             for one in [one for one in unpaired if reference(one) in expected.found]:
-                its = reference(one)
-                yield one, unpaired.pop(one), expected.found[its], workers.surroundings.get(one, NOT_STARTED)
+                its, own = reference(one), expected.own.get(one, {})
+                surroundings = workers.surroundings.get(one, NOT_STARTED)
+                yield Gated(one, unpaired.pop(one), expected.found[its], own, surroundings)
                 awaited[its] -= 1
                 if not awaited[its]:
                     del expected.found[its]
@@ -156,8 +193,10 @@ def _groups(conditions: list[Condition], references: Iterable[Condition]) -> lis
 class _Expected:
     """What the references computed, which other threads may have to wait for."""
 
-    def __init__(self) -> None:
+    def __init__(self, rounded: _Rounded) -> None:
         self.found: dict[Condition, Computed] = {}
+        self.own: dict[Condition, dict[str, float]] = {}  # of conditions: how much their references' arrays vary
+        self.rounded = rounded
         self._changed = threading.Condition()
         self._closed = False
 
@@ -195,7 +234,7 @@ def _made(
     def work(group: list[Condition]) -> None:
         try:
             with preparing:
-                jobs = [prepare_job(one, INITIAL_SEED, inputs) for one in group]
+                jobs = [samples.prepare(one, inputs) for one in group]
             with on_all_cores if group[0].world_size > 1 else nullcontext():
                 while jobs and not workers.closed:  # a condition that fails takes its process with it, not the others
                     done = 0
@@ -269,8 +308,7 @@ def _computed(
         opened = True
         for job in jobs:
             condition = job.condition
-            its = expected.of(condition)
-            yield condition, _of_condition(worker, job, its)
+            yield condition, _of_condition(worker, job, expected)
     except WorkerFailed as failure:
         # One that does not even open fails for all that it was to do: starting it again for each would take for ever.
         for one in [condition] if opened else [job.condition for job in jobs]:
@@ -280,18 +318,99 @@ def _computed(
             worker.end()
 
 
-def _of_condition(worker: WorkerProcess, job: Job, expected: Computed | None) -> dict[str, np.ndarray]:
-    """Trial after trial; ``expected`` is what the reference computed (None: this is the reference)."""
+def _of_condition(worker: WorkerProcess, job: Job, expected: _Expected) -> dict[str, np.ndarray]:
+    """Trial after trial, the first again, and what trials do not see."""
+    condition, workload = job.condition, workloads.load(job.condition.workload)
     record.require_inputs(worker, job, worker.ask("build", **job.document()))
+    found = dict(_trial(worker, 0))
+    its = expected.of(condition)
+    own: dict[str, float] = {}
+    most = workload.gate.trials or samples.BATCHES
+    for trial in range(1, min(most, samples.batches(job))):
+        if trial >= LEAST_TRIALS and not _unseen(condition, found, its, own):
+            break
+        found |= _trial(worker, trial)
+        own |= expected.rounded.explain(job, found, its, own)
+    again = _trial(worker, 0)
+    found |= {name.replace("0/", f"{equivalence.AGAIN}/", 1): array for name, array in again.items()}
+    if workload.kind == "training" and condition.precision == "fp32" and condition.world_size == 1:
+        found |= _probe(worker, job)
+    expected.own[condition] = own | expected.rounded.explain(job, found, its, own)
+    return found
+
+
+def _trial(worker: WorkerProcess, trial: int, moved: int = 0) -> dict[str, np.ndarray]:
     file = worker.scratch / "computed.npz"
-    most = workloads.load(job.condition.workload).gate.trials or math.inf
-    found: dict[str, np.ndarray] = {}
-    for trial in itertools.count():
-        answer = worker.ask("check", steps=STEPS, trial=trial, file=str(file))
-        found |= _read(worker, file, job.condition.world_size)
-        made = trial + 1
-        if made >= min(most, answer["trials"]) or (made >= LEAST_TRIALS and _agree(job.condition, found, expected)):
-            return found
+    worker.ask("check", steps=STEPS, trial=trial, moved=moved, file=str(file))
+    return _read(worker, file, worker.condition.world_size)
+
+
+def _probe(worker: WorkerProcess, job: Job) -> dict[str, np.ndarray]:
+    """With the hyperparameters that the workload is measured with."""
+    usual = replace(job, condition=equivalence.usual(job.condition))
+    record.require_inputs(worker, usual, worker.ask("build", **usual.document()))
+    workload = workloads.load(job.condition.workload)
+    changes = workload.schedule(usual.condition.hyperparameters)
+    records = sorted({*RECORDS, *(changes + beyond for beyond in (-1, 1, 30) if changes > 1)})
+    file = worker.scratch / "probed.npz"
+    worker.ask("probe", records=records, file=str(file))
+    return worker.arrays(file)
+
+
+def _unseen(condition: Condition, found: dict[str, np.ndarray], its: Computed | None, own: dict[str, float]) -> bool:
+    """Is there an array that only rounding explains, in every trial so far? A reference that failed explains nothing."""
+    if its is None or isinstance(its, Failure):
+        return False
+    return any(one.unseen for one in equivalence.compare(found, its, equivalence.tolerances(condition), own))
+
+
+class _Rounded:
+    """The references again, from weights that are rounded another way, in a process of their own, which is started
+    where that is first asked for.
+    """
+
+    def __init__(self, workers: _Workers, inputs: Path, patience_s: float) -> None:
+        self._workers, self._inputs, self._patience_s = workers, inputs, patience_s
+        self._lock = threading.Lock()
+        self._worker: WorkerProcess | None = None
+        self._built: Condition | None = None
+        self._own: dict[tuple[Condition, int], dict[str, float]] = {}
+
+    def explain(
+        self, job: Job, found: dict[str, np.ndarray], its: Computed | None, own: dict[str, float]
+    ) -> dict[str, float]:
+        """By how much the arrays of the reference differ from themselves in the trials in which something that
+        ``found`` has differs from the reference by more than is allowed and ``own`` explains.
+        """
+        if its is None or isinstance(its, Failure):
+            return {}
+        allowed = equivalence.tolerances(job.condition)
+        trials = equivalence.beyond(found, its, allowed, own)
+        with self._lock:
+            return {name: most for trial in sorted(trials) for name, most in self._of(job, trial, its).items()}
+
+    def _of(self, job: Job, trial: int, its: dict[str, np.ndarray]) -> dict[str, float]:
+        its_condition = reference(job.condition)
+        if (its_condition, trial) not in self._own:
+            most: dict[str, float] = {}
+            for moved in range(1, ROUNDED + 1):
+                arrays = _trial(self._at(its_condition), trial, moved)
+                for name, one in equivalence.own_differences(arrays, its, equivalence.TOLERANCES).items():
+                    most[name] = max(most.get(name, 0.0), one)
+            self._own[its_condition, trial] = most
+        return self._own[its_condition, trial]
+
+    def _at(self, its: Condition) -> WorkerProcess:
+        """A worker in which the reference is built."""
+        if self._worker is None or self._worker.condition.implementation != its.implementation:
+            self._worker = self._workers.start([its], self._patience_s)
+            self._worker.opened()
+            self._built = None
+        if self._built != its:
+            job = samples.prepare(its, self._inputs)
+            record.require_inputs(self._worker, job, self._worker.ask("build", **job.document()))
+            self._built = its
+        return self._worker
 
 
 def _read(worker: WorkerProcess, file: Path, world_size: int) -> dict[str, np.ndarray]:
@@ -312,7 +431,7 @@ def _read(worker: WorkerProcess, file: Path, world_size: int) -> dict[str, np.nd
             made[name] = np.concatenate([part[name] for part in parts])
         elif quantity == "losses":
             made[name] = np.mean([part[name] for part in parts], axis=0)
-        elif name.replace("/state:", "/gradient:") in made and not _alike(part[name] for part in parts):
+        elif quantity in {"gradient", "update"} and not _alike(part[name] for part in parts):
             made[name] = np.full_like(made[name], np.nan)
     return made
 
@@ -320,10 +439,3 @@ def _read(worker: WorkerProcess, file: Path, world_size: int) -> dict[str, np.nd
 def _alike(arrays: Iterable[np.ndarray]) -> bool:
     first, *others = arrays
     return all(np.array_equal(first, other, equal_nan=True) for other in others)
-
-
-def _agree(condition: Condition, found: dict[str, np.ndarray], expected: Computed | None) -> bool:
-    """Has all that the certificate will ask for been seen? A reference that failed will not be agreed with."""
-    if expected is None or isinstance(expected, Failure):
-        return expected is not None
-    return all(check.ok for check in equivalence.compare(found, expected, equivalence.tolerances(condition)))

@@ -1,24 +1,39 @@
-"""What a worker computes for the equivalence gate: trials from the initial weights, each with a batch of its own."""
+"""What a worker computes for the equivalence gate: trials from the initial weights, each with a batch of its own, and
+a probe of what trials do not see, the optimizer by itself and dropout at work.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Iterator, Sequence
 
 import numpy as np
 
 from benchlib.frameworks import GRADIENT_SCALE, Session
-from benchlib.workloads import Workload
+from benchlib.workloads import Values, Workload
+
+SAMPLED = 2000  # numbers of a weight that the probe hands out, at most, spread evenly
+PERIOD = 4093  # numbers after which given weights and gradients repeat; a prime, so that no dimension falls in with it
+ENOUGH = 20_000  # numbers that a dropout was given: then its share of zeros is known to 0.0035 (a standard deviation)
+PASSES = 16  # to get there, at most
 
 
 def computed(
-    session: Session, workload: Workload, initial: dict[str, np.ndarray], batches: list[Any], steps: int, trial: int
+    session: Session,
+    workload: Workload,
+    initial: dict[str, np.ndarray],
+    batches: list[Any],
+    steps: int,
+    trial: int,
+    moved: int,
 ) -> dict[str, np.ndarray]:
-    """Outputs and gradients of batch ``trial``; losses, state, how far the trained weights have moved, evaluation
-    outputs and predictions after ``steps`` from it.
+    """Outputs and gradients of batch ``trial``; losses, by how much the trained weights have changed, the state that
+    is not trained, evaluation outputs and predictions after ``steps`` from it. Where ``moved`` is not 0, it is from
+    weights that differ from the initial ones as :func:`roundings` says.
 
     Names are ``trial/quantity`` or ``trial/quantity:array``.
     """
+    initial = roundings(initial, moved) if moved else initial
     batches = [*batches[trial:], *batches[:trial]]
     session.load(initial)
     found = _numbered("outputs", session.outputs(batches[0], training=True))
@@ -32,12 +47,182 @@ def computed(
         found["losses"] = np.array([float(session.to_numpy(loss)) for loss in results])
     state = session.weights()
     if workload.kind == "training":
-        found["update size"] = _size([state[name] - initial[name] for name in gradients])
+        updates = {name: state.pop(name) - initial[name] for name in gradients}
+        found["update size"] = _size(list(updates.values()))
+        found.update({f"update:{name}": array for name, array in updates.items()})
+        found.update({f"weight size:{name}": np.abs(initial[name]).max(keepdims=True) for name in updates})
     found.update({f"state:{name}": array for name, array in state.items()})
     found.update(_numbered("evaluation outputs", session.outputs(batches[0], training=False)))
     if workload.predicts:
         found["predictions"] = session.predictions(batches[0])
     return {f"{trial}/{name}": array for name, array in found.items()}
+
+
+def roundings(initial: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
+    """Weights whose last digit is one more or one less, at random: what rounding once may do to them."""
+    random = np.random.RandomState(seed)
+    signs = (random.randint(0, 2, array.shape) * 2 - 1 for array in initial.values())
+    return {
+        name: array + sign.astype(np.float32) * np.spacing(np.abs(array))
+        for (name, array), sign in zip(initial.items(), signs)
+    }
+
+
+def probed(
+    session: Session,
+    workload: Workload,
+    values: Values,
+    initial: dict[str, np.ndarray],
+    batch: Any,
+    records: Sequence[int],
+) -> dict[str, np.ndarray]:
+    """Of a workload that trains, built with the hyperparameters that it is measured with: ``probe/weights STEP:NAME``
+    after each of ``records`` steps of the optimizer with given gradients from given weights, ``SAMPLED`` numbers of
+    each; ``probe/evaluation outputs`` from the initial weights; and ``dropout/...``, see :func:`dropped`.
+    """
+    session.load(initial)
+    found = dropped(session, batch)
+    session.load(initial)
+    for name, array in _numbered("evaluation outputs", session.outputs(batch, training=False)).items():
+        found[f"probe/{name}"] = array
+    shapes = {name: weight.shape for name, weight in workload.weights(values).items() if weight.trained}
+    session.load({**initial, **_given_weights(shapes)})
+    gradients, before = list(_given_gradients(shapes, values.get("clip"))), 0
+    for step in (0, *records):
+        if step:
+            turn = [gradients[number % len(gradients)] for number in range(before, step)]
+            session.update(turn[: len(gradients)], step - before)
+        before = step
+        state = session.weights()
+        found.update({f"probe/weights {step}:{name}": _sampled(state[name]) for name in shapes})
+    return found
+
+
+def _given_weights(shapes: dict[str, tuple]) -> dict[str, np.ndarray]:
+    """Of either sign, between 0.5 and 1: far from 0, where decay and rounding could not be told apart."""
+    random = np.random.RandomState(1)  # not default_rng, whose numbers may change with numpy's version
+    table = _signs(random) * random.uniform(0.5, 1.0, PERIOD)
+    return {name: _spread(table, number, shape) for number, (name, shape) in enumerate(shapes.items())}
+
+
+def _given_gradients(shapes: dict[str, tuple], clip: float | None) -> Iterator[dict[str, np.ndarray]]:
+    """Three sets, which take turns: a number in ten is always 0, one in five of the others is 0 in two of the sets, the
+    rest is of any size from 3e-9 (beside which epsilon counts) to 3, and changes by up to ten times from set to set.
+    The third is small: where gradients are clipped to the norm ``clip``, this one is left alone.
+
+    All have their weight's sign: so what decay adds never cancels.
+    """
+    random = np.random.RandomState(1)
+    signs = _signs(random)
+    random.uniform(0.5, 1.0, PERIOD)  # the weights'
+    sizes = 10 ** random.uniform(-8.5, 0.5, PERIOD)
+    never, sparse = random.uniform(0, 1, (2, PERIOD)) < [[0.1], [0.2]]
+    for number in range(3):
+        here = sizes * 10 ** random.uniform(-0.5, 0.5, PERIOD) * ~(never | (sparse & (number > 0))) * signs
+        given = {name: _spread(here, place, shape) for place, (name, shape) in enumerate(shapes.items())}
+        if number == 2:
+            norm = math.sqrt(sum(float(np.square(array, dtype=float).sum()) for array in given.values()))
+            least = 0.1 if clip is None else min(0.1, 0.5 * clip / max(norm, 1e-12))
+            given = {name: array * np.float32(least) for name, array in given.items()}
+        yield given
+
+
+def _signs(random: np.random.RandomState) -> np.ndarray:
+    return random.randint(0, 2, PERIOD) * 2 - 1
+
+
+def _spread(table: np.ndarray, number: int, shape: tuple) -> np.ndarray:
+    """A table as an array of any shape; array after array begins at another place of it."""
+    return np.resize(np.roll(table, -977 * number), shape).astype(np.float32)
+
+
+def _sampled(array: np.ndarray) -> np.ndarray:
+    numbers = array.reshape(-1)
+    return numbers[np.unique(np.linspace(0, numbers.size - 1, min(numbers.size, SAMPLED)).astype(int))]
+
+
+def dropped(session: Session, batch: Any) -> dict[str, np.ndarray]:
+    """What dropout does to a batch, pass after pass: ``dropout/places``, how many there are, the least and the most of
+    any pass; of each place, in order, ``numbers`` that were not 0 before and how many ``zeros`` are among them after;
+    ``least scale`` and ``greatest scale`` of what is left; ``neighbours``, by how many standard deviations numbers
+    beside each other, along any axis, are dropped together more or less often than by chance; ``repeats``, in how many
+    pairs of passes the same are dropped; ``twins``, how many of the places before drop the same.
+
+    In evaluation: ``evaluation places`` that change anything, and ``evaluation:OUTPUT`` and ``evaluation again:OUTPUT``.
+    """
+    places = []  # type: list[_Place]
+    counts = []
+    for number in range(PASSES):
+        seen = [
+            _Mask(given, left) for _, given, left in session.dropouts(batch, True) if not np.array_equal(given, left)
+        ]
+        counts.append(len(seen))
+        places += [_Place() for _ in seen[len(places) :]]
+        for place, mask in zip(places, seen):
+            place.add(mask, seen[: seen.index(mask)])
+        if number and all(place.numbers >= ENOUGH for place in places):
+            break
+    found = {"places": np.array([min(counts), max(counts)])}
+    if places:
+        names = ("numbers", "zeros", "least scale", "greatest scale", "neighbours", "repeats", "twins")
+        rows = np.array([place.row() for place in places], dtype=float)
+        found.update(zip(names, rows.T))
+    evaluated = session.dropouts(batch, False)
+    found["evaluation places"] = np.array([sum(not np.array_equal(given, left) for _, given, left in evaluated)])
+    for name in ("evaluation", "evaluation again"):
+        found.update(_numbered(name, session.outputs(batch, training=False)))
+    return {f"dropout/{name}": array for name, array in found.items()}
+
+
+class _Mask:
+    """What a dropout did once: which numbers could be seen to be dropped, because they were not 0 before, and which
+    were.
+    """
+
+    def __init__(self, given: np.ndarray, left: np.ndarray) -> None:
+        self.seen = given != 0
+        self.zero = self.seen & (left == 0)
+        kept = self.seen & (left != 0) & (np.abs(given) > np.finfo(np.float32).tiny * 2**24)
+        self.scales = left[kept].astype(float) / given[kept]
+
+    def is_like(self, other: _Mask) -> bool:
+        if self.seen.shape != other.seen.shape:
+            return False
+        both = self.seen & other.seen
+        return bool(both.sum() >= 64 and (self.zero == other.zero)[both].all() and self.zero[both].any())
+
+
+class _Place:
+    """A place of a model where numbers are dropped, over several passes."""
+
+    def __init__(self) -> None:
+        self.numbers, self.zeros, self.repeats, self.twins = 0, 0, 0, 0
+        self.least, self.greatest = math.inf, -math.inf
+        self.together = {}  # type: dict[int, list[float]]
+        self.before = None  # type: _Mask | None
+
+    def add(self, mask: _Mask, others: list[_Mask]) -> None:
+        self.numbers += int(mask.seen.sum())
+        self.zeros += int(mask.zero.sum())
+        if mask.scales.size:
+            self.least = min(self.least, float(mask.scales.min()))
+            self.greatest = max(self.greatest, float(mask.scales.max()))
+        self.repeats += self.before is not None and mask.is_like(self.before)
+        self.twins = max(self.twins, sum(mask.is_like(other) for other in others))
+        self.before = mask
+        share = mask.zero.sum() / max(1, mask.seen.sum())
+        if not 0 < share < 1:
+            return
+        apart = np.where(mask.seen, mask.zero - share, 0.0) / math.sqrt(share * (1 - share))
+        for axis in range(apart.ndim):
+            a, b = (np.take(apart, range(*ends), axis) for ends in ((apart.shape[axis] - 1,), (1, apart.shape[axis])))
+            sums = self.together.setdefault(axis, [0.0, 0.0])
+            sums[0] += float((a * b).sum())
+            sums[1] += float(((a != 0) & (b != 0)).sum())
+
+    def row(self) -> tuple[float, ...]:
+        neighbours = max((abs(total) / math.sqrt(pairs) for total, pairs in self.together.values() if pairs), default=0)
+        return self.numbers, self.zeros, self.least, self.greatest, neighbours, self.repeats, self.twins
 
 
 def _size(arrays: list[np.ndarray]) -> np.ndarray:

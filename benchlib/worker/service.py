@@ -15,9 +15,10 @@ block      steps                                    a timed block
 reset                                               the initial weights again, and a fresh optimizer
 epoch      number, orders, block_steps              a message a block, then the mean loss and the order's hash
 predict    file                                     predictions of the test data, written to ``file``
-check      steps, trial, file                       outputs, gradients, losses, final state, written to ``file``
+check      steps, trial, moved, file                outputs, gradients, losses, updates ..., written to ``file``
                                                     (of a group: to one each, see ``benchlib.measure.gate``);
                                                     how many trials there can be
+probe      records, file                            what the optimizer and dropout do, written to ``file``
 planted    seconds, takes                           durations of the same work, by the timer and known otherwise
 memory                                              peak and present resident memory, device memory
 ========== ======================================== ============================================================
@@ -104,7 +105,7 @@ class Worker:
         weights: str,
         orders: str | None,
     ) -> dict[str, Any]:
-        self.workload = workloads.load(workload)
+        self.workload, self.values = workloads.load(workload), values
         module = importlib.import_module(f"benchlib.workloads.{workload}.{self.framework}")
         part = (self.rank, self.world_size)
         order_files = None if orders is None else Path(orders)
@@ -168,13 +169,20 @@ class Worker:
         np.save(file, np.concatenate(predicted).astype(np.int32))
         return {}
 
-    def do_check(self, steps: int, trial: int, file: str) -> dict[str, Any]:
+    def do_check(self, steps: int, trial: int, moved: int, file: str) -> dict[str, Any]:
         """What the equivalence gate compares, for this session's model: see ``benchlib.worker.check``."""
         from benchlib.worker import check  # here, so that a change to the gate leaves what was measured valid
 
         file = f"{file}.{self.rank}.npz" if self.world_size > 1 else file
-        np.savez(file, **check.computed(self.session, self.workload, self.initial, self.ready, steps, trial))
+        np.savez(file, **check.computed(self.session, self.workload, self.initial, self.ready, steps, trial, moved))
         return {"trials": len(self.ready)}
+
+    def do_probe(self, records: list[int], file: str) -> dict[str, Any]:
+        """What trials do not see of this session's model: see ``benchlib.worker.check``."""
+        from benchlib.worker import check
+
+        np.savez(file, **check.probed(self.session, self.workload, self.values, self.initial, self.ready[0], records))
+        return {}
 
     def do_planted(self, seconds: float, takes: int) -> dict[str, Any]:
         """The same steps, of about ``seconds`` but one at least, by the timer and until the weights that they trained

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -121,6 +121,21 @@ class Metric:
     greatest: float
 
 
+Samples = Mapping[str, np.ndarray]
+"""Arrays of samples by the names of a workload's fields, the samples along the first axis."""
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """What some samples have and others have not, and a part of the model is there for: padding, a sequence that fills
+    its place. The equivalence gate chooses samples that have it. Where none has, because the sizes are small, it takes
+    what ``made`` makes of others.
+    """
+
+    shown: Callable[[Samples], np.ndarray]  # (samples,) bool
+    made: Optional[Callable[[Samples], Dict[str, np.ndarray]]] = None  # all arrays, as new ones
+
+
 @dataclass(frozen=True)
 class Gate:
     """What the equivalence gate sets for a workload, and how it looks at it: see ``benchlib.measure.gate``.
@@ -166,6 +181,11 @@ class Workload:
     metric_name: str = ""  # what a reader should call it, where that is not what the metric is called anyway
     thresholds: Mapping[str, float] = field(default_factory=dict)  # by data set
     gate: Gate = field(default_factory=Gate)
+    exercises: Mapping[str, Exercise] = field(default_factory=dict)  # by what a reader should call it
+    # where numbers are dropped in a forward pass, in order: what a reader should call the place, and the probability
+    dropouts: Callable[[Values], Sequence[Tuple[str, float]]] = lambda values: ()
+    # steps after which the learning rate stays as it is
+    schedule: Callable[[Values], int] = lambda values: 0
     settled: Mapping[str, str] = field(default_factory=dict)  # what: how, a short sentence without its full stop
     unit: str = "images"  # what a sample is
     data_values: Mapping[str, Values] = field(

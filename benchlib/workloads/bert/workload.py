@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from benchlib.errors import BenchlibError
-from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload
+from benchlib.workloads import Exercise, Gate, Hyperparameter, Samples, Values, Weight, Work, Workload
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_DECAY, LARGE_EPSILON
 from benchlib.workloads.settled import DROPOUT, EMBEDDING, INITIAL_WEIGHTS, LABELS
 
@@ -56,6 +58,16 @@ def fits(values: Values) -> None:
         )
 
 
+def shortened(samples: Samples) -> dict[str, np.ndarray]:
+    """Pairs that end after half of their tokens, and what is masked of these."""
+    made = {name: array.copy() for name, array in samples.items()}
+    length = made["tokens"].shape[1] // 2
+    made["tokens"][:, length:], made["segments"][:, length:] = 0, 0
+    outside = made["places"] >= length
+    made["labels"][outside], made["places"][outside] = -1, 0
+    return made
+
+
 WORKLOAD = Workload(
     name="bert",
     title="BERT",
@@ -90,6 +102,22 @@ WORKLOAD = Workload(
     gate=Gate(
         {"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON, "weight_decay": LARGE_DECAY, "warm_up": WARM_UP}, trials=2
     ),
+    exercises={
+        "padding": Exercise(lambda samples: samples["tokens"][:, -1] == 0, shortened),
+        "a pair of full length": Exercise(lambda samples: samples["tokens"][:, -1] != 0),
+        "fewer masked words than places": Exercise(lambda samples: samples["labels"][:, -1] == -1, shortened),
+        "a masked word in every place": Exercise(lambda samples: samples["labels"][:, -1] != -1),
+        "an unknown word": Exercise(lambda samples: (samples["tokens"] == 2).any(axis=1)),
+    },
+    dropouts=lambda values: (
+        ("of the words", values["dropout"]),
+        *(
+            (f"{place} of layer {layer}", values["dropout"])
+            for layer in range(values["layers"])
+            for place in ("of the attention", "after the attention", "after the dense part")
+        ),
+    ),
+    schedule=lambda values: values["warm_up"],
     settled={
         **INITIAL_WEIGHTS,
         **EMBEDDING,

@@ -71,6 +71,11 @@ WORKLOAD = Workload(
     metric="accuracy",
     thresholds={"cifar10": 0.60, "digits": 0.95},
     gate=Gate({"conv_dropout": DROPOUT_OFF, "dense_dropout": DROPOUT_OFF}),
+    dropouts=lambda values: (
+        ("after the first pooling", values["conv_dropout"]),
+        ("after the second pooling", values["conv_dropout"]),
+        ("between the dense layers", values["dense_dropout"]),
+    ),
     settled={
         **INITIAL_WEIGHTS,
         **LABELS,

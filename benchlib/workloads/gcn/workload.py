@@ -41,6 +41,10 @@ WORKLOAD = Workload(
     metric="accuracy",
     thresholds={"cora": 0.70, "digits_graph": 0.85},
     gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON, "weight_decay": LARGE_DECAY}),
+    dropouts=lambda values: (
+        ("of the features", values["dropout"]),
+        ("before the second layer", values["dropout"]),
+    ),
     settled={
         **INITIAL_WEIGHTS,
         **LABELS,

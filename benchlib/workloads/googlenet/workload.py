@@ -109,6 +109,7 @@ WORKLOAD = Workload(
         batch_size=16,
         learning_rate=CAREFUL_RATE,
     ),
+    dropouts=lambda values: (("before the dense layer", values["dropout"]),),
     settled={
         **INITIAL_WEIGHTS,
         **LABELS,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Workload
+import numpy as np
+
+from benchlib.workloads import Exercise, Gate, Hyperparameter, Samples, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import LARGE_EPSILON
 from benchlib.workloads.settled import ADAM, EMBEDDING, INITIAL_WEIGHTS, LABELS
@@ -15,6 +17,13 @@ def weights(values: Values) -> dict[str, Weight]:
         **recurrent_weights("gru", 3, values["embedding"], values["hidden"]),
         **dense_weights("dense", values["hidden"], values["classes"]),
     }
+
+
+def shortened(samples: Samples) -> dict[str, np.ndarray]:
+    """Sequences that have lost the first half of their tokens."""
+    tokens = samples["tokens"].copy()
+    tokens[:, : tokens.shape[1] // 2] = 0
+    return {**samples, "tokens": tokens}
 
 
 WORKLOAD = Workload(
@@ -46,6 +55,10 @@ WORKLOAD = Workload(
     metric="accuracy",
     thresholds={"imdb": 0.82, "digits_sequence": 0.80},
     gate=Gate({"epsilon": LARGE_EPSILON}, trials=2),
+    exercises={
+        "padding": Exercise(lambda samples: samples["tokens"][:, 0] == 0, shortened),
+        "a sequence of full length": Exercise(lambda samples: samples["tokens"][:, 0] != 0),
+    },
     settled={
         **INITIAL_WEIGHTS,
         **EMBEDDING,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Workload
+import numpy as np
+
+from benchlib.workloads import Exercise, Gate, Hyperparameter, Samples, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON
 from benchlib.workloads.settled import ADAM, DROPOUT, EMBEDDING, INITIAL_WEIGHTS, LABELS
@@ -16,6 +18,13 @@ def weights(values: Values) -> dict[str, Weight]:
         for direction in ("ahead", "back"):
             found.update(recurrent_weights(f"{layer}.{direction}", 4, inputs, hidden))
     return {**found, **dense_weights("dense", 2 * hidden, values["classes"])}
+
+
+def shortened(samples: Samples) -> dict[str, np.ndarray]:
+    """Sequences that end after half of their tokens."""
+    tokens, length = samples["tokens"].copy(), max(1, samples["tokens"].shape[1] // 2)
+    tokens[:, length:] = 0
+    return {**samples, "tokens": tokens, "lengths": np.minimum(samples["lengths"], length)}
 
 
 WORKLOAD = Workload(
@@ -49,6 +58,15 @@ WORKLOAD = Workload(
     metric="accuracy",
     thresholds={"imdb": 0.84, "digits_sequence": 0.80},
     gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON}, trials=2),
+    exercises={
+        "padding": Exercise(lambda samples: samples["lengths"] < samples["tokens"].shape[1], shortened),
+        "a sequence of full length": Exercise(lambda samples: samples["lengths"] == samples["tokens"].shape[1]),
+    },
+    dropouts=lambda values: (
+        ("of the words", values["dropout"]),
+        ("before the second layer", values["dropout"]),
+        ("before the dense layer", values["dropout"]),
+    ),
     settled={
         **INITIAL_WEIGHTS,
         **EMBEDDING,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Workload
+import numpy as np
+
+from benchlib.workloads import Exercise, Gate, Hyperparameter, Samples, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON, SMALL_CLIP
 from benchlib.workloads.settled import ADAM, DROPOUT, EMBEDDING, INITIAL_WEIGHTS, LABELS
@@ -21,6 +23,14 @@ def weights(values: Values) -> dict[str, Weight]:
         **dense_weights("combined", 2 * hidden, hidden),
         **dense_weights("dense", hidden, words),
     }
+
+
+def shortened(samples: Samples) -> dict[str, np.ndarray]:
+    """Sentences that end, in both languages, after half of what there is room for."""
+    made = {name: array.copy() for name, array in samples.items()}
+    length = max(1, made["source"].shape[1] // 2)
+    made["source"][:, length:], made["target"][:, length:], made["labels"][:, length:] = 0, 0, -1
+    return {**made, "lengths": np.minimum(made["lengths"], length)}
 
 
 WORKLOAD = Workload(
@@ -55,6 +65,17 @@ WORKLOAD = Workload(
     metric_name="BLEU (13a, lower case)",
     thresholds={"multi30k": 10.0, "number_names": 80.0},
     gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON, "clip": SMALL_CLIP}, trials=2),
+    exercises={
+        "padding of the source": Exercise(lambda samples: samples["source"][:, -1] == 0, shortened),
+        "a source of full length": Exercise(lambda samples: samples["source"][:, -1] != 0),
+        "padding of the target": Exercise(lambda samples: samples["labels"][:, -1] == -1, shortened),
+        "a target of full length": Exercise(lambda samples: samples["labels"][:, -1] != -1),
+    },
+    dropouts=lambda values: (
+        ("of the source's words", values["dropout"]),
+        ("of the target's words", values["dropout"]),
+        ("before the last layer", values["dropout"]),
+    ),
     settled={
         **INITIAL_WEIGHTS,
         **EMBEDDING,

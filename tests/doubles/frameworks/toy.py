@@ -112,6 +112,14 @@ class Session:
             self.state[name] -= self.rate * gradient
         return loss
 
+    def update(self, gradients, steps):
+        for number in range(steps):
+            for name, gradient in gradients[number % len(gradients)].items():
+                self.state[name] -= np.float32(self.rate) * gradient
+
+    def dropouts(self, batch, training):
+        return []
+
     def _misbehave(self):
         how = self.values["misbehave"]
         if how.startswith("rank 1: "):

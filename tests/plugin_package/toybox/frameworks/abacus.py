@@ -62,10 +62,20 @@ class Session:
                 self.gradients(batch)
             return self._model.outputs(self._weights, batch[0])
         loss, gradients = self._loss_and_gradients(batch)
+        self._take_step(gradients)
+        return loss
+
+    def update(self, gradients, steps):
+        for number in range(steps):
+            self._take_step(gradients[number % len(gradients)])
+
+    def _take_step(self, gradients):
         for name, gradient in gradients.items():
             self._velocity[name] = self._momentum * self._velocity[name] + gradient
             self._weights[name] -= np.float32(self._rate) * self._velocity[name]
-        return loss
+
+    def dropouts(self, batch, training):
+        return []
 
     def _loss_and_gradients(self, batch):
         outputs = self._model.outputs(self._weights, batch[0])

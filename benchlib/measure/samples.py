@@ -1,0 +1,151 @@
+"""What the equivalence gate computes with: few samples, chosen so that what the data can contain is among them, and
+initial weights in which nothing is 0 or 1 only because training begins there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from benchlib import workloads
+from benchlib.condition import Condition
+from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
+from benchlib.worker import files
+from benchlib.worker.service import DISTINCT_BATCHES
+from benchlib.workloads import Samples, Workload
+
+BATCHES = DISTINCT_BATCHES  # that a worker holds
+
+FEW = 32
+"""Of a field of whole numbers with so many values at most, such as labels, each value is to be met."""
+
+SPREAD = 0.05
+"""Standard deviation of what is put on an array that begins as the same number everywhere."""
+
+
+def prepare(condition: Condition, inputs: Path) -> Job:
+    """The job of a gated condition, under ``inputs``."""
+    job = prepare_job(condition, INITIAL_SEED, inputs)
+    job = replace(job, weights=_weights(job, inputs))
+    if job.orders is None:
+        return job
+    data = _chosen(job, inputs)
+    count = len(files.arrays(data)["train_labels"])
+    orders = Path(inputs) / f"gate-orders-{count}samples"
+    files.write(orders, {"orders": np.arange(count, dtype=np.int32)[None], "epochs": np.array([1], dtype=np.int32)}, {})
+    return replace(job, data=data, orders=orders)
+
+
+def exercised(job: Job, batches: int) -> dict[str, bool]:
+    """What the data of a workload can contain, and whether the first so many batches of a prepared ``job`` do; empty
+    for an operator, whose inputs are drawn.
+    """
+    if job.orders is None:
+        return {}
+    workload, condition = workloads.load(job.condition.workload), job.condition
+    samples = _samples(files.arrays(job.data), workload)
+    first = {name: array[: batches * condition.batch_size] for name, array in samples.items()}
+    declared = {name: one.shown(first) for name, one in workload.exercises.items()}
+    met = {name: one for name, one in {**_values(first, files.about(job.data)["values"]), **declared}.items()}
+    return {name: bool(np.any(shown)) for name, shown in met.items()}
+
+
+def batches(job: Job) -> int:
+    """How many different batches a prepared ``job`` has, at most ``BATCHES`` of them."""
+    arrays = files.arrays(job.data)
+    if job.orders is None:
+        return len(arrays["inputs"])
+    return min(BATCHES, len(arrays["train_labels"]) // job.condition.batch_size)
+
+
+def _chosen(job: Job, inputs: Path) -> Path:
+    """A folder with samples for ``DISTINCT_BATCHES`` batches, in the order in which they are to be taken."""
+    condition, workload = job.condition, workloads.load(job.condition.workload)
+    texts = [Path(one).read_text(encoding="utf-8") for one in (__file__, inspect.getfile(type(workload)))]
+    texts.append(Path(inspect.getsourcefile(workload.weights)).read_text(encoding="utf-8"))
+    depends = [files.digest(job.data), files.digest(job.orders), texts, np.__version__, condition.batch_size]
+    name = hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:12]
+    folder = Path(inputs) / f"gate-{workload.name}-{condition.data}-batch{condition.batch_size}-{name}"
+    if not folder.exists():
+        arrays = files.arrays(job.data)
+        order = files.arrays(job.orders)["orders"][0]
+        every = {field: array[order] for field, array in _samples(arrays, workload).items()}
+        values = {
+            field: np.unique(array).tolist()
+            for field, array in every.items()
+            if array.dtype.kind in "iu" and len(np.unique(array)) <= FEW
+        }
+        rows = _rows(every, workload, values, DISTINCT_BATCHES * condition.batch_size, condition.batch_size)
+        chosen = {f"train_{field}": array for field, array in rows.items()}
+        kept = {"repeat": arrays["repeat"]} if "repeat" in arrays else {}
+        files.write(folder, {**chosen, **kept}, {**files.about(job.data), "values": values})
+    files.check(folder)
+    return folder
+
+
+def _samples(arrays: Mapping[str, np.ndarray], workload: Workload) -> dict[str, np.ndarray]:
+    return {field: arrays[f"train_{field}"] for field in workload.fields}
+
+
+def _rows(
+    every: dict[str, np.ndarray], workload: Workload, values: Mapping[str, list[int]], most: int, batch_size: int
+) -> dict[str, np.ndarray]:
+    """Samples for ``most`` places: each is the one that shows most of what no sample has shown before and, of those,
+    most of what none of its batch has.
+    """
+    shown = {name: one.shown(every) for name, one in workload.exercises.items()}
+    for name, one in workload.exercises.items():
+        if not shown[name].any() and one.made is not None:
+            few = {field: array[:batch_size] for field, array in every.items()}
+            every = {field: np.concatenate([array, one.made(few)[field]]) for field, array in every.items()}
+            shown = {other: each.shown(every) for other, each in workload.exercises.items()}
+    table = np.array([*shown.values(), *_values(every, values).values()], dtype=float).reshape(-1, len(_any(every))).T
+    left = np.ones(len(table), dtype=bool)
+    never, not_here = np.ones(table.shape[1]), np.ones(table.shape[1])
+    chosen: list[int] = []
+    while len(chosen) < min(most, len(table)):
+        if len(chosen) % batch_size == 0:
+            not_here[:] = 1
+        worth = table @ (never * (1 + table.shape[1]) + not_here)
+        best = int(np.argmax(np.where(left, worth, -1.0)))
+        chosen.append(best)
+        left[best] = False
+        never[table[best] > 0] = 0
+        not_here[table[best] > 0] = 0
+    return {field: array[chosen] for field, array in every.items()}
+
+
+def _values(samples: Samples, values: Mapping[str, list[int]]) -> dict[str, np.ndarray]:
+    """Which samples have which value of the fields that have few."""
+    return {
+        f"{field} {value}": (samples[field] == value).reshape(len(samples[field]), -1).any(axis=1)
+        for field, some in values.items()
+        for value in some
+    }
+
+
+def _any(samples: Samples) -> np.ndarray:
+    return next(iter(samples.values()))
+
+
+def _weights(job: Job, inputs: Path) -> Path:
+    """The initial weights of ``job``, but none that is the same number everywhere: a bias that is not 0 shows where it
+    is added, whether it decays and what is done to its gradient.
+    """
+    folder = Path(inputs) / f"{job.weights.name}-uneven"
+    if not folder.exists():
+        random = np.random.default_rng(1)
+        arrays = {}
+        for name, array in files.arrays(job.weights).items():
+            even = array.size > 0 and (array == array.flat[0]).all()
+            noise = random.standard_normal(array.shape, dtype=np.float32) if even else 0.0
+            arrays[name] = array + np.float32(SPREAD) * np.clip(noise, -4, 4) if even else array
+        files.write(folder, arrays, files.about(job.weights))
+    files.check(folder)
+    return folder
