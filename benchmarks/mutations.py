@@ -130,8 +130,8 @@ def summary(frame: pd.DataFrame) -> str:
             f"| {kind} | {len(rows)} | {(rows.verdict != SAME).sum()} | "
             f"{f'{seen.min():.2g}, {seen.median():.2g}' if len(seen) else '-'} | {(rows.verdict == SAME).sum()} |"
         )
-    lines += ["", "| passed | in | nearest check | times allowed |", "|---|---|---|---|"]
-    lines += [_line(row) for row in passed.itertuples()]
+    lines += ["", "| passed | in | nearest check | times allowed | why |", "|---|---|---|---|---|"]
+    lines += [f"{_line(row)} {row.unseen} |" for row in passed.itertuples()]
     wrong = _wrong(frame)
     lines += ["", "Called different, or failed, and should not:" if len(wrong) else "Nothing else was wrong.", ""]
     lines += [f"{_line(row)} {row.verdict}: {row.reason} |" for row in wrong.itertuples()]
@@ -188,6 +188,7 @@ def _row(trial: Trial, certificate: Certificate, seconds: float) -> dict[str, ob
         **_of(certificate),
         "seconds": round(seconds, 1),
         "refused": trial.framework in mutant.refused,
+        "unseen": mutant.unseen,
     }
 
 
@@ -302,6 +303,7 @@ def _helpers(folder: Path) -> Iterator[dict[str, object]]:
                 "reason": "" if done.returncode == 0 else reason,
                 "seconds": round(time.monotonic() - started, 1),
                 "refused": False,
+                "unseen": "",
             }
             _print(row)
             yield row

@@ -49,7 +49,8 @@ class Mutant(BaseModel):
 
     ``changes`` says what: what is "trained" (or handed out), only how fast ("speed"), or "nothing": then the gate has
     to say "same". ``graph`` are the frameworks in which it is planted in graph mode, too. In those of ``refused`` the
-    worker is known to fail, because what the gate asks it for is not there any more.
+    worker is known to fail, because what the gate asks it for is not there any more. ``unseen`` is why the gate does
+    not see it, where that is known.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -63,6 +64,7 @@ class Mutant(BaseModel):
     mindspore: Text | None = None
     graph: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    unseen: str = ""
 
     def place(self, framework: str) -> str:
         """The file, relative to benchlib."""
