@@ -37,11 +37,10 @@ import planting
 from planting import Trial
 
 from benchlib import environments, frameworks
-from benchlib import lab as lab_module
 from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, SAME, Certificate
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.measure import gate
+from benchlib.measure import gate, samples
 from benchlib.suite import experiments
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -253,7 +252,7 @@ def _unmodified(number: int, modes: Iterable[str], words: list[str], folder: Pat
     chosen = [one for one in every if _named(f"{one.workload} {one.framework} {one.mode}", words)]
     rows: list[dict[str, object]] = []
     for seed in range(1, 1 + number):
-        gate.INITIAL_SEED = lab_module.INITIAL_SEED = seed
+        gate.INITIAL_SEED = samples.INITIAL_SEED = seed
         certificates = _certified(chosen, folder)
         for one in chosen:
             row = {"seed": seed, "workload": one.workload, "framework": one.framework, "mode": one.mode}
