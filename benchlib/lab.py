@@ -519,9 +519,10 @@ class Lab:
                 sets = knobs.neutralising(one.condition)
                 exact = {name: value for name, value in one.surroundings.knobs.items() if name in sets}
                 certificate = gate.certify(one, self.inputs, exact)
+                path = self.certificate_path(one.condition)
                 origin = {**self._origin(self._certificate(one.condition)), **asdict(one.surroundings)}
-                certificate = certificate.model_copy(update=origin)
-                _write(self.certificate_path(one.condition), certificate.sealed())
+                certificate = certificate.model_copy(update={**origin, "file": path.stem})
+                _write(path, certificate.sealed())
                 yield certificate
 
     def _is_settled(self, kept: Certificate | Ceiling | SyncCheck, failed: bool) -> bool:

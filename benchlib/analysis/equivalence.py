@@ -181,6 +181,7 @@ class Certificate(Shown, BaseModel):
     reason: str = ""
     failure: Failure | None = None  # of the condition's worker, or of the reference's
     failed: Literal["condition", "reference"] | None = None  # whose it is
+    file: str = ""  # in which it is kept, without folder and ending
     attempts: int = 1  # to make it
     run: str = ""  # in which the last of them was
     trials: int = 0  # that the condition made

@@ -198,11 +198,7 @@ class Session:
             step = gradients if values["passes"] == "forward+backward" else forward
 
         if self._trains:
-
-            def update_alone(*gradients):
-                update(gradients)
-
-            self._update = ms.jit(update_alone) if self._graph else update_alone
+            self._update = ms.jit(update) if self._graph else update
             self._order = [name for each in optimizer.parameters for name in self._trained if found[name] is each]
         self._step = ms.jit(step) if self._graph else step
         self._gradients = ms.jit(gradients) if self._graph else gradients
@@ -290,9 +286,10 @@ class Session:
 
     def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
         """Steps of the optimizer with gradients that are given, in turn."""
-        ready = [tuple(Tensor(one[name]) for name in self._order) for one in gradients]
+        # mutable, or these would be constants of what is compiled for them.
+        ready = [ms.mutable(tuple(Tensor(one[name]) for name in self._order)) for one in gradients]
         for number in range(steps):
-            self._update(*ready[number % len(ready)])
+            self._update(ready[number % len(ready)])
             if self._schedule:
                 self._schedule.step()
 

@@ -85,6 +85,12 @@ class Check(Answer):
     trials: Annotated[Count, Field(ge=1)]
 
 
+class Imported(Answer):
+    """What was imported."""
+
+    modules: list[str]
+
+
 class Planted(Answer):
     """Durations of planted work."""
 
@@ -114,6 +120,7 @@ OF_REQUEST: dict[str, type[Answer]] = {
     "predict": Answer,
     "check": Check,
     "probe": Answer,
+    "imported": Imported,
     "planted": Planted,
     "memory": Memory,
 }

@@ -10,9 +10,10 @@ trial, more trials are made, until there are no more.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import replace
@@ -23,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchlib import environments, frameworks, knobs, workloads
+from benchlib import environments, frameworks, knobs, variables, workloads
 from benchlib.analysis import equivalence
 from benchlib.analysis.equivalence import Certificate
 from benchlib.analysis.failure import Failure
@@ -34,7 +35,7 @@ from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.variables import Surroundings
 
 BATCH_SIZE = 4  # at most, unless the workload says otherwise; most trials then meet no kink (see ``equivalence``)
-STEPS = 3  # of a trial: momentum shows from the second on
+STEPS = 3  # of the first trial: momentum shows from the second on; the others take one
 LEAST_TRIALS = 2
 AT_ONCE = 2
 """Processes: most of what they do (dispatch in eager mode, compilation) keeps one core busy. On an accelerator, whose
@@ -44,8 +45,8 @@ memory a framework may take as a whole, one.
 ROUNDED = 4
 """Times that the reference makes a trial again, from weights that are rounded another way each time."""
 
-RECORDS = (1, 2, 3, 10, 30, 99, 101, 130)
-"""Steps of the probe of an optimizer after which weights are compared; more where a learning rate changes for longer."""
+RECORDS = (1, 2, 3, 10, 30, 99, 105)
+"""Steps of the probe of an optimizer after which weights are compared; more where a learning rate changes later."""
 
 REASONS = {
     "batch_size": "few samples meet few kinks, where rounding decides which way a gradient goes",
@@ -136,7 +137,8 @@ def certify(gated: Gated, inputs: Path, set_for_it: Mapping[str, str] = MappingP
     )
     if not certificate.checks:
         return certificate
-    return certificate.model_copy(update={"exercised": samples.exercised(job, certificate.trials + STEPS - 1)})
+    batches = max(certificate.trials, STEPS)  # which the first trial trains with
+    return certificate.model_copy(update={"exercised": samples.exercised(job, batches)})
 
 
 def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Iterator[Gated]:
@@ -301,14 +303,17 @@ def _computed(
     start: Callable[[list[Condition], float], WorkerProcess],
 ) -> Iterator[tuple[Condition, Computed]]:
     """What the jobs' conditions compute in one process, in order, up to the first that fails."""
-    condition, worker, opened = jobs[0].condition, None, False
+    condition, worker, opened, known = jobs[0].condition, None, False, set()
     try:
         worker = start([job.condition for job in jobs], patience_s)
         worker.opened()
         opened = True
         for job in jobs:
             condition = job.condition
-            yield condition, _of_condition(worker, job, expected)
+            computed = _of_condition(worker, job, expected)
+            known |= machine.code_files(condition, "gate").keys()
+            _require_known(worker, known)
+            yield condition, computed
     except WorkerFailed as failure:
         # One that does not even open fails for all that it was to do: starting it again for each would take for ever.
         for one in [condition] if opened else [job.condition for job in jobs]:
@@ -339,9 +344,21 @@ def _of_condition(worker: WorkerProcess, job: Job, expected: _Expected) -> dict[
     return found
 
 
+def _require_known(worker: WorkerProcess, known: Collection[str]) -> None:
+    """What a worker has imported has to be in the hash of its code, or a certificate would outlive its model."""
+    if worker.condition.world_size > 1:
+        return
+    modules = worker.ask("imported", beside=variables.worker_folders(os.environ))["modules"]
+    if unknown := [name for name in modules if name not in known]:
+        raise worker.failed(
+            f"imported {', '.join(unknown)}, which the hash of the code does not know: a model's file may import what "
+            "lies in benchlib or in a plug-in, by a name that stands in its text"
+        )
+
+
 def _trial(worker: WorkerProcess, trial: int, moved: int = 0) -> dict[str, np.ndarray]:
     file = worker.scratch / "computed.npz"
-    worker.ask("check", steps=STEPS, trial=trial, moved=moved, file=str(file))
+    worker.ask("check", steps=1 if trial else STEPS, trial=trial, moved=moved, file=str(file))
     return _read(worker, file, worker.condition.world_size)
 
 
@@ -358,7 +375,7 @@ def _probe(worker: WorkerProcess, job: Job) -> dict[str, np.ndarray]:
 
 
 def _unseen(condition: Condition, found: dict[str, np.ndarray], its: Computed | None, own: dict[str, float]) -> bool:
-    """Is there an array that only rounding explains, in every trial so far? A reference that failed explains nothing."""
+    """Is there an array that only rounding explains, in every trial so far?"""
     if its is None or isinstance(its, Failure):
         return False
     return any(one.unseen for one in equivalence.compare(found, its, equivalence.tolerances(condition), own))

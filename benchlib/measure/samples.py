@@ -52,7 +52,7 @@ def exercised(job: Job, batches: int) -> dict[str, bool]:
     samples = _samples(files.arrays(job.data), workload)
     first = {name: array[: batches * condition.batch_size] for name, array in samples.items()}
     declared = {name: one.shown(first) for name, one in workload.exercises.items()}
-    met = {name: one for name, one in {**_values(first, files.about(job.data)["values"]), **declared}.items()}
+    met = {**_values(first, files.about(job.data)["values"]), **declared}
     return {name: bool(np.any(shown)) for name, shown in met.items()}
 
 

@@ -441,9 +441,11 @@ def _execute(item: Planned, folder: Path, target: Path) -> dict[str, Any]:
             error["partial"] = str(partial)
         return {"kernel": KERNEL, "status": "failed", "error": error}
     os.replace(partial, target)
-    summary = {"failures": 0, "again": 0, "figures": [], "tables": [], "measurements": [], **(summary or {})}
+    nothing = {"figures": [], "tables": [], "measurements": [], "certified": []}
+    summary = {"failures": 0, "again": 0, **nothing, **(summary or {})}
     measurements = [f"measurements/{key}.parquet" for key in summary["measurements"]]
-    paths = [*summary["figures"], *summary["tables"], *measurements]
+    certificates = [f"certificates/{key}.json" for key in summary["certified"]]
+    paths = [*summary["figures"], *summary["tables"], *measurements, *certificates]
     # Of a notebook that gathers, a measurement may be gone; the report names it.
     files = {path: records.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
     failed = {name: summary[name] for name in ("failures", "again")}

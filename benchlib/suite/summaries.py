@@ -74,7 +74,7 @@ def _(certificate: Certificate) -> str:
             "largest relative difference": f"{check.difference:.1e}",
             "allowed": f"{check.tolerance:.1e}",
             "verdict": SAME if check.ok else DIFFERENT,
-            "of the trial that agrees least": f"{check.worst:.1e}",
+            "with what rounding explains": f"{check.worst:.1e}",
             "where": check.at,
         }
         for check in certificate.checks

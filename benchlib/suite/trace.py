@@ -19,7 +19,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchlib import knobs, variables
-from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.equivalence import Certificate, unsealed
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
@@ -214,11 +214,23 @@ def _source(key: str, folder: Path, wrong: dict[str, str]) -> Source:
     path = folder / "certificates" / f"{key}.json"
     if path.is_file():
         try:
-            found = Certificate.model_validate_json(path.read_text(encoding="utf-8"))
-        except ValueError:
-            return Source(key, (), f"cannot be used: {path} was cut or changed; delete it and run again")
-        return Source(key, (f"certificate: {found.condition}: {found.verdict}",), _certificate_verdict(found, path))
+            certificate = unsealed(path.read_text(encoding="utf-8"), path)
+        except BenchlibError as error:
+            return Source(key, (), f"cannot be used: {error}")
+        reasons = dict.fromkeys(
+            [_certificate_verdict(certificate, path), *filter(None, [wrong.get(f"certificates/{key}.json")])]
+        )
+        said = [one for one in reasons if one != MATCHES]
+        return Source(key, (_certified(certificate),), "; ".join(said) or MATCHES)
     return Source(key, (), f"is not there: neither {store.path(key)} nor a certificate of that name")
+
+
+def _certified(certificate: Certificate) -> str:
+    """A certificate in a line."""
+    forgiven = sum(len(check.forgiven) for check in certificate.checks)
+    told = f"; {forgiven} differences are explained by rounding" if forgiven else ""
+    unmet = f"; not exercised: {', '.join(certificate.unexercised)}" if certificate.unexercised else ""
+    return f"certificate: {certificate.condition}: {certificate.verdict}{told}{unmet}"
 
 
 def _certificate_verdict(certificate: Certificate, path: Path) -> str:

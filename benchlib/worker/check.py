@@ -5,6 +5,9 @@ a probe of what trials do not see, the optimizer by itself and dropout at work.
 from __future__ import annotations
 
 import math
+import os
+import sys
+from pathlib import Path
 from typing import Any, Iterator, Sequence
 
 import numpy as np
@@ -14,8 +17,8 @@ from benchlib.workloads import Values, Workload
 
 SAMPLED = 2000  # numbers of a weight that the probe hands out, at most, spread evenly
 PERIOD = 4093  # numbers after which given weights and gradients repeat; a prime, so that no dimension falls in with it
-ENOUGH = 20_000  # numbers that a dropout was given: then its share of zeros is known to 0.0035 (a standard deviation)
-PASSES = 16  # to get there, at most
+ENOUGH = 10_000  # numbers that a dropout was given: then its share of zeros is known to 0.005 (a standard deviation)
+PASSES = 8  # to get there, at most
 
 
 def computed(
@@ -56,6 +59,22 @@ def computed(
     if workload.predicts:
         found["predictions"] = session.predictions(batches[0])
     return {f"{trial}/{name}": array for name, array in found.items()}
+
+
+def imported(package: str, beside: Sequence[str]) -> list[str]:
+    """The names of all modules that this process has imported whose files are not Python's own, those of ``package``
+    or others in site-packages, made by this process in its working directory, or in the folders ``beside``; benchlib's
+    own are among them.
+    """
+    elsewhere = (sys.prefix, sys.base_prefix, os.getcwd(), *beside)
+    found = []
+    for name, module in list(sys.modules.items()):
+        top, file = name.partition(".")[0], getattr(module, "__file__", None) or ""
+        packaged = {"site-packages", "dist-packages"} & set(Path(file).parts)
+        others = packaged or top in (package, "__main__") or file.startswith(elsewhere)
+        if top == "benchlib" or (file and not others):
+            found.append(name)
+    return sorted(found)
 
 
 def roundings(initial: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
@@ -148,7 +167,7 @@ def dropped(session: Session, batch: Any) -> dict[str, np.ndarray]:
     beside each other, along any axis, are dropped together more or less often than by chance; ``repeats``, in how many
     pairs of passes the same are dropped; ``twins``, how many of the places before drop the same.
 
-    In evaluation: ``evaluation places`` that change anything, and ``evaluation:OUTPUT`` and ``evaluation again:OUTPUT``.
+    In evaluation: ``evaluation places`` that change anything; ``evaluation:OUTPUT``, and the same ``again``.
     """
     places = []  # type: list[_Place]
     counts = []

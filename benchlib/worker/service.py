@@ -20,6 +20,7 @@ check      steps, trial, moved, file                outputs, gradients, losses, 
                                                     how many trials there can be
 probe      records, file                            what the optimizer and dropout do, written to ``file``
 planted    seconds, takes                           durations of the same work, by the timer and known otherwise
+imported   beside                                   names of modules that are neither Python's nor packages'
 memory                                              peak and present resident memory, device memory
 ========== ======================================== ============================================================
 """
@@ -183,6 +184,12 @@ class Worker:
 
         np.savez(file, **check.probed(self.session, self.workload, self.values, self.initial, self.ready[0], records))
         return {}
+
+    def do_imported(self, beside: list[str]) -> dict[str, Any]:
+        """What this process has imported, as far as somebody may have changed it."""
+        from benchlib.worker import check
+
+        return {"modules": check.imported(frameworks.package(self.framework).partition(".")[0], beside)}
 
     def do_planted(self, seconds: float, takes: int) -> dict[str, Any]:
         """The same steps, of about ``seconds`` but one at least, by the timer and until the weights that they trained

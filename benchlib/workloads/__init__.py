@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any, Mapping, Sequence
 
 import numpy as np
 
@@ -133,7 +133,7 @@ class Exercise:
     """
 
     shown: Callable[[Samples], np.ndarray]  # (samples,) bool
-    made: Optional[Callable[[Samples], Dict[str, np.ndarray]]] = None  # all arrays, as new ones
+    made: Callable[[Samples], dict[str, np.ndarray]] | None = None  # all arrays, as new ones
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class Workload:
     gate: Gate = field(default_factory=Gate)
     exercises: Mapping[str, Exercise] = field(default_factory=dict)  # by what a reader should call it
     # where numbers are dropped in a forward pass, in order: what a reader should call the place, and the probability
-    dropouts: Callable[[Values], Sequence[Tuple[str, float]]] = lambda values: ()
+    dropouts: Callable[[Values], Sequence[tuple[str, float]]] = lambda values: ()
     # steps after which the learning rate stays as it is
     schedule: Callable[[Values], int] = lambda values: 0
     settled: Mapping[str, str] = field(default_factory=dict)  # what: how, a short sentence without its full stop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -122,8 +123,9 @@ class Equivalence(Result):
         ]
         return [
             f"{len(same)} of {len(self.checked)} models compute what the reference computes, within the tolerance of "
-            "each quantity, in the best of a few trials.",
+            f"each quantity, in every trial.{_rounding(one for _, one in self.checked)}",
             *others,
+            *_unexercised(self.checked),
         ]
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
@@ -132,8 +134,8 @@ class Equivalence(Result):
         return {
             "certificates": (
                 f"Largest relative difference from the reference, {references}, by quantity, and how much is allowed. "
-                "A quantity other than the outputs is that of the trial which agrees best, because "
-                "networks have kinks; worst is the trial which agrees least. Trials end when everything has agreed.",
+                "Every trial counts; worst is the largest difference, with those that rounding explains, because the "
+                "reference differs from itself by as much there: forgiven says how many.",
                 self._certificates(),
             ),
             "settled": (
@@ -192,6 +194,7 @@ class Equivalence(Result):
                 "quantity": check.name,
                 "difference": check.difference,
                 "worst": check.worst,
+                "forgiven": len(check.forgiven),
                 "tolerance": check.tolerance,
                 "trials": certificate.trials,
                 tables.FILES: self.files[certificate.condition],
@@ -199,8 +202,8 @@ class Equivalence(Result):
             for condition, certificate in self.checked
             for check in certificate.checks
         ]
-        columns = ["workload", "subject", "verdict", "trials", "quantity", "difference", "worst", "tolerance"]
-        columns.append(tables.FILES)
+        columns = ["workload", "subject", "verdict", "trials", "quantity", "difference", "worst", "forgiven"]
+        columns += ["tolerance", tables.FILES]
         return pd.DataFrame(rows, columns=columns)
 
     def _settled(self) -> pd.DataFrame:
@@ -242,6 +245,23 @@ class Equivalence(Result):
     def _inputs(self) -> pd.DataFrame:
         rows = [{"workload": condition.workload, **certificate.inputs} for condition, certificate in self.checked]
         return pd.DataFrame(rows).drop_duplicates()
+
+
+def _rounding(certificates: Iterable[Certificate]) -> str:
+    forgiven = [one for one in certificates if any(check.forgiven for check in one.checks)]
+    if not forgiven:
+        return ""
+    who = ", ".join(dict.fromkeys(f"{one.condition.workload} in {one.condition.subject}" for one in forgiven))
+    return f" Of {who} rounding explains some differences: the reference differs from itself by as much there."
+
+
+def _unexercised(checked: Iterable[tuple[Condition, Certificate]]) -> list[str]:
+    """A sentence for each workload about what its data can contain, and what was compared did not."""
+    unmet = {condition.workload: one.unexercised for condition, one in checked if one.unexercised}
+    return [
+        f"{name}: no sample that was compared has {', '.join(some)}: what the model does with it was not seen."
+        for name, some in unmet.items()
+    ]
 
 
 _STYLE = """<style>

@@ -207,6 +207,7 @@ class Result(ABC):
             "again": int(failed["again"].sum()),
             "failed": failed.astype(str).to_dict("records"),
             "certificates": [one.model_dump_json() for one in {one.condition: one for one in certificates}.values()],
+            "certified": sorted({one.file for one in certificates if one.file}),
             "measurements": files,
             "conditions": [condition.model_dump(mode="json") for condition in dict.fromkeys(conditions)],
             "knobs": knobs.ledger(processes).to_dict("records"),
