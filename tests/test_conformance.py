@@ -27,7 +27,7 @@ def test_a_session_that_keeps_its_promises_passes(tmp_path: Path) -> None:
     assert [row for row in rows if not row.passed] == []
     assert {row.mode for row in rows} == {"eager"}
     assert {RESET, WAITS, SAME_MODEL} < {row.what for row in rows}
-    assert len({row.what for row in rows}) == len(rows) == 10
+    assert len({row.what for row in rows}) == len(rows) == 11
 
 
 def test_a_session_that_does_not_wait_is_found(tmp_path: Path) -> None:
@@ -56,6 +56,12 @@ def test_a_session_that_takes_any_weights_is_found(tmp_path: Path) -> None:
         "a weight that the model does not have is refused",
         "a weight of another shape is refused",
     }
+
+
+def test_a_session_without_the_methods_of_the_gate_is_told_what_it_needs(tmp_path: Path) -> None:
+    told = broken("toy_bare", tmp_path)
+    (why,) = (why for what, why in told.items() if what.startswith("update takes the optimizer's steps"))
+    assert "benchlib.frameworks.toy_bare: its Session has no method 'update', which the equivalence gate needs" in why
 
 
 def test_a_framework_without_a_workload_is_told_what_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

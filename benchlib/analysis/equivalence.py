@@ -378,17 +378,19 @@ def _differences(
         for name in names:
             by_quantity[quantity][name] = _difference(found.get(name), expected.get(name), floors[name])
     if AGAIN in made and "repetition" in allowed:
-        again = {name.replace(f"{AGAIN}/", "0/", 1): array for name, array in found.items() if _trial(name) == AGAIN}
-        first = {name: found[name] for name in again if name in found}
-        for one in _differences(
-            again,
-            first,
-            {name: allowed["repetition"] for name in TOLERANCES if name in allowed and name != "repetition"},
-        ).values():
-            by_quantity["repetition"] |= {name.replace("0/", f"{AGAIN}/", 1): value for name, value in one.items()}
+        by_quantity["repetition"] = _of_repetition(found, allowed)
     if PROBE in made and "optimizer" in allowed:
         by_quantity["optimizer"] = _of_probe(found, expected, allowed["optimizer"])
     return by_quantity
+
+
+def _of_repetition(found: Mapping[str, np.ndarray], allowed: Mapping[str, float]) -> dict[str, float]:
+    """By how much the first trial, made again, differs from itself."""
+    again = {name.replace(f"{AGAIN}/", "0/", 1): one for name, one in found.items() if _trial(name) == AGAIN}
+    first = {name: found[name] for name in again if name in found}
+    quantities = {name: allowed["repetition"] for name in allowed if name != "repetition"}
+    groups = _differences(again, first, quantities).values()
+    return {name.replace("0/", f"{AGAIN}/", 1): one for group in groups for name, one in group.items()}
 
 
 def _floors(
@@ -399,7 +401,7 @@ def _floors(
     floors = dict.fromkeys(names, NEGLIGIBLE * most)
     if quantity != "updates":
         return floors
-    steps = expected[f"{trial}/losses"].size
+    steps = expected[f"{trial}/losses"].size if f"{trial}/losses" in expected else 1
     sizes = {name: expected.get(name.replace("/update:", "/weight size:")) for name in names}
     return {
         name: max(floors[name], 0.0 if size is None else ROUNDING * steps * float(size.flat[0]) / tolerance)

@@ -84,6 +84,7 @@ def _rows(condition: Condition, inputs: Path, patience_s: float) -> Iterator[Row
             "load forgets all that steps have left: the optimizer's state, running statistics": _reset,
             "predictions are one for each test sample": _predictions,
             "settings and memory are said": _said,
+            "update takes the optimizer's steps with given gradients, and dropouts shows what is dropped": _probe,
         }.items():
             yield row(what, ask(worker, job))
     except WorkerFailed as failure:
@@ -135,6 +136,18 @@ def _computed(worker: WorkerProcess) -> dict[str, np.ndarray]:
     file = worker.scratch / "computed.npz"
     worker.ask("check", steps=gate.STEPS, trial=0, moved=0, file=str(file))
     return worker.arrays(file)
+
+
+def _probe(worker: WorkerProcess, job: Job) -> str:
+    file = worker.scratch / "probed.npz"
+    worker.ask("probe", records=[1, 2], file=str(file))
+    probed = worker.arrays(file)
+    states = [[array for name, array in probed.items() if f"weights {step}:" in name] for step in (0, 1, 2)]
+    for step, (before, after) in enumerate(zip(states, states[1:], strict=False), 1):
+        if all(np.array_equal(one, other) for one, other in zip(before, after, strict=True)):
+            return f"update() leaves all weights as they are in step {step}"
+    broken = [name for name, array in probed.items() if not np.isfinite(array).all()]
+    return f"not finite: {', '.join(broken)}" if broken else ""
 
 
 def _predictions(worker: WorkerProcess, job: Job) -> str:

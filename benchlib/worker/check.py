@@ -12,6 +12,7 @@ from typing import Any, Iterator, Sequence
 
 import numpy as np
 
+from benchlib.errors import BenchlibError
 from benchlib.frameworks import GRADIENT_SCALE, Session
 from benchlib.workloads import Values, Workload
 
@@ -99,6 +100,12 @@ def probed(
     after each of ``records`` steps of the optimizer with given gradients from given weights, ``SAMPLED`` numbers of
     each; ``probe/evaluation outputs`` from the initial weights; and ``dropout/...``, see :func:`dropped`.
     """
+    for method in ("update", "dropouts"):
+        if not hasattr(session, method):
+            raise BenchlibError(
+                f"{type(session).__module__}: its Session has no method {method!r}, which the equivalence gate needs: "
+                "see Session in benchlib/frameworks/__init__.py"
+            )
     session.load(initial)
     found = dropped(session, batch)
     session.load(initial)

@@ -77,6 +77,8 @@ class Session:
     def load(self, weights, loss_scale=1.0):
         check_weights("weights for toy", self.shapes, {name: array.shape for name, array in weights.items()})
         self.state = {name: array.copy() for name, array in weights.items()}
+        self.velocity = {name: np.zeros_like(array) for name, array in weights.items()}
+        self.random, self.dropped = np.random.default_rng(0), []
 
     def weights(self):
         return {name: array.copy() for name, array in self.state.items()}
@@ -85,7 +87,16 @@ class Session:
         return arrays[0].reshape(len(arrays[0]), -1), arrays[1]
 
     def outputs(self, batch, training):
-        return (self.SCALE * batch[0] @ self.state["weight"] + self.state["bias"],)
+        inputs = self._masked(batch[0], training)
+        return (self.SCALE * inputs @ self.state["weight"] + self.state["bias"],)
+
+    def _masked(self, inputs, training):
+        p = self.values.get("dropout", 0.0)
+        if not training or not p:
+            return inputs
+        left = (inputs * (self.random.random(inputs.shape) >= p) / (1 - p)).astype(np.float32)
+        self.dropped.append(("dropout", inputs, left))
+        return left
 
     def predictions(self, batch):
         return self.outputs(batch, False)[0].argmax(axis=-1)
@@ -97,8 +108,24 @@ class Session:
 
     def gradients(self, batch):
         d = self._probabilities(batch)
+        inputs = self.dropped[-1][2] if self.dropped else batch[0]
         d[np.arange(len(d)), batch[1]] -= 1
-        return self._mean({"weight": batch[0].T @ d / len(d), "bias": d.mean(axis=0)}, self.world_size)
+        d *= np.float32(self._of_samples(batch[1]))[:, None]
+        found = {"weight": inputs.T @ d, "bias": d.sum(axis=0)}
+        if self.values.get("plant", "").startswith("a kink"):
+            found["weight"] = found["weight"] * np.float32(1.01 if self._beyond(batch) else 1.0)
+        return self._mean(found, self.world_size)
+
+    def _beyond(self, batch):
+        """On which side of a kink, which few batches meet, and where rounding decides."""
+        return int(1000 * abs(batch[0].sum())) % 3 == 0 and self._rounded()
+
+    def _rounded(self):
+        return int.from_bytes(self.state["weight"].tobytes(), "little") % 7 % 2
+
+    def _of_samples(self, labels):
+        """Their shares of the loss."""
+        return np.full(len(labels), 1 / len(labels))
 
     def step(self, batch):
         self._misbehave()
@@ -108,17 +135,27 @@ class Session:
         while time.thread_time() < end:
             pass
         loss = -np.log(self._probabilities(batch)[np.arange(len(batch[1])), batch[1]]).mean()
-        for name, gradient in self.gradients(batch).items():
-            self.state[name] -= self.rate * gradient
+        self._descend(self.gradients(batch))
         return loss
+
+    def _settings(self):
+        return self.rate, self.values.get("momentum", 0.0), self.values.get("decay", 0.0)
+
+    def _descend(self, gradients):
+        rate, momentum, decay = map(np.float32, self._settings())
+        for name, gradient in gradients.items():
+            self.velocity[name] = momentum * self.velocity[name] + gradient + decay * self.state[name]
+            self.state[name] -= rate * self.velocity[name]
 
     def update(self, gradients, steps):
         for number in range(steps):
-            for name, gradient in gradients[number % len(gradients)].items():
-                self.state[name] -= np.float32(self.rate) * gradient
+            self._descend(gradients[number % len(gradients)])
 
     def dropouts(self, batch, training):
-        return []
+        self.dropped = []
+        self.outputs(batch, training)
+        seen, self.dropped = self.dropped, []
+        return seen
 
     def _misbehave(self):
         how = self.values["misbehave"]

@@ -10,9 +10,9 @@ class Session(toy.Session):
     def step(self, batch):
         before = self.weights()
         loss = super().step(batch)
-        self.velocity = {
-            name: 0.9 * getattr(self, "velocity", {}).get(name, 0.0) + self.state[name] - array
+        self.kept = {
+            name: 0.9 * getattr(self, "kept", {}).get(name, 0.0) + self.state[name] - array
             for name, array in before.items()
         }
-        self.state = {name: before[name] + self.velocity[name] for name in before}
+        self.state = {name: before[name] + self.kept[name] for name in before}
         return loss

@@ -1,0 +1,70 @@
+"""The toy framework with a difference, which the workload ``planted`` names: the gate has to see each."""
+
+import math
+
+import numpy as np
+
+from benchlib.frameworks import toy
+
+PACKAGE = "numpy"
+DEVICES = ("cpu",)
+
+
+class Session(toy.Session):
+    def load(self, weights, loss_scale=1.0):
+        kept = getattr(self, "velocity", None) if self.values["plant"] == "state kept" else None
+        super().load(weights, loss_scale)
+        self.velocity = kept or self.velocity
+        self.taken = 0
+
+    def _of_samples(self, labels):
+        share = np.full(len(labels), 1 / len(labels))
+        share[labels == 7] *= {"class 7 ignored": 0.0, "class 7 twice": 2.0}.get(self.values["plant"], 1.0)
+        return share
+
+    def _settings(self):
+        rate, momentum, decay = super()._settings()
+        plant = self.values["plant"]
+        rate *= 0.1 if plant == "rate after 100 steps" and self.taken >= 100 else 1.0
+        rate *= 0.5 + 0.5 * math.cos(math.pi * self.taken / 1000) if plant == "rate of cosine" else 1.0
+        return rate, 0.89 if plant == "momentum of 0.89" else momentum, decay * (0.5 if plant == "decay of half" else 1)
+
+    def _descend(self, gradients):
+        if self.values["plant"] == "bias exempt from decay":
+            gradients = {**gradients, "bias": gradients["bias"] - np.float32(self._settings()[2]) * self.state["bias"]}
+        super()._descend(gradients)
+        if self.values["plant"] == "nesterov":
+            rate, momentum, _ = self._settings()
+            for name, velocity in self.velocity.items():
+                self.state[name] -= np.float32(rate) * (np.float32(momentum) * velocity)
+        self.taken += 1
+
+    def _beyond(self, batch):
+        return self.values["plant"] == "a kink in every batch" or super()._beyond(batch)
+
+    def _rounded(self):
+        return not super()._rounded()
+
+    def _masked(self, inputs, training):
+        p, plant = self.values["dropout"], self.values["plant"]
+        if plant == "no dropout":
+            return inputs
+        if plant == "dropout in evaluation":
+            training = True
+        p = {"another dropout": 0.6 * p, "dropout of 1 - p": (1 - p) * (p > 0)}.get(plant, p)
+        if not training or not p:
+            return inputs
+        if plant == "the same dropped":
+            self.random = np.random.default_rng(3)
+        shape = (len(inputs), 1) if plant == "whole rows dropped" else inputs.shape
+        left = inputs * (self.random.random(shape) >= p) / (1 if plant == "dropout not scaled" else 1 - p)
+        self.dropped.append(("dropout", inputs, left.astype(np.float32)))
+        return self.dropped[-1][2]
+
+    def outputs(self, batch, training):
+        (outputs,) = super().outputs(batch, training)
+        if self.values["plant"] == "dropout of the outputs" and training and self.values["dropout"]:
+            left = (outputs * (self.random.random(outputs.shape) >= 0.5) * 2).astype(np.float32)
+            self.dropped.append(("dropout", outputs, left))
+            return (left,)
+        return (outputs,)

@@ -1,0 +1,1 @@
+"""The framework builds the workload by itself."""
