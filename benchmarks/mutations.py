@@ -1,6 +1,6 @@
 """Does the equivalence gate see it when a model, an optimizer or a session is not what it should be?
 
-    .venv/bin/python benchmarks/mutations.py [--only WORDS] [--modes eager graph] [--to FOLDER]
+    .venv/bin/python benchmarks/mutations.py [--only WORDS] [--modes eager graph] [--to FOLDER] [--again]
     .venv/bin/python benchmarks/mutations.py --unmodified 10 [--only WORDS] [--modes eager] [--to FOLDER]
 
 Plants the differences that ``benchmarks/mutants`` declares, one at a time, into a file of a workload or of a
@@ -16,7 +16,8 @@ nothing, or a worker failed that should not.
 
 ``--unmodified N`` asks the other way round: all workloads as they are, from N other seeds of weights and batches, have
 to be called the same. ``--only`` takes those whose name has all of the words: workload, framework, mode, what is
-planted.
+planted. ``--again`` keeps the rows of ``mutations.csv`` in which all was as it should be, and makes the others, once
+more or for the first time.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,11 +37,11 @@ import pandas as pd
 import planting
 from planting import Trial
 
-from benchlib import environments, frameworks
+from benchlib import environments, frameworks, workloads
 from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, SAME, Certificate
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.measure import gate, samples
+from benchlib.measure import gate, machine, samples
 from benchlib.suite import experiments
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,6 +64,7 @@ def main() -> None:
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
     parser.add_argument("--to", type=Path, default=FOLDER)
     parser.add_argument("--unmodified", type=int, metavar="N")
+    parser.add_argument("--again", action="store_true")
     arguments = parser.parse_args()
     arguments.to.mkdir(parents=True, exist_ok=True)
     if arguments.unmodified:
@@ -70,18 +72,27 @@ def main() -> None:
         frame = pd.DataFrame(rows)
         sys.exit(bool((frame.verdict != SAME).any()))
     chosen = [one for one in planting.trials() if one.mode in arguments.modes and _named(str(one), arguments.only)]
-    frame = pd.DataFrame(outcomes(chosen, arguments.to, arguments.to / "mutations.csv"))
+    table = arguments.to / "mutations.csv"
+    kept = _good_rows(table) if arguments.again else []
+    rows = outcomes(
+        [one for one in chosen if _name(one) not in {_name(row) for row in kept}], arguments.to, table, kept
+    )
     if not arguments.only:
-        frame = pd.concat([frame, pd.DataFrame(_helpers(arguments.to))], ignore_index=True)
-        frame.to_csv(arguments.to / "mutations.csv", index=False)
+        rows += _helpers(arguments.to)
+    frame = pd.DataFrame(rows)
+    frame.to_csv(table, index=False)
     (arguments.to / "mutations.md").write_text(summary(frame), encoding="utf-8")
     print(summary(frame))
     sys.exit(not is_good(frame))
 
 
-def outcomes(chosen: list[Trial], folder: Path, table: Path | None = None) -> list[dict[str, object]]:
-    """A row for each trial, certified in ``folder``; those that are known are written to ``table`` meanwhile."""
-    rows: list[dict[str, object]] = []
+def outcomes(
+    chosen: list[Trial], folder: Path, table: Path | None = None, kept: Sequence[dict[str, Any]] = ()
+) -> list[dict[str, Any]]:
+    """A row for each trial, certified in ``folder``, behind those ``kept``; what is known is written to ``table``
+    meanwhile.
+    """
+    rows = list(kept)
     with _elsewhere(folder / "environments"):
         beds: list[planting.Bed] = []
         for together in _batches(chosen):
@@ -149,13 +160,40 @@ def _line(row: Any) -> str:
 
 
 def _batches(chosen: list[Trial]) -> Iterator[list[Trial]]:
-    """Those of one workload and mode together, no more than ``TOGETHER``."""
+    """Those of one workload and mode together, no more than ``TOGETHER``; what takes long last."""
     by_kind: dict[tuple[str, str], list[Trial]] = {}
     for trial in chosen:
-        by_kind.setdefault((trial.workload, trial.mode), []).append(trial)
-    for together in by_kind.values():
+        by_kind.setdefault((trial.mode, trial.workload), []).append(trial)
+    for kind in sorted(by_kind, key=lambda kind: (kind[0], _size(kind[1]))):
+        together = by_kind[kind]
         for start in range(0, len(together), TOGETHER):
             yield together[start : start + TOGETHER]
+
+
+def _size(workload: str) -> int:
+    """Numbers of its weights."""
+    weights = workloads.load(workload).weights(_sized(workload).hyperparameters)
+    return sum(math.prod(weight.shape) for weight in weights.values())
+
+
+def _name(one: Trial | dict[str, Any]) -> tuple[str, ...]:
+    """What tells a trial, or its row, from others."""
+    if isinstance(one, Trial):
+        return one.workload, one.framework, one.mode, one.mutant.what
+    return tuple(one[name] for name in ("workload", "framework", "mode", "what"))
+
+
+def _good_rows(table: Path) -> list[dict[str, Any]]:
+    """Of a table that is there, the rows of what is still declared and was caught, or rightly not."""
+    if not table.exists():
+        return []
+    frame = pd.read_csv(table, keep_default_na=False).assign(
+        times_allowed=lambda read: pd.to_numeric(read.times_allowed, errors="coerce")
+    )
+    missed = (frame.changes != "nothing") & (frame.verdict == SAME)
+    declared = {_name(one) for one in planting.trials()}
+    rows = frame.drop([*frame[missed].index, *_wrong(frame).index]).to_dict("records")
+    return [row for row in rows if _name(row) in declared]
 
 
 def _condition(trial: Trial, environment: str) -> Condition:
@@ -175,7 +213,7 @@ def _certified(conditions: list[Condition], folder: Path) -> dict[str, Certifica
     return Lab(outputs=folder, patience_s=PATIENCE_S).certify(conditions)
 
 
-def _row(trial: Trial, certificate: Certificate, seconds: float) -> dict[str, object]:
+def _row(trial: Trial, certificate: Certificate, seconds: float) -> dict[str, Any]:
     mutant = trial.mutant
     return {
         "workload": trial.workload,
@@ -188,10 +226,11 @@ def _row(trial: Trial, certificate: Certificate, seconds: float) -> dict[str, ob
         "seconds": round(seconds, 1),
         "refused": trial.framework in mutant.refused,
         "unseen": mutant.unseen,
+        "commit": machine.commit(),
     }
 
 
-def _of(certificate: Certificate) -> dict[str, object]:
+def _of(certificate: Certificate) -> dict[str, Any]:
     """Verdict, the check that is farthest beyond its tolerance or nearest to it, and by how much."""
     times, check = max(
         ((_times_allowed(check.difference, check.tolerance), check) for check in certificate.checks),
@@ -213,7 +252,7 @@ def _times_allowed(difference: float, tolerance: float) -> float:
     return difference / tolerance if tolerance else math.inf
 
 
-def _print(row: dict[str, object]) -> None:
+def _print(row: dict[str, Any]) -> None:
     print(
         f"{row['verdict']:11s} {row['workload']} {row['framework']} {row['mode']} [{row['kind']}] {row['what']}: "
         f"{row['seen_by']} {row['at']} {row['times_allowed']:.3g} times allowed, {row['seconds']} s {row['reason']}",
@@ -239,7 +278,7 @@ def _elsewhere(folder: Path) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _unmodified(number: int, modes: Iterable[str], words: list[str], folder: Path) -> Iterator[dict[str, object]]:
+def _unmodified(number: int, modes: Iterable[str], words: list[str], folder: Path) -> Iterator[dict[str, Any]]:
     """A row for each workload, framework and mode, from other seeds of weights and batches than the gate's."""
     sized = [_sized(model.workload) for model in experiments.load("equivalence", SIZES).models]
     every = [
@@ -250,7 +289,7 @@ def _unmodified(number: int, modes: Iterable[str], words: list[str], folder: Pat
         if mode in frameworks.modes(framework)
     ]
     chosen = [one for one in every if _named(f"{one.workload} {one.framework} {one.mode}", words)]
-    rows: list[dict[str, object]] = []
+    rows: list[dict[str, Any]] = []
     for seed in range(1, 1 + number):
         gate.INITIAL_SEED = samples.INITIAL_SEED = seed
         certificates = _certified(chosen, folder)
@@ -270,7 +309,7 @@ HELPED = {
 """How a model's file imports a module that helps it."""
 
 
-def _helpers(folder: Path) -> Iterator[dict[str, object]]:
+def _helpers(folder: Path) -> Iterator[dict[str, Any]]:
     """Nesterov's momentum, in a module that the model's file imports: certified before and after it is put there."""
     for statement, how in HELPED.items():
         plugins = folder / "helped"
@@ -303,6 +342,7 @@ def _helpers(folder: Path) -> Iterator[dict[str, object]]:
                 "seconds": round(time.monotonic() - started, 1),
                 "refused": False,
                 "unseen": "",
+                "commit": machine.commit(),
             }
             _print(row)
             yield row

@@ -48,9 +48,9 @@ class Mutant(BaseModel):
     """One difference, in the files of one framework or of both.
 
     ``changes`` says what: what is "trained" (or handed out), only how fast ("speed"), or "nothing": then the gate has
-    to say "same". ``graph`` are the frameworks in which it is planted in graph mode, too. In those of ``refused`` the
-    worker is known to fail, because what the gate asks it for is not there any more. ``unseen`` is why the gate does
-    not see it, where that is known.
+    to say "same". ``graph`` are the frameworks in which it is planted in graph mode, too; or only there, if
+    ``eager`` is false. In those of ``refused`` the worker is known to fail, because what the gate asks it for is not
+    there any more. ``unseen`` is why the gate does not see it, where that is known.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -62,6 +62,7 @@ class Mutant(BaseModel):
     workloads: tuple[str, ...] = ()
     pytorch: Text | None = None
     mindspore: Text | None = None
+    eager: bool = True
     graph: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     unseen: str = ""
@@ -104,11 +105,9 @@ def declared() -> list[Mutant]:
 def trials() -> Iterator[Trial]:
     """Each mutant in each workload, framework and mode that it is declared for."""
     for mutant in declared():
-        for workload in mutant.workloads:
-            for framework in FRAMEWORKS:
-                if mutant.text(framework):
-                    for mode in ("eager", "graph") if framework in mutant.graph else ("eager",):
-                        yield Trial(mutant, framework, workload, mode)
+        for framework in [one for one in FRAMEWORKS if mutant.text(one)]:
+            modes = ["eager"] * mutant.eager + ["graph"] * (framework in mutant.graph)
+            yield from (Trial(mutant, framework, workload, mode) for workload in mutant.workloads for mode in modes)
 
 
 def planted(mutant: Mutant, framework: str) -> str:
