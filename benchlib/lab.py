@@ -415,9 +415,11 @@ class Lab:
             checks.append(check)
         return checks
 
-    def certify(self, conditions: Iterable[Condition]) -> dict[str, Certificate]:
+    def certify(self, conditions: Iterable[Condition], training_steps: int = 0) -> dict[str, Certificate]:
         """Certificates by condition key: is each condition's model the reference's? Made once, for all that the
         outcome depends on. Mixed precision has to pass in fp32 first: where it does not, that certificate is given.
+
+        With ``training_steps``, what trains and is the same is compared over so many steps of training, too.
         """
         gated = {condition.key: gate.gated(condition) for condition in conditions}
         exact = {name: condition.but(precision="fp32") for name, condition in gated.items()}
@@ -434,8 +436,24 @@ class Lab:
                     progress.step(f"{certificate.condition}: {certificate.verdict}")
             for condition in missing:  # the others another process has made, while this one waited
                 known[condition.key] = known[condition.key] or self._known_certificate(condition)
+        for certificate in [one for one in known.values() if one and self._has_to_train(one, training_steps)]:
+            known[certificate.condition.key] = self._with_training(certificate, training_steps)
         proved = {name: known[condition.key].same for name, condition in exact.items()}
         return {name: known[(one if proved[name] else exact[name]).key] for name, one in gated.items()}
+
+    def _has_to_train(self, certificate: Certificate, steps: int) -> bool:
+        trains = load(certificate.condition.workload).kind == "training"
+        wanted = certificate.same and trains and certificate.condition.precision == "fp32"
+        return wanted and certificate.training < steps and self.measures is not Measures.NOTHING
+
+    def _with_training(self, certificate: Certificate, steps: int) -> Certificate:
+        """The certificate with a longer comparison of training, which stands in it from now on."""
+        condition = certificate.condition
+        with self._turn(say):
+            losses = gate.train(condition, self.inputs, self.patience_s, steps)
+        longer = equivalence.with_training(certificate, losses)
+        _write(self.certificate_path(condition), longer.sealed())
+        return longer
 
     def measurements(self, files: Iterable[str] | None = None) -> pd.DataFrame:
         """Every measurement in this outputs folder, or in the files with these keys: a row a process, with what it

@@ -74,8 +74,8 @@ def trials(session: Session, batches: Batches) -> pd.DataFrame:
     for arrays in batches.epoch(1):
         batch = session.put(arrays)
         expected = gradients(session, batch, onednn=True)
-        (off,) = equivalence.compare(gradients(session, batch, onednn=False), expected, TOLERANCE)
-        (on,) = equivalence.compare(gradients(session, batch, onednn=True), expected, TOLERANCE)
+        (off,) = equivalence.compare(gradients(session, batch, onednn=False), expected, TOLERANCE, {})
+        (on,) = equivalence.compare(gradients(session, batch, onednn=True), expected, TOLERANCE, {})
         rows.append({"agrees": off.ok, "difference": off.difference, "array": off.at, "control": on.difference})
     return pd.DataFrame(rows)
 

@@ -51,7 +51,7 @@ pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
 ROOT = Path(__file__).parents[1]
 MEASURING = [name for name in experiments.NOTEBOOKS if name not in suite.GATHERING]
 pytestmark = pytest.mark.usefixtures("torch_2_9")
-SHIPPED = ("quick", "full", "subset", "features")  # profiles; a user's own are no business of these tests
+SHIPPED = ("quick", "full", "subset", "features", "release")  # profiles; a user's own are no business of these tests
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
 

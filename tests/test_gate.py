@@ -181,7 +181,7 @@ def test_the_quick_notebook_is_the_gate_of_every_workload():
 
 
 def planted(name):
-    return Condition(workload="planted", framework="toy_planted", hyperparameters={"plant": name})
+    return Condition(workload="toy_planted", framework="toy_planted", hyperparameters={"plant": name})
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +192,7 @@ def of_planted(tmp_path_factory):
         for package in (frameworks, workloads):
             own = str(DOUBLES / package.__name__.rpartition(".")[2])
             patch.setattr(package, "__path__", [*package.__path__, own])
-        conditions = {name: planted(name) for name in workloads.load("planted").hyperparameters["plant"].choices}
+        conditions = {name: planted(name) for name in workloads.load("toy_planted").hyperparameters["plant"].choices}
         certificates = FixedLab(outputs=tmp_path_factory.mktemp("lab")).certify(conditions.values())
         yield {name: certificates[one.key] for name, one in conditions.items()}
 
@@ -242,7 +242,7 @@ def test_what_rounding_decides_is_forgiven_with_the_evidence(of_planted):
     certificate = of_planted["a kink"]
     assert certificate.same, certificate.checks
     forgiven = [one for check in certificate.checks for one in check.forgiven]
-    assert [one.difference for one in forgiven if "gradient:weight" in one.at][0] == pytest.approx(0.01, rel=0.1)
+    assert next(one for one in forgiven if "gradient:weight" in one.at).difference == pytest.approx(0.01, rel=0.1)
     assert all(0 < one.difference <= 2 * one.own for one in forgiven)
 
 
@@ -312,6 +312,34 @@ def test_a_file_that_the_hash_of_the_code_does_not_know_is_refused(tmp_path, lab
     assert "imported hidden, which the hash of the code does not know" in certificate.reason
 
 
+def test_a_longer_training_is_compared_where_it_is_asked_for(tmp_path, toy_framework, monkeypatch):
+    lab = FixedLab(outputs=tmp_path / "outputs")
+    condition = planted("")
+    assert lab.certify([condition])[condition.key].training == 0
+    longer = lab.certify([condition], training_steps=6)[condition.key]
+    assert (longer.training, longer.verdict) == (6, "same")
+    assert next(one for one in longer.checks if one.name == "training").tolerance == equivalence.TRAINING["cpu"]
+    monkeypatch.setattr(gate, "train", lambda *given: pytest.fail("it was made before"))
+    assert lab.certify([condition], training_steps=6)[condition.key] == longer
+    assert lab.certify([condition])[condition.key] == longer, "it is kept"
+
+
+def test_a_training_that_parts_is_another_one(tmp_path, toy_framework):
+    """Of a certificate that nothing else has refused."""
+    right, wrong = (gate.gated(planted(plant)) for plant in ("", "class 7 twice"))
+    certificate = equivalence.Certificate(
+        condition=wrong,
+        reference=right,
+        checks=[equivalence.Check(name="outputs", difference=0.0, worst=0.0, at="0/outputs", tolerance=1e-5)],
+    )
+    losses = gate.train(wrong, tmp_path, 60, 12)
+    longer = equivalence.with_training(certificate, losses)
+    assert (certificate.verdict, longer.verdict) == ("same", "different")
+    assert losses.shape == (2, 12)
+    assert losses[0, 0] == pytest.approx(losses[1, 0], rel=1e-6), "from the same weights"
+    assert equivalence.with_training(certificate, losses[[1, 1]]).same
+
+
 def test_another_batch_norm_momentum_is_caught_by_the_running_statistics(lab, altered):
     altered("workloads/batchnorm2d/mindspore.py", 'momentum=1 - values["momentum"]', 'momentum=values["momentum"]')
     certificate = lab.certify([in_mindspore("batchnorm2d")])[in_mindspore("batchnorm2d").key]
@@ -336,15 +364,32 @@ def test_another_padding_is_caught_by_the_outputs(lab, altered):
 @pytest.mark.parametrize(
     ("workload", "file", "old", "new", "found"),
     [
-        ("bert", "workloads/bert/mindspore.py", '"weight_decay": 0.0}', '"weight_decay": 1.0}', "state"),
+        ("bert", "workloads/bert/mindspore.py", '"weight_decay": 0.0}', '"weight_decay": 1.0}', "optimizer"),
         ("bert", "workloads/bert/mindspore.py", "approximate=False", "approximate=True", "outputs"),
-        ("bert", "workloads/bert/mindspore.py", "start_factor=1 / steps", "start_factor=1", "state"),
+        ("bert", "workloads/bert/mindspore.py", "start_factor=1 / steps", "start_factor=1", "optimizer"),
+        ("bert", "workloads/bert/mindspore.py", ".masked_fill(unseen, -1e9)", "", "outputs"),
+        (
+            "bert",
+            "workloads/bert/mindspore.py",
+            "self.dropout1(ops.softmax(scores))",
+            "ops.softmax(scores)",
+            "dropout places",
+        ),
+        ("lstm", "workloads/lstm/mindspore.py", ", weight_decay=0.0)", ")", "optimizer"),
+        ("gru", "workloads/gru/mindspore.py", "weight_decay=0.0)", "weight_decay=0.0, amsgrad=True)", "optimizer"),
+        (
+            "cnn",
+            "workloads/cnn/mindspore.py",
+            'nn.Dropout(p=values["dense_dropout"])',
+            'nn.Dropout(p=0.8 * values["dense_dropout"])',
+            "dropout share",
+        ),
         (
             "resnet50",
             "workloads/resnet50/mindspore.py",
             "nn.SGD([group],",
             'nn.SGD(model.trainable_params(), weight_decay=values["weight_decay"],',
-            "state",
+            "optimizer",
         ),
         (
             "resnet50_inference",
@@ -353,7 +398,7 @@ def test_another_padding_is_caught_by_the_outputs(lab, altered):
             "return self.norm(self.conv(x) + self.norm.moving_mean.view(1, -1, 1, 1))",  # so the mean has no part
             "outputs",
         ),
-        ("seq2seq", "frameworks/mindspore.py", "if clip is not None:", "if False:", "state"),
+        ("seq2seq", "frameworks/mindspore.py", "if clip is not None:", "if False:", "optimizer"),
         (
             "seq2seq",
             "workloads/seq2seq/mindspore.py",

@@ -153,7 +153,7 @@ class TestToy:
             if world_size > 1:
                 other = Path(f"{file}.1.npz")
                 with np.load(other) as arrays:
-                    changed = {name: array + ("state:weight" in name) * 1e-3 for name, array in arrays.items()}
+                    changed = {name: array + ("update:weight" in name) * 1e-3 for name, array in arrays.items()}
                 with other.open("wb") as out:
                     np.savez(out, **changed)
             return read(worker, file, world_size)
@@ -161,7 +161,7 @@ class TestToy:
         monkeypatch.setattr(gate, "_read", parted)
         certificate = lab.certify([toy(2)])[toy(2).key]
         assert certificate.verdict == DIFFERENT
-        assert [check.name for check in certificate.checks if not check.ok] == ["state"]
+        assert [check.name for check in certificate.checks if not check.ok] == ["updates", "repetition"]
 
     def test_a_launcher_that_ends_is_told(self, lab, monkeypatch):
         monkeypatch.setattr(benchlib.frameworks, "launcher", lambda name: ("-c", "raise SystemExit('no torchrun')"))

@@ -77,7 +77,7 @@ def test_what_measures_counts_and_what_analyses_or_shows_does_not() -> None:
             "rounds",
             "sampler",
         },
-        "gate": {"disturbance", "gate", "jobs", "processes", "record"},
+        "gate": {"disturbance", "gate", "jobs", "processes", "record", "samples"},
         "ceiling": {"ceiling", "disturbance", "jobs", "processes", "record"},
     }
     measures["epochs"] = measures["rounds"] - {"rounds"} | {"epochs"}

@@ -273,7 +273,7 @@ def test_a_fault_of_the_parent_in_training_is_no_workers_failure(lab, monkeypatc
     assert lab.measurements()["failure"].isna().tolist() == [True]
 
 
-@pytest.mark.parametrize("where", [(gate, "_agree"), (gate, "_read"), (processes.knobs, "environment")])
+@pytest.mark.parametrize("where", [(gate.equivalence, "beyond"), (gate, "_read"), (processes.knobs, "environment")])
 def test_a_fault_of_the_parent_in_the_gate_is_no_workers_failure(lab, monkeypatch, where):
     monkeypatch.setattr(*where, ours)
     with pytest.raises(AttributeError, match="a fault of our own"):

@@ -257,15 +257,17 @@ def test_certificates_can_be_traced_too(tmp_path: Path) -> None:
     result.summary()
     (tmp_path / "certificates").mkdir()
     (_, certificate), *_ = result.checked
-    lab.certificate_path(certificate.condition).write_text(certificate.model_dump_json())
+    lab.certificate_path(certificate.condition).write_text(certificate.sealed())
     number = trace.numbers(tmp_path / "tables" / "equivalence_certificates.csv")[0]
     (source,) = trace.sources(number.keys, tmp_path)
     assert source.says[0].startswith("certificate: ")
     assert source.says[0].endswith(": same")
     assert "have changed since" in source.verdict, "this one was made up: its key is not that of what is here"
     real = Lab(outputs=tmp_path).certificate_path(certificate.condition)
-    real.write_text(certificate.model_dump_json())
+    real.write_text(certificate.sealed())
     assert trace.sources([real.stem], tmp_path)[0].verdict == trace.MATCHES
+    real.write_text(certificate.sealed().replace('"tolerance": 1e-05', '"tolerance": 1.0'))
+    assert "does not match its hash" in trace.sources([real.stem], tmp_path)[0].verdict
 
 
 def test_a_lock_that_has_changed_is_said_of_the_notebooks_that_are_traced(tmp_path: Path) -> None:

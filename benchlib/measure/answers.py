@@ -91,6 +91,12 @@ class Imported(Answer):
     modules: list[str]
 
 
+class TrainedOn(Answer):
+    """A step of training."""
+
+    loss: float
+
+
 class Planted(Answer):
     """Durations of planted work."""
 
@@ -121,6 +127,7 @@ OF_REQUEST: dict[str, type[Answer]] = {
     "check": Check,
     "probe": Answer,
     "imported": Imported,
+    "train_on": TrainedOn,
     "planted": Planted,
     "memory": Memory,
 }

@@ -4,6 +4,7 @@ can be seen from outside is tried with the smallest workload that the framework 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,7 +144,7 @@ def _probe(worker: WorkerProcess, job: Job) -> str:
     worker.ask("probe", records=[1, 2], file=str(file))
     probed = worker.arrays(file)
     states = [[array for name, array in probed.items() if f"weights {step}:" in name] for step in (0, 1, 2)]
-    for step, (before, after) in enumerate(zip(states, states[1:], strict=False), 1):
+    for step, (before, after) in enumerate(itertools.pairwise(states), 1):
         if all(np.array_equal(one, other) for one, other in zip(before, after, strict=True)):
             return f"update() leaves all weights as they are in step {step}"
     broken = [name for name, array in probed.items() if not np.isfinite(array).all()]

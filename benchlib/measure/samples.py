@@ -22,8 +22,10 @@ from benchlib.workloads import Samples, Workload
 
 BATCHES = DISTINCT_BATCHES  # that a worker holds
 
-FEW = 32
-"""Of a field of whole numbers with so many values at most, such as labels, each value is to be met."""
+LABELS, KINDS = 32, 4
+"""Of a field with a whole number for each sample, such as labels, each value is to be met if there are so many at most;
+of one with several numbers for each, such as segments or a mask, if there are so few.
+"""
 
 SPREAD = 0.05
 """Standard deviation of what is put on an array that begins as the same number everywhere."""
@@ -79,7 +81,8 @@ def _chosen(job: Job, inputs: Path) -> Path:
         values = {
             field: np.unique(array).tolist()
             for field, array in every.items()
-            if array.dtype.kind in "iu" and len(np.unique(array)) <= FEW
+            if array.dtype.kind in "iu"
+            and len(np.unique(array)) <= (LABELS if array.size == len(array) or len(array) == 1 else KINDS)
         }
         rows = _rows(every, workload, values, DISTINCT_BATCHES * condition.batch_size, condition.batch_size)
         chosen = {f"train_{field}": array for field, array in rows.items()}

@@ -78,14 +78,16 @@ def imported(package: str, beside: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
-def roundings(initial: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
-    """Weights whose last digit is one more or one less, at random: what rounding once may do to them."""
-    random = np.random.RandomState(seed)
-    signs = (random.randint(0, 2, array.shape) * 2 - 1 for array in initial.values())
-    return {
-        name: array + sign.astype(np.float32) * np.spacing(np.abs(array))
-        for (name, array), sign in zip(initial.items(), signs)
-    }
+def roundings(initial: dict[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
+    """Weights that are more or less, at random, by 1, 2, 4 ... in the last digit, by the ``number`` from 1: sums of
+    many products are rounded as often.
+    """
+    random = np.random.RandomState(number)
+    moved = {}
+    for name, array in initial.items():
+        signs = (random.randint(0, 2, array.shape) * 2 - 1).astype(np.float32)
+        moved[name] = array + signs * np.float32(2 ** (number - 1)) * np.spacing(np.abs(array))
+    return moved
 
 
 def probed(

@@ -20,6 +20,8 @@ check      steps, trial, moved, file                outputs, gradients, losses, 
                                                     how many trials there can be
 probe      records, file                            what the optimizer and dropout do, written to ``file``
 planted    seconds, takes                           durations of the same work, by the timer and known otherwise
+train_on   step, weights, leads                     the loss of the next training step; weights before it are
+                                                    written to the file ``weights``, or taken from it
 imported   beside                                   names of modules that are neither Python's nor packages'
 memory                                              peak and present resident memory, device memory
 ========== ======================================== ============================================================
@@ -184,6 +186,18 @@ class Worker:
 
         np.savez(file, **check.probed(self.session, self.workload, self.values, self.initial, self.ready[0], records))
         return {}
+
+    def do_train_on(self, step: int, weights: str | None, leads: bool) -> dict[str, Any]:
+        """Step number ``step`` (from 0) of training, with a batch of its own, and its loss."""
+        epoch, position = divmod(step, self.batches.steps_per_epoch)
+        if weights is not None and leads:
+            np.savez(weights, **self.session.weights())
+        elif weights is not None:
+            with np.load(weights) as arrays:
+                self.session.load(dict(arrays))
+        loss = self.session.step(self.session.put(self.batches.batch(1 + epoch, position)))
+        self.session.synchronize()
+        return {"loss": float(self.session.to_numpy(loss))}
 
     def do_imported(self, beside: list[str]) -> dict[str, Any]:
         """What this process has imported, as far as somebody may have changed it."""

@@ -148,6 +148,8 @@ class Gate:
     batch_size: int | None = None  # None: the gate's own, which is small
     learning_rate: float | None = None  # None: the workload's own
     trials: int | None = None  # at most; None: as many as there are batches, which is enough for a model with kinks
+    # does it make rounding grow from step to step? Then training is compared from the same weights before each
+    fed: bool = False
 
     @property
     def hyperparameters(self) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import pandas as pd
 from matplotlib.figure import Figure
-from pydantic import BaseModel, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from benchlib import frameworks, workloads
 from benchlib.analysis.comparison import failures
@@ -43,6 +43,7 @@ class Parameters(p.Parameters):
     models: p.Grid[Model]
     device: DeviceName
     subjects: p.Grid[p.Subject]
+    training_steps: Annotated[int, Field(ge=0, le=10_000)]
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -76,7 +77,8 @@ def measure(parameters: Parameters, lab: Lab) -> Equivalence:
     """Check, or take from disk what was checked before."""
     checked = conditions(parameters)
     notes = dict.fromkeys(data_note(condition, lab.inputs) for condition in checked)
-    return Equivalence(lab, _Checked(checked, lab.certify(checked)), list(notes))
+    certificates = lab.certify(checked, training_steps=parameters.training_steps)
+    return Equivalence(lab, _Checked(checked, certificates), list(notes))
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ class Equivalence(Result):
             f"each quantity, in every trial.{_rounding(one for _, one in self.checked)}",
             *others,
             *_unexercised(self.checked),
+            _of_training([one for condition, one in self.checked if workloads.load(condition.workload).learning_rate]),
         ]
 
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
@@ -253,6 +256,16 @@ def _rounding(certificates: Iterable[Certificate]) -> str:
         return ""
     who = ", ".join(dict.fromkeys(f"{one.condition.workload} in {one.condition.subject}" for one in forgiven))
     return f" Of {who} rounding explains some differences: the reference differs from itself by as much there."
+
+
+def _of_training(certificates: list[Certificate]) -> str:
+    made = [one for one in certificates if one.training]
+    if not made:
+        return "A longer training was not compared here: the profile release does that."
+    least = min(one.training for one in made)
+    return (
+        f"Of {len(made)} of the {len(certificates)} that train, at least {least} steps of training were compared, too."
+    )
 
 
 def _unexercised(checked: Iterable[tuple[Condition, Certificate]]) -> list[str]:

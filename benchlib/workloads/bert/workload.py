@@ -10,6 +10,7 @@ from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_DECAY, LARGE_EPSILON
 from benchlib.workloads.settled import DROPOUT, EMBEDDING, INITIAL_WEIGHTS, LABELS
 
 DEVIATION = 0.02  # of all initial weights that are drawn
+UNKNOWN = 2  # the token
 EPSILON = 1e-12  # of layer normalisation
 WARM_UP = (2, "in three steps it is over, and they move the weights by enough to be compared")
 
@@ -68,6 +69,20 @@ def shortened(samples: Samples) -> dict[str, np.ndarray]:
     return made
 
 
+def filled(samples: Samples) -> dict[str, np.ndarray]:
+    """Pairs of which as many words are to be guessed as there is room for."""
+    tokens, places = samples["tokens"], np.empty_like(samples["places"])
+    places[:] = 1 + np.arange(places.shape[1]) % (tokens.shape[1] - 1)
+    return {**samples, "places": places, "labels": np.take_along_axis(tokens, places, axis=1)}
+
+
+def forgotten(samples: Samples) -> dict[str, np.ndarray]:
+    """Pairs whose second token is a word that the vocabulary has not."""
+    tokens = samples["tokens"].copy()
+    tokens[:, 1] = UNKNOWN
+    return {**samples, "tokens": tokens}
+
+
 WORKLOAD = Workload(
     name="bert",
     title="BERT",
@@ -106,8 +121,8 @@ WORKLOAD = Workload(
         "padding": Exercise(lambda samples: samples["tokens"][:, -1] == 0, shortened),
         "a pair of full length": Exercise(lambda samples: samples["tokens"][:, -1] != 0),
         "fewer masked words than places": Exercise(lambda samples: samples["labels"][:, -1] == -1, shortened),
-        "a masked word in every place": Exercise(lambda samples: samples["labels"][:, -1] != -1),
-        "an unknown word": Exercise(lambda samples: (samples["tokens"] == 2).any(axis=1)),
+        "a masked word in every place": Exercise(lambda samples: samples["labels"][:, -1] != -1, filled),
+        "an unknown word": Exercise(lambda samples: (samples["tokens"] == UNKNOWN).any(axis=1), forgotten),
     },
     dropouts=lambda values: (
         ("of the words", values["dropout"]),

@@ -108,6 +108,7 @@ WORKLOAD = Workload(
         {"dropout": DROPOUT_OFF, "norm_bias": NORM_BIAS, "weight_decay": LARGE_DECAY},
         batch_size=16,
         learning_rate=CAREFUL_RATE,
+        fed=True,
     ),
     dropouts=lambda values: (("before the dense layer", values["dropout"]),),
     settled={

@@ -91,7 +91,11 @@ WORKLOAD = Workload(
     metric="accuracy",
     thresholds={"cifar10": 0.85, "digits": 0.95},
     gate=Gate(
-        {"norm_bias": NORM_BIAS, "weight_decay": LARGE_DECAY}, batch_size=16, learning_rate=CAREFUL_RATE, trials=4
+        {"norm_bias": NORM_BIAS, "weight_decay": LARGE_DECAY},
+        batch_size=16,
+        learning_rate=CAREFUL_RATE,
+        trials=4,
+        fed=True,
     ),
     settled={
         **INITIAL_WEIGHTS,

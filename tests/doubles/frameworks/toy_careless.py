@@ -8,4 +8,6 @@ DEVICES = ("cpu",)
 
 class Session(toy.Session):
     def load(self, weights, loss_scale=1.0):
-        self.state = {name: weights[name].copy() for name in self.shapes}
+        given, self.shapes = self.shapes, {name: weights[name].shape for name in self.shapes}
+        super().load({name: weights[name] for name in given})
+        self.shapes = given

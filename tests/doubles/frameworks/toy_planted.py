@@ -1,4 +1,4 @@
-"""The toy framework with a difference, which the workload ``planted`` names: the gate has to see each."""
+"""The toy framework with a difference, which the workload of that name says: the gate has to see each."""
 
 import math
 

@@ -30,7 +30,7 @@ PLANTS = (
 )
 
 WORKLOAD = Workload(
-    name="planted",
+    name="toy_planted",
     title="planted",
     kind="training",
     source="the tests",
