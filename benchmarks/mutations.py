@@ -17,7 +17,8 @@ nothing, or a worker failed that should not.
 ``--unmodified N`` asks the other way round: all workloads as they are, from N other seeds of weights and batches, have
 to be called the same. ``--only`` takes those whose name has all of the words: workload, framework, mode, what is
 planted. ``--again`` keeps the rows of ``mutations.csv`` in which all was as it should be, and makes the others, once
-more or for the first time.
+more or for the first time. With ``--training-steps``, what is the same is trained for so many steps, too, as in the
+profile ``release``.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=FOLDER)
     parser.add_argument("--unmodified", type=int, metavar="N")
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--training-steps", type=int, default=0, metavar="N")
     arguments = parser.parse_args()
     arguments.to.mkdir(parents=True, exist_ok=True)
     if arguments.unmodified:
@@ -74,9 +76,8 @@ def main() -> None:
     chosen = [one for one in planting.trials() if one.mode in arguments.modes and _named(str(one), arguments.only)]
     table = arguments.to / "mutations.csv"
     kept = _good_rows(table) if arguments.again else []
-    rows = outcomes(
-        [one for one in chosen if _name(one) not in {_name(row) for row in kept}], arguments.to, table, kept
-    )
+    missing = [one for one in chosen if _name(one) not in {_name(row) for row in kept}]
+    rows = outcomes(missing, arguments.to, table, kept, arguments.training_steps)
     if not arguments.only:
         rows += _helpers(arguments.to)
     frame = pd.DataFrame(rows)
@@ -87,7 +88,11 @@ def main() -> None:
 
 
 def outcomes(
-    chosen: list[Trial], folder: Path, table: Path | None = None, kept: Sequence[dict[str, Any]] = ()
+    chosen: list[Trial],
+    folder: Path,
+    table: Path | None = None,
+    kept: Sequence[dict[str, Any]] = (),
+    training_steps: int = 0,
 ) -> list[dict[str, Any]]:
     """A row for each trial, certified in ``folder``, behind those ``kept``; what is known is written to ``table``
     meanwhile.
@@ -103,10 +108,10 @@ def outcomes(
                 bed.plant(trial.mutant.place(trial.framework), planting.planted(trial.mutant, trial.framework))
             conditions = [_condition(one, bed.name) for one, bed in zip(together, beds, strict=False)]
             started = time.monotonic()
-            certificates = _certified(conditions, folder)
+            certificates = _certified(conditions, folder, training_steps)
             seconds = (time.monotonic() - started) / len(together)
             rows += [
-                _row(trial, certificates[condition.key], seconds)
+                _row(trial, certificates[condition.key], seconds, training_steps)
                 for trial, condition in zip(together, conditions, strict=True)
             ]
             for row in rows[-len(together) :]:
@@ -207,13 +212,13 @@ def _sized(workload: str) -> Condition:
     return Condition(workload=workload, data=model.data, hyperparameters=model.hyperparameters, lane="tuned")
 
 
-def _certified(conditions: list[Condition], folder: Path) -> dict[str, Certificate]:
+def _certified(conditions: list[Condition], folder: Path, training_steps: int = 0) -> dict[str, Certificate]:
     """Made anew; what a lab keeps beside certificates stays."""
     shutil.rmtree(folder / "certificates", ignore_errors=True)
-    return Lab(outputs=folder, patience_s=PATIENCE_S).certify(conditions)
+    return Lab(outputs=folder, patience_s=PATIENCE_S).certify(conditions, training_steps)
 
 
-def _row(trial: Trial, certificate: Certificate, seconds: float) -> dict[str, Any]:
+def _row(trial: Trial, certificate: Certificate, seconds: float, training_steps: int) -> dict[str, Any]:
     mutant = trial.mutant
     return {
         "workload": trial.workload,
@@ -226,6 +231,7 @@ def _row(trial: Trial, certificate: Certificate, seconds: float) -> dict[str, An
         "seconds": round(seconds, 1),
         "refused": trial.framework in mutant.refused,
         "unseen": mutant.unseen,
+        "training_steps": training_steps,
         "commit": machine.commit(),
     }
 
@@ -342,6 +348,7 @@ def _helpers(folder: Path) -> Iterator[dict[str, Any]]:
                 "seconds": round(time.monotonic() - started, 1),
                 "refused": False,
                 "unseen": "",
+                "training_steps": 0,
                 "commit": machine.commit(),
             }
             _print(row)
