@@ -10,7 +10,8 @@ Every trial counts. Networks have kinks (the two largest values of a pooling win
 within rounding of each other), where rounding decides which way a gradient goes: PyTorch's gradients of ``cnn`` on
 CIFAR-10 part from themselves there by 0.1 to 1 % when oneDNN is switched off or the mode is graph. So a difference
 that is larger than the tolerance is forgiven where, in the same trial, the same array of the reference differs from
-itself by as much once its weights were moved in the last digit (:class:`Forgiven`), by so little that its outputs stay
+itself by as much once its weights were moved in the last digit and the batch turned round (:class:`Forgiven`), by so
+little that its outputs stay
 within what is allowed, unless it is so in every trial: then nobody has seen the two agree. Outputs are never forgiven.
 """
 

@@ -33,7 +33,7 @@ def computed(
 ) -> dict[str, np.ndarray]:
     """Outputs and gradients of batch ``trial``; losses, by how much the trained weights have changed, the state that
     is not trained, evaluation outputs and predictions after ``steps`` from it. Where ``moved`` is not 0, it is from
-    weights that differ from the initial ones as :func:`roundings` says.
+    weights that differ from the initial ones as :func:`roundings` says, and the batches are :func:`turned`.
 
     Names are ``trial/quantity`` or ``trial/quantity:array``.
     """
@@ -59,7 +59,19 @@ def computed(
     found.update(_numbered("evaluation outputs", session.outputs(batches[0], training=False)))
     if workload.predicts:
         found["predictions"] = session.predictions(batches[0])
+    if moved:
+        found.update({name: array[::-1] for name, array in found.items() if name.partition(":")[0] in _OF_SAMPLES})
+        if "gradient:input" in found:
+            found["gradient:input"] = found["gradient:input"][::-1]
     return {f"{trial}/{name}": array for name, array in found.items()}
+
+
+_OF_SAMPLES = ("outputs", "evaluation outputs", "predictions")
+
+
+def turned(batch: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """A batch in the reverse order, so that what is summed over it is summed in another order."""
+    return tuple(np.ascontiguousarray(array[::-1]) for array in batch)
 
 
 def imported(package: str, beside: Sequence[str]) -> list[str]:

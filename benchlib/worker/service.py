@@ -38,7 +38,7 @@ import traceback
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterable
 
 import numpy as np
 
@@ -117,10 +117,7 @@ class Worker:
         self.initial = {name: np.array(array) for name, array in files.arrays(Path(weights)).items()}
         self.session.build(self.workload, module, values, learning_rate)
         self.session.load(self.initial)
-        if self.workload.kind == "operator":
-            self.ready = [self.session.put(arrays) for arrays in self.batches.operator_batches()]
-        else:
-            self.ready = [self.session.put(arrays) for arrays in islice(self.batches.epoch(1), DISTINCT_BATCHES)]
+        self.ready = [self.session.put(arrays) for arrays in self._first_batches()]
         loaded = self.session.weights()
         trained = [name for name, weight in self.workload.weights(values).items() if weight.trained]
         return {
@@ -130,6 +127,11 @@ class Worker:
             "data_sha256": files.digest(Path(data)),
             "order_sha256": self.batches.order_digest() if self.workload.kind != "operator" else "",
         }
+
+    def _first_batches(self) -> Iterable[tuple[np.ndarray, ...]]:
+        if self.workload.kind == "operator":
+            return self.batches.operator_batches()
+        return islice(self.batches.epoch(1), DISTINCT_BATCHES)
 
     def do_first_step(self) -> dict[str, Any]:
         wall_s = self._timed(1)["wall_s"]
@@ -177,7 +179,8 @@ class Worker:
         from benchlib.worker import check  # here, so that a change to the gate leaves what was measured valid
 
         file = f"{file}.{self.rank}.npz" if self.world_size > 1 else file
-        np.savez(file, **check.computed(self.session, self.workload, self.initial, self.ready, steps, trial, moved))
+        ready = [self.session.put(check.turned(one)) for one in self._first_batches()] if moved else self.ready
+        np.savez(file, **check.computed(self.session, self.workload, self.initial, ready, steps, trial, moved))
         return {"trials": len(self.ready)}
 
     def do_probe(self, records: list[int], file: str) -> dict[str, Any]:
