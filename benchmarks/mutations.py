@@ -202,7 +202,10 @@ def _good_rows(table: Path) -> list[dict[str, Any]]:
 
 
 def _condition(trial: Trial, environment: str) -> Condition:
-    return _sized(trial.workload).but(framework=trial.framework, mode=trial.mode, environment=environment)
+    sized = _sized(trial.workload)
+    hyperparameters = {**sized.hyperparameters, **trial.mutant.hyperparameters}
+    told = {"framework": trial.framework, "mode": trial.mode, "environment": environment}
+    return sized.but(hyperparameters=hyperparameters, **told)
 
 
 def _sized(workload: str) -> Condition:

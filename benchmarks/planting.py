@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict
@@ -50,7 +50,8 @@ class Mutant(BaseModel):
     ``changes`` says what: what is "trained" (or handed out), only how fast ("speed"), or "nothing": then the gate has
     to say "same". ``graph`` are the frameworks in which it is planted in graph mode, too; or only there, if
     ``eager`` is false. In those of ``refused`` the worker is known to fail, because what the gate asks it for is not
-    there any more. ``unseen`` is why the gate does not see it, where that is known.
+    there any more. ``hyperparameters`` are other sizes than quick's, where these would hide it: a certificate is of the
+    sizes that it was made with. ``unseen`` is why the gate does not see it, where that is known.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,6 +61,7 @@ class Mutant(BaseModel):
     changes: Literal["trained", "speed", "nothing"] = "trained"
     file: str = ""
     workloads: tuple[str, ...] = ()
+    hyperparameters: dict[str, Any] = {}
     pytorch: Text | None = None
     mindspore: Text | None = None
     eager: bool = True

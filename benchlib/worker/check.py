@@ -59,6 +59,8 @@ def computed(
     found.update(_numbered("evaluation outputs", session.outputs(batches[0], training=False)))
     if workload.predicts:
         found["predictions"] = session.predictions(batches[0])
+    elif workload.kind == "training":  # classes: of its own outputs, since rounding may decide which is the likeliest
+        found["predictions"] = session.predictions(batches[0]) - found["evaluation outputs:0"].argmax(axis=-1)
     if moved:
         found.update({name: array[::-1] for name, array in found.items() if name.partition(":")[0] in _OF_SAMPLES})
         if "gradient:input" in found:
@@ -121,10 +123,10 @@ def probed(
                 "see Session in benchlib/frameworks/__init__.py"
             )
     session.load(initial)
-    found = dropped(session, batch)
-    session.load(initial)
+    found = {}
     for name, array in _numbered("evaluation outputs", session.outputs(batch, training=False)).items():
         found[f"probe/{name}"] = array
+    found.update(dropped(session, batch))  # after an evaluation, which must not have switched it off
     shapes = {name: weight.shape for name, weight in workload.weights(values).items() if weight.trained}
     session.load({**initial, **_given_weights(shapes)})
     gradients, before = list(_given_gradients(shapes, values.get("clip"))), 0
