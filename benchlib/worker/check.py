@@ -71,7 +71,7 @@ _OF_SAMPLES = ("outputs", "evaluation outputs", "predictions")
 
 def turned(batch: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
     """A batch in the reverse order, so that what is summed over it is summed in another order."""
-    return tuple(np.ascontiguousarray(array[::-1]) for array in batch)
+    return tuple(array[::-1].copy() for array in batch)  # a view of one sample would have kept its negative stride
 
 
 def imported(package: str, beside: Sequence[str]) -> list[str]:
