@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from benchlib.analysis import equivalence
+from benchlib.analysis.equivalence import Own
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
@@ -36,7 +37,8 @@ def scaled(arrays, name, factor, trials=(0, 1, "again")):
 
 
 def verdict(found, expected, own=None):
-    return equivalence.certify(CONDITION, REFERENCE, found, expected, {}, {}, own)
+    others = {name: Own(one, "moved by 1") for name, one in (own or {}).items()}
+    return equivalence.certify(CONDITION, REFERENCE, found, expected, {}, {}, others)
 
 
 def check_of(certificate, name):
@@ -88,7 +90,7 @@ def test_a_difference_is_forgiven_where_the_reference_differs_from_itself_by_as_
     check = check_of(certificate, "gradients")
     assert check.difference == 0
     assert check.worst == pytest.approx(0.004, rel=0.01), "it is shown all the same"
-    assert [(one.at, one.own) for one in check.forgiven] == [(at, 0.003)]
+    assert [(one.at, one.own, one.by) for one in check.forgiven] == [(at, 0.003, "moved by 1")]
 
 
 def test_what_is_forgiven_in_every_trial_was_never_seen_to_agree(arrays):
@@ -109,7 +111,7 @@ def test_only_trials_in_which_something_differs_are_made_again(arrays):
     assert equivalence.beyond(arrays, arrays, allowed, {}) == set()
     kink = scaled(arrays, "gradient:conv1.weight", 1.004, trials=[1])
     assert equivalence.beyond(kink, arrays, allowed, {}) == {1}
-    assert equivalence.beyond(kink, arrays, allowed, {"1/gradient:conv1.weight": 1.0}) == set()
+    assert equivalence.beyond(kink, arrays, allowed, {"1/gradient:conv1.weight": Own(1.0, "its lane tuned")}) == set()
     assert equivalence.beyond(scaled(arrays, "losses", 2, ["again"]), arrays, allowed, {}) == {0}
     assert equivalence.beyond(scaled(arrays, "outputs", 2), arrays, allowed, {}) == set()
 

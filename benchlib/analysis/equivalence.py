@@ -10,9 +10,9 @@ Every trial counts. Networks have kinks (the two largest values of a pooling win
 within rounding of each other), where rounding decides which way a gradient goes: PyTorch's gradients of ``cnn`` on
 CIFAR-10 part from themselves there by 0.1 to 1 % when oneDNN is switched off or the mode is graph. So a difference
 that is larger than the tolerance is forgiven where, in the same trial, the same array of the reference differs from
-itself by as much once its weights were moved in the last digit and the batch turned round (:class:`Forgiven`), by so
-little that its outputs stay
-within what is allowed, unless it is so in every trial: then nobody has seen the two agree. Outputs are never forgiven.
+itself by as much once its weights were moved in the last digit and the batch turned round, or in its other lane, whose
+convolutions sum in another order (:class:`Forgiven`), by so little that its outputs stay within what is allowed, unless
+it is so in every trial: then nobody has seen the two agree. Outputs are never forgiven.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -134,9 +134,21 @@ chance, which way a few numbers were rounded.
 FORGIVABLE = frozenset(TOLERANCES) - {"outputs", "optimizer"}
 
 
+class Own(NamedTuple):
+    """By how much an array of the reference differs from itself, and what was done for that: weights moved by so many
+    units in the last digit, or another lane.
+    """
+
+    difference: float
+    by: str
+
+
+NONE = Own(0.0, "")
+
+
 class Forgiven(BaseModel):
     """A difference beyond the tolerance that rounding explains: the array, and by how much the reference's differs from
-    itself there, in the same trial, from weights that were moved in the last digit.
+    itself there, in the same trial, and by what.
     """
 
     model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
@@ -144,6 +156,7 @@ class Forgiven(BaseModel):
     at: str
     difference: float
     own: float
+    by: str = ""
 
     @property
     def explained(self) -> bool:
@@ -273,7 +286,7 @@ def certify(
     expected: Mapping[str, np.ndarray] | Failure,
     gate_environment: Mapping[str, str],
     inputs: Mapping[str, str],
-    own: Mapping[str, float] | None = None,
+    own: Mapping[str, Own] | None = None,
     exercised: Mapping[str, bool] | None = None,
 ) -> Certificate:
     """Compare what a gated condition computed with what the reference did, or say which of the two failed.
@@ -332,7 +345,7 @@ def compare(
     found: Mapping[str, np.ndarray],
     expected: Mapping[str, np.ndarray],
     allowed: Mapping[str, float],
-    own: Mapping[str, float],
+    own: Mapping[str, Own],
 ) -> list[Check]:
     """The checks of two sets of arrays by name (``0/gradient:conv1.weight``, ``1/losses`` ...), one per quantity, over
     the trials that were ``found``: more may be expected.
@@ -345,7 +358,7 @@ def beyond(
     found: Mapping[str, np.ndarray],
     expected: Mapping[str, np.ndarray],
     allowed: Mapping[str, float],
-    own: Mapping[str, float],
+    own: Mapping[str, Own],
 ) -> set[int]:
     """The trials in which something differs by more than is allowed, and that the reference has to make again, from
     weights that are rounded the other way, to know whether rounding explains it.
@@ -355,18 +368,20 @@ def beyond(
         for quantity, differences in _differences(found, expected, allowed).items()
         if quantity in FORGIVABLE
         for name, difference in differences.items()
-        if _trial(name) != PROBE and allowed[quantity] < difference < np.inf and difference > OWN * own.get(name, 0.0)
+        if _trial(name) != PROBE
+        and allowed[quantity] < difference < np.inf
+        and difference > OWN * own.get(name, NONE).difference
     }
 
 
 def own_differences(
-    moved: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], allowed: Mapping[str, float]
-) -> dict[str, float]:
-    """By how much each array of the reference's trials differs from what it is from weights that were ``moved``."""
+    moved: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], allowed: Mapping[str, float], by: str
+) -> dict[str, Own]:
+    """By how much each array of the reference's trials differs from what it is once ``moved``, and ``by`` what."""
     trials = {_trial(name) for name in moved}
     of_trials = {name: array for name, array in expected.items() if _trial(name) in trials}
     differences = _differences(moved, of_trials, allowed)
-    own = {name: one for group in differences.values() for name, one in group.items()}
+    own = {name: Own(one, by) for group in differences.values() for name, one in group.items()}
     return {**own, **{name.replace("0/", f"{AGAIN}/", 1): one for name, one in own.items() if name.startswith("0/")}}
 
 
@@ -478,11 +493,11 @@ def _of_stretch(
     return difference if np.isfinite(difference) else np.inf
 
 
-def _check(quantity: str, differences: Mapping[str, float], tolerance: float, own: Mapping[str, float]) -> Check:
+def _check(quantity: str, differences: Mapping[str, float], tolerance: float, own: Mapping[str, Own]) -> Check:
     forgiven = [
-        Forgiven(at=name, difference=difference, own=own[name])
+        Forgiven(at=name, difference=difference, own=own[name].difference, by=own[name].by)
         for name, difference in differences.items()
-        if quantity in FORGIVABLE and tolerance < difference <= OWN * own.get(name, 0.0)
+        if quantity in FORGIVABLE and tolerance < difference <= OWN * own.get(name, NONE).difference
     ]
     left = {name: one for name, one in differences.items() if name not in {each.at for each in forgiven}}
     at = max(left, key=left.__getitem__) if left else ""

@@ -96,8 +96,9 @@ class Session(Protocol):
         """
 
     def gradients(self, batch: Any) -> dict[str, np.ndarray]:
-        """Gradients of the loss by the workload's names of trained weights (an operator: also ``input``), without a
-        step. In fp16 the loss is scaled for it by ``GRADIENT_SCALE``, whatever steps have made of theirs.
+        """Gradients of the loss by the workload's names of trained weights, without a step. An operator whose step
+        computes gradients: those of a step, and that of its ``input``, too. In fp16 the loss is scaled for it by
+        ``GRADIENT_SCALE``, whatever steps have made of theirs.
         """
 
     def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
@@ -108,8 +109,9 @@ class Session(Protocol):
 
     def dropouts(self, batch: Any, training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
         """Every dropout that the model's forward pass goes through, in order: what it is called in messages, what went
-        in, and what came out. Of dropout inside another operator, such as an attention's: what it dropped of, and what
-        it left. Empty where there is none. Weights and running statistics stay as they were.
+        in, and what came out; with ``training`` in the behaviour that a step finds the model in, else in evaluation's.
+        Of dropout inside another operator, such as an attention's: what it dropped of, and what it left. Empty where
+        there is none. Weights and running statistics stay as they were.
         """
 
     def to_numpy(self, value: Any) -> np.ndarray:

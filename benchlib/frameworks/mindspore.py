@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 
@@ -211,6 +211,8 @@ class Session:
             self._order = [name for each in optimizer.parameters for name in self._trained if found[name] is each]
         self._step = ms.jit(step) if self._graph else step
         self._gradients = ms.jit(gradients) if self._graph else gradients
+        if not self._trains and values["passes"] == "forward+backward":
+            self._gradients = self._step  # what is measured is what is compared
 
     def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
         """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
@@ -308,7 +310,8 @@ class Session:
         """
         ms.set_context(mode=ms.PYNATIVE_MODE)
         try:
-            with self._untrained_kept(), self._behaving(training), _dropouts_seen() as seen:
+            behaving = nullcontext() if training else self._behaving(training=False)
+            with self._untrained_kept(), behaving, _dropouts_seen() as seen:
                 self._model(*batch[: -self._targets])
                 self.synchronize()
         finally:

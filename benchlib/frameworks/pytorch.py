@@ -18,6 +18,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from types import MappingProxyType, ModuleType
 
 import numpy as np
@@ -254,6 +255,8 @@ class Session:
     def gradients(self, batch: tuple[Tensor, ...]) -> dict[str, np.ndarray]:
         """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
         with self._untrained_kept():
+            if not self._trains and self._values["passes"] == "forward+backward":
+                return self._gradients_of_step(batch)
             if self._trains:
                 self._optimizer.zero_grad(set_to_none=True)
                 scale = GRADIENT_SCALE if self._autocast is torch.float16 else 1.0
@@ -277,8 +280,8 @@ class Session:
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
         """What each dropout of a forward pass was given, and what it left."""
-        seen = _Dropouts()
-        with self._untrained_kept(), self._behaving(training), torch.no_grad(), self._mixed(), seen:
+        seen, behaving = _Dropouts(), nullcontext() if training else self._behaving(training=False)
+        with self._untrained_kept(), behaving, torch.no_grad(), self._mixed(), seen:
             self._model(*batch[: -self._targets])
         return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen.all]
 
@@ -362,6 +365,16 @@ class Session:
         output = self._operator(inputs)
         gradients = torch.autograd.grad(output, [inputs, *self._trained.values()], gradient.to(output.dtype))
         return output.detach(), gradients
+
+    def _gradients_of_step(self, batch: tuple[Tensor, Tensor]) -> dict[str, np.ndarray]:
+        """What an operator's step computes and throws away, seen meanwhile; what it leaves out is not among them."""
+        seen: dict[str, Tensor] = {}
+        tensors = {"input": batch[0], **self._trained}
+        hooks = [one.register_hook(partial(seen.__setitem__, name)) for name, one in tensors.items()]
+        self.step(batch)
+        for hook in hooks:
+            hook.remove()
+        return {name: self.to_numpy(seen[name]) for name in tensors if name in seen}
 
     def _mixed(self) -> AbstractContextManager:
         return torch.autocast(self._device.type, self._autocast) if self._autocast else nullcontext()

@@ -4,8 +4,8 @@ processes, before any ratio.
 Conditions that differ in nothing that a process has once (framework, environment, mode, precision, device, knobs,
 cores) share one here, and on the CPU two processes are at work at a time: nothing is timed. The references come first;
 a condition then makes ``LEAST_TRIALS`` trials and the first of them again. Where it differs by more than is allowed,
-the reference makes that trial again from weights rounded the other way, and where that explains a difference in every
-trial, more trials are made, until there are no more.
+the reference makes that trial again from weights rounded another way, then in its other lane, until that explains it;
+and where it explains a difference in every trial, more trials are made, until there are no more.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 
 from benchlib import environments, frameworks, knobs, variables, workloads
 from benchlib.analysis import equivalence
-from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.equivalence import Certificate, Own
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 from benchlib.measure import availability, own_code, record, samples
@@ -35,7 +35,7 @@ from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.variables import Surroundings
 
 BATCH_SIZE = 4  # at most, unless the workload says otherwise; most trials then meet no kink (see ``equivalence``)
-STEPS = 3  # of the first trial: momentum shows from the second on; the others take one
+STEPS = 3  # of the second trial: momentum shows from the second on; the others take one
 LEAST_TRIALS = 2
 AT_ONCE = 2
 """Processes: most of what they do (dispatch in eager mode, compilation) keeps one core busy. On an accelerator, whose
@@ -148,7 +148,7 @@ class Gated(NamedTuple):
     condition: Condition
     computed: Computed
     expected: Computed
-    own: dict[str, float]
+    own: dict[str, Own]
     surroundings: Surroundings
 
 
@@ -166,7 +166,7 @@ def certify(gated: Gated, inputs: Path, set_for_it: Mapping[str, str] = MappingP
     )
     if not certificate.checks:
         return certificate
-    batches = max(certificate.trials, STEPS)  # which the first trial trains with
+    batches = max(certificate.trials, STEPS)  # which are trained with
     return certificate.model_copy(update={"exercised": samples.exercised(job, batches)})
 
 
@@ -226,7 +226,7 @@ class _Expected:
 
     def __init__(self, rounded: _Rounded) -> None:
         self.found: dict[Condition, Computed] = {}
-        self.own: dict[Condition, dict[str, float]] = {}  # of conditions: how much their references' arrays vary
+        self.own: dict[Condition, dict[str, Own]] = {}  # of conditions: how much their references' arrays vary
         self.rounded = rounded
         self._changed = threading.Condition()
         self._closed = False
@@ -356,21 +356,24 @@ def _of_condition(worker: WorkerProcess, job: Job, expected: _Expected) -> dict[
     """Trial after trial, the first again, and what trials do not see."""
     condition, workload = job.condition, workloads.load(job.condition.workload)
     record.require_inputs(worker, job, worker.ask("build", **job.document()))
-    found = dict(_trial(worker, 0))
+    found = dict(_trial(worker, job, 0))
     its = expected.of(condition)
-    own: dict[str, float] = {}
+    own: dict[str, Own] = {}
     most = workload.gate.trials or samples.BATCHES
     for trial in range(1, min(most, samples.batches(job))):
         if trial >= LEAST_TRIALS and not _unseen(condition, found, its, own):
             break
-        found |= _trial(worker, trial)
+        found |= _trial(worker, job, trial)
+        expected.rounded.complete(job, trial, its)
         own |= expected.rounded.explain(job, found, its, own)
     if "repetition" in equivalence.tolerances(condition):
-        again = _trial(worker, 0)
+        again = _trial(worker, job, 0)
         found |= {name.replace("0/", f"{equivalence.AGAIN}/", 1): array for name, array in again.items()}
     if workload.kind == "training" and condition.precision == "fp32" and condition.world_size == 1:
         found |= _probe(worker, job)
-    expected.own[condition] = own | expected.rounded.explain(job, found, its, own)
+    own |= expected.rounded.explain(job, found, its, own)
+    if its is not None:
+        expected.own[condition] = own
     return found
 
 
@@ -386,9 +389,11 @@ def _require_known(worker: WorkerProcess, known: Collection[str]) -> None:
         )
 
 
-def _trial(worker: WorkerProcess, trial: int, moved: int = 0) -> dict[str, np.ndarray]:
+def _trial(worker: WorkerProcess, job: Job, trial: int, moved: int = 0) -> dict[str, np.ndarray]:
+    """The second is the longer one: the first, made again behind it, then shows what was left of it, in one step."""
     file = worker.scratch / "computed.npz"
-    worker.ask("check", steps=1 if trial else STEPS, trial=trial, moved=moved, file=str(file))
+    longer = trial == min(1, samples.batches(job) - 1)
+    worker.ask("check", steps=STEPS if longer else 1, trial=trial, moved=moved, file=str(file))
     return _read(worker, file, worker.condition.world_size)
 
 
@@ -404,7 +409,7 @@ def _probe(worker: WorkerProcess, job: Job) -> dict[str, np.ndarray]:
     return worker.arrays(file)
 
 
-def _unseen(condition: Condition, found: dict[str, np.ndarray], its: Computed | None, own: dict[str, float]) -> bool:
+def _unseen(condition: Condition, found: dict[str, np.ndarray], its: Computed | None, own: dict[str, Own]) -> bool:
     """Is there an array that only rounding explains, in every trial so far?"""
     if its is None or isinstance(its, Failure):
         return False
@@ -412,56 +417,64 @@ def _unseen(condition: Condition, found: dict[str, np.ndarray], its: Computed | 
 
 
 class _Rounded:
-    """The references again, from weights that are rounded another way, in a process of their own, which is started
-    where that is first asked for.
+    """The references again, from weights that are rounded another way, or in their other lane, whose sums have another
+    order: in processes of their own, which are started where they are first asked for.
     """
 
     def __init__(self, workers: _Workers, inputs: Path, patience_s: float) -> None:
         self._workers, self._inputs, self._patience_s = workers, inputs, patience_s
         self._lock = threading.Lock()
-        self._worker: WorkerProcess | None = None
-        self._built: Condition | None = None
-        self._own: dict[tuple[Condition, int], dict[str, float]] = {}
+        self._at_work: dict[tuple[str, str], tuple[WorkerProcess, Condition | None]] = {}  # and what is built there
+        self._own: dict[tuple[Condition, int, str], dict[str, Own]] = {}
 
     def explain(
-        self, job: Job, found: dict[str, np.ndarray], its: Computed | None, own: dict[str, float]
-    ) -> dict[str, float]:
+        self, job: Job, found: dict[str, np.ndarray], its: Computed | None, own: dict[str, Own]
+    ) -> dict[str, Own]:
         """By how much the arrays of the reference differ from themselves in the trials in which something that
-        ``found`` has differs from the reference by more than is allowed and ``own`` explains.
+        ``found`` has differs from the reference by more than is allowed and ``own`` explains; no more is tried than
+        explains it.
         """
         if its is None or isinstance(its, Failure):
             return {}
-        allowed = equivalence.tolerances(job.condition)
-        trials = equivalence.beyond(found, its, allowed, own)
+        allowed, most = equivalence.tolerances(job.condition), dict(own)
         with self._lock:
-            return {name: most for trial in sorted(trials) for name, most in self._of(job, trial, its).items()}
+            for lane, moved in (*(("default", number) for number in range(1, ROUNDED + 1)), ("tuned", 0)):
+                for trial in sorted(equivalence.beyond(found, its, allowed, most)):
+                    for name, one in self._of(job, trial, its, lane, moved).items():
+                        most[name] = max(most.get(name, one), one)
+        return most
 
-    def _of(self, job: Job, trial: int, its: dict[str, np.ndarray]) -> dict[str, float]:
-        its_condition = reference(job.condition)
-        if (its_condition, trial) not in self._own:
-            most: dict[str, float] = {}
-            for moved in range(1, ROUNDED + 1):
-                arrays = _trial(self._at(its_condition), trial, moved)
-                own = equivalence.own_differences(arrays, its, equivalence.TOLERANCES)
-                outputs = [one for name, one in own.items() if f"{trial}/outputs" in name]
-                if max(outputs, default=0.0) > equivalence.TOLERANCES["outputs"]:
-                    break
-                for name, one in own.items():
-                    most[name] = max(most.get(name, 0.0), one)
-            self._own[its_condition, trial] = most
-        return self._own[its_condition, trial]
+    def complete(self, job: Job, trial: int, its: Computed | None) -> None:
+        """Have the reference make a trial that it has not made so far."""
+        if its is None or isinstance(its, Failure):
+            return
+        with self._lock:
+            if not any(name.startswith(f"{trial}/") for name in its):
+                its |= _trial(self._at(reference(job.condition)), job, trial)
+
+    def _of(self, job: Job, trial: int, its: dict[str, np.ndarray], lane: str, moved: int) -> dict[str, Own]:
+        """Nothing where outputs differ by more than a condition's may."""
+        condition, by = reference(job.condition), f"its lane {lane}" if not moved else f"moved by {2 ** (moved - 1)}"
+        if (condition, trial, by) not in self._own:
+            arrays = _trial(self._at(condition.but(lane=lane)), job, trial, moved)
+            own = equivalence.own_differences(arrays, its, equivalence.TOLERANCES, by)
+            outputs = [one.difference for name, one in own.items() if f"{trial}/outputs" in name]
+            close = max(outputs, default=0.0) <= equivalence.TOLERANCES["outputs"]
+            self._own[condition, trial, by] = own if close else {}
+        return self._own[condition, trial, by]
 
     def _at(self, its: Condition) -> WorkerProcess:
         """A worker in which the reference is built."""
-        if self._worker is None or self._worker.condition.implementation != its.implementation:
-            self._worker = self._workers.start([its], self._patience_s)
-            self._worker.opened()
-            self._built = None
-        if self._built != its:
+        place = (its.implementation, its.lane)
+        worker, built = self._at_work.get(place, (None, None))
+        if worker is None:
+            worker = self._workers.start([its], self._patience_s)
+            worker.opened()
+        if built != its:
             job = samples.prepare(its, self._inputs)
-            record.require_inputs(self._worker, job, self._worker.ask("build", **job.document()))
-            self._built = its
-        return self._worker
+            record.require_inputs(worker, job, worker.ask("build", **job.document()))
+        self._at_work[place] = worker, its
+        return worker
 
 
 def _read(worker: WorkerProcess, file: Path, world_size: int) -> dict[str, np.ndarray]:

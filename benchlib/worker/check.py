@@ -59,6 +59,8 @@ def computed(
     found.update(_numbered("evaluation outputs", session.outputs(batches[0], training=False)))
     if workload.predicts:
         found["predictions"] = session.predictions(batches[0])
+    elif workload.kind == "training":  # classes: of its own outputs, since rounding may decide which is the likeliest
+        found["predictions"] = session.predictions(batches[0]) - found["evaluation outputs:0"].argmax(axis=-1)
     if moved:
         found.update({name: array[::-1] for name, array in found.items() if name.partition(":")[0] in _OF_SAMPLES})
         if "gradient:input" in found:
@@ -71,7 +73,7 @@ _OF_SAMPLES = ("outputs", "evaluation outputs", "predictions")
 
 def turned(batch: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
     """A batch in the reverse order, so that what is summed over it is summed in another order."""
-    return tuple(np.ascontiguousarray(array[::-1]) for array in batch)
+    return tuple(array[::-1].copy() for array in batch)  # a view of one sample would have kept its negative stride
 
 
 def imported(package: str, beside: Sequence[str]) -> list[str]:
@@ -121,10 +123,10 @@ def probed(
                 "see Session in benchlib/frameworks/__init__.py"
             )
     session.load(initial)
-    found = dropped(session, batch)
-    session.load(initial)
+    found = {}
     for name, array in _numbered("evaluation outputs", session.outputs(batch, training=False)).items():
         found[f"probe/{name}"] = array
+    found.update(dropped(session, batch))  # after an evaluation, which must not have switched it off
     shapes = {name: weight.shape for name, weight in workload.weights(values).items() if weight.trained}
     session.load({**initial, **_given_weights(shapes)})
     gradients, before = list(_given_gradients(shapes, values.get("clip"))), 0

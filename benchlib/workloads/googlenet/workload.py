@@ -11,7 +11,7 @@ from benchlib.workloads.layers import (
     convolutions_work,
     dense_weights,
 )
-from benchlib.workloads.neutral import CAREFUL_RATE, DROPOUT_OFF, LARGE_DECAY, NORM_BIAS
+from benchlib.workloads.neutral import CAREFUL_RATE, DROPOUT_OFF, LARGE_DECAY, LESS_NORM_BIAS
 from benchlib.workloads.settled import (
     DECAY_OF_ALL,
     DROPOUT,
@@ -105,7 +105,7 @@ WORKLOAD = Workload(
     metric="accuracy",
     thresholds={"cifar10": 0.85, "digits": 0.95},
     gate=Gate(
-        {"dropout": DROPOUT_OFF, "norm_bias": NORM_BIAS, "weight_decay": LARGE_DECAY},
+        {"dropout": DROPOUT_OFF, "norm_bias": LESS_NORM_BIAS, "weight_decay": LARGE_DECAY},
         batch_size=16,
         learning_rate=CAREFUL_RATE,
         fed=True,

@@ -17,6 +17,7 @@ PLANTS = (
     "bias exempt from decay",
     "momentum of 0.89",
     "nesterov",
+    "classes from 1 on",
     "dropout in evaluation",
     "dropout of the outputs",
     "another dropout",

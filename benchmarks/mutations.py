@@ -1,0 +1,379 @@
+"""Does the equivalence gate see it when a model, an optimizer or a session is not what it should be?
+
+    .venv/bin/python benchmarks/mutations.py [--only WORDS] [--modes eager graph] [--to FOLDER] [--again]
+    .venv/bin/python benchmarks/mutations.py --unmodified 10 [--only WORDS] [--modes eager] [--to FOLDER]
+
+Plants the differences that ``benchmarks/mutants`` declares, one at a time, into a file of a workload or of a
+framework's session, and certifies as a user would, in the sizes of ``parameters/quick/equivalence.yaml`` and the lane
+``tuned``. Each is an environment of its own, with the packages of this one and a benchlib in which that one file
+differs, so the reference stays what it is, and a difference in PyTorch's file is seen, too. Beside them, a model whose
+helper module is changed has to get a new certificate.
+
+``FOLDER`` (``outputs/benchmarks/mutations``) gets ``mutations.csv``, a row for each, as soon as it is known, and
+``mutations.md``, what was caught and what passed. ``times allowed`` is the largest difference over its tolerance. The
+exit code is 1 if less than 97 % of what changes something was caught, something was called different that changes
+nothing, or a worker failed that should not.
+
+``--unmodified N`` asks the other way round: all workloads as they are, from N other seeds of weights and batches, have
+to be called the same. ``--only`` takes those whose name has all of the words: workload, framework, mode, what is
+planted. ``--again`` keeps the rows of ``mutations.csv`` in which all was as it should be, and makes the others, once
+more or for the first time. With ``--training-steps``, what is the same is trained for so many steps, too, as in the
+profile ``release``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import planting
+from planting import Trial
+
+from benchlib import environments, frameworks, workloads
+from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, SAME, Certificate
+from benchlib.condition import Condition
+from benchlib.lab import Lab
+from benchlib.measure import gate, machine, samples
+from benchlib.suite import experiments
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "outputs" / "benchmarks" / "mutations"
+SIZES = ROOT / "parameters" / "quick" / "equivalence.yaml"
+MODES = ("eager", "graph")
+TOGETHER = 24
+"""Differences that are certified together, with one reference. All that are known are on disk after that."""
+
+ASKED = 0.97
+"""Share that has to be caught, of what changes something."""
+
+PATIENCE_S = 600.0
+
+
+def main() -> None:
+    """Plant and certify, and say what was caught."""
+    parser = argparse.ArgumentParser(description="Mutation testing of the equivalence gate.")
+    parser.add_argument("--only", nargs="*", default=[], metavar="WORD")
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
+    parser.add_argument("--to", type=Path, default=FOLDER)
+    parser.add_argument("--unmodified", type=int, metavar="N")
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--training-steps", type=int, default=0, metavar="N")
+    arguments = parser.parse_args()
+    arguments.to.mkdir(parents=True, exist_ok=True)
+    if arguments.unmodified:
+        rows = list(_unmodified(arguments.unmodified, arguments.modes, arguments.only, arguments.to))
+        frame = pd.DataFrame(rows)
+        sys.exit(bool((frame.verdict != SAME).any()))
+    chosen = [one for one in planting.trials() if one.mode in arguments.modes and _named(str(one), arguments.only)]
+    table = arguments.to / "mutations.csv"
+    kept = _good_rows(table) if arguments.again else []
+    missing = [one for one in chosen if _name(one) not in {_name(row) for row in kept}]
+    rows = outcomes(missing, arguments.to, table, kept, arguments.training_steps)
+    if not arguments.only:
+        rows += _helpers(arguments.to)
+    frame = pd.DataFrame(rows)
+    frame.to_csv(table, index=False)
+    (arguments.to / "mutations.md").write_text(summary(frame), encoding="utf-8")
+    print(summary(frame))
+    sys.exit(not is_good(frame))
+
+
+def outcomes(
+    chosen: list[Trial],
+    folder: Path,
+    table: Path | None = None,
+    kept: Sequence[dict[str, Any]] = (),
+    training_steps: int = 0,
+) -> list[dict[str, Any]]:
+    """A row for each trial, certified in ``folder``, behind those ``kept``; what is known is written to ``table``
+    meanwhile.
+    """
+    rows = list(kept)
+    with _elsewhere(folder / "environments"):
+        beds: list[planting.Bed] = []
+        for together in _batches(chosen):
+            beds += [
+                planting.Bed(folder / "environments" / str(n), f"planted-{n}") for n in range(len(beds), len(together))
+            ]
+            for bed, trial in zip(beds, together, strict=False):
+                bed.plant(trial.mutant.place(trial.framework), planting.planted(trial.mutant, trial.framework))
+            conditions = [_condition(one, bed.name) for one, bed in zip(together, beds, strict=False)]
+            started = time.monotonic()
+            certificates = _certified(conditions, folder, training_steps)
+            seconds = (time.monotonic() - started) / len(together)
+            rows += [
+                _row(trial, certificates[condition.key], seconds, training_steps)
+                for trial, condition in zip(together, conditions, strict=True)
+            ]
+            for row in rows[-len(together) :]:
+                _print(row)
+            if table:
+                pd.DataFrame(rows).to_csv(table, index=False)
+    return rows
+
+
+def is_good(frame: pd.DataFrame) -> bool:
+    """Is enough caught, and nothing else wrong?"""
+    counted = frame[frame.changes != "nothing"]
+    return bool((counted.verdict != SAME).mean() >= ASKED) and _wrong(frame).empty
+
+
+def summary(frame: pd.DataFrame) -> str:
+    """In Markdown: what was caught of each kind, and all that passed."""
+    counted = frame[frame.changes != "nothing"]
+    caught, passed = counted[counted.verdict != SAME], counted[counted.verdict == SAME]
+    lines = [
+        f"{len(counted)} differences planted that change something, {len(caught)} caught "
+        f"({100 * len(caught) / max(1, len(counted)):.1f} %), {len(passed)} passed; {len(frame) - len(counted)} that "
+        f"change nothing.",
+        "",
+        "| kind | planted | caught | least, median of times allowed | passed |",
+        "|---|---|---|---|---|",
+    ]
+    for kind, rows in counted.groupby("kind"):
+        seen = rows[rows.verdict == DIFFERENT]["times_allowed"]
+        lines.append(
+            f"| {kind} | {len(rows)} | {(rows.verdict != SAME).sum()} | "
+            f"{f'{seen.min():.2g}, {seen.median():.2g}' if len(seen) else '-'} | {(rows.verdict == SAME).sum()} |"
+        )
+    lines += ["", "| passed | in | nearest check | times allowed | why |", "|---|---|---|---|---|"]
+    lines += [f"{_line(row)} {row.unseen} |" for row in passed.itertuples()]
+    wrong = _wrong(frame)
+    lines += ["", "Called different, or failed, and should not:" if len(wrong) else "Nothing else was wrong.", ""]
+    lines += [f"{_line(row)} {row.verdict}: {row.reason} |" for row in wrong.itertuples()]
+    return "\n".join(lines) + "\n"
+
+
+def _wrong(frame: pd.DataFrame) -> pd.DataFrame:
+    """What was called different though it changes nothing, or failed though it should not."""
+    false_alarm = (frame.changes == "nothing") & (frame.verdict != SAME)
+    return frame[false_alarm | ((frame.verdict == NOT_CHECKED) & ~frame.refused)]
+
+
+def _line(row: Any) -> str:
+    where = f"{row.workload} {row.framework} {row.mode}"
+    return f"| {row.what} | {where} | {row.seen_by} {row.at} | {row.times_allowed:.2g} |"
+
+
+def _batches(chosen: list[Trial]) -> Iterator[list[Trial]]:
+    """Those of one workload and mode together, no more than ``TOGETHER``; what takes long last."""
+    by_kind: dict[tuple[str, str], list[Trial]] = {}
+    for trial in chosen:
+        by_kind.setdefault((trial.mode, trial.workload), []).append(trial)
+    for kind in sorted(by_kind, key=lambda kind: (kind[0], _size(kind[1]))):
+        together = by_kind[kind]
+        for start in range(0, len(together), TOGETHER):
+            yield together[start : start + TOGETHER]
+
+
+def _size(workload: str) -> int:
+    """Numbers of its weights."""
+    weights = workloads.load(workload).weights(_sized(workload).hyperparameters)
+    return sum(math.prod(weight.shape) for weight in weights.values())
+
+
+def _name(one: Trial | dict[str, Any]) -> tuple[str, ...]:
+    """What tells a trial, or its row, from others."""
+    if isinstance(one, Trial):
+        return one.workload, one.framework, one.mode, one.mutant.what
+    return tuple(one[name] for name in ("workload", "framework", "mode", "what"))
+
+
+def _good_rows(table: Path) -> list[dict[str, Any]]:
+    """Of a table that is there, the rows of what is still declared and was caught, or rightly not."""
+    if not table.exists():
+        return []
+    frame = pd.read_csv(table, keep_default_na=False).assign(
+        times_allowed=lambda read: pd.to_numeric(read.times_allowed, errors="coerce")
+    )
+    missed = (frame.changes != "nothing") & (frame.verdict == SAME)
+    declared = {_name(one) for one in planting.trials()}
+    rows = frame.drop([*frame[missed].index, *_wrong(frame).index]).to_dict("records")
+    return [row for row in rows if _name(row) in declared]
+
+
+def _condition(trial: Trial, environment: str) -> Condition:
+    sized = _sized(trial.workload)
+    hyperparameters = {**sized.hyperparameters, **trial.mutant.hyperparameters}
+    told = {"framework": trial.framework, "mode": trial.mode, "environment": environment}
+    return sized.but(hyperparameters=hyperparameters, **told)
+
+
+def _sized(workload: str) -> Condition:
+    """The workload as it is certified in quick, in PyTorch."""
+    models = {model.workload: model for model in experiments.load("equivalence", SIZES).models}
+    model = models[workload]
+    return Condition(workload=workload, data=model.data, hyperparameters=model.hyperparameters, lane="tuned")
+
+
+def _certified(conditions: list[Condition], folder: Path, training_steps: int = 0) -> dict[str, Certificate]:
+    """Made anew; what a lab keeps beside certificates stays."""
+    shutil.rmtree(folder / "certificates", ignore_errors=True)
+    return Lab(outputs=folder, patience_s=PATIENCE_S).certify(conditions, training_steps)
+
+
+def _row(trial: Trial, certificate: Certificate, seconds: float, training_steps: int) -> dict[str, Any]:
+    mutant = trial.mutant
+    return {
+        "workload": trial.workload,
+        "framework": trial.framework,
+        "mode": trial.mode,
+        "kind": mutant.kind,
+        "what": mutant.what,
+        "changes": mutant.changes,
+        **_of(certificate),
+        "seconds": round(seconds, 1),
+        "refused": trial.framework in mutant.refused,
+        "unseen": mutant.unseen,
+        "training_steps": training_steps,
+        "commit": machine.commit(),
+    }
+
+
+def _of(certificate: Certificate) -> dict[str, Any]:
+    """Verdict, the check that is farthest beyond its tolerance or nearest to it, and by how much."""
+    times, check = max(
+        ((_times_allowed(check.difference, check.tolerance), check) for check in certificate.checks),
+        key=lambda pair: (not pair[1].ok, pair[0]),
+        default=(math.nan, None),
+    )
+    return {
+        "verdict": certificate.verdict,
+        "seen_by": check.name if check else "",
+        "at": check.at if check else "",
+        "times_allowed": times,
+        "reason": certificate.reason.splitlines()[0] if certificate.reason else "",
+    }
+
+
+def _times_allowed(difference: float, tolerance: float) -> float:
+    if not difference:
+        return 0.0
+    return difference / tolerance if tolerance else math.inf
+
+
+def _print(row: dict[str, Any]) -> None:
+    print(
+        f"{row['verdict']:11s} {row['workload']} {row['framework']} {row['mode']} [{row['kind']}] {row['what']}: "
+        f"{row['seen_by']} {row['at']} {row['times_allowed']:.3g} times allowed, {row['seconds']} s {row['reason']}",
+        flush=True,
+    )
+
+
+def _named(name: str, words: Iterable[str]) -> bool:
+    return all(word in name for word in words)
+
+
+@contextmanager
+def _elsewhere(folder: Path) -> Iterator[None]:
+    """Environments are registered in an empty ``folder``, not among the user's, until this ends."""
+    shutil.rmtree(folder, ignore_errors=True)
+    environments_root = environments.root
+    environments.root = lambda: folder
+    (folder / ".environments").mkdir(parents=True)
+    try:
+        yield
+    finally:
+        environments.root = environments_root
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unmodified(number: int, modes: Iterable[str], words: list[str], folder: Path) -> Iterator[dict[str, Any]]:
+    """A row for each workload, framework and mode, from other seeds of weights and batches than the gate's."""
+    sized = [_sized(model.workload) for model in experiments.load("equivalence", SIZES).models]
+    every = [
+        one.but(framework=framework, mode=mode)
+        for one in sized
+        for framework in ("pytorch", "mindspore")
+        for mode in modes
+        if mode in frameworks.modes(framework)
+    ]
+    chosen = [one for one in every if _named(f"{one.workload} {one.framework} {one.mode}", words)]
+    rows: list[dict[str, Any]] = []
+    for seed in range(1, 1 + number):
+        gate.INITIAL_SEED = samples.INITIAL_SEED = seed
+        certificates = _certified(chosen, folder)
+        for one in chosen:
+            row = {"seed": seed, "workload": one.workload, "framework": one.framework, "mode": one.mode}
+            rows.append({**row, **_of(certificates[one.key])})
+            yield rows[-1]
+            print(*rows[-1].values(), flush=True)
+        pd.DataFrame(rows).to_csv(folder / "unmodified.csv", index=False)
+
+
+HELPED = {
+    "from .helper import OPTIONS": "as its neighbour",
+    "from benchlib.workloads.helped.helper import OPTIONS": "by its whole name",
+    "from benchlib.workloads.helped import helper\n\nOPTIONS = helper.OPTIONS": "as a module",
+}
+"""How a model's file imports a module that helps it."""
+
+
+def _helpers(folder: Path) -> Iterator[dict[str, Any]]:
+    """Nesterov's momentum, in a module that the model's file imports: certified before and after it is put there."""
+    for statement, how in HELPED.items():
+        plugins = folder / "helped"
+        shutil.rmtree(plugins, ignore_errors=True)
+        shutil.rmtree(folder / "certificates", ignore_errors=True)
+        place = plugins / "workloads" / "helped"
+        shutil.copytree(ROOT / "benchlib" / "workloads" / "cnn", place, ignore=shutil.ignore_patterns("__pycache__"))
+        _replace(place / "workload.py", 'name="cnn"', 'name="helped"')
+        last_import = "from benchlib.workloads import Values\n"
+        _replace(place / "mindspore.py", last_import, f"{last_import}{statement}\n")
+        _replace(place / "mindspore.py", 'momentum=values["momentum"])', 'momentum=values["momentum"], **OPTIONS)')
+        for options, what in (({}, "nothing"), ({"nesterov": True}, "Nesterov's momentum")):
+            (place / "helper.py").write_text(f"OPTIONS = {options}\n", encoding="utf-8")
+            started = time.monotonic()
+            command = [sys.executable, __file__, "--helped", str(plugins), str(folder)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            verdict, reason = (done.stdout.strip().splitlines() or [NOT_CHECKED])[-1], done.stderr[-300:]
+            row = {
+                "workload": "cnn",
+                "framework": "mindspore",
+                "mode": "eager",
+                "kind": "helper module",
+                "what": f"{what} in a helper module, imported {how}",
+                "changes": "trained" if options else "nothing",
+                "verdict": verdict if done.returncode == 0 else NOT_CHECKED,
+                "seen_by": "",
+                "at": "",
+                "times_allowed": math.nan,
+                "reason": "" if done.returncode == 0 else reason,
+                "seconds": round(time.monotonic() - started, 1),
+                "refused": False,
+                "unseen": "",
+                "training_steps": 0,
+                "commit": machine.commit(),
+            }
+            _print(row)
+            yield row
+
+
+def _helped(plugins: str, folder: str) -> None:
+    """In a process of its own, which has not read the files before: print the verdict on the helped workload."""
+    lab = Lab(outputs=folder, plugins=[plugins])
+    condition = Condition(workload="helped", framework="mindspore", lane="tuned", hyperparameters={"image_size": 8})
+    print(lab.certify([condition])[condition.key].verdict)
+
+
+def _replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    if text.count(old) != 1:
+        raise SystemExit(f"{path}: what is replaced is there {text.count(old)} times: {old}")
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--helped"]:
+        _helped(*sys.argv[2:])
+    else:
+        main()

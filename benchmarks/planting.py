@@ -1,0 +1,165 @@
+"""Differences that ``mutations.py`` plants: how they are declared (``mutants/*.yaml``), and an environment whose
+benchlib has one of them.
+
+A file there is about one workload's files, or about the frameworks' sessions:
+
+    file: workloads/cnn/{framework}.py
+    workloads: [cnn]
+    mutants:
+      - what: the loss is a sum
+        kind: loss
+        mindspore: {old: "ops.cross_entropy(model(images), labels)", new: "... reduction='sum')"}
+        pytorch: {old: ..., new: ...}
+
+``old`` must be in the file exactly once. See :class:`Mutant` for what else can be said.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import sysconfig
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from benchlib import environments, plugins
+from benchlib.environments import Environment
+
+DECLARED = Path(__file__).with_name("mutants")
+FRAMEWORKS = ("pytorch", "mindspore")
+
+
+class Text(BaseModel):
+    """What stands in a file, and what is planted in its place."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    old: str
+    new: str
+
+
+class Mutant(BaseModel):
+    """One difference, in the files of one framework or of both.
+
+    ``changes`` says what: what is "trained" (or handed out), only how fast ("speed"), or "nothing": then the gate has
+    to say "same". ``graph`` are the frameworks in which it is planted in graph mode, too; or only there, if
+    ``eager`` is false. In those of ``refused`` the worker is known to fail, because what the gate asks it for is not
+    there any more. ``hyperparameters`` are other sizes than quick's, where these would hide it: a certificate is of the
+    sizes that it was made with. ``unseen`` is why the gate does not see it, where that is known.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    what: str
+    kind: str
+    changes: Literal["trained", "speed", "nothing"] = "trained"
+    file: str = ""
+    workloads: tuple[str, ...] = ()
+    hyperparameters: dict[str, Any] = {}
+    pytorch: Text | None = None
+    mindspore: Text | None = None
+    eager: bool = True
+    graph: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    unseen: str = ""
+
+    def place(self, framework: str) -> str:
+        """The file, relative to benchlib."""
+        return self.file.format(framework=framework)
+
+    def text(self, framework: str) -> Text | None:
+        """What is replaced in that framework's file; None: nothing."""
+        return {"pytorch": self.pytorch, "mindspore": self.mindspore}[framework]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A mutant as one condition has it."""
+
+    mutant: Mutant
+    framework: str
+    workload: str
+    mode: str
+
+    def __str__(self) -> str:
+        return f"{self.workload} {self.framework} {self.mode}: {self.mutant.what}"
+
+
+def declared() -> list[Mutant]:
+    """All mutants, in the order of their files. A SystemExit where two are called the same."""
+    mutants = []
+    for path in sorted(DECLARED.glob("*.yaml")):
+        of_file = yaml.safe_load(path.read_text(encoding="utf-8"))
+        shared = {"file": of_file["file"], "workloads": of_file["workloads"]}
+        mutants += [Mutant(**{**shared, **one}) for one in of_file["mutants"]]
+    names = Counter((workload, mutant.what) for mutant in mutants for workload in mutant.workloads)
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise SystemExit(f"two mutants are called the same: {twice}")
+    return mutants
+
+
+def trials() -> Iterator[Trial]:
+    """Each mutant in each workload, framework and mode that it is declared for."""
+    for mutant in declared():
+        for framework in [one for one in FRAMEWORKS if mutant.text(one)]:
+            modes = ["eager"] * mutant.eager + ["graph"] * (framework in mutant.graph)
+            yield from (Trial(mutant, framework, workload, mode) for workload in mutant.workloads for mode in modes)
+
+
+def planted(mutant: Mutant, framework: str) -> str:
+    """The whole text of the file with the difference in it. A SystemExit where what it replaces is not there once."""
+    text = mutant.text(framework)
+    path = plugins.OWN / mutant.place(framework)
+    before = path.read_text(encoding="utf-8")
+    if (count := before.count(text.old)) != 1:
+        raise SystemExit(f"{path}: what {mutant.what!r} replaces is there {count} times: {text.old}")
+    return before.replace(text.old, text.new)
+
+
+class Bed:
+    """An environment with this one's packages, whose benchlib is ours but for one file.
+
+    Its interpreter is a virtual environment's, made by hand: what lies beside this interpreter is found through a
+    ``.pth`` file, which puts that benchlib before all others.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name = name
+        self._path = folder / "path"
+        base = Path(sys.base_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")
+        python = folder / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.symlink_to(base)
+        (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\n", encoding="utf-8")
+        packages = folder / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
+        packages.mkdir(parents=True)
+        lines = [
+            f"import sys; sys.path.insert(0, {str(self._path)!r})",
+            f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})",
+        ]
+        (packages / "planted.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        environments.register(Environment(name, str(python)))
+
+    def plant(self, place: str, text: str) -> None:
+        """Have its benchlib have ``text`` for the file ``place``; a difference from before is gone."""
+        shutil.rmtree(self._path, ignore_errors=True)
+        _lay(self._path / "benchlib", plugins.library(), place.split("/"), text)
+
+
+def _lay(folder: Path, own: Path, place: list[str], text: str) -> None:
+    """Links to all that ``own`` has, but for one file, ``place`` from there."""
+    first, *rest = place
+    folder.mkdir(parents=True)
+    for entry in own.iterdir():
+        if entry.name not in ("__pycache__", first):
+            (folder / entry.name).symlink_to(entry)
+    if rest:
+        _lay(folder / first, own / first, rest, text)
+    else:
+        (folder / first).write_text(text, encoding="utf-8")
