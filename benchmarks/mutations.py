@@ -42,7 +42,7 @@ from benchlib import environments, frameworks, workloads
 from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, SAME, Certificate
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.measure import gate, machine, samples
+from benchlib.measure import gate, own_code, samples
 from benchlib.suite import experiments
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -235,7 +235,7 @@ def _row(trial: Trial, certificate: Certificate, seconds: float, training_steps:
         "refused": trial.framework in mutant.refused,
         "unseen": mutant.unseen,
         "training_steps": training_steps,
-        "commit": machine.commit(),
+        "commit": own_code.commit(),
     }
 
 
@@ -352,7 +352,7 @@ def _helpers(folder: Path) -> Iterator[dict[str, Any]]:
                 "refused": False,
                 "unseen": "",
                 "training_steps": 0,
-                "commit": machine.commit(),
+                "commit": own_code.commit(),
             }
             _print(row)
             yield row

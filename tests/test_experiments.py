@@ -678,7 +678,7 @@ def test_median_counts_runs_that_did_not_get_there(tmp_path: Path) -> None:
     assert result.tables()["thresholds"][1]["epochs_to_threshold"].tolist() == [6]
 
 
-def two_frameworks(tmp_path: Path, seeds: list[int], **made_up: Any) -> frameworks.Frameworks:
+def two_frameworks(tmp_path: Path, seeds: list[int], **made_up: Any) -> Result:
     """PyTorch and MindSpore on ``gcn``, 4 epochs and up to 8, to 85 %; epochs of 20 steps (see ``SyntheticLab``)."""
     task = {**quick("frameworks")["tasks"][0], "epochs": 4, "most_epochs": 8, "threshold": 0.85}
     values = {**quick("frameworks"), "tasks": [task], "seeds": seeds}
@@ -725,7 +725,7 @@ def test_a_task_without_a_threshold_has_none_to_reach(tmp_path: Path) -> None:
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["cnn on digits: 80.0 %"]
 
 
-def two_of_a_kind(tmp_path: Path) -> frameworks.Frameworks:
+def two_of_a_kind(tmp_path: Path) -> Result:
     """Two tasks of ``cnn`` on digits: the second has images twice as large, and learns within 2 epochs, not 6."""
     common = {"workload": "cnn", "data": "digits", "learning_rate": 0.01, "epochs": 4, "most_epochs": 8}
     common["train_samples"] = None
