@@ -5,6 +5,7 @@ import shutil
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -482,3 +483,30 @@ def test_models_whose_types_have_to_fit_each_other_run_in_mixed_precision(
     conditions = [Condition(**told, lane="tuned", precision=precision) for precision in precisions]
     certificates = lab.certify(conditions)
     assert [certificates[c.key].verdict for c in conditions] == ["same"] * len(precisions)
+
+
+@pytest.mark.parametrize(
+    ("moves", "asked", "by"),
+    [
+        ({("default", 2): 1.003}, [("default", 1), ("default", 2)], "moved by 2"),
+        ({("tuned", 0): 1.003}, [*(("default", one) for one in (1, 2, 3, 4)), ("tuned", 0)], "its lane tuned"),
+    ],
+)
+def test_no_more_of_the_reference_is_asked_for_than_explains_a_difference(monkeypatch, moves, asked, by):
+    one, seen = np.ones(3, dtype=np.float32), []
+
+    def trial(its, job, trial, moved=0):
+        seen.append((its.lane, moved))
+        return {"0/outputs:0": one, "0/gradient:weight": one * moves.get((its.lane, moved), 1.0)}
+
+    monkeypatch.setattr(gate, "_trial", trial)
+    monkeypatch.setattr(gate._Rounded, "_at", lambda self, its: its)
+    rounded, expected = gate._Rounded(None, Path(), 1.0), {"0/outputs:0": one, "0/gradient:weight": one}
+    job = SimpleNamespace(condition=gate.gated(Condition(workload="cnn", framework="mindspore", lane="tuned")))
+    assert rounded.explain(job, expected, expected, {}) == {}
+    assert seen == [], "nothing differs"
+    for _ in range(2):  # what another condition asked for is not made again
+        own = rounded.explain(job, {**expected, "0/gradient:weight": one * 1.004}, expected, {})
+        assert seen == asked
+        assert own["0/gradient:weight"].by == by
+        assert own["0/gradient:weight"].difference == pytest.approx(0.003, rel=0.01)

@@ -104,7 +104,8 @@ class Session(Protocol):
     def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
         """So many steps of the optimizer alone, as :meth:`step` takes them, clipping and schedule included, in fp32:
         each with the next of the given ``gradients`` (by the workload's names of trained weights), which take turns,
-        in place of the loss's. Only of a workload that trains.
+        in place of the loss's. Where they are of some weights only, always the same since the last :meth:`load`, the
+        others stay as they are. Only of a workload that trains.
         """
 
     def dropouts(self, batch: Any, training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:

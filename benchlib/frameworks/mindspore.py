@@ -171,10 +171,15 @@ class Session:
 
             of_trained = ms.value_and_grad(scaled_loss, None, trained)
 
-            def update(gradients):
-                if clip is not None:
-                    gradients = ops.clip_by_global_norm(gradients, clip)
-                optimizer(gradients)
+            def updating(optimizer):
+                def update(gradients):
+                    if clip is not None:
+                        gradients = ops.clip_by_global_norm(gradients, clip)
+                    optimizer(gradients)
+
+                return update
+
+            update = updating(optimizer)
 
             def step(*batch):
                 value, gradients = loss_and_gradients(*batch)
@@ -207,8 +212,8 @@ class Session:
             step = gradients if values["passes"] == "forward+backward" else forward
 
         if self._trains:
-            self._update = ms.jit(update) if self._graph else update
-            self._order = [name for each in optimizer.parameters for name in self._trained if found[name] is each]
+            self._updating, self._rate = updating, learning_rate
+            self._all = self._part = self._of_optimizer(optimizer)
         self._step = ms.jit(step) if self._graph else step
         self._gradients = ms.jit(gradients) if self._graph else gradients
         if not self._trains and values["passes"] == "forward+backward":
@@ -227,6 +232,8 @@ class Session:
             self._scaler.scale_value.copy_(Tensor(loss_scale, ms.float32))
         schedule = getattr(self._module, "schedule", None)
         self._schedule = schedule(self._optimizer, self._values) if schedule else None
+        if self._trains:
+            self._part = self._all
 
     def weights(self) -> dict[str, np.ndarray]:
         """The model's state now, as float32 copies."""
@@ -297,12 +304,32 @@ class Session:
 
     def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
         """Steps of the optimizer with gradients that are given, in turn."""
+        if gradients[0].keys() != set(self._part[1]):
+            self._take_part(gradients[0])
+        update, order = self._part
         # mutable, or these would be constants of what is compiled for them.
-        ready = [ms.mutable(tuple(Tensor(one[name]) for name in self._order)) for one in gradients]
+        ready = [ms.mutable(tuple(Tensor(one[name]) for name in order)) for one in gradients]
         for number in range(steps):
-            self._update(ready[number % len(ready)])
+            update(ready[number % len(ready)])
             if self._schedule:
                 self._schedule.step()
+
+    def _take_part(self, names: Iterable[str]) -> None:
+        """Have an optimizer of some of the weights alone: one of all asks for all gradients."""
+        for name, parameter in self._trained.items():
+            parameter.requires_grad = name in names
+        optimizer = self._module.optimizer(self._built, self._values, self._rate)
+        for parameter in self._trained.values():
+            parameter.requires_grad = True
+        self._part = self._of_optimizer(optimizer)
+        schedule = getattr(self._module, "schedule", None)
+        self._schedule = schedule(optimizer, self._values) if schedule else None
+
+    def _of_optimizer(self, optimizer: nn.Optimizer) -> tuple[Callable, list[str]]:
+        """What takes a step of it with given gradients, and the names of the weights that these are of, in order."""
+        update = self._updating(optimizer)
+        order = [name for each in optimizer.parameters for name, one in self._trained.items() if one is each]
+        return ms.jit(update) if self._graph else update, order
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
         """What each dropout of a forward pass was given, and what it left: of the model's own code, which runs in eager

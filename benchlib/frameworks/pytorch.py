@@ -274,8 +274,9 @@ class Session:
             {name: torch.tensor(array, device=self._device) * scale for name, array in one.items()} for one in gradients
         ]
         for number in range(steps):
-            for name, weight in self._trained.items():
-                weight.grad = self._placed(ready[number % len(ready)][name].clone())  # clipping writes to it
+            self._optimizer.zero_grad(set_to_none=True)  # of whom none is given it leaves alone
+            for name, gradient in ready[number % len(ready)].items():
+                self._trained[name].grad = self._placed(gradient.clone())  # clipping writes to it
             self._take_step()
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:

@@ -16,6 +16,7 @@ from benchlib.errors import BenchlibError
 from benchlib.frameworks import GRADIENT_SCALE, Session
 from benchlib.workloads import Values, Workload
 
+OF_ALL = 10  # steps of the probe with all weights; further ones are taken with a few, which cost next to nothing
 SAMPLED = 2000  # numbers of a weight that the probe hands out, at most, spread evenly
 PERIOD = 4093  # numbers after which given weights and gradients repeat; a prime, so that no dimension falls in with it
 ENOUGH = 10_000  # numbers that a dropout was given: then its share of zeros is known to 0.005 (a standard deviation)
@@ -114,7 +115,8 @@ def probed(
 ) -> dict[str, np.ndarray]:
     """Of a workload that trains, built with the hyperparameters that it is measured with: ``probe/weights STEP:NAME``
     after each of ``records`` steps of the optimizer with given gradients from given weights, ``SAMPLED`` numbers of
-    each; ``probe/evaluation outputs`` from the initial weights; and ``dropout/...``, see :func:`dropped`.
+    each, up to ``OF_ALL`` steps; ``probe/weights STEP:NAME alone`` after all of them, of weights of each kind alone;
+    ``probe/evaluation outputs`` from the initial weights; and ``dropout/...``, see :func:`dropped`.
     """
     for method in ("update", "dropouts"):
         if not hasattr(session, method):
@@ -128,16 +130,25 @@ def probed(
         found[f"probe/{name}"] = array
     found.update(dropped(session, batch))  # after an evaluation, which must not have switched it off
     shapes = {name: weight.shape for name, weight in workload.weights(values).items() if weight.trained}
-    session.load({**initial, **_given_weights(shapes)})
-    gradients, before = list(_given_gradients(shapes, values.get("clip"))), 0
-    for step in (0, *records):
-        if step:
-            turn = [gradients[number % len(gradients)] for number in range(before, step)]
-            session.update(turn[: len(gradients)], step - before)
-        before = step
-        state = session.weights()
-        found.update({f"probe/weights {step}:{name}": _sampled(state[name]) for name in shapes})
+    for of, suffix, until in ((shapes, "", OF_ALL), (_of_each_kind(shapes), " alone", max(records))):
+        session.load({**initial, **_given_weights(shapes)})
+        gradients, before = list(_given_gradients(of, values.get("clip"))), 0
+        for step in (0, *(one for one in records if one <= until)):
+            if step:
+                turn = [gradients[number % len(gradients)] for number in range(before, step)]
+                session.update(turn[: len(gradients)], step - before)
+            before = step
+            state = session.weights()
+            found.update({f"probe/weights {step}:{name}{suffix}": _sampled(state[name]) for name in of})
     return found
+
+
+def _of_each_kind(shapes: dict[str, tuple]) -> dict[str, tuple]:
+    """Of the weights with as many dimensions and the same last name, such as ``bias``, the smallest."""
+    kinds = {}  # type: dict[tuple[int, str], str]
+    for name in sorted(shapes, key=lambda one: (int(np.prod(shapes[one])), one)):
+        kinds.setdefault((len(shapes[name]), name.rpartition(".")[2]), name)
+    return {name: shapes[name] for name in shapes if name in kinds.values()}
 
 
 def _given_weights(shapes: dict[str, tuple]) -> dict[str, np.ndarray]:
