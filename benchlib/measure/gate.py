@@ -360,7 +360,7 @@ def _of_condition(worker: WorkerProcess, job: Job, expected: _Expected) -> dict[
     its = expected.of(condition)
     own: dict[str, Own] = {}
     most = workload.gate.trials or samples.BATCHES
-    for trial in range(1, min(most, samples.batches(job))):
+    for trial in range(1, most):
         if trial >= LEAST_TRIALS and not _unseen(condition, found, its, own):
             break
         found |= _trial(worker, job, trial)

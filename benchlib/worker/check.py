@@ -33,13 +33,17 @@ def computed(
     moved: int,
 ) -> dict[str, np.ndarray]:
     """Outputs and gradients of batch ``trial``; losses, by how much the trained weights have changed, the state that
-    is not trained, evaluation outputs and predictions after ``steps`` from it. Where ``moved`` is not 0, it is from
+    is not trained, evaluation outputs and predictions after ``steps`` from it. Where there are fewer batches than that,
+    it is one of them again, with all weights larger by an eighth for each trial. Where ``moved`` is not 0, it is from
     weights that differ from the initial ones as :func:`roundings` says, and the batches are :func:`turned`.
 
     Names are ``trial/quantity`` or ``trial/quantity:array``.
     """
+    if trial >= len(batches):  # the batch has been met: other weights meet other kinks
+        initial = {name: array * np.float32(1 + trial / 8) for name, array in initial.items()}
     initial = roundings(initial, moved) if moved else initial
-    batches = [*batches[trial:], *batches[:trial]]
+    first = trial % len(batches)
+    batches = [*batches[first:], *batches[:first]]
     session.load(initial)
     found = _numbered("outputs", session.outputs(batches[0], training=True))
     gradients = session.gradients(batches[0])
