@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +24,7 @@ from benchlib.analysis import relative
 from benchlib.analysis.amortisation import amortisation
 from benchlib.analysis.comparison import DISTURBED, SLOWER, Comparison, same_within
 from benchlib.analysis.planner import BUDGET, PILOT, PRECISION, Paired, plan
-from benchlib.analysis.training import undisturbed
+from benchlib.analysis.training import TrainingRuns, undisturbed
 from benchlib.condition import Condition
 from benchlib.measure import disturbance, rounds
 from benchlib.measure.disturbance import FAR_OFF, IDLE_WORKERS, NO_CPU, OTHERS, STOPPED, Pace, Watch, mark_outliers
@@ -365,18 +366,32 @@ def test_who_is_not_at_rest_yet_beside_a_first_step_is_not_restless_for_ever(
     assert other.restless is restless
 
 
+class WithDisturbedRun(SyntheticLab):
+    """One training run of a ``chosen`` condition was disturbed all the time, and took a thousand times as long."""
+
+    def __init__(self, folder: Path, chosen: Callable[[Condition], bool], **made_up: Any) -> None:
+        super().__init__(folder, **made_up)
+        self.chosen, self.run = chosen, None
+
+    def train(self, *conditions: Any, **settings: Any) -> TrainingRuns:
+        runs = super().train(*conditions, **settings)
+        if self.run is None:
+            self.run = next(m for m in runs.measurements if self.chosen(m.condition))
+            for block, epoch in zip(self.run.blocks, self.run.epochs, strict=True):
+                block.disturbed, block.wall_s = True, 1000 * block.wall_s
+                epoch.wall_s = block.wall_s
+        return runs
+
+
 def test_a_seed_that_was_disturbed_is_left_out_of_the_frameworks_ratio(tmp_path: Path) -> None:
     path = ROOT / "parameters" / "quick" / "frameworks.yaml"
     module = experiments.module("frameworks")
     parameters = module.Parameters(**yaml.safe_load(path.read_text(encoding="utf-8")))
-    lab = SyntheticLab(tmp_path, metric=lambda condition, seed, epoch: 0.1 * min(epoch, 9))
-    result = module.measure(parameters, lab)
-    learned = result.tables()["learned"][1]
+    metric = {"metric": lambda condition, seed, epoch: 0.1 * min(epoch, 9)}
+    learned = module.measure(parameters, SyntheticLab(tmp_path, **metric)).tables()["learned"][1]
     assert learned["why"].isna().all()
-    one = next(m for m in result.cases[0].runs.measurements if m.condition.framework == "mindspore")
-    for block, epoch in zip(one.blocks, one.epochs, strict=True):
-        block.disturbed, block.wall_s = True, 1000 * block.wall_s
-        epoch.wall_s = block.wall_s
+    lab = WithDisturbedRun(tmp_path, lambda condition: condition.framework == "mindspore", **metric)
+    result, one = module.measure(parameters, lab), lab.run
     row, before = (frame.iloc[1] for frame in (result.tables()["learned"][1], learned))
     assert row["epoch_ratio"] == pytest.approx(before["epoch_ratio"], rel=0.1)
     assert pd.isna(row["why"]), "there are other seeds"
@@ -395,15 +410,12 @@ def test_a_seed_that_was_disturbed_is_in_no_time_by_learning_rate(tmp_path: Path
     path = ROOT / "parameters" / "quick" / "learning_rate.yaml"
     module = experiments.module("learning_rate")
     parameters = module.Parameters(**yaml.safe_load(path.read_text(encoding="utf-8")) | {"threshold": 0.3})
-    result = module.measure(parameters, SyntheticLab(tmp_path))
-    before = result.tables()["thresholds"][1]
+    before = module.measure(parameters, SyntheticLab(tmp_path)).tables()["thresholds"][1]
     assert before["times_left_out"].isna().all()
     best = before["seconds_to_threshold"].first_valid_index()
     rate = before["learning_rate"][best]
-    one = next(m for m in result.runs.measurements if m.condition.learning_rate == rate)
-    for block, epoch in zip(one.blocks, one.epochs, strict=True):
-        block.disturbed, block.wall_s = True, 1000 * block.wall_s
-        epoch.wall_s = block.wall_s
+    lab = WithDisturbedRun(tmp_path, lambda condition: condition.learning_rate == rate)
+    result, one = module.measure(parameters, lab), lab.run
     row = result.tables()["thresholds"][1].iloc[best]
     for name in ("epoch_s", "seconds_to_threshold"):
         assert row[name] == pytest.approx(before[name][best], rel=0.2), name

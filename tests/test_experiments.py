@@ -11,7 +11,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -536,7 +535,7 @@ def test_a_limit_or_a_timer_that_could_not_be_measured_counts_as_failed_and_is_t
 
         def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
             failed = {"failure": "worker died in 'planted'", "attempts": attempts}
-            return [replace(check, **failed) for check in super().check_timers(conditions)]
+            return [check.model_copy(update=failed) for check in super().check_timers(conditions)]
 
     every = (("inference", 1), ("operators", 1), ("instrument", 4))
     for attempts, (name, number) in itertools.product([1, 2], every):

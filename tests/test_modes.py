@@ -339,7 +339,7 @@ def test_what_failed_in_the_gate_is_tried_again_by_the_next_run_and_not_for_ever
         every = list(conditions)
         tried.append(len(every))
         died = Failure(sentence="worker died in 'check' (signal SIGKILL)", printed="")
-        yield from ((one, died, died, Surroundings()) for one in every)
+        yield from (gate.Gated(one, died, died, {}, Surroundings()) for one in every)
 
     monkeypatch.setattr(gate, "run", dies)
     parameters = modes.Parameters(**quick("modes"))
@@ -351,7 +351,7 @@ def test_what_failed_in_the_gate_is_tried_again_by_the_next_run_and_not_for_ever
 def test_mixed_precision_of_a_pytorch_that_failed_in_fp32_is_not_called_impossible(tmp_path, monkeypatch):
     def refuses(conditions, inputs, patience_s):
         refused = refusal("build", "TypeError", "no")
-        yield from ((one, refused, refused, Surroundings()) for one in conditions)
+        yield from (gate.Gated(one, refused, refused, {}, Surroundings()) for one in conditions)
 
     monkeypatch.setattr(gate, "run", refuses)
     result = modes.measure(modes.Parameters(**quick("modes")), Lab(outputs=tmp_path))

@@ -285,7 +285,7 @@ def test_a_table_is_shown_as_its_notebook_showed_it(folder: Path) -> None:
     module = experiments.module("learning_rate")
     result = module.measure(module.Parameters(**quick("learning_rate")), SyntheticLab(folder))
     shown = Report(Lab(outputs=folder)).show_results().data
-    for name in result.in_report:
+    for name in result.declared.in_report:
         assert result.show_table(name).data in shown
 
 

@@ -158,8 +158,8 @@ def test_the_gates_workers_are_started_with_what_is_recorded(tmp_path, monkeypat
         first(worker, seed)
 
     monkeypatch.setattr(WorkerProcess, "_request_open", request_open)
-    ((_, _, _, surroundings),) = gate.run([Condition(**TOY, batch_size=4)], tmp_path, 120)
-    assert surroundings.knobs["OMP_WAIT_POLICY"] == "passive"
+    (gated,) = gate.run([Condition(**TOY, batch_size=4)], tmp_path, 120)
+    assert gated.surroundings.knobs["OMP_WAIT_POLICY"] == "passive"
     assert [one["OMP_WAIT_POLICY"] for one in started] == ["passive"]
 
 

@@ -194,7 +194,7 @@ def _answers(channel: Channel, job: Job, place: Path) -> dict[str, Any]:
     ask("reset")
     epoch = ask("epoch", number=1, orders=str(job.orders), block_steps=16)
     ask("predict", file=str(place / "predictions.npy"))
-    trials = ask("check", steps=3, trial=1, file=str(place / "check.npz"))
+    trials = ask("check", steps=3, trial=1, moved=0, file=str(place / "check.npz"))
     assert ask("memory")["peak"] > 0
     channel.send({"do": "end"})
     return {

@@ -141,7 +141,7 @@ def subject_looks(rows: pd.DataFrame) -> dict[str, Look]:
         kind = sum(2**place for place, differs in enumerate(apart) if differs)
         color, shade = np.array(to_rgb(_COLORS[of % len(_COLORS)])), SHADES[kind % len(SHADES)]
         color = color + (1 - color) * shade if shade > 0 else color * (1 + shade)
-        marker, line = (cycle[(of + step * kind) % len(cycle)] for cycle, step in ((_MARKERS, 3), (_LINES, 2)))
+        marker, line = (cycle[(of + step * kind) % len(cycle)] for cycle, step in ((_MARKERS, 5), (_LINES, 2)))
         looks[row.hue] = Look(tuple(color), marker, line)
     return looks
 
