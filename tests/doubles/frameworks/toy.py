@@ -78,7 +78,7 @@ class Session:
         check_weights("weights for toy", self.shapes, {name: array.shape for name, array in weights.items()})
         self.state = {name: array.copy() for name, array in weights.items()}
         self.velocity = {name: np.zeros_like(array) for name, array in weights.items()}
-        self.random, self.dropped = np.random.default_rng(0), []
+        self.random, self.dropped = np.random.RandomState(0), []
 
     def weights(self):
         return {name: array.copy() for name, array in self.state.items()}
@@ -94,7 +94,7 @@ class Session:
         p = self.values.get("dropout", 0.0)
         if not training or not p:
             return inputs
-        left = (inputs * (self.random.random(inputs.shape) >= p) / (1 - p)).astype(np.float32)
+        left = (inputs * (self.random.random_sample(inputs.shape) >= p) / (1 - p)).astype(np.float32)
         self.dropped.append(("dropout", inputs, left))
         return left
 
