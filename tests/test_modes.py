@@ -110,7 +110,9 @@ def test_modes_says_that_first_steps_were_disturbed(tmp_path):
     assert rows.loc["pytorch tuned", ["first_graph_s", "pays_after_steps", "pays_after_s"]].isna().all()
     (said,) = (one for one in result.findings() if "pytorch eager tuned to graph" in one)
     assert "the first step of more than half of the processes was disturbed, so it is not said" in said
-    drawn, *_ = result.draw()["amortisation"][1].axes
+    drawn, paid, *_ = result.draw()["amortisation"][1].axes
+    both = [line for line in paid.lines if len(line.get_xdata()) > 2]
+    assert len({(str(line.get_color()), line.get_marker(), line.get_linestyle()) for line in both}) == 2, "told apart"
     assert [text.get_text() for text in drawn.texts] == ["disturbed"]
 
 

@@ -248,6 +248,7 @@ class Costs(OfQuantity):
     """Seconds against steps in both modes, first steps included, and where they cross."""
 
     quantity: str = "pays_after_steps"
+    hue: Value = "mode"  # each pair stands for both
 
     def rows(self, result: Measured) -> pd.DataFrame:
         """Each pair twice: as eager and as graph mode."""
