@@ -10,9 +10,8 @@ is thrown away, and a trial that waited for another's measurement would say noth
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from pydantic import BaseModel
 
 import benchlib.frameworks
 import benchlib.workloads
+from benchlib import variables
 from benchlib.analysis.comparison import Comparison
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
@@ -44,16 +44,6 @@ COMPARED = {"precision": 0.9, "budget_s": 12.0, "block_s": 0.02, "pilot": 3}
 CNN = {"workload": "cnn", "hyperparameters": {"image_size": 8}, "train_samples": 160, "threads": 1}
 
 
-class _Popen(subprocess.Popen):
-    """Workers find the tests' framework, too."""
-
-    def __init__(self, command: Sequence[str], **options: Any) -> None:
-        if "benchlib-worker-" in str(options.get("cwd")):
-            paths = [options["env"].get("PYTHONPATH", ""), str(DOUBLES)]
-            options["env"] = {**options["env"], "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-        super().__init__(command, **options)
-
-
 def know_doubles() -> None:
     """Make the tests' framework and workload known to this process."""
     benchlib.frameworks.__path__.append(str(DOUBLES / "frameworks"))
@@ -63,7 +53,7 @@ def know_doubles() -> None:
 def prepare() -> None:
     """Make the tests' framework and workload known here and to workers, and the turn this folder's own."""
     know_doubles()
-    subprocess.Popen = _Popen
+    os.environ[variables.WORKER_PATH] = str(DOUBLES)
     turn.LOCK = Path(os.environ["TMPDIR"]).with_name("turn.lock")
     if shadows := os.environ.get(SHADOWED):
         os.environ["PYTHONPATH"] = shadows

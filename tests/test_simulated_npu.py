@@ -49,10 +49,11 @@ def test_training_on_it_is_training_on_the_cpu(lab):
     assert not len(comparison.failures()), comparison.failures()["failure"].tolist()
     certificate = comparison.certificates[ON_NPU.key]
     assert certificate.verdict == SAME, certificate.checks
-    # Its operators are the CPU's, but for threads: the order of sums is the same, and so is every digit.
-    assert {check.name: check.worst for check in certificate.checks} == dict.fromkeys(
-        ("outputs", "gradients", "losses", "state", "evaluation outputs"), 0.0
-    )
+    # Its operators are the CPU's, but for threads: the order of sums is the same, and so is every digit. Dropout is
+    # drawn, and compared with what is to be expected of that.
+    exactly = {check.name: check.worst for check in certificate.checks if not check.name.startswith("dropout ")}
+    assert exactly == dict.fromkeys(exactly, 0.0)
+    assert {"outputs", "updates", "optimizer"} < exactly.keys()
     measured = {m.condition: m for m in comparison.measurements}
     here, there = measured[ON_NPU], measured[ON_CPU]
     assert here.settings["device_name"] == "simulated npu on host memory"
