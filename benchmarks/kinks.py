@@ -30,6 +30,7 @@ import torch
 
 from benchlib import workloads
 from benchlib.analysis import equivalence
+from benchlib.analysis.equivalence import Check
 from benchlib.condition import Condition
 from benchlib.data import cifar10
 from benchlib.errors import BenchlibError
@@ -68,14 +69,19 @@ def gradients(session: Session, batch: tuple[torch.Tensor, torch.Tensor], onednn
         return {f"0/gradient:{name}": array for name, array in session.gradients(batch).items()}
 
 
+def apart(arrays: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> Check:
+    """The check of the two."""
+    (check,) = equivalence.compare(equivalence.differences(arrays, expected, TOLERANCE), TOLERANCE, {})
+    return check
+
+
 def trials(session: Session, batches: Batches) -> pd.DataFrame:
     """A row per batch: the gradients' difference with oneDNN off, in which array, and with oneDNN on once more."""
     rows = []
     for arrays in batches.epoch(1):
         batch = session.put(arrays)
         expected = gradients(session, batch, onednn=True)
-        (off,) = equivalence.compare(gradients(session, batch, onednn=False), expected, TOLERANCE, {})
-        (on,) = equivalence.compare(gradients(session, batch, onednn=True), expected, TOLERANCE, {})
+        off, on = (apart(gradients(session, batch, onednn), expected) for onednn in (False, True))
         rows.append({"agrees": off.ok, "difference": off.difference, "array": off.at, "control": on.difference})
     return pd.DataFrame(rows)
 

@@ -107,13 +107,16 @@ def test_outputs_are_never_forgiven(arrays):
 
 
 def test_only_trials_in_which_something_differs_are_made_again(arrays):
-    allowed = equivalence.TOLERANCES
-    assert equivalence.beyond(arrays, arrays, allowed, {}) == set()
+    def beyond(computed, own):
+        differences = equivalence.differences(computed, arrays, equivalence.TOLERANCES)
+        return equivalence.beyond(differences, equivalence.TOLERANCES, own)
+
+    assert beyond(arrays, {}) == set()
     kink = scaled(arrays, "gradient:conv1.weight", 1.004, trials=[1])
-    assert equivalence.beyond(kink, arrays, allowed, {}) == {1}
-    assert equivalence.beyond(kink, arrays, allowed, {"1/gradient:conv1.weight": Own(1.0, "its lane tuned")}) == set()
-    assert equivalence.beyond(scaled(arrays, "losses", 2, ["again"]), arrays, allowed, {}) == {0}
-    assert equivalence.beyond(scaled(arrays, "outputs", 2), arrays, allowed, {}) == set()
+    assert beyond(kink, {}) == {1}
+    assert beyond(kink, {"1/gradient:conv1.weight": Own(1.0, "its lane tuned")}) == set()
+    assert beyond(scaled(arrays, "losses", 2, ["again"]), {}) == {0}
+    assert beyond(scaled(arrays, "outputs", 2), {}) == set()
 
 
 def test_an_update_is_compared_with_itself_and_not_with_its_weight(arrays):
@@ -218,3 +221,31 @@ def test_two_certificates_can_be_compared_by_what_was_computed(arrays):
     assert digests == verdict(arrays, arrays).reference_digests
     other = verdict(scaled(arrays, "losses", 1 + 1e-7, [1]), arrays).digests
     assert {name for name, one in other.items() if one != digests[name]} == {"1/losses"}
+
+
+def of_dropout(given):
+    """What the two dropouts of ``gcn`` do as they should, the second ``given`` so many numbers."""
+    one = {"places": [2, 2], "given": [20_000, given], "numbers": [40_000] * 2, "zeros": [20_000] * 2}
+    rest = {"least scale": [2.0] * 2, "greatest scale": [2.0] * 2, "neighbours": [1.0] * 2, "repeats": [0] * 2}
+    ends = {"twins": [0] * 2, "evaluation places": [0], "evaluation:0": [1.0], "evaluation again:0": [1.0]}
+    return {f"dropout/{name}": np.array(value, dtype=float) for name, value in {**one, **rest, **ends}.items()}
+
+
+def test_one_mask_for_what_the_reference_draws_many_for_is_seen(arrays):
+    """Everything else about it is as it should be: it is given ones, and what is left of them is multiplied with."""
+    condition = Condition(workload="gcn", framework="mindspore")
+
+    def of(given):
+        own = {**arrays, **of_dropout(given)}
+        return equivalence.certify(condition, REFERENCE, own, {**arrays, **of_dropout(20_000)}, {}, {})
+
+    assert of(20_000).same, of(20_000).table()
+    assert [check.name for check in of(2_000).checks if not check.ok] == ["dropout sizes"]
+
+
+def test_running_statistics_are_compared_by_how_they_change(arrays):
+    """A variance of 1 that moves by a hundredth of what it is away, by a ten-thousandth of that too much."""
+    name, size = "state:norm.running_mean", "weight size:norm.running_mean"
+    small = {**scaled(arrays, name, 0.01), **{f"{trial}/{size}": np.array([1.0]) for trial in (0, 1, "again")}}
+    assert verdict(scaled(small, name, 1 + 5e-5), small).same
+    assert [check.name for check in verdict(scaled(small, name, 1 + 3e-4), small).checks if not check.ok] == ["state"]

@@ -5,7 +5,6 @@ import shutil
 import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from fixed_lab import FixedLab
 from benchlib import environments, frameworks, knobs, plugins, variables, workloads
 from benchlib.analysis import equivalence
 from benchlib.condition import Condition
-from benchlib.measure import availability, gate, own_code, samples
+from benchlib.measure import availability, gate, own_code, samples, trials
 from benchlib.suite import experiments
 from benchlib.worker import files
 from benchlib.worker.batches import Batches
@@ -499,14 +498,19 @@ def test_no_more_of_the_reference_is_asked_for_than_explains_a_difference(monkey
         seen.append((its.lane, moved))
         return {"0/outputs:0": one, "0/gradient:weight": one * moves.get((its.lane, moved), 1.0)}
 
-    monkeypatch.setattr(gate, "_trial", trial)
-    monkeypatch.setattr(gate._Rounded, "_at", lambda self, its: its)
-    rounded, expected = gate._Rounded(None, Path(), 1.0), {"0/outputs:0": one, "0/gradient:weight": one}
-    job = SimpleNamespace(condition=gate.gated(Condition(workload="cnn", framework="mindspore", lane="tuned")))
-    assert rounded.explain(job, expected, expected, {}) == {}
+    monkeypatch.setattr(trials, "_trial", trial)
+    monkeypatch.setattr(trials.Rounded, "_at", lambda self, its: (its, None))
+    rounded, expected = trials.Rounded(None, Path()), {"0/outputs:0": one, "0/gradient:weight": one}
+    its = gate.reference(gate.gated(Condition(workload="cnn", framework="mindspore", lane="tuned")))
+
+    def explain(computed):
+        differences = equivalence.differences(computed, expected, equivalence.TOLERANCES)
+        return rounded.explain(its, differences, expected, equivalence.TOLERANCES, {})
+
+    assert explain(expected) == {}
     assert seen == [], "nothing differs"
     for _ in range(2):  # what another condition asked for is not made again
-        own = rounded.explain(job, {**expected, "0/gradient:weight": one * 1.004}, expected, {})
+        own = explain({**expected, "0/gradient:weight": one * 1.004})
         assert seen == asked
         assert own["0/gradient:weight"].by == by
         assert own["0/gradient:weight"].difference == pytest.approx(0.003, rel=0.01)

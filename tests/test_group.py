@@ -164,9 +164,9 @@ class TestToy:
         assert not ranks_alive()
 
     def test_processes_whose_weights_part_are_not_the_reference(self, lab, monkeypatch):
-        from benchlib.measure import gate
+        from benchlib.measure import trials
 
-        def parted(worker, file, world_size, read=gate._read):
+        def parted(worker, file, world_size, read=trials._read):
             if world_size > 1:
                 other = Path(f"{file}.1.npz")
                 with np.load(other) as arrays:
@@ -175,7 +175,7 @@ class TestToy:
                     np.savez(out, **changed)
             return read(worker, file, world_size)
 
-        monkeypatch.setattr(gate, "_read", parted)
+        monkeypatch.setattr(trials, "_read", parted)
         certificate = lab.certify([toy(2)])[toy(2).key]
         assert certificate.verdict == DIFFERENT
         assert [check.name for check in certificate.checks if not check.ok] == ["updates", "repetition"]

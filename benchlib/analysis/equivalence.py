@@ -53,8 +53,9 @@ TOLERANCES = {
     "optimizer": 1e-3,
 }
 """Largest relative difference allowed on the CPU, in fp32. Between frameworks with equal models it is about 1e-6.
-``updates`` are what steps add to the trained weights, ``optimizer`` is the same of given gradients (see
-:func:`_of_probe`), ``repetition`` the first trial against itself.
+``updates`` are what steps add to the trained weights, ``state`` what they add to the rest, such as running statistics;
+``optimizer`` is the first of these of given gradients (see :func:`_of_probe`), ``repetition`` the first trial against
+itself.
 """
 
 CUDA_TOLERANCES = {name: 10 * allowed for name, allowed in TOLERANCES.items()}
@@ -99,16 +100,18 @@ are decoded is not asked, where rounding decides near ties.
 
 DROPOUT_TOLERANCES = {
     "dropout places": 0.0,
+    "dropout sizes": 0.0,
     "dropout share": 5.0,
     "dropout scale": 1e-4,
     "dropout masks": 6.0,
     "dropout repeats": 0.0,
     "evaluation repeats": 0.0,
 }
-"""Of dropout at work: how many places are more or fewer than the workload declares; by how many standard deviations the
-share of zeros is off; by how much, relatively, what is left is not 1 / (1 - p) of what it was; by how many standard
-deviations numbers beside each other are dropped together more or less often than by chance; how often the same are
-dropped in two passes, or in two places; by how much two evaluations of the same batch differ.
+"""Of dropout at work: how many places are more or fewer than the workload declares; how many numbers more or fewer they
+are given than the reference's; by how many standard deviations the share of zeros is off; by how much, relatively, what
+is left is not 1 / (1 - p) of what it was; by how many standard deviations numbers beside each other are dropped
+together more or less often than by chance; how often the same are dropped in two passes, or in two places; by how much
+two evaluations of the same batch differ.
 """
 
 TRAINING = {"cpu": 1e-4, "cuda": 1e-3}
@@ -144,6 +147,9 @@ class Own(NamedTuple):
 
 
 NONE = Own(0.0, "")
+
+Differences = dict[str, dict[str, float]]
+"""By quantity and array."""
 
 
 class Forgiven(BaseModel):
@@ -298,11 +304,12 @@ def certify(
     for who, result in (("condition", found), ("reference", expected)):
         if isinstance(result, Failure):
             return Certificate(**told, reason=f"the {who} failed: {result}", failure=result, failed=who)
-    checks = [*compare(found, expected, tolerances(condition), own or {}), *_of_dropout(condition, found)]
+    allowed = tolerances(condition)
+    checks = compare(differences(found, expected, allowed), allowed, own or {})
     return Certificate(
         **told,
         trials=len(_trials(found)),
-        checks=checks,
+        checks=[*checks, *_of_dropout(condition, found, expected)],
         exercised=dict(exercised or {}),
         digests=digests(found),
         reference_digests=digests(expected),
@@ -341,67 +348,12 @@ def digests(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
     return {name: whole.hexdigest()[:16] for name, whole in wholes.items()}
 
 
-def compare(
-    found: Mapping[str, np.ndarray],
-    expected: Mapping[str, np.ndarray],
-    allowed: Mapping[str, float],
-    own: Mapping[str, Own],
-) -> list[Check]:
-    """The checks of two sets of arrays by name (``0/gradient:conv1.weight``, ``1/losses`` ...), one per quantity, over
-    the trials that were ``found``: more may be expected.
-    """
-    by_quantity = {name: one for name, one in _differences(found, expected, allowed).items() if one}
-    return [_check(name, by_quantity[name], allowed[name], own) for name in allowed if name in by_quantity]
-
-
-def beyond(
-    found: Mapping[str, np.ndarray],
-    expected: Mapping[str, np.ndarray],
-    allowed: Mapping[str, float],
-    own: Mapping[str, Own],
-) -> set[int]:
-    """The trials in which something differs by more than is allowed, and that the reference has to make again, from
-    weights that are rounded the other way, to know whether rounding explains it.
-    """
-    return {
-        int(_trial(name).replace(AGAIN, "0"))
-        for quantity, differences in _differences(found, expected, allowed).items()
-        if quantity in FORGIVABLE
-        for name, difference in differences.items()
-        if _trial(name) != PROBE
-        and allowed[quantity] < difference < np.inf
-        and difference > OWN * own.get(name, NONE).difference
-    }
-
-
-def own_differences(
-    moved: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], allowed: Mapping[str, float], by: str
-) -> dict[str, Own]:
-    """By how much each array of the reference's trials differs from what it is once ``moved``, and ``by`` what."""
-    trials = {_trial(name) for name in moved}
-    of_trials = {name: array for name, array in expected.items() if _trial(name) in trials}
-    differences = _differences(moved, of_trials, allowed)
-    own = {name: Own(one, by) for group in differences.values() for name, one in group.items()}
-    return {**own, **{name.replace("0/", f"{AGAIN}/", 1): one for name, one in own.items() if name.startswith("0/")}}
-
-
-def _trial(name: str) -> str:
-    return name.partition("/")[0]
-
-
-def _trials(arrays: Iterable[str]) -> set[str]:
-    return {_trial(name) for name in arrays} - {AGAIN, PROBE, DROPOUT}
-
-
-def _quantity(name: str) -> str:
-    plain = name.partition("/")[2].partition(":")[0]
-    return {"gradient": "gradients", "update": "updates"}.get(plain, plain)
-
-
-def _differences(
+def differences(
     found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], allowed: Mapping[str, float]
-) -> dict[str, dict[str, float]]:
-    """By quantity, the largest relative difference of each array."""
+) -> Differences:
+    """By quantity, the largest relative difference of each of two sets of arrays by name (``0/gradient:conv1.weight``,
+    ``1/losses`` ...), over the trials that were ``found``: more may be expected.
+    """
     made = {_trial(name) for name in found}
     groups: dict[tuple[str, str], list[str]] = {}
     for name in sorted(found.keys() | expected.keys()):
@@ -419,12 +371,56 @@ def _differences(
     return by_quantity
 
 
+def compare(differences: Differences, allowed: Mapping[str, float], own: Mapping[str, Own]) -> list[Check]:
+    """The checks of what :func:`differences` gives, one per quantity."""
+    return [_check(name, differences[name], allowed[name], own) for name in allowed if differences.get(name)]
+
+
+def beyond(differences: Differences, allowed: Mapping[str, float], own: Mapping[str, Own]) -> set[int]:
+    """The trials in which something differs by more than is allowed, and that the reference has to make again, from
+    weights that are rounded the other way, to know whether rounding explains it.
+    """
+    return {
+        int(_trial(name).replace(AGAIN, "0"))
+        for quantity, by_array in differences.items()
+        if quantity in FORGIVABLE
+        for name, difference in by_array.items()
+        if _trial(name) != PROBE
+        and allowed[quantity] < difference < np.inf
+        and difference > OWN * own.get(name, NONE).difference
+    }
+
+
+def own_differences(
+    moved: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], allowed: Mapping[str, float], by: str
+) -> dict[str, Own]:
+    """By how much each array of the reference's trials differs from what it is once ``moved``, and ``by`` what."""
+    trials = {_trial(name) for name in moved}
+    of_trials = {name: array for name, array in expected.items() if _trial(name) in trials}
+    of_quantities = differences(moved, of_trials, allowed).values()
+    own = {name: Own(one, by) for group in of_quantities for name, one in group.items()}
+    return {**own, **{name.replace("0/", f"{AGAIN}/", 1): one for name, one in own.items() if name.startswith("0/")}}
+
+
+def _trial(name: str) -> str:
+    return name.partition("/")[0]
+
+
+def _trials(arrays: Iterable[str]) -> set[str]:
+    return {_trial(name) for name in arrays} - {AGAIN, PROBE, DROPOUT}
+
+
+def _quantity(name: str) -> str:
+    plain = name.partition("/")[2].partition(":")[0]
+    return {"gradient": "gradients", "update": "updates"}.get(plain, plain)
+
+
 def _of_repetition(found: Mapping[str, np.ndarray], allowed: Mapping[str, float]) -> dict[str, float]:
     """By how much the first trial, made again, differs from itself."""
     again = {name.replace(f"{AGAIN}/", "0/", 1): one for name, one in found.items() if _trial(name) == AGAIN}
     first = {name: found[name] for name in again if name in found}
     quantities = {name: allowed["repetition"] for name in allowed if name != "repetition"}
-    groups = _differences(again, first, quantities).values()
+    groups = differences(again, first, quantities).values()
     return {name.replace("0/", f"{AGAIN}/", 1): one for group in groups for name, one in group.items()}
 
 
@@ -434,10 +430,10 @@ def _floors(
     """What the differences of some arrays are relative to, at least."""
     most = max((float(np.abs(expected[name]).max()) for name in names if name in expected), default=0.0)
     floors = dict.fromkeys(names, NEGLIGIBLE * most)
-    if quantity != "updates":
+    if quantity not in {"updates", "state"}:
         return floors
     steps = expected[f"{trial}/losses"].size if f"{trial}/losses" in expected else 1
-    sizes = {name: expected.get(name.replace("/update:", "/weight size:")) for name in names}
+    sizes = {name: expected.get(f"{trial}/weight size:{name.partition(':')[2]}") for name in names}
     return {
         name: max(floors[name], 0.0 if size is None else ROUNDING * steps * float(size.flat[0]) / tolerance)
         for name, size in sizes.items()
@@ -512,7 +508,9 @@ def _check(quantity: str, differences: Mapping[str, float], tolerance: float, ow
     )
 
 
-def _of_dropout(condition: Condition, found: Mapping[str, np.ndarray]) -> list[Check]:
+def _of_dropout(
+    condition: Condition, found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]
+) -> list[Check]:
     """What dropout did in the places where the workload declares one, see ``benchlib.worker.check.dropped``."""
     seen = {name.partition("/")[2]: array for name, array in found.items() if _trial(name) == DROPOUT}
     if not seen:
@@ -535,6 +533,10 @@ def _of_dropout(condition: Condition, found: Mapping[str, np.ndarray]) -> list[C
         },
     }
     if declared and not off:
+        sizes = expected.get(f"{DROPOUT}/given", seen["given"])
+        if len(sizes) == len(declared):
+            apart = zip(declared, np.abs(seen["given"] - sizes), strict=True)
+            differences["dropout sizes"] = {name: float(one) for (name, _), one in apart}
         rows = [(name, p, *(float(seen[one][place]) for one in _OF_PLACE)) for place, (name, p) in enumerate(declared)]
         for name, p, numbers, zeros, smallest, greatest, neighbours, repeats, twins in rows:
             deviation = np.sqrt(p * (1 - p) / max(numbers, 1.0))

@@ -15,7 +15,7 @@ from benchlib import frameworks, metrics, workloads
 from benchlib.condition import Condition
 from benchlib.data.weights import prepare_weights
 from benchlib.errors import BenchlibError
-from benchlib.measure import availability, contract, gate
+from benchlib.measure import availability, contract, gate, trials
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.measure.processes import PATIENCE_S, WorkerFailed, WorkerProcess
 from benchlib.worker import files
@@ -131,7 +131,7 @@ def _reset(worker: WorkerProcess, job: Job) -> str:
 def _computed(worker: WorkerProcess) -> dict[str, np.ndarray]:
     """What the gate asks for, of its first trial."""
     file = worker.scratch / "computed.npz"
-    worker.ask("check", steps=gate.STEPS, trial=0, moved=0, file=str(file))
+    worker.ask("check", steps=trials.STEPS, trial=0, moved=0, again=False, file=str(file))
     return worker.arrays(file)
 
 

@@ -2,21 +2,19 @@
 processes, before any ratio.
 
 Conditions that differ in nothing that a process has once (framework, environment, mode, precision, device, knobs,
-cores) share one here, and on the CPU two processes are at work at a time: nothing is timed. The references come first;
-a condition then makes ``LEAST_TRIALS`` trials and the first of them again. Where it differs by more than is allowed,
-the reference makes that trial again from weights rounded another way, then in its other lane, until that explains it;
-and where it explains a difference in every trial, more trials are made, until there are no more.
+cores) share one here, and on the CPU two processes are at work at a time: nothing is timed. The references come first.
+What each is asked is in ``benchlib.measure.trials``.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 from types import MappingProxyType
@@ -29,27 +27,18 @@ from benchlib.analysis import equivalence
 from benchlib.analysis.equivalence import Certificate, Own
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
-from benchlib.measure import availability, own_code, record, samples
+from benchlib.measure import availability, own_code, record, samples, trials
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
+from benchlib.measure.trials import Computed, Rounded
 from benchlib.variables import Surroundings
 
 BATCH_SIZE = 4  # at most, unless the workload says otherwise; most trials then meet no kink (see ``equivalence``)
-STEPS = 3  # of the second trial: momentum shows from the second on; the others take one
-LEAST_TRIALS = 2
+
 AT_ONCE = 2
 """Processes: most of what they do (dispatch in eager mode, compilation) keeps one core busy. On an accelerator, whose
 memory a framework may take as a whole, one.
 """
-
-ROUNDED = 4
-"""Times that the reference makes a trial again, from weights that are moved by 1, 2, 4 and 8 in the last digit, at
-random: sums of hundreds of products, in another order, are rounded as often. What moves its outputs by more than a
-condition's may differ explains nothing.
-"""
-
-RECORDS = (1, 2, 3, 10, 30, 99, 105)
-"""Steps of the probe of an optimizer after which weights are compared; more where a learning rate changes later."""
 
 REASONS = {
     "batch_size": "few samples meet few kinks, where rounding decides which way a gradient goes",
@@ -136,9 +125,6 @@ def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> 
 NOT_STARTED = Surroundings()
 """Of a condition whose worker could not be started."""
 
-Computed = dict[str, np.ndarray] | Failure
-"""What a condition computed, arrays by name; or why it failed."""
-
 
 class Gated(NamedTuple):
     """A condition with what it and what its reference computed, by how much arrays of the reference differ from
@@ -166,7 +152,7 @@ def certify(gated: Gated, inputs: Path, set_for_it: Mapping[str, str] = MappingP
     )
     if not certificate.checks:
         return certificate
-    batches = max(certificate.trials, STEPS)  # which are trained with
+    batches = max(certificate.trials, trials.STEPS)  # which are trained with
     return certificate.model_copy(update={"exercised": samples.exercised(job, batches)})
 
 
@@ -177,7 +163,8 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Ite
     workers = _Workers()
     conditions = list(dict.fromkeys(conditions))
     awaited = Counter(map(reference, conditions))  # by how many: arrays that nobody waits for any more are let go
-    expected = _Expected(_Rounded(workers, inputs, patience_s))
+    rounded = Rounded(lambda its: workers.start([its], patience_s), inputs)
+    expected = _Expected(rounded)
     unpaired: dict[Condition, Computed] = {}
     with closing(_made(_groups(conditions, awaited), workers, expected, inputs, patience_s)) as made:
         for condition, computed in made:
@@ -224,7 +211,7 @@ def _groups(conditions: list[Condition], references: Iterable[Condition]) -> lis
 class _Expected:
     """What the references computed, which other threads may have to wait for."""
 
-    def __init__(self, rounded: _Rounded) -> None:
+    def __init__(self, rounded: Rounded) -> None:
         self.found: dict[Condition, Computed] = {}
         self.own: dict[Condition, dict[str, Own]] = {}  # of conditions: how much their references' arrays vary
         self.rounded = rounded
@@ -339,7 +326,10 @@ def _computed(
         opened = True
         for job in jobs:
             condition = job.condition
-            computed = _of_condition(worker, job, expected)
+            its = functools.partial(expected.of, condition)
+            computed, expected.own[condition] = trials.of_condition(
+                worker, job, reference(condition), its, expected.rounded
+            )
             known |= own_code.files(condition, "gate").keys()
             _require_known(worker, known)
             yield condition, computed
@@ -352,31 +342,6 @@ def _computed(
             worker.end()
 
 
-def _of_condition(worker: WorkerProcess, job: Job, expected: _Expected) -> dict[str, np.ndarray]:
-    """Trial after trial, the first again, and what trials do not see."""
-    condition, workload = job.condition, workloads.load(job.condition.workload)
-    record.require_inputs(worker, job, worker.ask("build", **job.document()))
-    found = dict(_trial(worker, job, 0))
-    its = expected.of(condition)
-    own: dict[str, Own] = {}
-    most = workload.gate.trials or samples.BATCHES
-    for trial in range(1, most):
-        if trial >= LEAST_TRIALS and not _unseen(condition, found, its, own):
-            break
-        found |= _trial(worker, job, trial)
-        expected.rounded.complete(job, trial, its)
-        own |= expected.rounded.explain(job, found, its, own)
-    if "repetition" in equivalence.tolerances(condition):
-        again = _trial(worker, job, 0)
-        found |= {name.replace("0/", f"{equivalence.AGAIN}/", 1): array for name, array in again.items()}
-    if workload.kind == "training" and condition.precision == "fp32" and condition.world_size == 1:
-        found |= _probe(worker, job)
-    own |= expected.rounded.explain(job, found, its, own)
-    if its is not None:
-        expected.own[condition] = own
-    return found
-
-
 def _require_known(worker: WorkerProcess, known: Collection[str]) -> None:
     """What a worker has imported has to be in the hash of its code, or a certificate would outlive its model."""
     if worker.condition.world_size > 1:
@@ -387,119 +352,3 @@ def _require_known(worker: WorkerProcess, known: Collection[str]) -> None:
             f"imported {', '.join(unknown)}, which the hash of the code does not know: a model's file may import what "
             "lies in benchlib or in a plug-in, by a name that stands in its text"
         )
-
-
-def _trial(worker: WorkerProcess, job: Job, trial: int, moved: int = 0) -> dict[str, np.ndarray]:
-    """The second is the longer one: the first, made again behind it, then shows what was left of it, in one step."""
-    file = worker.scratch / "computed.npz"
-    longer = trial == min(1, samples.batches(job) - 1)
-    worker.ask("check", steps=STEPS if longer else 1, trial=trial, moved=moved, file=str(file))
-    return _read(worker, file, worker.condition.world_size)
-
-
-def _probe(worker: WorkerProcess, job: Job) -> dict[str, np.ndarray]:
-    """With the hyperparameters that the workload is measured with."""
-    usual = replace(job, condition=equivalence.usual(job.condition))
-    record.require_inputs(worker, usual, worker.ask("build", **usual.document()))
-    workload = workloads.load(job.condition.workload)
-    changes = workload.schedule(usual.condition.hyperparameters)
-    records = sorted({*RECORDS, *(changes + beyond for beyond in (-1, 1, 30) if changes > 1)})
-    file = worker.scratch / "probed.npz"
-    worker.ask("probe", records=records, file=str(file))
-    return worker.arrays(file)
-
-
-def _unseen(condition: Condition, found: dict[str, np.ndarray], its: Computed | None, own: dict[str, Own]) -> bool:
-    """Is there an array that only rounding explains, in every trial so far?"""
-    if its is None or isinstance(its, Failure):
-        return False
-    return any(one.unseen for one in equivalence.compare(found, its, equivalence.tolerances(condition), own))
-
-
-class _Rounded:
-    """The references again, from weights that are rounded another way, or in their other lane, whose sums have another
-    order: in processes of their own, which are started where they are first asked for.
-    """
-
-    def __init__(self, workers: _Workers, inputs: Path, patience_s: float) -> None:
-        self._workers, self._inputs, self._patience_s = workers, inputs, patience_s
-        self._lock = threading.Lock()
-        self._at_work: dict[tuple[str, str], tuple[WorkerProcess, Condition | None]] = {}  # and what is built there
-        self._own: dict[tuple[Condition, int, str], dict[str, Own]] = {}
-
-    def explain(
-        self, job: Job, found: dict[str, np.ndarray], its: Computed | None, own: dict[str, Own]
-    ) -> dict[str, Own]:
-        """By how much the arrays of the reference differ from themselves in the trials in which something that
-        ``found`` has differs from the reference by more than is allowed and ``own`` explains; no more is tried than
-        explains it.
-        """
-        if its is None or isinstance(its, Failure):
-            return {}
-        allowed, most = equivalence.tolerances(job.condition), dict(own)
-        with self._lock:
-            for lane, moved in (*(("default", number) for number in range(1, ROUNDED + 1)), ("tuned", 0)):
-                for trial in sorted(equivalence.beyond(found, its, allowed, most)):
-                    for name, one in self._of(job, trial, its, lane, moved).items():
-                        most[name] = max(most.get(name, one), one)
-        return most
-
-    def complete(self, job: Job, trial: int, its: Computed | None) -> None:
-        """Have the reference make a trial that it has not made so far."""
-        if its is None or isinstance(its, Failure):
-            return
-        with self._lock:
-            if not any(name.startswith(f"{trial}/") for name in its):
-                its |= _trial(self._at(reference(job.condition)), job, trial)
-
-    def _of(self, job: Job, trial: int, its: dict[str, np.ndarray], lane: str, moved: int) -> dict[str, Own]:
-        """Nothing where outputs differ by more than a condition's may."""
-        condition, by = reference(job.condition), f"its lane {lane}" if not moved else f"moved by {2 ** (moved - 1)}"
-        if (condition, trial, by) not in self._own:
-            arrays = _trial(self._at(condition.but(lane=lane)), job, trial, moved)
-            own = equivalence.own_differences(arrays, its, equivalence.TOLERANCES, by)
-            outputs = [one.difference for name, one in own.items() if f"{trial}/outputs" in name]
-            close = max(outputs, default=0.0) <= equivalence.TOLERANCES["outputs"]
-            self._own[condition, trial, by] = own if close else {}
-        return self._own[condition, trial, by]
-
-    def _at(self, its: Condition) -> WorkerProcess:
-        """A worker in which the reference is built."""
-        place = (its.implementation, its.lane)
-        worker, built = self._at_work.get(place, (None, None))
-        if worker is None:
-            worker = self._workers.start([its], self._patience_s)
-            worker.opened()
-        if built != its:
-            job = samples.prepare(its, self._inputs)
-            record.require_inputs(worker, job, worker.ask("build", **job.document()))
-        self._at_work[place] = worker, its
-        return worker
-
-
-def _read(worker: WorkerProcess, file: Path, world_size: int) -> dict[str, np.ndarray]:
-    """What was computed; by a group: the outputs of all parts of the batch, the mean of their losses, and gradients and
-    state of the first process, which must be those of the whole batch. A gradient or trained weight that another
-    process has otherwise is nobody's: nan.
-    """
-    if world_size == 1:
-        return worker.arrays(file)
-    parts = [worker.arrays(Path(f"{file}.{rank}.npz")) for rank in range(world_size)]
-    shapes = [{name: array.shape for name, array in part.items()} for part in parts]
-    if unlike := sorted({name for shape in shapes for name, _ in shape.items() ^ shapes[0].items()}):
-        raise worker.failed(f"wrote what cannot be used: its processes differ in {', '.join(unlike[:3])}")
-    made = dict(parts[0])
-    for name in made:
-        quantity = name.partition("/")[2].partition(":")[0]
-        if quantity in {"outputs", "evaluation outputs", "predictions"}:
-            made[name] = np.concatenate([part[name] for part in parts])
-        elif quantity == "losses":
-            made[name] = np.mean([part[name] for part in parts], axis=0)
-        elif quantity in {"gradient", "update"} and not _alike(part[name] for part in parts):
-            made[name] = np.full_like(made[name], np.nan)
-    return made
-
-
-def _alike(arrays: Iterable[np.ndarray]) -> bool:
-    first, *others = arrays
-    return all(np.array_equal(first, other, equal_nan=True) for other in others)

@@ -16,7 +16,8 @@ from benchlib.errors import BenchlibError
 from benchlib.frameworks import GRADIENT_SCALE, Session
 from benchlib.workloads import Values, Workload
 
-OF_ALL = 10  # steps of the probe with all weights; further ones are taken with a few, which cost next to nothing
+OF_ALL = 3  # steps of the probe with all weights; further ones are taken with a few, which cost next to nothing
+SMALL_FROM = 30  # steps of the probe after which all gradients are small: what remembers larger ones shows
 SAMPLED = 2000  # numbers of a weight that the probe hands out, at most, spread evenly
 PERIOD = 4093  # numbers after which given weights and gradients repeat; a prime, so that no dimension falls in with it
 ENOUGH = 10_000  # numbers that a dropout was given: then its share of zeros is known to 0.005 (a standard deviation)
@@ -26,16 +27,20 @@ PASSES = 8  # to get there, at most
 def computed(
     session: Session,
     workload: Workload,
+    values: Values,
     initial: dict[str, np.ndarray],
     batches: list[Any],
     steps: int,
     trial: int,
     moved: int,
+    again: bool,
 ) -> dict[str, np.ndarray]:
-    """Outputs and gradients of batch ``trial``; losses, by how much the trained weights have changed, the state that
-    is not trained, evaluation outputs and predictions after ``steps`` from it. Where there are fewer batches than that,
-    it is one of them again, with all weights larger by an eighth for each trial. Where ``moved`` is not 0, it is from
-    weights that differ from the initial ones as :func:`roundings` says, and the batches are :func:`turned`.
+    """Outputs and gradients of batch ``trial``; losses, by how much weights and running statistics have changed,
+    evaluation outputs and predictions after ``steps`` from it. Where there are fewer batches than that, it is one of
+    them again, with all weights larger by an eighth for each trial. Where ``moved`` is not 0, it is from weights that
+    differ from the initial ones as :func:`roundings` says, and the batches are :func:`turned`. Of a trial that is made
+    ``again``, what trains is asked for no more than steps and evaluation show: what an earlier trial left behind is in
+    these, too.
 
     Names are ``trial/quantity`` or ``trial/quantity:array``.
     """
@@ -44,33 +49,47 @@ def computed(
     initial = roundings(initial, moved) if moved else initial
     first = trial % len(batches)
     batches = [*batches[first:], *batches[:first]]
-    session.load(initial)
-    found = _numbered("outputs", session.outputs(batches[0], training=True))
-    gradients = session.gradients(batches[0])
-    found.update({f"gradient:{name}": array for name, array in gradients.items()})
-    found.update({f"gradient size:{name}": _size([array]) for name, array in gradients.items()})
+    arrays = {}
+    if workload.kind != "training" or not again:
+        session.load(initial)
+        arrays.update(_numbered("outputs", session.outputs(batches[0], training=True)))
+        gradients = session.gradients(batches[0])
+        arrays.update({f"gradient:{name}": array for name, array in gradients.items()})
+        arrays.update({f"gradient size:{name}": _size([array]) for name, array in gradients.items()})
     session.load(initial, GRADIENT_SCALE)  # a forward pass may have moved running statistics; no step may be left out
     results = [session.step(batches[i % len(batches)]) for i in range(steps)]
     session.synchronize()
     if workload.kind != "operator":
-        found["losses"] = np.array([float(session.to_numpy(loss)) for loss in results])
-    state = session.weights()
-    if workload.kind == "training":
-        updates = {name: state.pop(name) - initial[name] for name in gradients}
-        found["update size"] = _size(list(updates.values()))
-        found.update({f"update:{name}": array for name, array in updates.items()})
-        found.update({f"weight size:{name}": np.abs(initial[name]).max(keepdims=True) for name in updates})
-    found.update({f"state:{name}": array for name, array in state.items()})
-    found.update(_numbered("evaluation outputs", session.outputs(batches[0], training=False)))
-    if workload.predicts:
-        found["predictions"] = session.predictions(batches[0])
-    elif workload.kind == "training":  # classes: of its own outputs, since rounding may decide which is the likeliest
-        found["predictions"] = session.predictions(batches[0]) - found["evaluation outputs:0"].argmax(axis=-1)
+        arrays["losses"] = np.array([float(session.to_numpy(loss)) for loss in results])
+    arrays.update(_changes(session.weights(), initial, workload, values))
+    evaluated = _numbered("evaluation outputs", session.outputs(batches[0], training=False))
+    arrays.update(evaluated)
+    if workload.predicts and not again:
+        arrays["predictions"] = session.predictions(batches[0])
+    elif workload.kind == "training" and not again:
+        # Classes: of its own outputs, since rounding may decide which is the likeliest.
+        arrays["predictions"] = session.predictions(batches[0]) - evaluated["evaluation outputs:0"].argmax(axis=-1)
     if moved:
-        found.update({name: array[::-1] for name, array in found.items() if name.partition(":")[0] in _OF_SAMPLES})
-        if "gradient:input" in found:
-            found["gradient:input"] = found["gradient:input"][::-1]
-    return {f"{trial}/{name}": array for name, array in found.items()}
+        arrays.update({name: array[::-1] for name, array in arrays.items() if name.partition(":")[0] in _OF_SAMPLES})
+        if "gradient:input" in arrays:
+            arrays["gradient:input"] = arrays["gradient:input"][::-1]
+    return {f"{trial}/{name}": array for name, array in arrays.items()}
+
+
+def _changes(
+    weights: dict[str, np.ndarray], initial: dict[str, np.ndarray], workload: Workload, values: Values
+) -> dict[str, np.ndarray]:
+    """By how much each array has changed: ``update:NAME`` of what is trained, ``state:NAME`` of what is not, with the
+    ``weight size:NAME``, the largest number of each before, beside which rounding makes itself felt.
+    """
+    trains = workload.kind == "training"
+    trained = {name for name, weight in workload.weights(values).items() if weight.trained and trains}
+    changes = {name: array - initial[name] for name, array in weights.items()}
+    arrays = {f"{'update' if name in trained else 'state'}:{name}": change for name, change in changes.items()}
+    arrays.update({f"weight size:{name}": np.abs(initial[name]).max(keepdims=True) for name in changes})
+    if trained:
+        arrays["update size"] = _size([change for name, change in changes.items() if name in trained])
+    return arrays
 
 
 _OF_SAMPLES = ("outputs", "evaluation outputs", "predictions")
@@ -129,10 +148,12 @@ def probed(
                 "see Session in benchlib/frameworks/__init__.py"
             )
     session.load(initial)
-    found = {}
-    for name, array in _numbered("evaluation outputs", session.outputs(batch, training=False)).items():
-        found[f"probe/{name}"] = array
-    found.update(dropped(session, batch))  # after an evaluation, which must not have switched it off
+    evaluated = session.outputs(batch, training=False)
+    arrays = {f"probe/{name}": array for name, array in _numbered("evaluation outputs", evaluated).items()}
+    arrays.update(dropped(session, batch))  # after an evaluation, which must not have switched it off
+    again = session.outputs(batch, training=False)
+    for name, outputs in (("evaluation", evaluated), ("evaluation again", again)):
+        arrays.update({f"dropout/{one}": array for one, array in _numbered(name, outputs).items()})
     shapes = {name: weight.shape for name, weight in workload.weights(values).items() if weight.trained}
     for of, suffix, until in ((shapes, "", OF_ALL), (_of_each_kind(shapes), " alone", max(records))):
         session.load({**initial, **_given_weights(shapes)})
@@ -140,18 +161,20 @@ def probed(
         for step in (0, *(one for one in records if one <= until)):
             if step:
                 turn = [gradients[number % len(gradients)] for number in range(before, step)]
-                session.update(turn[: len(gradients)], step - before)
+                session.update(turn[: len(gradients)] if before < SMALL_FROM else gradients[-1:], step - before)
             before = step
             state = session.weights()
-            found.update({f"probe/weights {step}:{name}{suffix}": _sampled(state[name]) for name in of})
-    return found
+            arrays.update({f"probe/weights {step}:{name}{suffix}": _sampled(state[name]) for name in of})
+    return arrays
 
 
 def _of_each_kind(shapes: dict[str, tuple]) -> dict[str, tuple]:
-    """Of the weights with as many dimensions and the same last name, such as ``bias``, the smallest."""
-    kinds = {}  # type: dict[tuple[int, str], str]
+    """Of the weights with as many dimensions, the smallest: what treats weights differently, such as decay, does so by
+    that, or has shown in the first steps, of all.
+    """
+    kinds = {}  # type: dict[int, str]
     for name in sorted(shapes, key=lambda one: (int(np.prod(shapes[one])), one)):
-        kinds.setdefault((len(shapes[name]), name.rpartition(".")[2]), name)
+        kinds.setdefault(len(shapes[name]), name)
     return {name: shapes[name] for name in shapes if name in kinds.values()}
 
 
@@ -200,35 +223,32 @@ def _sampled(array: np.ndarray) -> np.ndarray:
 
 def dropped(session: Session, batch: Any) -> dict[str, np.ndarray]:
     """What dropout does to a batch, pass after pass: ``dropout/places``, how many there are, the least and the most of
-    any pass; of each place, in order, ``numbers`` that were not 0 before and how many ``zeros`` are among them after;
-    ``least scale`` and ``greatest scale`` of what is left; ``neighbours``, by how many standard deviations numbers
-    beside each other, along any axis, are dropped together more or less often than by chance; ``repeats``, in how many
-    pairs of passes the same are dropped; ``twins``, how many of the places before drop the same.
-
-    In evaluation: ``evaluation places`` that change anything; ``evaluation:OUTPUT``, and the same ``again``.
+    any pass; of each place, in order, how many numbers it is ``given`` in a pass; ``numbers`` that were not 0 before
+    and how many ``zeros`` are among them after; ``least scale`` and ``greatest scale`` of what is left; ``neighbours``,
+    by how many standard deviations numbers beside each other, along any axis, are dropped together more or less often
+    than by chance; ``repeats``, in how many pairs of passes the same are dropped; ``twins``, how many of the places
+    before drop the same. And ``evaluation places``, those that change anything in evaluation.
     """
     places = []  # type: list[_Place]
     counts = []
     for number in range(PASSES):
-        seen = [
+        masks = [
             _Mask(given, left) for _, given, left in session.dropouts(batch, True) if not np.array_equal(given, left)
         ]
-        counts.append(len(seen))
-        places += [_Place() for _ in seen[len(places) :]]
-        for place, mask in zip(places, seen):
-            place.add(mask, seen[: seen.index(mask)])
+        counts.append(len(masks))
+        places += [_Place() for _ in masks[len(places) :]]
+        for place, mask in zip(places, masks):
+            place.add(mask, masks[: masks.index(mask)])
         if number and all(place.numbers >= ENOUGH for place in places):
             break
-    found = {"places": np.array([min(counts), max(counts)])}
+    arrays = {"places": np.array([min(counts), max(counts)])}
     if places:
-        names = ("numbers", "zeros", "least scale", "greatest scale", "neighbours", "repeats", "twins")
+        names = ("given", "numbers", "zeros", "least scale", "greatest scale", "neighbours", "repeats", "twins")
         rows = np.array([place.row() for place in places], dtype=float)
-        found.update(zip(names, rows.T))
+        arrays.update(zip(names, rows.T))
     evaluated = session.dropouts(batch, False)
-    found["evaluation places"] = np.array([sum(not np.array_equal(given, left) for _, given, left in evaluated)])
-    for name in ("evaluation", "evaluation again"):
-        found.update(_numbered(name, session.outputs(batch, training=False)))
-    return {f"dropout/{name}": array for name, array in found.items()}
+    arrays["evaluation places"] = np.array([sum(not np.array_equal(given, left) for _, given, left in evaluated)])
+    return {f"dropout/{name}": array for name, array in arrays.items()}
 
 
 class _Mask:
@@ -253,12 +273,13 @@ class _Place:
     """A place of a model where numbers are dropped, over several passes."""
 
     def __init__(self) -> None:
-        self.numbers, self.zeros, self.repeats, self.twins = 0, 0, 0, 0
+        self.given, self.numbers, self.zeros, self.repeats, self.twins = 0, 0, 0, 0, 0
         self.least, self.greatest = math.inf, -math.inf
         self.together = {}  # type: dict[int, list[float]]
         self.before = None  # type: _Mask | None
 
     def add(self, mask: _Mask, others: list[_Mask]) -> None:
+        self.given = mask.seen.size
         self.numbers += int(mask.seen.sum())
         self.zeros += int(mask.zero.sum())
         if mask.scales.size:
@@ -279,7 +300,7 @@ class _Place:
 
     def row(self) -> tuple[float, ...]:
         neighbours = max((abs(total) / math.sqrt(pairs) for total, pairs in self.together.values() if pairs), default=0)
-        return self.numbers, self.zeros, self.least, self.greatest, neighbours, self.repeats, self.twins
+        return self.given, self.numbers, self.zeros, self.least, self.greatest, neighbours, self.repeats, self.twins
 
 
 def _size(arrays: list[np.ndarray]) -> np.ndarray:

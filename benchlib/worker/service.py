@@ -15,7 +15,7 @@ block      steps                                    a timed block
 reset                                               the initial weights again, and a fresh optimizer
 epoch      number, orders, block_steps              a message a block, then the mean loss and the order's hash
 predict    file                                     predictions of the test data, written to ``file``
-check      steps, trial, moved, file                outputs, gradients, losses, updates ..., written to ``file``
+check      steps, trial, moved, again, file         outputs, gradients, losses, updates ..., written to ``file``
                                                     (of a group: to one each, see ``benchlib.measure.gate``);
                                                     how many trials there can be
 probe      records, file                            what the optimizer and dropout do, written to ``file``
@@ -174,13 +174,16 @@ class Worker:
         np.save(file, np.concatenate(predicted).astype(np.int32))
         return {}
 
-    def do_check(self, steps: int, trial: int, moved: int, file: str) -> dict[str, Any]:
+    def do_check(self, steps: int, trial: int, moved: int, again: bool, file: str) -> dict[str, Any]:
         """What the equivalence gate compares, for this session's model: see ``benchlib.worker.check``."""
         from benchlib.worker import check  # here, so that a change to the gate leaves what was measured valid
 
         file = f"{file}.{self.rank}.npz" if self.world_size > 1 else file
         ready = [self.session.put(check.turned(one)) for one in self._first_batches()] if moved else self.ready
-        np.savez(file, **check.computed(self.session, self.workload, self.initial, ready, steps, trial, moved))
+        arrays = check.computed(
+            self.session, self.workload, self.values, self.initial, ready, steps, trial, moved, again
+        )
+        np.savez(file, **arrays)
         return {"trials": len(self.ready)}
 
     def do_probe(self, records: list[int], file: str) -> dict[str, Any]:

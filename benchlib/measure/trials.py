@@ -1,0 +1,210 @@
+"""What the equivalence gate asks of one condition's worker: trials, the first of them again, a probe of what trials do
+not see; and of the reference's, where a difference has to be explained.
+
+A condition makes ``LEAST_TRIALS`` trials and the first of them again. Where it differs by more than is allowed, the
+reference makes that trial again from weights rounded another way, then in its other lane, until that explains it; and
+where it explains a difference in every trial, more trials are made, until there are no more.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from benchlib import workloads
+from benchlib.analysis import equivalence
+from benchlib.analysis.equivalence import Differences, Own
+from benchlib.analysis.failure import Failure
+from benchlib.condition import Condition
+from benchlib.measure import record, samples
+from benchlib.measure.jobs import Job
+from benchlib.measure.processes import WorkerProcess
+
+STEPS = 3  # of the second trial: momentum shows from the second on; the others take one
+LEAST_TRIALS = 2
+
+ROUNDED = 4
+"""Times that the reference makes a trial again, from weights that are moved by 1, 2, 4 and 8 in the last digit, at
+random: sums of hundreds of products, in another order, are rounded as often. What moves its outputs by more than a
+condition's may differ explains nothing.
+"""
+
+RECORDS = (1, 2, 3, 10, 30, 99, 105)
+"""Steps of the probe of an optimizer after which weights are compared; more where a learning rate changes later."""
+
+Arrays = dict[str, np.ndarray]
+
+Computed = Arrays | Failure
+"""What a condition computed, arrays by name; or why it failed."""
+
+
+def of_condition(
+    worker: WorkerProcess,
+    job: Job,
+    reference: Condition,
+    expected: Callable[[], Computed | None],
+    rounded: Rounded,
+) -> tuple[Arrays, dict[str, Own]]:
+    """Trial after trial, the first again, and what trials do not see; and by how much arrays of the ``reference``
+    differ from themselves. ``expected`` waits for what the reference computed; None: the condition is the reference.
+    """
+    condition, workload = job.condition, workloads.load(job.condition.workload)
+    record.require_inputs(worker, job, worker.ask("build", **job.document()))
+    arrays = _trial(worker, job, 0)
+    beside = _Beside(condition, reference, expected(), rounded)
+    beside.add(arrays)
+    for trial in range(1, workload.gate.trials or samples.BATCHES):
+        if trial >= LEAST_TRIALS and not beside.unseen():
+            break
+        further = _trial(worker, job, trial)
+        beside.add(further, trial)
+        arrays |= further
+    if "repetition" in equivalence.tolerances(condition):
+        repeated = _trial(worker, job, 0, again=True)
+        arrays |= {name.replace("0/", f"{equivalence.AGAIN}/", 1): array for name, array in repeated.items()}
+        first_and_again = (name for name in arrays if name.startswith(("0/", f"{equivalence.AGAIN}/")))
+        beside.add({name: arrays[name] for name in first_and_again})
+    if workload.kind == "training" and condition.precision == "fp32" and condition.world_size == 1:
+        arrays |= _probe(worker, job)
+    return arrays, beside.own
+
+
+class _Beside:
+    """What a condition has computed so far beside what its reference did. Nothing is said of a reference itself, or
+    where that failed.
+    """
+
+    def __init__(self, condition: Condition, reference: Condition, expected: Computed | None, rounded: Rounded) -> None:
+        self.own: dict[str, Own] = {}
+        self._reference, self._rounded = reference, rounded
+        self._expected = None if isinstance(expected, Failure) else expected
+        self._differences: Differences = {}
+        self._allowed = equivalence.tolerances(condition)
+
+    def add(self, arrays: Mapping[str, np.ndarray], trial: int = 0) -> None:
+        """Of ``trial``, or of the first and the first again."""
+        if self._expected is None:
+            return
+        self._rounded.complete(self._reference, trial, self._expected)
+        differences = equivalence.differences(arrays, self._expected, self._allowed)
+        for quantity, by_array in differences.items():
+            self._differences.setdefault(quantity, {}).update(by_array)
+        self.own = self._rounded.explain(self._reference, differences, self._expected, self._allowed, self.own)
+
+    def unseen(self) -> bool:
+        """Is there an array that only rounding explains, in every trial so far?"""
+        return any(one.unseen for one in equivalence.compare(self._differences, self._allowed, self.own))
+
+
+class Rounded:
+    """The references again, from weights that are rounded another way, or in their other lane, whose sums have another
+    order: in processes of their own, which ``start`` starts where they are first asked for.
+    """
+
+    def __init__(self, start: Callable[[Condition], WorkerProcess], inputs: Path) -> None:
+        self._start, self._inputs = start, inputs
+        self._lock = threading.Lock()
+        self._at_work: dict[tuple[str, str], tuple[WorkerProcess, Condition | None]] = {}  # and what is built there
+        self._own: dict[tuple[Condition, int, str], dict[str, Own]] = {}
+
+    def explain(
+        self,
+        reference: Condition,
+        differences: Differences,
+        expected: Arrays,
+        allowed: Mapping[str, float],
+        own: Mapping[str, Own],
+    ) -> dict[str, Own]:
+        """``own`` and by how much the arrays of the reference differ from themselves in the trials in which one of the
+        ``differences`` is more than is ``allowed`` and than ``own`` explains; no more is tried than explains it.
+        """
+        most = dict(own)
+        with self._lock:
+            for lane, moved in (*(("default", number) for number in range(1, ROUNDED + 1)), ("tuned", 0)):
+                for trial in sorted(equivalence.beyond(differences, allowed, most)):
+                    for name, one in self._of(reference, trial, expected, lane, moved).items():
+                        most[name] = max(most.get(name, one), one)
+        return most
+
+    def complete(self, reference: Condition, trial: int, expected: Arrays) -> None:
+        """Have the reference make a trial that it has not made so far."""
+        with self._lock:
+            if not any(name.startswith(f"{trial}/") for name in expected):
+                expected |= _trial(*self._at(reference), trial)
+
+    def _of(self, reference: Condition, trial: int, expected: Arrays, lane: str, moved: int) -> dict[str, Own]:
+        """Nothing where outputs differ by more than a condition's may."""
+        by = f"its lane {lane}" if not moved else f"moved by {2 ** (moved - 1)}"
+        if (reference, trial, by) not in self._own:
+            arrays = _trial(*self._at(reference.but(lane=lane)), trial, moved)
+            own = equivalence.own_differences(arrays, expected, equivalence.TOLERANCES, by)
+            outputs = [one.difference for name, one in own.items() if f"{trial}/outputs" in name]
+            close = max(outputs, default=0.0) <= equivalence.TOLERANCES["outputs"]
+            self._own[reference, trial, by] = own if close else {}
+        return self._own[reference, trial, by]
+
+    def _at(self, reference: Condition) -> tuple[WorkerProcess, Job]:
+        """A worker in which the reference is built."""
+        place = (reference.implementation, reference.lane)
+        worker, built = self._at_work.get(place, (None, None))
+        if worker is None:
+            worker = self._start(reference)
+            worker.opened()
+        job = samples.prepare(reference, self._inputs)
+        if built != reference:
+            record.require_inputs(worker, job, worker.ask("build", **job.document()))
+        self._at_work[place] = worker, reference
+        return worker, job
+
+
+def _trial(worker: WorkerProcess, job: Job, trial: int, moved: int = 0, again: bool = False) -> Arrays:
+    """The second is the longer one: the first, made again behind it, then shows what was left of it, in one step."""
+    file = worker.scratch / "computed.npz"
+    longer = trial == min(1, samples.batches(job) - 1)
+    steps = STEPS if longer else 1
+    worker.ask("check", steps=steps, trial=trial, moved=moved, again=again, file=str(file))
+    return _read(worker, file, worker.condition.world_size)
+
+
+def _probe(worker: WorkerProcess, job: Job) -> Arrays:
+    """With the hyperparameters that the workload is measured with."""
+    usual = replace(job, condition=equivalence.usual(job.condition))
+    record.require_inputs(worker, usual, worker.ask("build", **usual.document()))
+    workload = workloads.load(job.condition.workload)
+    changes = workload.schedule(usual.condition.hyperparameters)
+    records = sorted({*RECORDS, *(changes + beyond for beyond in (-1, 1, 30) if changes > 1)})
+    file = worker.scratch / "probed.npz"
+    worker.ask("probe", records=records, file=str(file))
+    return worker.arrays(file)
+
+
+def _read(worker: WorkerProcess, file: Path, world_size: int) -> dict[str, np.ndarray]:
+    """What was computed; by a group: the outputs of all parts of the batch, the mean of their losses, and gradients and
+    state of the first process, which must be those of the whole batch. A gradient or trained weight that another
+    process has otherwise is nobody's: nan.
+    """
+    if world_size == 1:
+        return worker.arrays(file)
+    parts = [worker.arrays(Path(f"{file}.{rank}.npz")) for rank in range(world_size)]
+    shapes = [{name: array.shape for name, array in part.items()} for part in parts]
+    if unlike := sorted({name for shape in shapes for name, _ in shape.items() ^ shapes[0].items()}):
+        raise worker.failed(f"wrote what cannot be used: its processes differ in {', '.join(unlike[:3])}")
+    made = dict(parts[0])
+    for name in made:
+        quantity = name.partition("/")[2].partition(":")[0]
+        if quantity in {"outputs", "evaluation outputs", "predictions"}:
+            made[name] = np.concatenate([part[name] for part in parts])
+        elif quantity == "losses":
+            made[name] = np.mean([part[name] for part in parts], axis=0)
+        elif quantity in {"gradient", "update"} and not _alike(part[name] for part in parts):
+            made[name] = np.full_like(made[name], np.nan)
+    return made
+
+
+def _alike(arrays: Iterable[np.ndarray]) -> bool:
+    first, *others = arrays
+    return all(np.array_equal(first, other, equal_nan=True) for other in others)
