@@ -42,7 +42,7 @@ from benchlib import environments, frameworks, workloads
 from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, SAME, Certificate
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.measure import gate, own_code, samples
+from benchlib.measure import gate, own_code, samples, turn
 from benchlib.suite import experiments
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -69,6 +69,7 @@ def main() -> None:
     parser.add_argument("--training-steps", type=int, default=0, metavar="N")
     arguments = parser.parse_args()
     arguments.to.mkdir(parents=True, exist_ok=True)
+    turn.LOCK = arguments.to / "turn.lock"  # nothing is timed: nobody has to wait for it
     if arguments.unmodified:
         rows = list(_unmodified(arguments.unmodified, arguments.modes, arguments.only, arguments.to))
         frame = pd.DataFrame(rows)
