@@ -106,7 +106,7 @@ class Condition(Strict):
     def _fits_workload(self) -> Condition:
         workload = workloads.load(self.workload)
         for what, name, known in (
-            (f"framework of workload {self.workload!r}", self.framework, workload.frameworks()),
+            (f"framework of workload {self.workload!r}", self.framework, frameworks.of(workload)),
             (f"mode of {self.framework}", self.mode, frameworks.modes(self.framework)),
             (f"precision of {self.framework}", self.precision, frameworks.precisions(self.framework)),
             (f"data of workload {self.workload!r}", self.data, workload.data),

@@ -315,6 +315,8 @@ class Lab:
         condition = certificate.condition
         with self._turn(say):
             losses = gate.train(condition, self.inputs, self.patience_s, steps)
+        if isinstance(losses, tuple):  # not kept: the certificate without it stands, and this is tried again
+            return equivalence.without_training(certificate, *losses)
         longer = equivalence.with_training(certificate, losses)
         _write(self.certificate_path(condition), longer.sealed())
         return longer
@@ -333,7 +335,7 @@ class Lab:
     def _certificate(self, condition: Condition) -> Certificate | None:
         path = self.certificate_path(condition)
         try:
-            return equivalence.unsealed(path.read_text(encoding="utf-8"), path)
+            return equivalence.unsealed(path.read_text(encoding="utf-8"), path, condition)
         except FileNotFoundError:
             return None
         except BenchlibError as error:
@@ -376,6 +378,7 @@ class Lab:
         """Where the certificate of a gated condition lies: under a key of all that it depends on."""
         both = (condition, gate.reference(condition))
         name = key(
+            asked=condition.hyperparameters,
             gate=[samples.prepare(one, self.inputs).depends_on("gate") for one in both],
             set=[knobs.of_gate(one) for one in both],
             tolerances=equivalence.tolerances(condition),

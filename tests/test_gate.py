@@ -13,6 +13,7 @@ from fixed_lab import FixedLab
 
 from benchlib import environments, frameworks, knobs, plugins, variables, workloads
 from benchlib.analysis import equivalence
+from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 from benchlib.measure import availability, gate, own_code, samples, trials
 from benchlib.suite import experiments
@@ -70,9 +71,9 @@ def test_conditions_share_a_process_only_with_the_same_knobs(tmp_path, monkeypat
     """The tuned lane has a knob for convolutions alone: without it MindSpore's take 20 times as long."""
     processes = []
 
-    def computed(jobs, expected, patience_s, start):
-        processes.append([job.condition for job in jobs])
-        yield from ((job.condition, {}) for job in jobs)
+    def computed(group, expected, patience_s, start):
+        processes.append([one for one, _ in group])
+        yield from ((one, {}) for one, _ in group)
 
     monkeypatch.setattr(gate, "_computed", computed)
     conditions = [in_mindspore("batchnorm2d"), in_mindspore("conv2d")]
@@ -90,13 +91,13 @@ def test_two_processes_are_at_work_at_a_time_on_the_cpu_and_one_on_an_accelerato
     met = []
     barrier = threading.Barrier(2)
 
-    def computed(jobs, expected, patience_s, start):
+    def computed(group, expected, patience_s, start):
         try:
             barrier.wait(10 if together else 0.2)
             met.append(True)
         except threading.BrokenBarrierError:
             met.append(False)
-        yield from ((job.condition, {}) for job in jobs)
+        yield from ((one, {}) for one, _ in group)
 
     monkeypatch.setattr(gate, "_computed", computed)
     list(gate.run([in_mindspore("conv2d").but(device=device)], tmp_path, 1))
@@ -107,13 +108,13 @@ def test_data_parallel_groups_take_turns(tmp_path, monkeypatch):
     """Bound to the same cores, they would wait for each other."""
     at_work, most = [], []
 
-    def computed(jobs, expected, patience_s, start):
-        if jobs[0].condition.world_size > 1:
-            at_work.append(jobs[0].condition)
+    def computed(group, expected, patience_s, start):
+        if group[0][0].world_size > 1:
+            at_work.append(group[0][0])
             time.sleep(0.2)
             most.append(len(at_work))
             at_work.clear()
-        yield from ((job.condition, {}) for job in jobs)
+        yield from ((one, {}) for one, _ in group)
 
     monkeypatch.setattr(gate, "_computed", computed)
     of_two = Condition(workload="cnn", batch_size=4, threads=1, world_size=2, lane="tuned")
@@ -122,10 +123,10 @@ def test_data_parallel_groups_take_turns(tmp_path, monkeypatch):
 
 
 def test_what_is_found_before_its_reference_waits_for_it(tmp_path, monkeypatch):
-    def computed(jobs, expected, patience_s, start):
-        if jobs[0].condition.framework == "pytorch":
+    def computed(group, expected, patience_s, start):
+        if group[0][0].framework == "pytorch":
             assert came.wait(10)
-        yield from ((job.condition, {}) for job in jobs)
+        yield from ((one, {}) for one, _ in group)
         came.set()
 
     came = threading.Event()
@@ -157,12 +158,12 @@ def test_no_process_starts_before_one_that_it_waits_for_whatever_environment_tha
 def test_who_waits_for_a_reference_is_let_go_when_the_gate_is_ended(tmp_path, monkeypatch):
     waited = []
 
-    def computed(jobs, expected, patience_s, start):
-        if jobs[0].condition.framework == "pytorch":
+    def computed(group, expected, patience_s, start):
+        if group[0][0].framework == "pytorch":
             assert about_to_wait.wait(10)
             raise RuntimeError("a fault of the gate's own")
         about_to_wait.set()
-        waited.append(expected.of(jobs[0].condition))
+        waited.append(expected.of(group[0][0]))
         yield from ()
 
     about_to_wait = threading.Event()
@@ -310,6 +311,36 @@ def test_a_certificate_that_was_edited_is_made_again(tmp_path, capsys, toy_frame
     assert f"{path}: its content does not match its hash" in capsys.readouterr().err
     assert equivalence.unsealed(path.read_text(), path) == again
     assert path.with_suffix(".damaged").exists()
+
+
+def test_another_condition_s_certificate_is_not_believed(tmp_path, capsys, toy_framework):
+    lab = FixedLab(outputs=tmp_path / "outputs")
+    right, wrong = planted(""), planted("class 7 twice")
+    lab.certify([right])
+    kept, path = (lab.certificate_path(gate.gated(one)) for one in (right, wrong))
+    path.write_text(kept.read_text())
+    assert FixedLab(outputs=tmp_path / "outputs").certify([wrong])[wrong.key].verdict == "different"
+    assert f"{path}: it is the certificate of" in capsys.readouterr().err
+
+
+def test_dropout_is_held_to_the_probability_that_was_asked_for_and_not_to_the_usual_one(lab, toy_framework):
+    """A file that has the usual probability written in it is right only while nobody asks for another."""
+    usual = planted("dropout of 0.25")
+    other = usual.but(hyperparameters={**usual.hyperparameters, "dropout": 0.5})
+    certificates = lab.certify([usual, other])
+    assert certificates[usual.key].same
+    assert wrong_checks(certificates[other.key]) == {"dropout share", "dropout scale"}
+
+
+def test_a_longer_training_that_fails_leaves_the_certificate_as_it_is(lab, toy_framework, monkeypatch):
+    condition = planted("")
+    before = lab.certify([condition])[condition.key]
+    failure = Failure(sentence="out of toys")
+    monkeypatch.setattr(gate, "train", lambda *given: (failure, "reference"))
+    certificate = lab.certify([condition], training_steps=5)[condition.key]
+    assert (certificate.verdict, certificate.failed) == ("not checked", "reference")
+    assert "longer training of the reference failed: out of toys" in certificate.reason
+    assert lab.certify([condition])[condition.key] == before
 
 
 def test_a_file_that_the_hash_of_the_code_does_not_know_is_refused(tmp_path, lab, altered):

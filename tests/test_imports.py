@@ -78,7 +78,7 @@ def test_what_measures_counts_and_what_analyses_or_shows_does_not() -> None:
             "rounds",
             "sampler",
         },
-        "gate": {"disturbance", "gate", "jobs", "nvml", "processes", "record", "samples"},
+        "gate": {"disturbance", "gate", "jobs", "nvml", "processes", "record", "samples", "trials"},
         "ceiling": {"ceiling", "disturbance", "jobs", "nvml", "once", "processes", "record"},
     }
     measures["epochs"] = measures["rounds"] - {"rounds"} | {"epochs"}

@@ -51,6 +51,7 @@ from benchlib.measure import (
     processes,
     record,
     rounds,
+    trials,
 )
 from benchlib.measure import turn as turn_module
 from benchlib.measure.disturbance import NO_CPU
@@ -300,7 +301,7 @@ def test_a_fault_of_the_parent_in_training_is_no_workers_failure(lab, monkeypatc
     assert lab.measurements()["failure"].isna().tolist() == [True]
 
 
-@pytest.mark.parametrize("where", [(gate.equivalence, "beyond"), (gate, "_read"), (processes.knobs, "environment")])
+@pytest.mark.parametrize("where", [(trials.equivalence, "beyond"), (trials, "_read"), (processes.knobs, "environment")])
 def test_a_fault_of_the_parent_in_the_gate_is_no_workers_failure(lab, monkeypatch, where):
     monkeypatch.setattr(*where, ours)
     with pytest.raises(AttributeError, match="a fault of our own"):
@@ -445,9 +446,9 @@ def test_whoever_stops_asking_the_gate_leaves_no_worker(lab, tmp_path):
 def test_a_reference_comes_before_what_is_compared_with_it(tmp_path, monkeypatch):
     groups = []
 
-    def computed(jobs, expected, patience_s, start):
-        groups.append(jobs[0].condition.framework)
-        yield from ((job.condition, {}) for job in jobs)
+    def computed(group, expected, patience_s, start):
+        groups.append(group[0][0].framework)
+        yield from ((one, {}) for one, _ in group)
 
     monkeypatch.setattr(gate, "_computed", computed)
     monkeypatch.setattr(gate, "AT_ONCE", 1)  # two at once, whose lines could come in any order, wait for each other
@@ -495,11 +496,11 @@ def test_what_could_not_be_kept_leaves_no_part_of_it(tmp_path, monkeypatch, caps
 def test_a_certificate_is_kept_as_soon_as_it_is_made(lab, monkeypatch):
     of_group = gate._computed
 
-    def stopped(jobs, expected, patience_s, start):
-        if jobs[0].condition.framework != "toy":
-            expected.of(jobs[0].condition)
+    def stopped(group, expected, patience_s, start):
+        if group[0][0].framework != "toy":
+            expected.of(group[0][0])
             raise KeyboardInterrupt
-        yield from of_group(jobs, expected, patience_s, start)
+        yield from of_group(group, expected, patience_s, start)
 
     twin = toy().but(framework="twin")
     with monkeypatch.context() as patch:

@@ -22,6 +22,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -134,7 +135,7 @@ OWN = 2.0
 chance, which way a few numbers were rounded.
 """
 
-FORGIVABLE = frozenset(TOLERANCES) - {"outputs", "optimizer"}
+FORGIVABLE = frozenset(TOLERANCES) - {"outputs", "optimizer", "repetition"}
 
 
 class Own(NamedTuple):
@@ -147,6 +148,8 @@ class Own(NamedTuple):
 
 
 NONE = Own(0.0, "")
+
+Whose = Literal["condition", "reference"]
 
 Differences = dict[str, dict[str, float]]
 """By quantity and array."""
@@ -206,7 +209,7 @@ class Certificate(Shown, BaseModel):
     checks: list[Check] = []
     reason: str = ""
     failure: Failure | None = None  # of the condition's worker, or of the reference's
-    failed: Literal["condition", "reference"] | None = None  # whose it is
+    failed: Whose | None = None  # whose it is
     file: str = ""  # in which it is kept, without folder and ending
     attempts: int = 1  # to make it
     run: str = ""  # in which the last of them was
@@ -259,9 +262,9 @@ class Certificate(Shown, BaseModel):
         return json.dumps({**document, "sha256": _seal(document)}, indent=2)
 
 
-def unsealed(text: str, where: object) -> Certificate:
-    """The certificate that was :meth:`Certificate.sealed`; one that was cut or changed since is a BenchlibError that
-    names the file ``where`` it is.
+def unsealed(text: str, where: Path, condition: Condition | None = None) -> Certificate:
+    """The certificate that was :meth:`Certificate.sealed`; one that was cut or changed since, or is another's than that
+    of ``condition``, is a BenchlibError that names the file ``where`` it is.
     """
     try:
         document = json.loads(text)
@@ -275,6 +278,8 @@ def unsealed(text: str, where: object) -> Certificate:
         raise BenchlibError(
             f"{where}: its content does not match its hash, it was changed after it was made; {_REMEDY}"
         )
+    if condition is not None and (certificate.condition, certificate.file) != (condition, where.stem):
+        raise BenchlibError(f"{where}: it is the certificate of {certificate.condition}, copied here; {_REMEDY}")
     return certificate
 
 
@@ -316,15 +321,19 @@ def certify(
     )
 
 
-def with_training(certificate: Certificate, losses: np.ndarray | Failure) -> Certificate:
+def without_training(certificate: Certificate, failure: Failure, failed: Whose) -> Certificate:
+    """What the certificate comes to where a longer training was asked for and ``failed`` could not be trained."""
+    reason = f"the longer training of the {failed} failed: {failure}"
+    return certificate.model_copy(update={"reason": reason, "failure": failure, "failed": failed, "checks": []})
+
+
+def with_training(certificate: Certificate, losses: np.ndarray) -> Certificate:
     """The certificate with what a longer training showed: ``losses`` (2, steps) of the condition and its reference."""
-    if isinstance(losses, Failure):
-        reason = f"the longer training failed: {losses}"
-        return certificate.model_copy(update={"reason": reason, "failure": losses, "failed": "condition", "checks": []})
     apart = np.abs(losses[0] - losses[1]) / np.maximum(np.abs(losses[1]), np.finfo(np.float32).tiny)
     differences = {f"step {step}": float(one) if np.isfinite(one) else np.inf for step, one in enumerate(apart, 1)}
     tolerance = TRAINING.get(certificate.condition.device, 3e-2)
-    checks = [*certificate.checks, _check("training", differences, tolerance, {})]
+    shorter = [check for check in certificate.checks if check.name != "training"]
+    checks = [*shorter, _check("training", differences, tolerance, {})]
     return certificate.model_copy(update={"checks": checks, "training": losses.shape[1]})
 
 
@@ -381,7 +390,7 @@ def beyond(differences: Differences, allowed: Mapping[str, float], own: Mapping[
     weights that are rounded the other way, to know whether rounding explains it.
     """
     return {
-        int(_trial(name).replace(AGAIN, "0"))
+        int(_trial(name))
         for quantity, by_array in differences.items()
         if quantity in FORGIVABLE
         for name, difference in by_array.items()
@@ -398,8 +407,7 @@ def own_differences(
     trials = {_trial(name) for name in moved}
     of_trials = {name: array for name, array in expected.items() if _trial(name) in trials}
     of_quantities = differences(moved, of_trials, allowed).values()
-    own = {name: Own(one, by) for group in of_quantities for name, one in group.items()}
-    return {**own, **{name.replace("0/", f"{AGAIN}/", 1): one for name, one in own.items() if name.startswith("0/")}}
+    return {name: Own(one, by) for group in of_quantities for name, one in group.items()}
 
 
 def _trial(name: str) -> str:
@@ -503,7 +511,7 @@ def _check(quantity: str, differences: Mapping[str, float], tolerance: float, ow
         worst=max(differences.values()),
         at=at,
         tolerance=tolerance,
-        trials=len({_trial(name) for name in differences}),
+        trials=len(_trials(differences)) or 1,
         forgiven=tuple(forgiven),
     )
 
@@ -516,7 +524,7 @@ def _of_dropout(
     if not seen:
         return []
     workload = workloads.load(condition.workload)
-    declared = [(name, p) for name, p in workload.dropouts(usual(condition).hyperparameters) if p > 0]
+    declared = [(name, p) for name, p in workload.dropouts(condition.hyperparameters) if p > 0]
     least, most = (int(count) for count in seen["places"])
     off = max(abs(least - len(declared)), abs(most - len(declared)))
     at = f"{least if least == most else f'{least} to {most}'} of {len(declared)}"
@@ -533,10 +541,9 @@ def _of_dropout(
         },
     }
     if declared and not off:
-        sizes = expected.get(f"{DROPOUT}/given", seen["given"])
-        if len(sizes) == len(declared):
-            apart = zip(declared, np.abs(seen["given"] - sizes), strict=True)
-            differences["dropout sizes"] = {name: float(one) for (name, _), one in apart}
+        sizes = expected.get(f"{DROPOUT}/given", np.array([]))
+        apart = np.abs(seen["given"] - sizes) if len(sizes) == len(declared) else [np.inf] * len(declared)
+        differences["dropout sizes"] = {name: float(one) for (name, _), one in zip(declared, apart, strict=True)}
         rows = [(name, p, *(float(seen[one][place]) for one in _OF_PLACE)) for place, (name, p) in enumerate(declared)]
         for name, p, numbers, zeros, smallest, greatest, neighbours, repeats, twins in rows:
             deviation = np.sqrt(p * (1 - p) / max(numbers, 1.0))
@@ -558,22 +565,24 @@ def _of_dropout(
 _OF_PLACE = ("numbers", "zeros", "least scale", "greatest scale", "neighbours", "repeats", "twins")
 
 
+def neutral(condition: Condition) -> Condition:
+    """A gated condition as trials are made of it: with what its workload has to neutralise neutralised."""
+    gate = workloads.load(condition.workload).gate
+    return condition.but(hyperparameters={**condition.hyperparameters, **gate.hyperparameters})
+
+
 def undropped(condition: Condition) -> Condition:
     """As :func:`usual`, but without dropout, whose masks never agree."""
-    workload, with_dropout = workloads.load(condition.workload), usual(condition)
-    values = with_dropout.hyperparameters
+    workload, values = workloads.load(condition.workload), condition.hyperparameters
     places = list(workload.dropouts(values))
     off = {
         name: value
         for name, value in workload.gate.hyperparameters.items()
         if list(workload.dropouts({**values, name: value})) != places
     }
-    return with_dropout.but(hyperparameters={**values, **off})
+    return usual(condition).but(hyperparameters={**values, **off})
 
 
 def usual(condition: Condition) -> Condition:
-    """A gated condition with what its workload has set for the gate as it usually is."""
-    workload = workloads.load(condition.workload)
-    declared = workload.hyperparameters
-    values = {name: declared[name].default for name in workload.gate.settings}
-    return condition.but(hyperparameters={**condition.hyperparameters, **values}, learning_rate=workload.learning_rate)
+    """A gated condition with the learning rate that its workload usually has."""
+    return condition.but(learning_rate=workloads.load(condition.workload).learning_rate)

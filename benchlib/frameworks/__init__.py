@@ -143,6 +143,11 @@ def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
     return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))
 
 
+def of(workload: Workload) -> list[str]:
+    """The frameworks that a workload has a file for; what else lies beside these files helps one of them."""
+    return [name for name in workload.frameworks() if name in names()]
+
+
 def file(name: str) -> Path:
     """The file of framework ``name``."""
     paths = (Path(folder, f"{name}.py").resolve() for folder in __path__)

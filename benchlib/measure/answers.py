@@ -82,8 +82,6 @@ class Epoch(Answer):
 class Check(Answer):
     """What was computed is in a file."""
 
-    trials: Annotated[Count, Field(ge=1)]
-
 
 class Imported(Answer):
     """What was imported."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchlib import frameworks, metrics, workloads
+from benchlib.analysis import equivalence
 from benchlib.condition import Condition
 from benchlib.data.weights import prepare_weights
 from benchlib.errors import BenchlibError
@@ -72,7 +73,7 @@ def _rows(condition: Condition, inputs: Path, patience_s: float) -> Iterator[Row
     def row(what: str, why: str) -> Row:
         return Row(condition.mode, what, not why, why)
 
-    job = prepare_job(gate.gated(condition), INITIAL_SEED, inputs)
+    job = prepare_job(equivalence.neutral(gate.gated(condition)), INITIAL_SEED, inputs)
     what = "starts, and says its versions"
     try:
         with WorkerProcess(job.condition, INITIAL_SEED, patience_s) as worker:

@@ -48,12 +48,11 @@ REASONS = {
 
 
 def gated(condition: Condition) -> Condition:
-    """The condition as the gate runs it: what its workload has to neutralise neutralised, a small batch, the
-    workload's own learning rate unless it says otherwise for this.
+    """The condition as the gate runs it: a small batch, and the workload's own learning rate unless it says otherwise
+    for this. What its workload has to neutralise is, where trials are made of it (``equivalence.neutral``).
     """
     workload = workloads.load(condition.workload)
     return condition.but(
-        hyperparameters={**condition.hyperparameters, **workload.gate.hyperparameters},
         batch_size=workload.gate.batch_size or min(condition.batch_size, max(BATCH_SIZE, 2 * condition.world_size)),
         learning_rate=workload.gate.learning_rate or workload.learning_rate,
         threads=condition.threads if condition.world_size > 1 else None,
@@ -76,7 +75,7 @@ def reference(condition: Condition) -> Condition:
     It is the same for every condition of a workload, whatever its environment: two that are the same as it are the
     same as each other.
     """
-    environment, framework = _referred_to(workloads.load(condition.workload).frameworks())
+    environment, framework = _referred_to(frameworks.of(workloads.load(condition.workload)))
     modes = frameworks.modes(framework)
     mode = "eager" if "eager" in modes else modes[0]
     alone = {"world_size": 1, "threads": None, "communication": True}
@@ -96,15 +95,19 @@ def _referred_to(offered: Iterable[str]) -> tuple[str, str]:
     return next(usable, (environments.DEFAULT, by_rank[0]))  # what is not there will be refused as such
 
 
-def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> np.ndarray | Failure:
+def train(
+    condition: Condition, inputs: Path, patience_s: float, steps: int
+) -> np.ndarray | tuple[Failure, equivalence.Whose]:
     """The losses (2, steps) of a gated condition and of its reference in a longer training, side by side, on batches of
-    the data in its own order: see :class:`Gate` for whether each goes its own way. With the workload's usual settings,
-    but without dropout.
+    the data in its own order; or why there are none, and whose failure that is. See :class:`Gate` for whether each goes
+    its own way. With the condition's own settings, but without dropout.
     """
     fed, losses = workloads.load(condition.workload).gate.fed, np.empty((2, steps))
     workers: list[WorkerProcess] = []
+    whose: equivalence.Whose = "condition"
     try:
         for one in (condition, reference(condition)):
+            whose = "reference" if workers else "condition"
             job = prepare_job(equivalence.undropped(one), INITIAL_SEED, inputs)
             workers.append(WorkerProcess(one, INITIAL_SEED, patience_s, knobs.of_gate(one)))
             workers[-1].opened()
@@ -112,10 +115,12 @@ def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> 
         ours, its = workers
         weights = str(its.scratch / "weights.npz") if fed else None
         for step in range(steps):
+            whose = "reference"
             losses[1, step] = its.ask("train_on", step=step, weights=weights, leads=True)["loss"]
+            whose = "condition"
             losses[0, step] = ours.ask("train_on", step=step, weights=weights, leads=False)["loss"]
     except WorkerFailed as failure:
-        return failure.failure
+        return failure.failure, whose
     finally:
         for worker in workers:
             worker.end()
@@ -219,8 +224,9 @@ class _Expected:
         self._closed = False
 
     def put(self, one: Condition, computed: Computed) -> None:
+        """A copy: trials that are asked of the reference later are none of its own certificate."""
         with self._changed:
-            self.found[one] = computed
+            self.found[one] = computed if isinstance(computed, Failure) else dict(computed)
             self._changed.notify_all()
 
     def of(self, condition: Condition) -> Computed | None:
@@ -252,14 +258,14 @@ def _made(
     def work(group: list[Condition]) -> None:
         try:
             with preparing:
-                jobs = [samples.prepare(one, inputs) for one in group]
+                left = [(one, samples.prepare(one, inputs)) for one in group]
             with on_all_cores if group[0].world_size > 1 else nullcontext():
-                while jobs and not workers.closed:  # a condition that fails takes its process with it, not the others
+                while left and not workers.closed:  # a condition that fails takes its process with it, not the others
                     done = 0
-                    for result in _computed(jobs, expected, patience_s, workers.start):
+                    for result in _computed(left, expected, patience_s, workers.start):
                         results.put(result)
                         done += 1
-                    jobs = jobs[done:]
+                    left = left[done:]
             results.put(None)
         except BaseException as error:
             results.put(error)
@@ -313,29 +319,28 @@ class _Workers:
 
 
 def _computed(
-    jobs: list[Job],
+    group: list[tuple[Condition, Job]],
     expected: _Expected,
     patience_s: float,
     start: Callable[[list[Condition], float], WorkerProcess],
 ) -> Iterator[tuple[Condition, Computed]]:
-    """What the jobs' conditions compute in one process, in order, up to the first that fails."""
-    condition, worker, opened, known = jobs[0].condition, None, False, set()
+    """What conditions compute in one process, each in its job, in order, up to the first that fails."""
+    condition, worker, opened, known = group[0][0], None, False, set()
     try:
-        worker = start([job.condition for job in jobs], patience_s)
+        worker = start([one for one, _ in group], patience_s)
         worker.opened()
         opened = True
-        for job in jobs:
-            condition = job.condition
+        for condition, job in group:
             its = functools.partial(expected.of, condition)
             computed, expected.own[condition] = trials.of_condition(
-                worker, job, reference(condition), its, expected.rounded
+                worker, condition, job, reference(condition), its, expected.rounded
             )
             known |= own_code.files(condition, "gate").keys()
             _require_known(worker, known)
             yield condition, computed
     except WorkerFailed as failure:
         # One that does not even open fails for all that it was to do: starting it again for each would take for ever.
-        for one in [condition] if opened else [job.condition for job in jobs]:
+        for one in [condition] if opened else [each for each, _ in group]:
             yield one, failure.failure
     finally:
         if worker is not None:

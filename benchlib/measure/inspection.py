@@ -59,7 +59,7 @@ def inspect(name: str) -> Iterator[Finding]:
 
 def _opened(framework: str, environment: str) -> Finding:
     """A worker imports the framework's file of benchlib, and numpy."""
-    workload = next((name for name in workloads.names() if framework in workloads.load(name).frameworks()), None)
+    workload = next((name for name in workloads.names() if framework in frameworks.of(workloads.load(name))), None)
     if workload is None:
         return Finding(
             f"{framework}: no workload has a file for it, to try it with: write workloads/NAME/{framework}.py for one "

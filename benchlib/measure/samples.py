@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchlib import workloads
+from benchlib.analysis import equivalence
 from benchlib.condition import Condition
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.worker import files
@@ -32,8 +33,8 @@ SPREAD = 0.05
 
 
 def prepare(condition: Condition, inputs: Path) -> Job:
-    """The job of a gated condition, under ``inputs``."""
-    job = prepare_job(condition, INITIAL_SEED, inputs)
+    """The job of a gated condition's trials, under ``inputs``."""
+    job = prepare_job(equivalence.neutral(condition), INITIAL_SEED, inputs)
     job = replace(job, weights=_weights(job, inputs))
     if job.orders is None:
         return job
@@ -70,7 +71,7 @@ def _chosen(job: Job, inputs: Path) -> Path:
     """A folder with samples for ``DISTINCT_BATCHES`` batches, in the order in which they are to be taken."""
     condition, workload = job.condition, workloads.load(job.condition.workload)
     texts = [Path(one).read_text(encoding="utf-8") for one in (__file__, inspect.getfile(type(workload)))]
-    texts.append(Path(inspect.getsourcefile(workload.weights)).read_text(encoding="utf-8"))
+    texts.append(Path(workloads.folder(workload.name), "workload.py").read_text(encoding="utf-8"))
     depends = [files.digest(job.data), files.digest(job.orders), texts, np.__version__, condition.batch_size]
     name = hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:12]
     folder = Path(inputs) / f"gate-{workload.name}-{condition.data}-batch{condition.batch_size}-{name}"

@@ -22,7 +22,7 @@ from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 from benchlib.measure import record, samples
 from benchlib.measure.jobs import Job
-from benchlib.measure.processes import WorkerProcess
+from benchlib.measure.processes import WorkerFailed, WorkerProcess
 
 STEPS = 3  # of the second trial: momentum shows from the second on; the others take one
 LEAST_TRIALS = 2
@@ -44,15 +44,17 @@ Computed = Arrays | Failure
 
 def of_condition(
     worker: WorkerProcess,
+    condition: Condition,
     job: Job,
     reference: Condition,
     expected: Callable[[], Computed | None],
     rounded: Rounded,
 ) -> tuple[Arrays, dict[str, Own]]:
-    """Trial after trial, the first again, and what trials do not see; and by how much arrays of the ``reference``
-    differ from themselves. ``expected`` waits for what the reference computed; None: the condition is the reference.
+    """Of a gated ``condition``, in the ``job`` of its trials: trial after trial, the first again, and what trials do
+    not see; and by how much arrays of the ``reference`` differ from themselves. ``expected`` waits for what the
+    reference computed; None: the condition is the reference.
     """
-    condition, workload = job.condition, workloads.load(job.condition.workload)
+    workload = workloads.load(condition.workload)
     record.require_inputs(worker, job, worker.ask("build", **job.document()))
     arrays = _trial(worker, job, 0)
     beside = _Beside(condition, reference, expected(), rounded)
@@ -60,16 +62,15 @@ def of_condition(
     for trial in range(1, workload.gate.trials or samples.BATCHES):
         if trial >= LEAST_TRIALS and not beside.unseen():
             break
-        further = _trial(worker, job, trial)
-        beside.add(further, trial)
-        arrays |= further
+        arrays |= beside.add(_trial(worker, job, trial), trial)
+    if workload.kind != "training":  # what is kept of a batch, for the next time, is wrong for other weights
+        met = samples.batches(job)  # the number of a trial that takes the first batch again, with larger weights
+        arrays |= beside.add(_trial(worker, job, met), met)
     if "repetition" in equivalence.tolerances(condition):
         repeated = _trial(worker, job, 0, again=True)
         arrays |= {name.replace("0/", f"{equivalence.AGAIN}/", 1): array for name, array in repeated.items()}
-        first_and_again = (name for name in arrays if name.startswith(("0/", f"{equivalence.AGAIN}/")))
-        beside.add({name: arrays[name] for name in first_and_again})
     if workload.kind == "training" and condition.precision == "fp32" and condition.world_size == 1:
-        arrays |= _probe(worker, job)
+        arrays |= _probe(worker, condition, job)
     return arrays, beside.own
 
 
@@ -85,15 +86,16 @@ class _Beside:
         self._differences: Differences = {}
         self._allowed = equivalence.tolerances(condition)
 
-    def add(self, arrays: Mapping[str, np.ndarray], trial: int = 0) -> None:
-        """Of ``trial``, or of the first and the first again."""
+    def add(self, arrays: Arrays, trial: int = 0) -> Arrays:
+        """What the condition computed in ``trial``; returns it."""
         if self._expected is None:
-            return
+            return arrays
         self._rounded.complete(self._reference, trial, self._expected)
         differences = equivalence.differences(arrays, self._expected, self._allowed)
         for quantity, by_array in differences.items():
             self._differences.setdefault(quantity, {}).update(by_array)
         self.own = self._rounded.explain(self._reference, differences, self._expected, self._allowed, self.own)
+        return arrays
 
     def unseen(self) -> bool:
         """Is there an array that only rounding explains, in every trial so far?"""
@@ -134,18 +136,29 @@ class Rounded:
         """Have the reference make a trial that it has not made so far."""
         with self._lock:
             if not any(name.startswith(f"{trial}/") for name in expected):
-                expected |= _trial(*self._at(reference), trial)
+                expected |= self._made(reference, trial)
 
     def _of(self, reference: Condition, trial: int, expected: Arrays, lane: str, moved: int) -> dict[str, Own]:
         """Nothing where outputs differ by more than a condition's may."""
         by = f"its lane {lane}" if not moved else f"moved by {2 ** (moved - 1)}"
         if (reference, trial, by) not in self._own:
-            arrays = _trial(*self._at(reference.but(lane=lane)), trial, moved)
+            try:
+                arrays = self._made(reference.but(lane=lane), trial, moved)
+            except WorkerFailed:  # a reference that fails explains nothing, and is not the condition's failure
+                return {}
             own = equivalence.own_differences(arrays, expected, equivalence.TOLERANCES, by)
             outputs = [one.difference for name, one in own.items() if f"{trial}/outputs" in name]
             close = max(outputs, default=0.0) <= equivalence.TOLERANCES["outputs"]
             self._own[reference, trial, by] = own if close else {}
         return self._own[reference, trial, by]
+
+    def _made(self, reference: Condition, trial: int, moved: int = 0) -> Arrays:
+        """A worker that fails is no place to build the next in."""
+        try:
+            return _trial(*self._at(reference), trial, moved)
+        except WorkerFailed:
+            self._at_work.pop((reference.implementation, reference.lane), None)
+            raise
 
     def _at(self, reference: Condition) -> tuple[WorkerProcess, Job]:
         """A worker in which the reference is built."""
@@ -170,11 +183,11 @@ def _trial(worker: WorkerProcess, job: Job, trial: int, moved: int = 0, again: b
     return _read(worker, file, worker.condition.world_size)
 
 
-def _probe(worker: WorkerProcess, job: Job) -> Arrays:
-    """With the hyperparameters that the workload is measured with."""
-    usual = replace(job, condition=equivalence.usual(job.condition))
+def _probe(worker: WorkerProcess, condition: Condition, job: Job) -> Arrays:
+    """With the hyperparameters that the condition is measured with."""
+    usual = replace(job, condition=equivalence.usual(condition))
     record.require_inputs(worker, usual, worker.ask("build", **usual.document()))
-    workload = workloads.load(job.condition.workload)
+    workload = workloads.load(condition.workload)
     changes = workload.schedule(usual.condition.hyperparameters)
     records = sorted({*RECORDS, *(changes + beyond for beyond in (-1, 1, 30) if changes > 1)})
     file = worker.scratch / "probed.npz"

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any, Iterator, Sequence
 
@@ -35,12 +36,12 @@ def computed(
     moved: int,
     again: bool,
 ) -> dict[str, np.ndarray]:
-    """Outputs and gradients of batch ``trial``; losses, by how much weights and running statistics have changed,
-    evaluation outputs and predictions after ``steps`` from it. Where there are fewer batches than that, it is one of
-    them again, with all weights larger by an eighth for each trial. Where ``moved`` is not 0, it is from weights that
-    differ from the initial ones as :func:`roundings` says, and the batches are :func:`turned`. Of a trial that is made
-    ``again``, what trains is asked for no more than steps and evaluation show: what an earlier trial left behind is in
-    these, too.
+    """Outputs and gradients of batch ``trial``; losses (of an operator: what its first step gives), by how much weights
+    and running statistics have changed, evaluation outputs and predictions after ``steps`` from it. Where there are
+    fewer batches than that, it is one of them again, with all weights larger by an eighth for each trial. Where
+    ``moved`` is not 0, it is from weights that differ from the initial ones as :func:`roundings` says, and the batches
+    are :func:`turned`. Of a trial that is made ``again``, what trains is asked for no more than steps and evaluation
+    show: what an earlier trial left behind is in these, too.
 
     Names are ``trial/quantity`` or ``trial/quantity:array``.
     """
@@ -59,7 +60,9 @@ def computed(
     session.load(initial, GRADIENT_SCALE)  # a forward pass may have moved running statistics; no step may be left out
     results = [session.step(batches[i % len(batches)]) for i in range(steps)]
     session.synchronize()
-    if workload.kind != "operator":
+    if workload.kind == "operator":
+        arrays["outputs:step"] = session.to_numpy(results[0])
+    else:
         arrays["losses"] = np.array([float(session.to_numpy(loss)) for loss in results])
     arrays.update(_changes(session.weights(), initial, workload, values))
     evaluated = _numbered("evaluation outputs", session.outputs(batches[0], training=False))
@@ -105,15 +108,16 @@ def imported(package: str, beside: Sequence[str]) -> list[str]:
     or others in site-packages, made by this process in its working directory, or in the folders ``beside``; benchlib's
     own are among them.
     """
-    elsewhere = (sys.prefix, sys.base_prefix, os.getcwd(), *beside)
-    found = []
+    libraries = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")]
+    elsewhere = tuple(os.path.join(folder, "") for folder in (*libraries, os.getcwd(), *beside))
+    names = []
     for name, module in list(sys.modules.items()):
         top, file = name.partition(".")[0], getattr(module, "__file__", None) or ""
         packaged = {"site-packages", "dist-packages"} & set(Path(file).parts)
         others = packaged or top in (package, "__main__") or file.startswith(elsewhere)
         if top == "benchlib" or (file and not others):
-            found.append(name)
-    return sorted(found)
+            names.append(name)
+    return sorted(names)
 
 
 def roundings(initial: dict[str, np.ndarray], number: int) -> dict[str, np.ndarray]:

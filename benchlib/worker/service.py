@@ -16,8 +16,7 @@ reset                                               the initial weights again, a
 epoch      number, orders, block_steps              a message a block, then the mean loss and the order's hash
 predict    file                                     predictions of the test data, written to ``file``
 check      steps, trial, moved, again, file         outputs, gradients, losses, updates ..., written to ``file``
-                                                    (of a group: to one each, see ``benchlib.measure.gate``);
-                                                    how many trials there can be
+                                                    (of a group: to one each, see ``benchlib.measure.trials``)
 probe      records, file                            what the optimizer and dropout do, written to ``file``
 planted    seconds, takes                           durations of the same work, by the timer and known otherwise
 train_on   step, weights, leads                     the loss of the next training step; weights before it are
@@ -184,7 +183,7 @@ class Worker:
             self.session, self.workload, self.values, self.initial, ready, steps, trial, moved, again
         )
         np.savez(file, **arrays)
-        return {"trials": len(self.ready)}
+        return {}
 
     def do_probe(self, records: list[int], file: str) -> dict[str, Any]:
         """What trials do not see of this session's model: see ``benchlib.worker.check``."""

@@ -243,7 +243,7 @@ class Workload:
         return numbers / 2 if self.kind == "training" else numbers  # a layer's output is the input of the next
 
     def frameworks(self) -> list[str]:
-        """The frameworks that this workload has a file for."""
+        """The names of the frameworks' files in its folder, and of whatever helps them: see ``frameworks.of``."""
         where = folder(self.name)
         return list(_frameworks(where, _changed(where)))
 

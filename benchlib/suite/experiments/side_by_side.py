@@ -19,7 +19,7 @@ def html(names: Iterable[str]) -> HTML:
     parts = []
     for name in names:
         workload = workloads.load(name)
-        offered = sorted(workload.frameworks(), key=frameworks.rank)
+        offered = sorted(frameworks.of(workload), key=frameworks.rank)
         files = [(workloads.folder(name) / f"{each}.py").read_text(encoding="utf-8") for each in offered]
         columns = "".join(f"<pre>{escape(text)}</pre>" for text in files)
         parts.append(

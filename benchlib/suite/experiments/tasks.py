@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from benchlib import workloads
+from benchlib import frameworks, workloads
 from benchlib.condition import Condition, WorkloadName
 from benchlib.suite.experiments import parameters as p
 from benchlib.validation import Strict
@@ -61,7 +61,7 @@ def check(tasks: Sequence[Task]) -> None:
 
 def _choices(task: Task) -> dict[str, str]:
     """All that two tasks of one workload on one data set may differ in, in words."""
-    framework = workloads.load(task.workload).frameworks()[0]  # it makes no difference which
+    framework = frameworks.of(workloads.load(task.workload))[0]  # it makes no difference which
     condition = Condition(**task.model_dump(include=set(Task.model_fields)), framework=framework)
     threshold = getattr(task, "threshold", None)
     return {

@@ -51,7 +51,8 @@ class Session(toy.Session):
             return inputs
         if plant == "dropout in evaluation":
             training = True
-        p = {"another dropout": 0.6 * p, "dropout of 1 - p": (1 - p) * (p > 0)}.get(plant, p)
+        others = {"another dropout": 0.6 * p, "dropout of 1 - p": (1 - p) * (p > 0), "dropout of 0.25": 0.25 * (p > 0)}
+        p = others.get(plant, p)
         if not training or not p:
             return inputs
         if plant == "the same dropped":

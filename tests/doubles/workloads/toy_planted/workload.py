@@ -22,6 +22,7 @@ PLANTS = (
     "dropout of the outputs",
     "another dropout",
     "dropout of 1 - p",
+    "dropout of 0.25",
     "no dropout",
     "dropout not scaled",
     "the same dropped",
