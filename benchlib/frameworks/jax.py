@@ -1,0 +1,357 @@
+"""JAX, with flax.nnx for the models and optax for the optimizers: builds a workload and runs its steps. Run on the CPU
+only so far.
+
+Graph mode is ``jax.jit`` of the whole step (forward, loss, gradients and update) over dictionaries of arrays, whose
+memory is donated: what flax calls the functional training loop, which spares each step the walk through the model's
+objects. Eager mode dispatches the same step operation by operation: one looks for an error that way in JAX, and does
+not train; it is here because its ratio says what compilation is worth.
+
+``nnx.Conv`` wants the channels innermost: batches are laid out so off the clock, and weights when they are loaded.
+
+JAX has no setting for its number of threads on the CPU: it takes the cores that its process may use.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+from jax import Array
+
+from benchlib.errors import BenchlibError, unknown
+from benchlib.frameworks import LOSS_SCALE, check_weights
+from benchlib.workloads import Values, Workload
+
+PACKAGE = "jax"
+DEVICES = ("cpu", "cuda")
+MODES = ("graph", "eager")
+PRECISIONS = ("fp32", "bf16")
+VARIABLES = ("JAX_", "XLA_", "TF_CPP_", "TF_XLA_")
+
+_MIB = 2**20
+_NAMES = {  # by type of module: flax's name to the workload's, where they differ
+    nnx.Conv: {"kernel": "weight"},
+    nnx.Linear: {"kernel": "weight"},
+    nnx.LinearGeneral: {"kernel": "weight"},
+    nnx.Embed: {"embedding": "weight"},
+    nnx.LayerNorm: {"scale": "weight"},
+    nnx.BatchNorm: {"scale": "weight", "mean": "running_mean", "var": "running_var"},
+}
+
+Path = tuple[str | int, ...]
+"""Of a variable in a model."""
+
+Arrays = dict[str, Array]
+
+
+class Session:
+    """One workload in JAX, in this process: see ``benchlib.frameworks.Session`` for what each method promises."""
+
+    def __init__(
+        self, device: str, mode: str, precision: str, seed: int, knobs: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        if precision not in PRECISIONS:
+            raise BenchlibError(unknown("precision of jax", precision, PRECISIONS))
+        if device not in DEVICES:
+            raise BenchlibError(unknown("device of jax", device, DEVICES))
+        for name in knobs:
+            raise BenchlibError(f"knob {name!r}: jax has no such setting")
+        try:
+            self._device = jax.devices(device)[0]
+        except RuntimeError as error:
+            raise BenchlibError(
+                f"device {device!r}: jax {jax.__version__} cannot use it here ({str(error).splitlines()[0]}); install "
+                "the build of jax for it and its driver, or choose device 'cpu'"
+            ) from None
+        jax.config.update("jax_default_device", self._device)
+        self._graph = mode == "graph"
+        self._computes_in = jnp.bfloat16 if precision == "bf16" else jnp.float32
+        self._seed = seed  # of dropout only: weights and batches come from files
+        self._queued: list[Array] = []  # what is there when a step is over, of those that nobody has waited for
+
+    def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
+        """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for JAX."""
+        self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
+        self._trains = workload.kind == "training"
+        self._module, self._targets, self._evaluates = module, workload.targets, workload.evaluates
+        model = nnx.eval_shape(lambda: module.build(values))  # the numbers are those that are loaded
+        self._layouts = _layouts(model)
+        shapes = {name: layout.outside(np.empty(layout.shape)).shape for name, layout in self._layouts.items()}
+        check_weights(f"{workload.name} in jax", self._shapes, shapes)
+        self._split(model)
+        if self._trains:
+            self._optimizer = optimizer = module.optimizer(values, learning_rate)
+
+            def loss(trained: Arrays, kept: Arrays, batch: tuple[Array, ...]) -> tuple[Array, Arrays]:
+                model = self._merged(trained, kept, training=not self._evaluates)
+                value = module.loss(model, self._lowered(batch))
+                return value, self._kept_of(model)
+
+            of_loss = jax.value_and_grad(loss, has_aux=True)
+
+            def update(trained: Arrays, state: Any, gradients: Arrays) -> tuple[Arrays, Any]:
+                updates, state = optimizer.update(gradients, state, trained)
+                return optax.apply_updates(trained, updates), state
+
+            def step(trained: Arrays, state: Any, kept: Arrays, batch: tuple[Array, ...]) -> tuple[Any, ...]:
+                (value, kept), gradients = of_loss(trained, kept, batch)
+                return *update(trained, state, gradients), kept, value
+
+            def gradients(trained: Arrays, kept: Arrays, batch: tuple[Array, ...]) -> Arrays:
+                return of_loss(trained, kept, batch)[1]
+
+            self._update = self._compiled(update)
+        else:
+            backward = values["passes"] == "forward+backward"
+
+            def forward(trained: Arrays, kept: Arrays, inputs: Array) -> tuple[Array, Arrays]:
+                model = self._merged(trained, kept, training=not self._evaluates)
+                return model(*self._lowered((inputs,))), self._kept_of(model)
+
+            def output_and_gradients(trained: Arrays, kept: Arrays, batch: tuple[Array, Array]) -> tuple[Any, ...]:
+                inputs, gradient = batch
+                output, pull, kept = jax.vjp(
+                    lambda *given: forward(given[0], kept, given[1]), trained, inputs, has_aux=True
+                )
+                of_weights, of_input = pull(gradient.astype(output.dtype))
+                return output, kept, {"input": of_input, **of_weights}
+
+            def step(trained: Arrays, kept: Arrays, batch: tuple[Array, Array]) -> tuple[Any, ...]:
+                # A step returns the gradients too, or what nobody asks for would not be computed.
+                done = output_and_gradients(trained, kept, batch) if backward else forward(trained, kept, batch[0])
+                return (*done, jnp.ravel(done[0])[0])
+
+            def gradients(trained: Arrays, kept: Arrays, batch: tuple[Array, Array]) -> Arrays:
+                return output_and_gradients(trained, kept, batch)[2]
+
+        self._step = self._compiled(step, donate_argnums=(0, 1, 2) if self._trains else ())
+        self._gradients = self._compiled(gradients)
+        self._outputs = {
+            training: self._compiled(lambda trained, kept, inputs, t=training: self._run(trained, kept, inputs, t))
+            for training in (True, False)
+        }
+        self._predict = self._compiled(self._decoded) if hasattr(module, "predict") else None
+
+    def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
+        """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
+        check_weights("weights for jax", self._shapes, {name: array.shape for name, array in weights.items()})
+        self.synchronize()
+        self._trained, self._kept = {}, self._first_random()
+        for name, layout in self._layouts.items():
+            where = self._trained if layout.trained else self._kept
+            where[layout.key] = jax.device_put(layout.inside(np.asarray(weights[name], np.float32)), self._device)
+        if self._trains:
+            self._state = self._optimizer.init(self._trained)
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """The model's state now, as float32 copies."""
+        arrays = self._trained | self._kept
+        return {name: self._outside(name, arrays[self._layouts[name].key]) for name in self._shapes}
+
+    def put(self, arrays: tuple[np.ndarray, ...]) -> tuple[Array, ...]:
+        """A batch on the device, images with the channels innermost: the sample's arrays, whole numbers as int32; or
+        (input, gradient of the output).
+        """
+        return tuple(jax.device_put(_channels_last(np.asarray(array)), self._device) for array in arrays)
+
+    def step(self, batch: tuple[Array, ...]) -> Array:
+        """Queue one step; return its loss (an operator: its output)."""
+        if self._trains:
+            self._trained, self._state, self._kept, loss = self._step(self._trained, self._state, self._kept, batch)
+            self._queued = [loss, *self._trained.values()]
+            return loss
+        output, self._kept, *_, first = self._step(self._trained, self._kept, batch)
+        self._queued.append(first)  # a number of it: the whole output is as large as the input
+        return output
+
+    def synchronize(self) -> None:
+        """Wait until all queued work is done: what a step returns is there when all of the step is over."""
+        jax.block_until_ready(self._queued)
+        self._queued = []
+
+    def mark(self) -> None:
+        """JAX hands out no events of the device's queue."""
+
+    def outputs(self, batch: tuple[Array, ...], training: bool) -> tuple[np.ndarray, ...]:
+        """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
+        if not self._trains and training:  # an operator's step is its output: this is what is measured
+            outputs = self._step(self._trained, self._kept, batch)[0]
+        else:
+            outputs = self._outputs[training](self._trained, self._kept, batch[: -self._targets])
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        return tuple(_channels_first(self.to_numpy(output)) for output in outputs)
+
+    def predictions(self, batch: tuple[Array, ...]) -> np.ndarray:
+        """What the model predicts for a batch's inputs, in evaluation behaviour."""
+        if self._predict is None:
+            return self.outputs(batch, training=False)[0].argmax(axis=-1)
+        return np.asarray(self._predict(self._trained, self._kept, batch[: -self._targets]))
+
+    def gradients(self, batch: tuple[Array, ...]) -> dict[str, np.ndarray]:
+        """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
+        gradients = self._gradients(self._trained, self._kept, batch)
+        of_input = {} if self._trains else {"input": _channels_first(self.to_numpy(gradients.pop("input")))}
+        trained = [name for name in self._shapes if self._layouts[name].trained]
+        return of_input | {name: self._outside(name, gradients[self._layouts[name].key]) for name in trained}
+
+    def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
+        """Steps of the optimizer with gradients that are given, in turn."""
+        ready = [
+            {self._layouts[name].key: jnp.asarray(self._layouts[name].inside(array)) for name, array in one.items()}
+            for one in gradients
+        ]
+        for number in range(steps):
+            self._trained, self._state = self._update(self._trained, self._state, ready[number % len(ready)])
+
+    def dropouts(self, batch: tuple[Array, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """What each dropout of a forward pass was given, and what it left."""
+        seen = []
+
+        class Seen(nnx.Dropout):
+            def __call__(self, inputs: Array, **how: Any) -> Array:
+                left = nnx.Dropout.__call__(self, inputs, **how)
+                seen.append(("nnx.Dropout", inputs, left))
+                return left
+
+        model = self._merged(self._trained, self._kept, training)
+        for _, module in nnx.iter_modules(model):
+            if type(module) is nnx.Dropout:
+                module.__class__ = Seen
+        model(*self._lowered(batch[: -self._targets]))  # operation by operation: what is compiled cannot be looked into
+        return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen]
+
+    def to_numpy(self, value: Array) -> np.ndarray:
+        """An array, such as what :meth:`step` returned, as a float32 copy."""
+        return np.array(value.astype(jnp.float32))
+
+    def settings(self) -> dict[str, str | int | float | bool]:
+        """Cores, device and precision of products in force, read back from JAX and the operating system."""
+        return {
+            "cores": len(os.sched_getaffinity(0)),
+            "device": f"{self._device.platform} {self._device.device_kind}",
+            "matmul_precision": str(jax.config.jax_default_matmul_precision or "default"),
+            "random_numbers": jax.config.jax_default_prng_impl,
+            "computes_in": jnp.dtype(self._computes_in).name,
+        }
+
+    def device_memory(self) -> dict[str, float]:
+        """Device memory in MiB as JAX's allocator counts it; empty on the CPU, where it counts none."""
+        counted = self._device.memory_stats() or {}
+        names = {"allocated": "bytes_in_use", "peak": "peak_bytes_in_use"}
+        return {name: counted[key] / _MIB for name, key in names.items() if key in counted}
+
+    @staticmethod
+    def versions() -> dict[str, str]:
+        """The versions of JAX, of its compiled part, and of the libraries that models and optimizers are from."""
+        return {name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "flax", "optax")}
+
+    def _compiled(self, function: Callable, **how: Any) -> Callable:
+        return jax.jit(function, **how) if self._graph else function
+
+    def _split(self, model: nnx.Module) -> None:
+        """Take a model apart: its structure in training and in evaluation, its weights, and what else changes."""
+        model.eval()
+        evaluating = nnx.graphdef(model)
+        model.train()
+        training, trained, kept = nnx.split(model, nnx.Param, ...)
+        self._structures = {True: training, False: evaluating}
+        self._trained_variables, self._kept_variables = (
+            {_key(path): (path, variable) for path, variable in nnx.to_flat_state(state)} for state in (trained, kept)
+        )
+
+    def _merged(self, trained: Arrays, kept: Arrays, training: bool) -> nnx.Module:
+        """The model with these weights, in the precision that it computes in."""
+        lowered = dict(zip(trained, self._lowered(tuple(trained.values())), strict=True))
+        states = [
+            nnx.from_flat_state({path: variable.replace(arrays[key]) for key, (path, variable) in variables.items()})
+            for variables, arrays in ((self._trained_variables, lowered), (self._kept_variables, kept))
+        ]
+        return nnx.merge(self._structures[training], *states)
+
+    @staticmethod
+    def _kept_of(model: nnx.Module) -> Arrays:
+        """What else than weights a model holds now: running statistics, and how often dropout has drawn."""
+        kept = nnx.state(model, nnx.Not(nnx.Param))
+        return {_key(path): variable.get_value() for path, variable in nnx.to_flat_state(kept)}
+
+    def _lowered(self, arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+        return tuple(
+            array.astype(self._computes_in) if jnp.issubdtype(array.dtype, jnp.floating) else array for array in arrays
+        )
+
+    def _first_random(self) -> Arrays:
+        """Dropout's generators at their beginning, each with a key of its own."""
+        variables = {key: variable for key, (_, variable) in self._kept_variables.items()}
+        root = jax.random.key(self._seed)
+        keys = [key for key, variable in variables.items() if isinstance(variable, nnx.RngKey)]
+        counts = [key for key, variable in variables.items() if isinstance(variable, nnx.RngCount)]
+        return {
+            **{key: jax.random.fold_in(root, number) for number, key in enumerate(keys)},
+            **{key: jnp.zeros((), jnp.uint32) for key in counts},
+        }
+
+    def _run(self, trained: Arrays, kept: Arrays, inputs: tuple[Array, ...], training: bool) -> Any:
+        return self._merged(trained, kept, training)(*self._lowered(inputs))
+
+    def _decoded(self, trained: Arrays, kept: Arrays, inputs: tuple[Array, ...]) -> Array:
+        return self._module.predict(self._merged(trained, kept, training=False), self._lowered(inputs))
+
+    def _outside(self, name: str, array: Array) -> np.ndarray:
+        return np.ascontiguousarray(self._layouts[name].outside(self.to_numpy(array)))
+
+
+class _Layout:
+    """Where a weight of the workload is in the model, and how it is laid out there."""
+
+    def __init__(self, path: Path, variable: nnx.Variable, module: nnx.Module) -> None:
+        self.key, self.shape = _key(path), variable.get_value().shape
+        self.trained = isinstance(variable, nnx.Param)
+        self._turned = self._joined = False
+        if path[-1] == "kernel":
+            self._turned = isinstance(module, nnx.Conv | nnx.Linear)
+            self._joined = isinstance(module, nnx.LinearGeneral)
+
+    def inside(self, array: np.ndarray) -> np.ndarray:
+        """From the workload's (outputs, inputs, ...) to (..., inputs, outputs)."""
+        if self._joined:  # the workload has all places of an image, channel by channel, in one dimension
+            *sides, channels, outputs = self.shape
+            array = array.reshape(outputs, channels, *sides)
+        return np.moveaxis(array, (0, 1), (-1, -2)) if self._turned or self._joined else array
+
+    def outside(self, array: np.ndarray) -> np.ndarray:
+        """And back."""
+        if not (self._turned or self._joined):
+            return array
+        array = np.moveaxis(array, (-1, -2), (0, 1))
+        return array.reshape(len(array), -1) if self._joined else array
+
+
+def _layouts(model: nnx.Module) -> dict[str, _Layout]:
+    """Of all weights and running statistics of a model, by the workload's names."""
+    layouts = {}
+    for path, module in nnx.iter_modules(model):
+        names = next((names for kind, names in _NAMES.items() if isinstance(module, kind)), {})
+        for name, variable in vars(module).items():
+            if isinstance(variable, nnx.Param | nnx.BatchStat):
+                layouts[_key((*path, names.get(name, name)))] = _Layout((*path, name), variable, module)
+    return layouts
+
+
+def _key(path: Path) -> str:
+    return ".".join(map(str, path))
+
+
+def _channels_last(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(np.moveaxis(array, 1, -1)) if array.ndim == 4 else array
+
+
+def _channels_first(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(np.moveaxis(array, -1, 1)) if array.ndim == 4 else array
