@@ -1,4 +1,8 @@
-"""Layers that flax has not, or has with other weights than the rest: see ``settled`` of the workloads that use them."""
+"""Layers that flax has not, or has with other weights than the rest: see ``settled`` of the workloads that use them.
+
+The products of a recurrent layer with its inputs are made of all steps at once, before the loop. The loop is compiled
+by itself, or eager mode would compile it anew whenever it is called.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import nnx
+from flax.nnx.nn.dtypes import promote_dtype
 from jax import Array
 
 
@@ -23,66 +28,75 @@ class BatchNorm(nnx.BatchNorm):
         return y
 
 
-class GRU(nnx.Module):
-    """A GRU layer over (batch, length, inputs), with the weights of cuDNN's: a bias of the state for each gate, too.
+class Recurrent(nnx.Module):
+    """The weights of a recurrent layer, as cuDNN has them: a bias of the state for each gate, too."""
 
-    The products with the inputs are made of all steps at once, before the loop.
-    """
+    gates: int
 
     def __init__(self, inputs: int, hidden: int, rngs: nnx.Rngs) -> None:
         initial = nnx.initializers.lecun_normal()
-        self.hidden = hidden
-        self.weight_ih_l0 = nnx.Param(initial(rngs.params(), (3 * hidden, inputs)))
-        self.weight_hh_l0 = nnx.Param(initial(rngs.params(), (3 * hidden, hidden)))
-        self.bias_ih_l0 = nnx.Param(jnp.zeros((3 * hidden,)))
-        self.bias_hh_l0 = nnx.Param(jnp.zeros((3 * hidden,)))
+        self.hidden, self.dtype = hidden, None
+        self.weight_ih_l0 = nnx.Param(initial(rngs.params(), (self.gates * hidden, inputs)))
+        self.weight_hh_l0 = nnx.Param(initial(rngs.params(), (self.gates * hidden, hidden)))
+        self.bias_ih_l0 = nnx.Param(jnp.zeros((self.gates * hidden,)))
+        self.bias_hh_l0 = nnx.Param(jnp.zeros((self.gates * hidden,)))
+
+    def promoted(self, x: Array) -> tuple[Array, ...]:
+        """The inputs, and the weights in the order above, in the type that the layer computes in."""
+        weights = (self.weight_ih_l0, self.weight_hh_l0, self.bias_ih_l0, self.bias_hh_l0)
+        return promote_dtype((x, *(weight[...] for weight in weights)), dtype=self.dtype)
+
+
+class GRU(Recurrent):
+    """A GRU layer over (batch, length, inputs)."""
+
+    gates = 3
 
     def __call__(self, x: Array, state: Array | None = None) -> tuple[Array, Array]:
         """The outputs (batch, length, hidden), and the state (batch, hidden) after the last step."""
-        weight, bias = self.weight_hh_l0[...].T, self.bias_hh_l0[...]
-        given = x.swapaxes(0, 1) @ self.weight_ih_l0[...].T + self.bias_ih_l0[...]  # (length, batch, 3 * hidden)
-
-        def step(state: Array, given: Array) -> tuple[Array, Array]:
-            reset_x, update_x, new_x = jnp.split(given, 3, axis=1)
-            reset_h, update_h, new_h = jnp.split(state @ weight + bias, 3, axis=1)
-            reset, update = nnx.sigmoid(reset_x + reset_h), nnx.sigmoid(update_x + update_h)
-            new = jnp.tanh(new_x + reset * new_h)
-            state = new + update * (state - new)  # (batch, hidden)
-            return state, state
-
-        first = jnp.zeros((x.shape[0], self.hidden), given.dtype) if state is None else state
-        last, outputs = jax.lax.scan(step, first, given)
+        x, weight_ih, weight_hh, bias_ih, bias_hh = self.promoted(x)
+        given = x.swapaxes(0, 1) @ weight_ih.T + bias_ih  # (length, batch, 3 * hidden)
+        state = jnp.zeros((len(x), self.hidden)) if state is None else state
+        last, outputs = gru(given, state, weight_hh, bias_hh)
         return outputs.swapaxes(0, 1), last
 
 
-class LSTM(nnx.Module):
-    """An LSTM layer over (length, batch, inputs), with the weights of cuDNN's: a bias of the state, too.
+class LSTM(Recurrent):
+    """An LSTM layer over (length, batch, inputs)."""
 
-    The products with the inputs are made of all steps at once, before the loop.
-    """
-
-    def __init__(self, inputs: int, hidden: int, rngs: nnx.Rngs) -> None:
-        initial = nnx.initializers.lecun_normal()
-        self.hidden = hidden
-        self.weight_ih_l0 = nnx.Param(initial(rngs.params(), (4 * hidden, inputs)))
-        self.weight_hh_l0 = nnx.Param(initial(rngs.params(), (4 * hidden, hidden)))
-        self.bias_ih_l0 = nnx.Param(jnp.zeros((4 * hidden,)))
-        self.bias_hh_l0 = nnx.Param(jnp.zeros((4 * hidden,)))
+    gates = 4
 
     def __call__(self, x: Array) -> Array:
         """The outputs (length, batch, hidden)."""
-        weight = self.weight_hh_l0[...].T
-        given = (
-            x @ self.weight_ih_l0[...].T + self.bias_ih_l0[...] + self.bias_hh_l0[...]
-        )  # (length, batch, 4 * hidden)
+        x, weight_ih, weight_hh, bias_ih, bias_hh = self.promoted(x)
+        given = x @ weight_ih.T + (bias_ih + bias_hh)  # (length, batch, 4 * hidden)
+        return lstm(given, jnp.zeros((x.shape[1], self.hidden)), weight_hh)
 
-        def step(carry: tuple[Array, Array], given: Array) -> tuple[tuple[Array, Array], Array]:
-            state, cell = carry
-            entry, forget, new, exit_ = jnp.split(given + state @ weight, 4, axis=1)
-            cell = nnx.sigmoid(forget) * cell + nnx.sigmoid(entry) * jnp.tanh(new)
-            state = nnx.sigmoid(exit_) * jnp.tanh(cell)  # (batch, hidden)
-            return (state, cell), state
 
-        zeros = jnp.zeros((x.shape[1], self.hidden), given.dtype)
-        _, outputs = jax.lax.scan(step, (zeros, zeros), given)
-        return outputs
+@jax.jit
+def gru(given: Array, state: Array, weight: Array, bias: Array) -> tuple[Array, Array]:
+    """Inputs' products (length, batch, 3 * hidden) and first state to the last state (batch, hidden) and all states."""
+
+    def step(state: Array, given: Array) -> tuple[Array, Array]:
+        reset_x, update_x, new_x = jnp.split(given, 3, axis=1)
+        reset_h, update_h, new_h = jnp.split(state.astype(weight.dtype) @ weight.T + bias, 3, axis=1)
+        reset, update = nnx.sigmoid(reset_x + reset_h), nnx.sigmoid(update_x + update_h)
+        new = jnp.tanh(new_x + reset * new_h)
+        state = new + update * (state - new)  # (batch, hidden)
+        return state, state
+
+    return jax.lax.scan(step, state, given)
+
+
+@jax.jit
+def lstm(given: Array, zeros: Array, weight: Array) -> Array:
+    """Inputs' products with all biases (length, batch, 4 * hidden) to all states (length, batch, hidden)."""
+
+    def step(carry: tuple[Array, Array], given: Array) -> tuple[tuple[Array, Array], Array]:
+        state, cell = carry
+        entry, forget, new, exit_ = jnp.split(given + state.astype(weight.dtype) @ weight.T, 4, axis=1)
+        cell = nnx.sigmoid(forget) * cell + nnx.sigmoid(entry) * jnp.tanh(new)
+        state = nnx.sigmoid(exit_) * jnp.tanh(cell)  # (batch, hidden)
+        return (state, cell), state
+
+    return jax.lax.scan(step, (zeros, zeros), given)[1]

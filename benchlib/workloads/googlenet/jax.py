@@ -65,7 +65,7 @@ class Model(nnx.Module):
 
 
 def pool(x: Array, stride: int = 2) -> Array:
-    """The largest of each 3x3 pixels: (batch, side, side, channels) to (batch, side / stride, side / stride, channels)."""
+    """The largest of each 3x3 pixels, from (batch, side, side, channels)."""
     return nnx.max_pool(x, (3, 3), (stride, stride), padding=((1, 1), (1, 1)))
 
 
