@@ -23,6 +23,7 @@ import importlib.metadata
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -193,7 +194,7 @@ class Session:
             def output_and_gradients(trained: Arrays, kept: Arrays, batch: tuple[Array, Array]) -> tuple[Any, ...]:
                 inputs, gradient = batch
                 output, pull, kept = jax.vjp(
-                    lambda *given: forward(given[0], kept, given[1]), trained, inputs, has_aux=True
+                    lambda trained, inputs: forward(trained, kept, inputs), trained, inputs, has_aux=True
                 )
                 of_weights, of_input = pull(gradient.astype(output.dtype))
                 return output, kept, {"input": of_input, **of_weights}
@@ -203,15 +204,14 @@ class Session:
                 return output_and_gradients(trained, kept, batch) if backward else forward(trained, kept, batch[0])
 
             def gradients(trained: Arrays, kept: Arrays, batch: tuple[Array, Array]) -> tuple[Arrays, Arrays]:
-                _, kept, gradients = output_and_gradients(trained, kept, batch)
+                # Where a step computes them: what is measured is what is compared.
+                computed = self._step if backward else output_and_gradients
+                _, kept, gradients = computed(trained, kept, batch)
                 return gradients, kept
 
         self._step = self._compiled(step, donate_argnums=(0, 1, 2) if self._trains else ())
         self._gradients = self._compiled(gradients)
-        self._outputs = {
-            training: self._compiled(lambda trained, kept, inputs, t=training: self._run(trained, kept, inputs, t))
-            for training in (True, False)
-        }
+        self._outputs = {training: self._compiled(partial(self._run, training=training)) for training in (True, False)}
         self._predict = self._compiled(self._decoded) if hasattr(module, "predict") else None
 
     def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
@@ -266,7 +266,7 @@ class Session:
             outputs, kept = self._outputs[training](self._trained, self._kept, batch[: -self._targets])
             self._kept |= self._random(kept)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-        return tuple(_channels_first(self.to_numpy(output)) for output in outputs)
+        return tuple(map(self.to_numpy, outputs))
 
     def predictions(self, batch: tuple[Array, ...]) -> np.ndarray:
         """What the model predicts for a batch's inputs, in evaluation behaviour."""
@@ -278,7 +278,7 @@ class Session:
         """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
         gradients, kept = self._gradients(self._trained, self._kept, batch)
         self._kept |= self._random(kept)
-        of_input = {} if self._trains else {"input": _channels_first(self.to_numpy(gradients.pop("input")))}
+        of_input = {} if self._trains else {"input": self.to_numpy(gradients.pop("input"))}
         trained = [name for name in self._shapes if self._layouts[name].trained]
         return of_input | {name: self._outside(name, gradients[self._layouts[name].key]) for name in trained}
 
@@ -314,8 +314,10 @@ class Session:
         return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen]
 
     def to_numpy(self, value: Array) -> np.ndarray:
-        """An array, such as what :meth:`step` returned, as a float32 copy."""
-        return np.array(value.astype(jnp.float32))
+        """An array that the model handed out, such as what :meth:`step` returned, as a float32 copy; of images the
+        channels come first, as in what :meth:`put` gets.
+        """
+        return _channels_first(_copy(value))
 
     def settings(self) -> dict[str, str | int | float | bool]:
         """Threads, device and precisions in force, read back from JAX and the operating system."""
@@ -398,7 +400,7 @@ class Session:
             key: kept[key] for key, (_, variable) in self._kept_variables.items() if isinstance(variable, nnx.RngState)
         }
 
-    def _run(self, trained: Arrays, kept: Arrays, inputs: tuple[Array, ...], training: bool) -> tuple[Any, Arrays]:
+    def _run(self, trained: Arrays, kept: Arrays, inputs: tuple[Array, ...], *, training: bool) -> tuple[Any, Arrays]:
         model = self._merged(trained, kept, training)
         return model(*inputs), self._kept_of(model)
 
@@ -406,7 +408,7 @@ class Session:
         return self._module.predict(self._merged(trained, kept, training=False), inputs)
 
     def _outside(self, name: str, array: Array) -> np.ndarray:
-        return np.ascontiguousarray(self._layouts[name].outside(self.to_numpy(array)))
+        return np.ascontiguousarray(self._layouts[name].outside(_copy(array)))
 
 
 class _Layout:
@@ -444,6 +446,10 @@ def _layouts(model: nnx.Module) -> dict[str, _Layout]:
             if isinstance(variable, nnx.Param | nnx.BatchStat):
                 layouts[_key((*path, names.get(name, name)))] = _Layout((*path, name), variable, module)
     return layouts
+
+
+def _copy(array: Array) -> np.ndarray:
+    return np.array(array.astype(jnp.float32))
 
 
 def _key(path: Place) -> str:

@@ -112,6 +112,12 @@ JAX_NORM = {
         "is made that of a sample (over one number less), as PyTorch's is: flax's is that of the batch"
     ),
 }
+JAX_VARIANCE = {
+    "JAX: variance of batch normalisation": (
+        "the mean of squared differences (use_fast_variance=False), as in PyTorch: flax's own is a difference of mean "
+        "squares, of whose digits a large mean leaves few"
+    ),
+}
 JAX_RECURRENT = {
     "JAX: recurrent layers": (
         "a loop (jax.lax.scan) written out with two biases for each gate, because flax's cells have one, and Adam "

@@ -17,7 +17,7 @@ class Convolution(nnx.Module):
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int = 1, *, rngs: nnx.Rngs) -> None:
         self.conv = nnx.Conv(inputs, outputs, (kernel, kernel), stride, padding=kernel // 2, use_bias=False, rngs=rngs)
-        self.norm = BatchNorm(outputs, momentum=0.9, rngs=rngs)
+        self.norm = BatchNorm(outputs, momentum=0.9, use_fast_variance=False, rngs=rngs)
 
     def __call__(self, x: Array) -> Array:
         return nnx.relu(self.norm(self.conv(x)))
