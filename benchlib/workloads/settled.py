@@ -1,7 +1,8 @@
 """What is settled in the files of several workloads so that all frameworks run the same model, as what: how. See
 ``benchlib.workloads.Workload.settled``.
 
-What is said here of PyTorch and MindSpore was read in, or tried with, the versions in ``requirements.lock``.
+What is said here of PyTorch and MindSpore was read in, or tried with, the versions in ``requirements.lock``; of JAX,
+flax and optax with those in ``environments/jax.txt``.
 """
 
 from __future__ import annotations
@@ -85,4 +86,55 @@ ADAM = {
         "experimental.optim.AdamW without decay in MindSpore, because its nn.Adam and experimental.optim.Adam add "
         "epsilon before the bias is corrected, and PyTorch's after"
     ),
+}
+JAX_WEIGHTS = {
+    "JAX: names and order of weights": (
+        "flax's kernel of a dense layer (inputs, outputs) or convolution (height, width, inputs, outputs) is PyTorch's "
+        "weight (outputs, inputs, ...), and laid out so when it is loaded; its embedding is that weight, its scale, "
+        "mean and var are weight, running_mean and running_var"
+    ),
+}
+JAX_IMAGES = {
+    "JAX: images": (
+        "channels are the last of four dimensions, as nnx.Conv, nnx.BatchNorm and nnx.max_pool want them; batches are "
+        "laid out so off the clock"
+    ),
+}
+JAX_PADDING = {
+    "JAX: padding": (
+        'a number of pixels: nnx.Conv pads for the same size unless told ("SAME", which with a stride of 2 begins one '
+        "pixel later than PyTorch), nnx.max_pool not at all"
+    ),
+}
+JAX_NORM = {
+    "JAX: batch normalisation": (
+        "momentum=0.9, the share of the old statistics, is PyTorch's 0.1, and flax's own is 0.99; the running variance "
+        "is made that of a sample (over one number less), as PyTorch's is: flax's is that of the batch"
+    ),
+}
+JAX_VARIANCE = {
+    "JAX: variance of batch normalisation": (
+        "the mean of squared differences (use_fast_variance=False), as in PyTorch: flax's own is a difference of mean "
+        "squares, of whose digits a large mean leaves few"
+    ),
+}
+JAX_RECURRENT = {
+    "JAX: recurrent layers": (
+        "a loop (jax.lax.scan) written out with two biases for each gate, because flax's cells have one, and Adam "
+        "moves the sum of two by twice as much"
+    ),
+}
+JAX_LEFT_OUT = {
+    "JAX: labels that are left out": (
+        "are not in the mean (where=), because optax's cross entropy with whole numbers has nothing like ignore_index; "
+        "-1 is read as 0 before, for it would count from the end"
+    ),
+}
+JAX_DECAY = {
+    "JAX: weight decay": (
+        "optax.add_decayed_weights before optax.sgd, which has none of its own: momentum takes it in, as PyTorch's does"
+    ),
+}
+JAX_GRADIENTS = {
+    "JAX: gradients": "by jax.vjp; a step returns them, or jax.jit would leave out what nobody asks for",
 }

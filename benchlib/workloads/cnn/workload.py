@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload, taps
 from benchlib.workloads.neutral import DROPOUT_OFF
-from benchlib.workloads.settled import DROPOUT, INITIAL_WEIGHTS, LABELS, PADDING, WITH_BIAS
+from benchlib.workloads.settled import (
+    DROPOUT,
+    INITIAL_WEIGHTS,
+    JAX_IMAGES,
+    JAX_PADDING,
+    JAX_WEIGHTS,
+    LABELS,
+    PADDING,
+    WITH_BIAS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -82,6 +91,13 @@ WORKLOAD = Workload(
         **PADDING,
         **WITH_BIAS,
         **DROPOUT,
+        **JAX_WEIGHTS,
+        **JAX_IMAGES,
+        **JAX_PADDING,
+        "JAX: first dense layer": (
+            "over height, width and channels at once (nnx.LinearGeneral): its kernel is PyTorch's, for which images "
+            "are flattened channel by channel, in another order"
+        ),
     },
     optimizer_state=1,
     hosted=("pytorch",),  # not shown in MindSpore: docs/instrument.md

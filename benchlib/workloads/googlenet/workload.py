@@ -16,6 +16,12 @@ from benchlib.workloads.settled import (
     DECAY_OF_ALL,
     DROPOUT,
     INITIAL_WEIGHTS,
+    JAX_DECAY,
+    JAX_IMAGES,
+    JAX_NORM,
+    JAX_PADDING,
+    JAX_VARIANCE,
+    JAX_WEIGHTS,
     LABELS,
     NORM_MOMENTUM,
     NORM_NAMES,
@@ -125,6 +131,12 @@ WORKLOAD = Workload(
             'pad_mode="same" in MindSpore, which with a stride of 1 pads by 1 on every side, as padding=1 does in '
             "PyTorch"
         ),
+        **JAX_WEIGHTS,
+        **JAX_IMAGES,
+        **JAX_PADDING,
+        **JAX_NORM,
+        **JAX_VARIANCE,
+        **JAX_DECAY,
     },
     optimizer_state=1,
 )

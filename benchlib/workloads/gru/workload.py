@@ -7,7 +7,14 @@ import numpy as np
 from benchlib.workloads import Exercise, Gate, Hyperparameter, Samples, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import LARGE_EPSILON
-from benchlib.workloads.settled import ADAM, EMBEDDING, INITIAL_WEIGHTS, LABELS
+from benchlib.workloads.settled import (
+    ADAM,
+    EMBEDDING,
+    INITIAL_WEIGHTS,
+    JAX_RECURRENT,
+    JAX_WEIGHTS,
+    LABELS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -68,6 +75,8 @@ WORKLOAD = Workload(
             "before the first token, so that the state which the GRU hands out is that after the last one, without "
             "lengths in either framework"
         ),
+        **JAX_WEIGHTS,
+        **JAX_RECURRENT,
     },
     unit="sequences",
     fields=("tokens", "labels"),

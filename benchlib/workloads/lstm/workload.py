@@ -7,7 +7,15 @@ import numpy as np
 from benchlib.workloads import Exercise, Gate, Hyperparameter, Samples, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON
-from benchlib.workloads.settled import ADAM, DROPOUT, EMBEDDING, INITIAL_WEIGHTS, LABELS
+from benchlib.workloads.settled import (
+    ADAM,
+    DROPOUT,
+    EMBEDDING,
+    INITIAL_WEIGHTS,
+    JAX_RECURRENT,
+    JAX_WEIGHTS,
+    LABELS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -85,6 +93,9 @@ WORKLOAD = Workload(
             "looked up among the outputs by each sequence's length, by indexing in PyTorch and by ops.gather_nd in "
             "MindSpore, because what the LSTM hands out is the state after the padding"
         ),
+        **JAX_WEIGHTS,
+        **JAX_RECURRENT,
+        "JAX: two directions": "as in PyTorch; a sequence is reversed within its own length by jnp.take_along_axis",
     },
     unit="sequences",
     fields=("tokens", "lengths", "labels"),

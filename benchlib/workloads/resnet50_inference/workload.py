@@ -9,7 +9,17 @@ import numpy as np
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload
 from benchlib.workloads.layers import Convolution, convolutions_weights, convolutions_work, dense_weights
 from benchlib.workloads.resnet50.workload import EXPANSION, STAGES, convolutions
-from benchlib.workloads.settled import BEHAVIOUR, INITIAL_WEIGHTS, NORM_NAMES, PADDING, POOLING, WITHOUT_BIAS
+from benchlib.workloads.settled import (
+    BEHAVIOUR,
+    INITIAL_WEIGHTS,
+    JAX_IMAGES,
+    JAX_PADDING,
+    JAX_WEIGHTS,
+    NORM_NAMES,
+    PADDING,
+    POOLING,
+    WITHOUT_BIAS,
+)
 
 FEATURES = EXPANSION * STAGES[-1][1]
 CLASSES = 10
@@ -92,6 +102,9 @@ WORKLOAD = Workload(
         "gradients": (
             "none in either: PyTorch's step runs under no_grad, and MindSpore computes them for value_and_grad only"
         ),
+        **JAX_WEIGHTS,
+        **JAX_IMAGES,
+        **JAX_PADDING,
     },
     unit="images",
     inputs=inputs,

@@ -7,7 +7,16 @@ import numpy as np
 from benchlib.workloads import Exercise, Gate, Hyperparameter, Samples, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON, SMALL_CLIP
-from benchlib.workloads.settled import ADAM, DROPOUT, EMBEDDING, INITIAL_WEIGHTS, LABELS
+from benchlib.workloads.settled import (
+    ADAM,
+    DROPOUT,
+    EMBEDDING,
+    INITIAL_WEIGHTS,
+    JAX_LEFT_OUT,
+    JAX_RECURRENT,
+    JAX_WEIGHTS,
+    LABELS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -96,6 +105,13 @@ WORKLOAD = Workload(
         ),
         "predicted words": (
             "cast from int64, which MindSpore's argmax returns, to int32, as the words are that the decoder gets first"
+        ),
+        **JAX_WEIGHTS,
+        **JAX_RECURRENT,
+        **JAX_LEFT_OUT,
+        "JAX: clipping": (
+            "by the norm of all gradients together, to which optax.clip_by_global_norm, the first of the optimizer's "
+            "chain, adds nothing"
         ),
     },
     unit="sentences",
