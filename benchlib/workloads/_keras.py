@@ -27,6 +27,11 @@ class Conv2D(layers.Conv2D):
         super().__init__(filters, kernel_size, strides, padding="valid", **named)
         self.pixels = pixels
 
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        batch, *sides, channels = input_shape
+        padded = [None if side is None else side + 2 * self.pixels for side in sides]
+        return super().compute_output_shape((batch, *padded, channels))
+
     def convolution_op(self, inputs: Tensor, kernel: Tensor) -> Tensor:  # (batch, height, width, channels)
         around = [self.pixels, self.pixels]
         return tf.nn.conv2d(inputs, tf.convert_to_tensor(kernel), list(self.strides), [[0, 0], around, around, [0, 0]])
@@ -137,16 +142,19 @@ class LSTM(_Recurrent):
         dtype = tf.float16 if x.dtype == tf.float16 else tf.float32
         weight_ih, weight_hh, bias_ih, bias_hh = self.weights_as(dtype)
         state, unused = tf.zeros((tf.shape(x)[1], self.units), dtype), tf.zeros((self.units,), dtype)
-        block = tf.raw_ops.BlockLSTMV2(
+        # Not BlockLSTMV2, whose gates are in cuDNN's order: its gradient is that of this one, and wrong (2.21).
+        block = tf.raw_ops.BlockLSTM(
             seq_len_max=tf.shape(x, tf.int64)[0],
             x=tf.cast(x, dtype),
             cs_prev=state,
             h_prev=state,
-            w=tf.transpose(tf.concat((weight_ih, weight_hh), 1)),
+            w=tf.transpose(_new_before_forget(tf.concat((weight_ih, weight_hh), 1))),
             wci=unused,
             wcf=unused,
             wco=unused,
-            b=bias_ih + bias_hh,
+            b=_new_before_forget(bias_ih + bias_hh),
+            forget_bias=0.0,
+            cell_clip=0.0,
         )
         return tf.cast(block.h, x.dtype)
 
@@ -209,6 +217,12 @@ class AdamW(keras.optimizers.Optimizer):
             epsilon=self.epsilon * tf.sqrt(1 - beta_2_power),  # the operator adds it before: so it comes out the same
             grad=gradient,
         )
+
+
+def _new_before_forget(rows: Tensor) -> Tensor:
+    """Gates in the order entry, forget, new, exit in the order entry, new, forget, exit."""
+    entry, forget, new, exit_ = tf.split(rows, 4)
+    return tf.concat((entry, new, forget, exit_), 0)
 
 
 def _on_gpu() -> bool:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload
-from benchlib.workloads.settled import BEHAVIOUR, GRADIENTS, INITIAL_WEIGHTS, NORM_NAMES
+from benchlib.workloads.settled import (
+    BEHAVIOUR,
+    GRADIENTS,
+    INITIAL_WEIGHTS,
+    NORM_NAMES,
+    TENSORFLOW_GRADIENTS,
+    TENSORFLOW_IMAGES,
+    TENSORFLOW_WEIGHTS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -50,6 +58,13 @@ WORKLOAD = Workload(
             "1 - momentum in MindSpore, which counts the share of the old statistics, and PyTorch that of the new batch"
         ),
         "epsilon of batch normalisation": "given to both as 1e-5",
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_IMAGES,
+        **TENSORFLOW_GRADIENTS,
+        "TensorFlow: batch normalisation": (
+            "the operator FusedBatchNormV3, whose running variance is that of a sample (over one number less), as "
+            "PyTorch's is: that of Keras's own layer is the batch's; 1 - momentum is given, as in MindSpore"
+        ),
     },
     unit="samples",
     inputs=inputs,

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload, taps
 from benchlib.workloads.neutral import DROPOUT_OFF
-from benchlib.workloads.settled import DROPOUT, INITIAL_WEIGHTS, LABELS, PADDING, WITH_BIAS
+from benchlib.workloads.settled import (
+    DROPOUT,
+    INITIAL_WEIGHTS,
+    LABELS,
+    PADDING,
+    TENSORFLOW_IMAGES,
+    TENSORFLOW_SGD,
+    TENSORFLOW_WEIGHTS,
+    WITH_BIAS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -82,6 +91,16 @@ WORKLOAD = Workload(
         **PADDING,
         **WITH_BIAS,
         **DROPOUT,
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_IMAGES,
+        **TENSORFLOW_SGD,
+        "TensorFlow: padding": (
+            'padding="same", which with a stride of 1 is one pixel on each side, as padding=1 is in PyTorch'
+        ),
+        "TensorFlow: dense layer of an image": (
+            "layers.EinsumDense, whose kernel has a dimension for each of the image's: it is PyTorch's weight of all "
+            "places channel by channel, and laid out so when it is loaded"
+        ),
     },
     optimizer_state=1,
     hosted=("pytorch",),  # not shown in MindSpore: docs/instrument.md

@@ -6,7 +6,16 @@ import numpy as np
 
 from benchlib.errors import BenchlibError
 from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload, taps
-from benchlib.workloads.settled import GRADIENTS, INITIAL_WEIGHTS, PADDING, WITH_BIAS
+from benchlib.workloads.settled import (
+    GRADIENTS,
+    INITIAL_WEIGHTS,
+    PADDING,
+    TENSORFLOW_GRADIENTS,
+    TENSORFLOW_IMAGES,
+    TENSORFLOW_PADDING,
+    TENSORFLOW_WEIGHTS,
+    WITH_BIAS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -74,6 +83,10 @@ WORKLOAD = Workload(
         **GRADIENTS,
         **PADDING,
         **WITH_BIAS,
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_IMAGES,
+        **TENSORFLOW_PADDING,
+        **TENSORFLOW_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,

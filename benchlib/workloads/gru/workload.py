@@ -7,7 +7,16 @@ import numpy as np
 from benchlib.workloads import Exercise, Gate, Hyperparameter, Samples, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import LARGE_EPSILON
-from benchlib.workloads.settled import ADAM, EMBEDDING, INITIAL_WEIGHTS, LABELS
+from benchlib.workloads.settled import (
+    ADAM,
+    EMBEDDING,
+    INITIAL_WEIGHTS,
+    LABELS,
+    TENSORFLOW_ADAM,
+    TENSORFLOW_EMBEDDING,
+    TENSORFLOW_RECURRENT,
+    TENSORFLOW_WEIGHTS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -68,6 +77,10 @@ WORKLOAD = Workload(
             "before the first token, so that the state which the GRU hands out is that after the last one, without "
             "lengths in either framework"
         ),
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_EMBEDDING,
+        **TENSORFLOW_RECURRENT,
+        **TENSORFLOW_ADAM,
     },
     unit="sequences",
     fields=("tokens", "labels"),

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload
-from benchlib.workloads.settled import GRADIENTS, INITIAL_WEIGHTS
+from benchlib.workloads.settled import (
+    GRADIENTS,
+    INITIAL_WEIGHTS,
+    TENSORFLOW_GRADIENTS,
+    TENSORFLOW_WEIGHTS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -40,6 +45,8 @@ WORKLOAD = Workload(
     settled={
         **INITIAL_WEIGHTS,
         **GRADIENTS,
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,

@@ -7,7 +7,17 @@ import numpy as np
 from benchlib.workloads import Exercise, Gate, Hyperparameter, Samples, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON
-from benchlib.workloads.settled import ADAM, DROPOUT, EMBEDDING, INITIAL_WEIGHTS, LABELS
+from benchlib.workloads.settled import (
+    ADAM,
+    DROPOUT,
+    EMBEDDING,
+    INITIAL_WEIGHTS,
+    LABELS,
+    TENSORFLOW_ADAM,
+    TENSORFLOW_EMBEDDING,
+    TENSORFLOW_RECURRENT,
+    TENSORFLOW_WEIGHTS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -84,6 +94,14 @@ WORKLOAD = Workload(
         "last state": (
             "looked up among the outputs by each sequence's length, by indexing in PyTorch and by ops.gather_nd in "
             "MindSpore, because what the LSTM hands out is the state after the padding"
+        ),
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_EMBEDDING,
+        **TENSORFLOW_RECURRENT,
+        **TENSORFLOW_ADAM,
+        "TensorFlow: two directions": (
+            "as in MindSpore, by tf.reverse_sequence; each is the operator BlockLSTM, whose gates are in another order "
+            "(BlockLSTMV2's are in PyTorch's, but its gradient in TensorFlow 2.21 is that of BlockLSTM, and wrong)"
         ),
     },
     unit="sequences",

@@ -21,6 +21,12 @@ from benchlib.workloads.settled import (
     NORM_NAMES,
     PADDING,
     POOLING,
+    TENSORFLOW_IMAGES,
+    TENSORFLOW_NORM,
+    TENSORFLOW_PADDING,
+    TENSORFLOW_POOLING,
+    TENSORFLOW_SGD,
+    TENSORFLOW_WEIGHTS,
     WITHOUT_BIAS,
 )
 
@@ -107,6 +113,12 @@ WORKLOAD = Workload(
         **NORM_MOMENTUM,
         **NORM_NAMES,
         **DECAY_OF_ALL,
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_IMAGES,
+        **TENSORFLOW_PADDING,
+        **TENSORFLOW_POOLING,
+        **TENSORFLOW_NORM,
+        **TENSORFLOW_SGD,
     },
     optimizer_state=1,
 )

@@ -9,7 +9,19 @@ import numpy as np
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload
 from benchlib.workloads.layers import Convolution, convolutions_weights, convolutions_work, dense_weights
 from benchlib.workloads.resnet50.workload import EXPANSION, STAGES, convolutions
-from benchlib.workloads.settled import BEHAVIOUR, INITIAL_WEIGHTS, NORM_NAMES, PADDING, POOLING, WITHOUT_BIAS
+from benchlib.workloads.settled import (
+    BEHAVIOUR,
+    INITIAL_WEIGHTS,
+    NORM_NAMES,
+    PADDING,
+    POOLING,
+    TENSORFLOW_IMAGES,
+    TENSORFLOW_NORM,
+    TENSORFLOW_PADDING,
+    TENSORFLOW_POOLING,
+    TENSORFLOW_WEIGHTS,
+    WITHOUT_BIAS,
+)
 
 FEATURES = EXPANSION * STAGES[-1][1]
 CLASSES = 10
@@ -92,6 +104,11 @@ WORKLOAD = Workload(
         "gradients": (
             "none in either: PyTorch's step runs under no_grad, and MindSpore computes them for value_and_grad only"
         ),
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_IMAGES,
+        **TENSORFLOW_PADDING,
+        **TENSORFLOW_POOLING,
+        **TENSORFLOW_NORM,
     },
     unit="images",
     inputs=inputs,

@@ -7,7 +7,18 @@ import numpy as np
 from benchlib.workloads import Exercise, Gate, Hyperparameter, Samples, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON, SMALL_CLIP
-from benchlib.workloads.settled import ADAM, DROPOUT, EMBEDDING, INITIAL_WEIGHTS, LABELS
+from benchlib.workloads.settled import (
+    ADAM,
+    DROPOUT,
+    EMBEDDING,
+    INITIAL_WEIGHTS,
+    LABELS,
+    TENSORFLOW_ADAM,
+    TENSORFLOW_EMBEDDING,
+    TENSORFLOW_LEFT_OUT,
+    TENSORFLOW_RECURRENT,
+    TENSORFLOW_WEIGHTS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -96,6 +107,14 @@ WORKLOAD = Workload(
         ),
         "predicted words": (
             "cast from int64, which MindSpore's argmax returns, to int32, as the words are that the decoder gets first"
+        ),
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_EMBEDDING,
+        **TENSORFLOW_RECURRENT,
+        **TENSORFLOW_LEFT_OUT,
+        **TENSORFLOW_ADAM,
+        "TensorFlow: clipping": (
+            "by the norm of all gradients together, to which Keras's global_clipnorm adds nothing"
         ),
     },
     unit="sentences",
