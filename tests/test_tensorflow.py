@@ -127,7 +127,7 @@ def test_what_was_settled_for_it_is_said(name):
         "labels, 0)": "labels that are left out",
         "clipnorm": "clipping",
         "unsorted_segment_sum": "sum over neighbours",
-        "EinsumDense(": "dense layer of an image",
+        "DenseOfImage(": "dense layer of an image",
     }.items():
         assert used not in text or what in settled, used
     assert settled

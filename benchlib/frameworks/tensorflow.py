@@ -298,22 +298,23 @@ class _Layout:
     def __init__(self, path: str, variable: keras.Variable, layer: keras.Layer) -> None:
         self.name = f"{path}{_NAMES.get(variable.name, variable.name)}"
         self.variable = variable
-        kernel = variable.name == "kernel"
-        self._turned = kernel and isinstance(layer, layers.Conv2D | layers.Dense)
-        self._joined = kernel and isinstance(layer, layers.EinsumDense)
+        self._turned = variable.name == "kernel" and isinstance(layer, layers.Conv2D | layers.Dense)
+        self._image = getattr(layer, "image", None) if self._turned else None
 
     def inside(self, array: np.ndarray) -> np.ndarray:
         """From the workload's (outputs, inputs, ...) to (..., inputs, outputs)."""
-        if self._joined:  # the workload has all places of an image, channel by channel, in one dimension
-            *sides, channels, outputs = self.variable.shape
-            array = array.reshape(outputs, channels, *sides)
-        return np.ascontiguousarray(np.moveaxis(array, (0, 1), (-1, -2))) if self._turned or self._joined else array
+        if self._image:  # the workload has all places of an image, channel by channel, in one dimension
+            *sides, channels = self._image
+            array = np.moveaxis(array.reshape(-1, channels, *sides), 1, -1).reshape(len(array), -1)
+        return np.ascontiguousarray(np.moveaxis(array, (0, 1), (-1, -2))) if self._turned else array
 
     def outside(self, array: np.ndarray) -> np.ndarray:
         """And back, as a copy."""
-        if self._turned or self._joined:
+        if self._turned:
             array = np.moveaxis(array, (-1, -2), (0, 1))
-        return array.reshape(len(array), -1) if self._joined else np.array(array, order="C")
+        if self._image:
+            array = np.moveaxis(array.reshape(-1, *self._image), -1, 1).reshape(len(array), -1)
+        return np.array(array, order="C")
 
 
 def _layouts(layer: keras.Layer, path: str = "") -> Iterator[_Layout]:

@@ -18,6 +18,16 @@ def built(model: keras.Model, *inputs: keras.KerasTensor) -> keras.Model:
     return model
 
 
+class DenseOfImage(layers.Dense):
+    """``layers.Dense`` of all places of an ``image`` (height, width, channels) that was flattened: the session lays out
+    the workload's weights, which have them channel by channel, as they come here.
+    """
+
+    def __init__(self, units: int, image: tuple[int, int, int]) -> None:
+        super().__init__(units)
+        self.image = image
+
+
 class Conv2D(layers.Conv2D):
     """``layers.Conv2D`` that pads by a number of pixels on each side: "same" pads by more at the end where the stride
     is 2, and a layer that pads before it moves the image once more.

@@ -8,7 +8,7 @@ from keras import layers
 from tensorflow import Tensor
 
 from benchlib.workloads import Values
-from benchlib.workloads._keras import SGD, built
+from benchlib.workloads._keras import SGD, DenseOfImage, built
 
 
 class Model(keras.Model):
@@ -16,6 +16,7 @@ class Model(keras.Model):
 
     def __init__(self, values: Values) -> None:
         super().__init__()
+        side = values["image_size"] // 4
         self.conv1 = layers.Conv2D(50, 3, padding="same")
         self.conv2 = layers.Conv2D(50, 3, padding="same")
         self.conv3 = layers.Conv2D(100, 3, padding="same")
@@ -25,7 +26,8 @@ class Model(keras.Model):
         self.dropout1 = layers.Dropout(values["conv_dropout"])
         self.dropout2 = layers.Dropout(values["conv_dropout"])
         self.dropout3 = layers.Dropout(values["dense_dropout"])
-        self.dense1 = layers.EinsumDense("bhwc,hwco->bo", output_shape=512, bias_axes="o")
+        self.flatten = layers.Flatten()
+        self.dense1 = DenseOfImage(512, (side, side, 100))
         self.dense2 = layers.Dense(10)
 
     def call(self, x: Tensor) -> Tensor:  # (batch, size, size, 3)
@@ -33,7 +35,7 @@ class Model(keras.Model):
         x = self.dropout1(self.relu(self.pool(x)))  # (batch, size / 2, size / 2, 50)
         x = self.conv4(self.relu(self.conv3(x)))  # (batch, size / 2, size / 2, 100)
         x = self.dropout2(self.relu(self.pool(x)))  # (batch, size / 4, size / 4, 100)
-        x = self.dropout3(self.relu(self.dense1(x)))  # (batch, 512)
+        x = self.dropout3(self.relu(self.dense1(self.flatten(x))))  # (batch, 512)
         return self.dense2(x)  # (batch, 10)
 
 

@@ -98,8 +98,8 @@ WORKLOAD = Workload(
             'padding="same", which with a stride of 1 is one pixel on each side, as padding=1 is in PyTorch'
         ),
         "TensorFlow: dense layer of an image": (
-            "layers.EinsumDense, whose kernel has a dimension for each of the image's: it is PyTorch's weight of all "
-            "places channel by channel, and laid out so when it is loaded"
+            "its weight has all places channel by channel, as PyTorch flattens an image, and is laid out for channels "
+            "that are innermost when it is loaded"
         ),
     },
     optimizer_state=1,
