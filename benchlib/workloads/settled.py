@@ -2,7 +2,8 @@
 ``benchlib.workloads.Workload.settled``.
 
 What is said here of PyTorch and MindSpore was read in, or tried with, the versions in ``requirements.lock``; of JAX,
-flax and optax with those in ``environments/jax.txt``.
+flax and optax with those in ``environments/jax.txt``; of TensorFlow and Keras with those in
+``environments/tensorflow.txt``.
 """
 
 from __future__ import annotations
@@ -137,4 +138,73 @@ JAX_DECAY = {
 }
 JAX_GRADIENTS = {
     "JAX: gradients": "by jax.vjp; a step returns them, or jax.jit would leave out what nobody asks for",
+}
+TENSORFLOW_WEIGHTS = {
+    "TensorFlow: names and order of weights": (
+        "Keras's kernel of a dense layer (inputs, outputs) or convolution (height, width, inputs, outputs) is "
+        "PyTorch's weight (outputs, inputs, ...), and laid out so when it is loaded; its embeddings are that weight, "
+        "its gamma, beta, moving_mean and moving_variance are weight, bias, running_mean and running_var"
+    ),
+}
+TENSORFLOW_IMAGES = {
+    "TensorFlow: images": (
+        "channels are the last of four dimensions, as Keras's layers want them on the CPU; batches are laid out so off "
+        "the clock"
+    ),
+}
+TENSORFLOW_PADDING = {
+    "TensorFlow: padding of convolutions": (
+        'a number of pixels on each side, given to tf.nn.conv2d: with a stride of 2 padding="same" begins one pixel '
+        "later than PyTorch, and layers.ZeroPadding2D moves the image once more"
+    ),
+}
+TENSORFLOW_POOLING = {
+    "TensorFlow: padding of pooling": (
+        "zeros, by layers.ZeroPadding2D before it, as keras.applications has it: nothing behind ReLU is negative"
+    ),
+}
+TENSORFLOW_NORM = {
+    "TensorFlow: batch normalisation": (
+        "the operator FusedBatchNormV3, whose running variance is that of a sample (over one number less), as "
+        "PyTorch's is: that of Keras's own layer is the batch's; epsilon is given as 1e-5, Keras's own is 1e-3, and "
+        "the share of the old statistics as 0.9, Keras's own is 0.99"
+    ),
+}
+TENSORFLOW_RECURRENT = {
+    "TensorFlow: recurrent layers": (
+        "of our own, with two biases for each gate and PyTorch's order of gates: Keras's LSTM has one, and Adam moves "
+        "the sum of two by twice as much"
+    ),
+}
+TENSORFLOW_LEFT_OUT = {
+    "TensorFlow: labels that are left out": (
+        "count nothing in the mean, because the cross entropy with whole numbers has nothing like ignore_index; -1 is "
+        "read as 0 before, for on the CPU it is an error, and NaN on a GPU"
+    ),
+}
+TENSORFLOW_SGD = {
+    "TensorFlow: SGD": (
+        "a Keras optimizer of our own with the operator ResourceApplyMomentum: keras.optimizers.SGD takes the rate "
+        "into its velocity, which is another update where the rate changes, and its weight_decay is no part of the "
+        "gradient"
+    ),
+}
+TENSORFLOW_ADAM = {
+    "TensorFlow: Adam": (
+        "a Keras optimizer of our own with the operator ResourceApplyAdam, which like keras.optimizers.Adam adds "
+        "epsilon before the bias is corrected: it is given epsilon times the root of that correction, which comes to "
+        "the same as PyTorch's"
+    ),
+}
+TENSORFLOW_EMBEDDING = {
+    "TensorFlow: gradients of embeddings": (
+        "made dense before the optimizer sees them: TensorFlow's name the rows that were looked up, one twice if it "
+        "was so, of which the norm is another"
+    ),
+}
+TENSORFLOW_GRADIENTS = {
+    "TensorFlow: gradients": (
+        "by tf.GradientTape from the given gradient (output_gradients=); a step returns them, or tf.function would "
+        "leave out what nobody asks for"
+    ),
 }

@@ -13,6 +13,9 @@ from benchlib.workloads.settled import (
     JAX_IMAGES,
     JAX_WEIGHTS,
     NORM_NAMES,
+    TENSORFLOW_GRADIENTS,
+    TENSORFLOW_IMAGES,
+    TENSORFLOW_WEIGHTS,
 )
 
 
@@ -64,6 +67,13 @@ WORKLOAD = Workload(
         "JAX: batch normalisation": (
             "1 - momentum, because flax counts the share of the old statistics; the running variance is made that of a "
             "sample (over one number less), as PyTorch's is: flax's is that of the batch"
+        ),
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_IMAGES,
+        **TENSORFLOW_GRADIENTS,
+        "TensorFlow: batch normalisation": (
+            "the operator FusedBatchNormV3, whose running variance is that of a sample (over one number less), as "
+            "PyTorch's is: that of Keras's own layer is the batch's; 1 - momentum is given, as in MindSpore"
         ),
     },
     unit="samples",

@@ -14,6 +14,10 @@ from benchlib.workloads.settled import (
     JAX_LEFT_OUT,
     JAX_WEIGHTS,
     LABELS,
+    TENSORFLOW_ADAM,
+    TENSORFLOW_EMBEDDING,
+    TENSORFLOW_LEFT_OUT,
+    TENSORFLOW_WEIGHTS,
 )
 
 DEVIATION = 0.02  # of all initial weights that are drawn
@@ -186,6 +190,20 @@ WORKLOAD = Workload(
         "JAX: weight decay and warm-up": (
             "a mask of optax.adamw for matrices alone, and optax.linear_schedule, which is asked for a rate before "
             "each step"
+        ),
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_EMBEDDING,
+        **TENSORFLOW_LEFT_OUT,
+        **TENSORFLOW_ADAM,
+        "TensorFlow: GELU": "tf.nn.gelu, which is the exact one unless told",
+        "TensorFlow: epsilon of layer normalisation": f"given as {EPSILON:g}: Keras's own is 1e-3",
+        "TensorFlow: attention": (
+            "products and softmax, with the lowest number of its type as the score of what is padding: Keras's "
+            "layers.MultiHeadAttention has weights of its own for each of the three"
+        ),
+        "TensorFlow: weight decay and warm-up": (
+            "Keras's decoupled decay with all weights of one dimension excluded, and a LearningRateSchedule, which is "
+            "asked for a rate before each step"
         ),
     },
     unit="pairs of sentences",

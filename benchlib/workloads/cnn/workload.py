@@ -12,6 +12,9 @@ from benchlib.workloads.settled import (
     JAX_WEIGHTS,
     LABELS,
     PADDING,
+    TENSORFLOW_IMAGES,
+    TENSORFLOW_SGD,
+    TENSORFLOW_WEIGHTS,
     WITH_BIAS,
 )
 
@@ -97,6 +100,16 @@ WORKLOAD = Workload(
         "JAX: first dense layer": (
             "over height, width and channels at once (nnx.LinearGeneral): its kernel is PyTorch's, for which images "
             "are flattened channel by channel, in another order"
+        ),
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_IMAGES,
+        **TENSORFLOW_SGD,
+        "TensorFlow: padding": (
+            'padding="same", which with a stride of 1 is one pixel on each side, as padding=1 is in PyTorch'
+        ),
+        "TensorFlow: dense layer of an image": (
+            "its weight has all places channel by channel, as PyTorch flattens an image, and is laid out for channels "
+            "that are innermost when it is loaded"
         ),
     },
     optimizer_state=1,

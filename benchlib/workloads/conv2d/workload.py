@@ -14,6 +14,10 @@ from benchlib.workloads.settled import (
     JAX_PADDING,
     JAX_WEIGHTS,
     PADDING,
+    TENSORFLOW_GRADIENTS,
+    TENSORFLOW_IMAGES,
+    TENSORFLOW_PADDING,
+    TENSORFLOW_WEIGHTS,
     WITH_BIAS,
 )
 
@@ -87,6 +91,10 @@ WORKLOAD = Workload(
         **JAX_IMAGES,
         **JAX_PADDING,
         **JAX_GRADIENTS,
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_IMAGES,
+        **TENSORFLOW_PADDING,
+        **TENSORFLOW_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,

@@ -11,6 +11,9 @@ from benchlib.workloads.settled import (
     JAX_LEFT_OUT,
     JAX_WEIGHTS,
     LABELS,
+    TENSORFLOW_ADAM,
+    TENSORFLOW_LEFT_OUT,
+    TENSORFLOW_WEIGHTS,
 )
 
 
@@ -68,6 +71,10 @@ WORKLOAD = Workload(
         **JAX_WEIGHTS,
         **JAX_LEFT_OUT,
         "JAX: sum over neighbours": "over the same list of edges, by jax.ops.segment_sum",
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_LEFT_OUT,
+        **TENSORFLOW_ADAM,
+        "TensorFlow: sum over neighbours": "over the same list of edges, by tf.math.unsorted_segment_sum",
     },
     unit="graphs",
     fields=("features", "edges", "weights", "labels"),

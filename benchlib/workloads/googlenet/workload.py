@@ -27,6 +27,12 @@ from benchlib.workloads.settled import (
     NORM_NAMES,
     PADDING,
     POOLING,
+    TENSORFLOW_IMAGES,
+    TENSORFLOW_NORM,
+    TENSORFLOW_PADDING,
+    TENSORFLOW_POOLING,
+    TENSORFLOW_SGD,
+    TENSORFLOW_WEIGHTS,
     WITHOUT_BIAS,
 )
 
@@ -137,6 +143,15 @@ WORKLOAD = Workload(
         **JAX_NORM,
         **JAX_VARIANCE,
         **JAX_DECAY,
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_IMAGES,
+        **TENSORFLOW_PADDING,
+        **TENSORFLOW_POOLING,
+        **TENSORFLOW_NORM,
+        **TENSORFLOW_SGD,
+        "TensorFlow: pooling inside a block": (
+            'padding="same", which with a stride of 1 is one pixel on each side, as padding=1 is in PyTorch'
+        ),
     },
     optimizer_state=1,
 )

@@ -14,6 +14,10 @@ from benchlib.workloads.settled import (
     JAX_RECURRENT,
     JAX_WEIGHTS,
     LABELS,
+    TENSORFLOW_ADAM,
+    TENSORFLOW_EMBEDDING,
+    TENSORFLOW_RECURRENT,
+    TENSORFLOW_WEIGHTS,
 )
 
 
@@ -77,6 +81,10 @@ WORKLOAD = Workload(
         ),
         **JAX_WEIGHTS,
         **JAX_RECURRENT,
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_EMBEDDING,
+        **TENSORFLOW_RECURRENT,
+        **TENSORFLOW_ADAM,
     },
     unit="sequences",
     fields=("tokens", "labels"),

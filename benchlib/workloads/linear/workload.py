@@ -10,6 +10,8 @@ from benchlib.workloads.settled import (
     INITIAL_WEIGHTS,
     JAX_GRADIENTS,
     JAX_WEIGHTS,
+    TENSORFLOW_GRADIENTS,
+    TENSORFLOW_WEIGHTS,
 )
 
 
@@ -47,6 +49,8 @@ WORKLOAD = Workload(
         **GRADIENTS,
         **JAX_WEIGHTS,
         **JAX_GRADIENTS,
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,

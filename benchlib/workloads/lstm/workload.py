@@ -15,6 +15,10 @@ from benchlib.workloads.settled import (
     JAX_RECURRENT,
     JAX_WEIGHTS,
     LABELS,
+    TENSORFLOW_ADAM,
+    TENSORFLOW_EMBEDDING,
+    TENSORFLOW_RECURRENT,
+    TENSORFLOW_WEIGHTS,
 )
 
 
@@ -96,6 +100,14 @@ WORKLOAD = Workload(
         **JAX_WEIGHTS,
         **JAX_RECURRENT,
         "JAX: two directions": "as in PyTorch; a sequence is reversed within its own length by jnp.take_along_axis",
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_EMBEDDING,
+        **TENSORFLOW_RECURRENT,
+        **TENSORFLOW_ADAM,
+        "TensorFlow: two directions": (
+            "as in MindSpore, by tf.reverse_sequence; each is the operator BlockLSTM, whose gates are in another order "
+            "(BlockLSTMV2's are in PyTorch's, but its gradient in TensorFlow 2.21 is that of BlockLSTM, and wrong)"
+        ),
     },
     unit="sequences",
     fields=("tokens", "lengths", "labels"),

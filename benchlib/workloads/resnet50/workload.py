@@ -27,6 +27,12 @@ from benchlib.workloads.settled import (
     NORM_NAMES,
     PADDING,
     POOLING,
+    TENSORFLOW_IMAGES,
+    TENSORFLOW_NORM,
+    TENSORFLOW_PADDING,
+    TENSORFLOW_POOLING,
+    TENSORFLOW_SGD,
+    TENSORFLOW_WEIGHTS,
     WITHOUT_BIAS,
 )
 
@@ -119,6 +125,12 @@ WORKLOAD = Workload(
         **JAX_NORM,
         **JAX_VARIANCE,
         **JAX_DECAY,
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_IMAGES,
+        **TENSORFLOW_PADDING,
+        **TENSORFLOW_POOLING,
+        **TENSORFLOW_NORM,
+        **TENSORFLOW_SGD,
     },
     optimizer_state=1,
 )

@@ -18,6 +18,11 @@ from benchlib.workloads.settled import (
     NORM_NAMES,
     PADDING,
     POOLING,
+    TENSORFLOW_IMAGES,
+    TENSORFLOW_NORM,
+    TENSORFLOW_PADDING,
+    TENSORFLOW_POOLING,
+    TENSORFLOW_WEIGHTS,
     WITHOUT_BIAS,
 )
 
@@ -105,6 +110,11 @@ WORKLOAD = Workload(
         **JAX_WEIGHTS,
         **JAX_IMAGES,
         **JAX_PADDING,
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_IMAGES,
+        **TENSORFLOW_PADDING,
+        **TENSORFLOW_POOLING,
+        **TENSORFLOW_NORM,
     },
     unit="images",
     inputs=inputs,

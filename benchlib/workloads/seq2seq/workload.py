@@ -16,6 +16,11 @@ from benchlib.workloads.settled import (
     JAX_RECURRENT,
     JAX_WEIGHTS,
     LABELS,
+    TENSORFLOW_ADAM,
+    TENSORFLOW_EMBEDDING,
+    TENSORFLOW_LEFT_OUT,
+    TENSORFLOW_RECURRENT,
+    TENSORFLOW_WEIGHTS,
 )
 
 
@@ -112,6 +117,14 @@ WORKLOAD = Workload(
         "JAX: clipping": (
             "by the norm of all gradients together, to which optax.clip_by_global_norm, the first of the optimizer's "
             "chain, adds nothing"
+        ),
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_EMBEDDING,
+        **TENSORFLOW_RECURRENT,
+        **TENSORFLOW_LEFT_OUT,
+        **TENSORFLOW_ADAM,
+        "TensorFlow: clipping": (
+            "by the norm of all gradients together, to which Keras's global_clipnorm adds nothing"
         ),
     },
     unit="sentences",
