@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -164,8 +164,13 @@ class Session:
     def gradients(self, batch: tuple[NDArray, ...]) -> dict[str, np.ndarray]:
         """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
         with self._untrained_kept():
-            compute = self._loss_and_gradients if self._trains else self._output_and_gradients
-            compute(batch)
+            if self._trains:
+                self._loss_and_gradients(batch)
+            elif self._training:
+                self._output_and_gradients(batch, self._network, training=True)
+            else:  # in evaluation oneDNN's pooling remembers no maxima, and its gradient is of what it has not written
+                with _statistics_fixed(self._norms):
+                    self._output_and_gradients(batch, self._model, training=True)
             gradients = {} if self._trains else {"input": batch[0].grad}
             gradients |= {name: parameter.grad() for name, parameter in self._trained.items()}
             return {name: _numpy(gradient) for name, gradient in gradients.items()}
@@ -239,15 +244,16 @@ class Session:
     def _operated(self, batch: tuple[NDArray, NDArray]) -> NDArray:
         """The output of an operator's step."""
         if self._backward:
-            return self._output_and_gradients(batch)
+            return self._output_and_gradients(batch, self._network, self._training)
         with _behaving(self._training):
             return self._network(batch[0])
 
-    def _output_and_gradients(self, batch: tuple[NDArray, NDArray]) -> NDArray:
+    @staticmethod
+    def _output_and_gradients(batch: tuple[NDArray, NDArray], network: Callable, training: bool) -> NDArray:
         inputs, gradient = batch
-        with autograd.record(train_mode=self._training):
-            output = self._network(inputs)
-        output.backward(gradient, train_mode=self._training)
+        with autograd.record(train_mode=training):
+            output = network(inputs)
+        output.backward(gradient, train_mode=training)
         return output
 
     def _count(self, batch: tuple[NDArray, ...]) -> None:
@@ -321,6 +327,18 @@ def _forward(model: HybridBlock, inputs: tuple[Any, ...]) -> Any:
 
 def _behaving(training: bool) -> AbstractContextManager:
     return autograd.train_mode() if training else autograd.predict_mode()
+
+
+@contextmanager
+def _statistics_fixed(norms: Iterable[HybridBlock]) -> Iterator[None]:
+    """Has batch normalisation that runs as in training keep to its running statistics, as in evaluation."""
+    for norm in norms:
+        norm._kwargs["use_global_stats"] = True
+    try:
+        yield
+    finally:
+        for norm in norms:
+            norm._kwargs["use_global_stats"] = False
 
 
 @contextmanager

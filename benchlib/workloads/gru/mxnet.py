@@ -23,7 +23,8 @@ class Model(HybridBlock):
 
     def hybrid_forward(self, F: ModuleType, tokens: NDArray) -> NDArray:  # (batch, length)
         x = self.embedding(tokens.swapaxes(0, 1))  # (length, batch, embedding)
-        last = F.SequenceLast(self.gru(x))  # (batch, hidden): the state after the last token
+        outputs = self.gru(x)  # (length, batch, hidden)
+        last = outputs.slice_axis(axis=0, begin=-1, end=None).squeeze(axis=0)  # (batch, hidden): after the last token
         return self.dense(last)  # (batch, classes)
 
 

@@ -49,7 +49,7 @@ class Model(HybridBlock):
         x = self.dropout2(F.concat(*self.layer1(x, lengths), dim=2))  # (length, batch, 2 * hidden)
         ahead, back = self.layer2(x, lengths)  # (length, batch, hidden) each
         last = F.SequenceLast(ahead, lengths, use_sequence_length=True)  # (batch, hidden)
-        first = F.squeeze(F.slice_axis(back, axis=0, begin=0, end=1), axis=0)
+        first = back.slice_axis(axis=0, begin=0, end=1).squeeze(axis=0)
         x = F.concat(last, first, dim=1)  # (batch, 2 * hidden): after the last token, and back at the first
         return self.dense(self.dropout3(x))  # (batch, classes)
 
