@@ -39,6 +39,11 @@ NEEDS = (
         "distributions": ("mxnet-cu112", "mxnet-cu110", "mxnet-cu102", "mxnet-cu101"),
         "otherwise": "{lacking} is not installed, but a build without CUDA; environments/mxnet-cuda.txt has one",
     },
+    {
+        "device": "cuda",
+        "linked": "libmxnet.so",
+        "otherwise": "mxnet lacks {lacking}: put CUDA 11.2, cuDNN 8 and NCCL 2 on LD_LIBRARY_PATH; else use 'cpu'",
+    },
 )
 MODES = ("graph", "eager")
 VARIABLES = ("MXNET_", "DMLC_", "MKLDNN_")

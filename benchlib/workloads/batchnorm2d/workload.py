@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload
-from benchlib.workloads.settled import BEHAVIOUR, GRADIENTS, INITIAL_WEIGHTS, NORM_NAMES
+from benchlib.workloads.settled import (
+    BEHAVIOUR,
+    GRADIENTS,
+    INITIAL_WEIGHTS,
+    MXNET,
+    MXNET_GRADIENTS,
+    MXNET_NORM,
+    NORM_NAMES,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -50,6 +58,9 @@ WORKLOAD = Workload(
             "1 - momentum in MindSpore, which counts the share of the old statistics, and PyTorch that of the new batch"
         ),
         "epsilon of batch normalisation": "given to both as 1e-5",
+        **MXNET,
+        **MXNET_NORM,
+        **MXNET_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload, taps
 from benchlib.workloads.neutral import DROPOUT_OFF
-from benchlib.workloads.settled import DROPOUT, INITIAL_WEIGHTS, LABELS, PADDING, WITH_BIAS
+from benchlib.workloads.settled import DROPOUT, INITIAL_WEIGHTS, LABELS, MXNET_LOSS, MXNET_SGD, PADDING, WITH_BIAS
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -82,6 +82,8 @@ WORKLOAD = Workload(
         **PADDING,
         **WITH_BIAS,
         **DROPOUT,
+        **MXNET_LOSS,
+        **MXNET_SGD,
     },
     optimizer_state=1,
     hosted=("pytorch",),  # not shown in MindSpore: docs/instrument.md

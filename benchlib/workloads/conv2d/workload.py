@@ -6,7 +6,7 @@ import numpy as np
 
 from benchlib.errors import BenchlibError
 from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload, taps
-from benchlib.workloads.settled import GRADIENTS, INITIAL_WEIGHTS, PADDING, WITH_BIAS
+from benchlib.workloads.settled import GRADIENTS, INITIAL_WEIGHTS, MXNET_GRADIENTS, PADDING, WITH_BIAS
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -74,6 +74,7 @@ WORKLOAD = Workload(
         **GRADIENTS,
         **PADDING,
         **WITH_BIAS,
+        **MXNET_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,

@@ -17,6 +17,10 @@ from benchlib.workloads.settled import (
     DROPOUT,
     INITIAL_WEIGHTS,
     LABELS,
+    MXNET_DECAY,
+    MXNET_LOSS,
+    MXNET_NORM,
+    MXNET_SGD,
     NORM_MOMENTUM,
     NORM_NAMES,
     PADDING,
@@ -125,6 +129,10 @@ WORKLOAD = Workload(
             'pad_mode="same" in MindSpore, which with a stride of 1 pads by 1 on every side, as padding=1 does in '
             "PyTorch"
         ),
+        **MXNET_LOSS,
+        **MXNET_SGD,
+        **MXNET_DECAY,
+        **MXNET_NORM,
     },
     optimizer_state=1,
 )

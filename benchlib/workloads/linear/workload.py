@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload
-from benchlib.workloads.settled import GRADIENTS, INITIAL_WEIGHTS
+from benchlib.workloads.settled import GRADIENTS, INITIAL_WEIGHTS, MXNET_GRADIENTS
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -40,6 +40,7 @@ WORKLOAD = Workload(
     settled={
         **INITIAL_WEIGHTS,
         **GRADIENTS,
+        **MXNET_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,

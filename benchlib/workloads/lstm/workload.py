@@ -7,7 +7,16 @@ import numpy as np
 from benchlib.workloads import Exercise, Gate, Hyperparameter, Samples, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON
-from benchlib.workloads.settled import ADAM, DROPOUT, EMBEDDING, INITIAL_WEIGHTS, LABELS
+from benchlib.workloads.settled import (
+    ADAM,
+    DROPOUT,
+    EMBEDDING,
+    INITIAL_WEIGHTS,
+    LABELS,
+    MXNET_ADAM,
+    MXNET_GATES,
+    MXNET_LOSS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -85,6 +94,13 @@ WORKLOAD = Workload(
             "looked up among the outputs by each sequence's length, by indexing in PyTorch and by ops.gather_nd in "
             "MindSpore, because what the LSTM hands out is the state after the padding"
         ),
+        **MXNET_LOSS,
+        **MXNET_ADAM,
+        **MXNET_GATES,
+        "two directions in MXNet": (
+            "reversed by SequenceReverse; a bidirectional rnn.LSTM heeds lengths (use_sequence_length) on GPUs only"
+        ),
+        "last state in MXNet": "by SequenceLast with the lengths",
     },
     unit="sequences",
     fields=("tokens", "lengths", "labels"),

@@ -7,7 +7,16 @@ import numpy as np
 from benchlib.workloads import Exercise, Gate, Hyperparameter, Samples, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON, SMALL_CLIP
-from benchlib.workloads.settled import ADAM, DROPOUT, EMBEDDING, INITIAL_WEIGHTS, LABELS
+from benchlib.workloads.settled import (
+    ADAM,
+    DROPOUT,
+    EMBEDDING,
+    INITIAL_WEIGHTS,
+    LABELS,
+    MXNET_ADAM,
+    MXNET_GATES,
+    MXNET_LOSS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -97,6 +106,11 @@ WORKLOAD = Workload(
         "predicted words": (
             "cast from int64, which MindSpore's argmax returns, to int32, as the words are that the decoder gets first"
         ),
+        **MXNET_LOSS,
+        **MXNET_ADAM,
+        **MXNET_GATES,
+        "attention in MXNet": "as in MindSpore, with -1e9 as the score of what is padding",
+        "clipping in MXNet": "by gluon.utils.clip_global_norm, which adds 1e-8 to the norm",
     },
     unit="sentences",
     fields=("source", "lengths", "target", "labels"),
