@@ -72,9 +72,10 @@ def adam() -> dict[str, float]:
 
 
 def some_weights(mode: str) -> list[str]:
-    """Which weights ``update`` moves if it is given one's gradient, after gradients of all were computed."""
-    session, _, _, weights = built(mode, "gru", length=4, embedding=5, hidden=6)
-    session.gradients(session.put(tokens(4)))
+    """Which weights ``update`` moves, decay included, if it is given one's gradient, after those of all."""
+    session, _, _, weights = built(mode, "resnet50", image_size=32, weight_decay=1.0)
+    images = RNG.standard_normal((2, 3, 32, 32), dtype=np.float32)
+    session.gradients(session.put((images, np.array([3, 4], np.int32))))
     session.load(weights)
     session.update([{"dense.bias": np.ones(10, np.float32)}], 3)
     return [name for name, array in session.weights().items() if not np.array_equal(array, weights[name])]
