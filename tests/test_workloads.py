@@ -152,7 +152,7 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-HELPERS = {"_keras": "tensorflow"}  # modules of workloads that files for one framework share
+HELPERS = {"_flax": "jax", "_gluon": "mxnet", "_keras": "tensorflow"}  # that files for one framework share
 BESIDE = {"tensorflow": {"keras"}}  # what else a framework's files import
 
 

@@ -3,7 +3,7 @@
 
 What is said here of PyTorch and MindSpore was read in, or tried with, the versions in ``requirements.lock``; of JAX,
 flax and optax with those in ``environments/jax.txt``; of TensorFlow and Keras with those in
-``environments/tensorflow.txt``.
+``environments/tensorflow.txt``; of MXNet with that in ``environments/mxnet.txt``.
 """
 
 from __future__ import annotations
@@ -206,5 +206,52 @@ TENSORFLOW_GRADIENTS = {
     "TensorFlow: gradients": (
         "by tf.GradientTape from the given gradient (output_gradients=); a step returns them, or tf.function would "
         "leave out what nobody asks for"
+    ),
+}
+MXNET = {
+    "training or evaluation in MXNet": (
+        "said of each forward pass, by autograd.record and autograd.predict_mode: a block has no behaviour of its own"
+    ),
+}
+MXNET_LOSS = {
+    **MXNET,
+    "mean loss in MXNet": (
+        "the mean over SoftmaxCrossEntropyLoss, which gives a loss for each sample; so Trainer.step gets a batch size "
+        "of 1, by which it divides the gradients"
+    ),
+}
+MXNET_SGD = {
+    "momentum in MXNet": (
+        "its velocity has the learning rate in it and PyTorch's has not, which is the same update while the rate stays "
+        "as it is"
+    ),
+}
+MXNET_DECAY = {
+    "weight decay in MXNet": "of all weights, as gluon.Trainer has it unless a parameter's wd_mult says otherwise",
+}
+MXNET_ADAM = {
+    "Adam in MXNet": (
+        "a subclass in workloads/_gluon.py, because mx.optimizer.Adam adds epsilon before the bias is corrected: the "
+        "same operator, adam_update, gets an epsilon that is corrected, too"
+    ),
+}
+MXNET_NORM = {
+    "names of batch normalisation in MXNet": "gamma and beta are PyTorch's weight and bias, and are copied as these",
+    "epsilon of batch normalisation in MXNet": "1e-5 by default in Gluon, as in PyTorch",
+    "running variance in MXNet": (
+        "is made of variances of the batch, PyTorch's of those of a sample (a sum over one number less); it is turned "
+        "into PyTorch's, exactly, whenever weights are read or a model is evaluated, and not in steps: see "
+        "frameworks/mxnet.py"
+    ),
+}
+MXNET_GATES = {
+    "gates in MXNet": (
+        "in cuDNN's order, which is PyTorch's (LSTM: input, forget, cell, output; GRU: reset, update, new), with both "
+        "biases, and in a GRU the reset after the product: weights are copied as they are"
+    ),
+}
+MXNET_GRADIENTS = {
+    "gradients in MXNet": (
+        "of output.backward(gradient), which writes them to arrays that the input and the weights have for that"
     ),
 }

@@ -12,6 +12,9 @@ from benchlib.workloads.settled import (
     JAX_GRADIENTS,
     JAX_IMAGES,
     JAX_WEIGHTS,
+    MXNET,
+    MXNET_GRADIENTS,
+    MXNET_NORM,
     NORM_NAMES,
     TENSORFLOW_GRADIENTS,
     TENSORFLOW_IMAGES,
@@ -75,6 +78,9 @@ WORKLOAD = Workload(
             "the operator FusedBatchNormV3, whose running variance is that of a sample (over one number less), as "
             "PyTorch's is: that of Keras's own layer is the batch's; 1 - momentum is given, as in MindSpore"
         ),
+        **MXNET,
+        **MXNET_NORM,
+        **MXNET_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,

@@ -11,6 +11,8 @@ from benchlib.workloads.settled import (
     JAX_PADDING,
     JAX_WEIGHTS,
     LABELS,
+    MXNET_LOSS,
+    MXNET_SGD,
     PADDING,
     TENSORFLOW_IMAGES,
     TENSORFLOW_SGD,
@@ -111,6 +113,8 @@ WORKLOAD = Workload(
             "its weight has all places channel by channel, as PyTorch flattens an image, and is laid out for channels "
             "that are innermost when it is loaded"
         ),
+        **MXNET_LOSS,
+        **MXNET_SGD,
     },
     optimizer_state=1,
     hosted=("pytorch",),  # not shown in MindSpore: docs/instrument.md

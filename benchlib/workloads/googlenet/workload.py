@@ -23,6 +23,10 @@ from benchlib.workloads.settled import (
     JAX_VARIANCE,
     JAX_WEIGHTS,
     LABELS,
+    MXNET_DECAY,
+    MXNET_LOSS,
+    MXNET_NORM,
+    MXNET_SGD,
     NORM_MOMENTUM,
     NORM_NAMES,
     PADDING,
@@ -152,6 +156,10 @@ WORKLOAD = Workload(
         "TensorFlow: pooling inside a block": (
             'padding="same", which with a stride of 1 is one pixel on each side, as padding=1 is in PyTorch'
         ),
+        **MXNET_LOSS,
+        **MXNET_SGD,
+        **MXNET_DECAY,
+        **MXNET_NORM,
     },
     optimizer_state=1,
 )

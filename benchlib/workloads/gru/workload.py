@@ -14,6 +14,9 @@ from benchlib.workloads.settled import (
     JAX_RECURRENT,
     JAX_WEIGHTS,
     LABELS,
+    MXNET_ADAM,
+    MXNET_GATES,
+    MXNET_LOSS,
     TENSORFLOW_ADAM,
     TENSORFLOW_EMBEDDING,
     TENSORFLOW_RECURRENT,
@@ -85,6 +88,12 @@ WORKLOAD = Workload(
         **TENSORFLOW_EMBEDDING,
         **TENSORFLOW_RECURRENT,
         **TENSORFLOW_ADAM,
+        **MXNET_LOSS,
+        **MXNET_ADAM,
+        **MXNET_GATES,
+        "last state in MXNet": (
+            "a slice of the outputs: SequenceLast without lengths ends the process in its gradient (1.9.1, imperative)"
+        ),
     },
     unit="sequences",
     fields=("tokens", "labels"),

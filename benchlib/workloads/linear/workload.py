@@ -10,6 +10,7 @@ from benchlib.workloads.settled import (
     INITIAL_WEIGHTS,
     JAX_GRADIENTS,
     JAX_WEIGHTS,
+    MXNET_GRADIENTS,
     TENSORFLOW_GRADIENTS,
     TENSORFLOW_WEIGHTS,
 )
@@ -51,6 +52,7 @@ WORKLOAD = Workload(
         **JAX_GRADIENTS,
         **TENSORFLOW_WEIGHTS,
         **TENSORFLOW_GRADIENTS,
+        **MXNET_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,

@@ -15,6 +15,9 @@ from benchlib.workloads.settled import (
     JAX_RECURRENT,
     JAX_WEIGHTS,
     LABELS,
+    MXNET_ADAM,
+    MXNET_GATES,
+    MXNET_LOSS,
     TENSORFLOW_ADAM,
     TENSORFLOW_EMBEDDING,
     TENSORFLOW_RECURRENT,
@@ -108,6 +111,13 @@ WORKLOAD = Workload(
             "as in MindSpore, by tf.reverse_sequence; each is the operator BlockLSTM, whose gates are in another order "
             "(BlockLSTMV2's are in PyTorch's, but its gradient in TensorFlow 2.21 is that of BlockLSTM, and wrong)"
         ),
+        **MXNET_LOSS,
+        **MXNET_ADAM,
+        **MXNET_GATES,
+        "two directions in MXNet": (
+            "reversed by SequenceReverse; a bidirectional rnn.LSTM heeds lengths (use_sequence_length) on GPUs only"
+        ),
+        "last state in MXNet": "by SequenceLast with the lengths",
     },
     unit="sequences",
     fields=("tokens", "lengths", "labels"),

@@ -15,6 +15,8 @@ from benchlib.workloads.settled import (
     JAX_IMAGES,
     JAX_PADDING,
     JAX_WEIGHTS,
+    MXNET,
+    MXNET_NORM,
     NORM_NAMES,
     PADDING,
     POOLING,
@@ -115,6 +117,12 @@ WORKLOAD = Workload(
         **TENSORFLOW_PADDING,
         **TENSORFLOW_POOLING,
         **TENSORFLOW_NORM,
+        **MXNET,
+        **MXNET_NORM,
+        "gradients in MXNet": (
+            "which no step computes, and the gate compares: of training behaviour with fixed running statistics, "
+            "because in evaluation oneDNN's pooling does not keep where the largest numbers were (1.9.1)"
+        ),
     },
     unit="images",
     inputs=inputs,

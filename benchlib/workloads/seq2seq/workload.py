@@ -16,6 +16,9 @@ from benchlib.workloads.settled import (
     JAX_RECURRENT,
     JAX_WEIGHTS,
     LABELS,
+    MXNET_ADAM,
+    MXNET_GATES,
+    MXNET_LOSS,
     TENSORFLOW_ADAM,
     TENSORFLOW_EMBEDDING,
     TENSORFLOW_LEFT_OUT,
@@ -126,6 +129,11 @@ WORKLOAD = Workload(
         "TensorFlow: clipping": (
             "by the norm of all gradients together, to which Keras's global_clipnorm adds nothing"
         ),
+        **MXNET_LOSS,
+        **MXNET_ADAM,
+        **MXNET_GATES,
+        "attention in MXNet": "as in MindSpore, with -1e9 as the score of what is padding",
+        "clipping in MXNet": "by gluon.utils.clip_global_norm, which adds 1e-8 to the norm",
     },
     unit="sentences",
     fields=("source", "lengths", "target", "labels"),
