@@ -153,7 +153,7 @@ def imported(path: Path) -> set[str]:
 
 
 HELPERS = {"_flax": "jax", "_gluon": "mxnet", "_keras": "tensorflow"}  # that files for one framework share
-BESIDE = {"tensorflow": {"keras"}}  # what else a framework's files import
+BESIDE = {"jax": {"flax", "optax"}, "tensorflow": {"keras"}}  # what else a framework's files import
 
 
 def own_framework(path: Path) -> set[str]:
