@@ -41,8 +41,8 @@ with_tensorflow = pytest.mark.skipif(
 
 
 @functools.cache
-def facts() -> dict:
-    """What the session gave, in a process of its own."""
+def ran() -> subprocess.CompletedProcess:
+    """The session, in a process of its own."""
     surroundings = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(PACKAGE.parent),
@@ -51,9 +51,13 @@ def facts() -> dict:
         "TF_CPP_MIN_LOG_LEVEL": "2",
     }
     command = [environments.find(NAME).python, str(HERE / "tensorflow_session.py")]
-    ended = subprocess.run(command, env=surroundings, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr[-4000:]
-    return json.loads(ended.stdout.splitlines()[-1])
+    return subprocess.run(command, env=surroundings, capture_output=True, text=True)
+
+
+def facts() -> dict:
+    """What the session gave."""
+    assert ran().returncode == 0, ran().stderr[-4000:]
+    return json.loads(ran().stdout.splitlines()[-1])
 
 
 def test_its_distribution_for_the_cpu_is_the_one_to_install():

@@ -33,6 +33,7 @@ import keras
 import tensorflow as tf
 from keras import layers
 from tensorflow import Tensor
+from tensorflow.python.util import _pywrap_util_port
 
 from benchlib.errors import BenchlibError, unknown
 from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_weights
@@ -254,11 +255,12 @@ class Session:
             "intra_op_parallelism": tf.config.threading.get_intra_op_parallelism_threads(),
             "inter_op_parallelism": tf.config.threading.get_inter_op_parallelism_threads(),
             "launching_threads": sum(name.startswith("tf_Compute") for name in names),
-            "onednn_variable": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "as installed"),
-            "tf32": tf.config.experimental.tensor_float_32_execution_enabled(),
+            "onednn": _pywrap_util_port.IsMklEnabled(),
             "jit": tf.config.optimizer.get_jit() or "off",
             "device": self._device,
         }
+        if self._device == "GPU":
+            settings["tf32"] = tf.config.experimental.tensor_float_32_execution_enabled()
         policy = keras.config.dtype_policy()
         if policy.compute_dtype != policy.variable_dtype:
             settings["mixed_precision"] = policy.compute_dtype
