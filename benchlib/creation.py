@@ -33,6 +33,7 @@ class Requirements:
     python: str  # as 3.11
     system: tuple[str, ...]  # what the system has to have, a sentence each
     distributions: tuple[str, ...]  # as pip calls them; those that depend on the system (after a ``;``) are left out
+    versions: dict[str, str]  # of those of them that are pinned
     digest: str  # of all but comments
 
 
@@ -51,8 +52,10 @@ def requirements(name: str) -> Requirements | None:
         raise BenchlibError(f"{file}: # python: {', '.join(python)}: give one version of Python, such as 3.11")
     pins = [pin for line in lines if (pin := re.sub(r"(^|\s)#.*", "", line).strip())]
     named = [match[1] for pin in pins if ";" not in pin and (match := re.match(r"([A-Za-z0-9][\w.-]*)", pin))]
+    exact = [re.fullmatch(r"([A-Za-z0-9][\w.-]*)(?:\[.*\])?\s*==\s*([\w.+!]+)", pin) for pin in pins]
+    versions = {match[1]: match[2] for match in exact if match}
     digest = hashlib.sha256("\n".join([*python, *pins]).encode()).hexdigest()[:16]
-    return Requirements(file, python[0], tuple(_said(head, "system")), tuple(named), digest)
+    return Requirements(file, python[0], tuple(_said(head, "system")), tuple(named), versions, digest)
 
 
 def create(name: str, say: Callable[[str], None] = print) -> Environment:

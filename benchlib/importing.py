@@ -1,12 +1,14 @@
 """Runs in an environment's interpreter, started with this text as ``python -c TEXT DISTRIBUTION``: imports all modules
-that a distribution has installed. Prints JSON: its ``version`` (null: it is not there), and by module why it could not
-be imported (empty: it could).
+that a distribution has installed. Prints JSON: its ``version`` (null: it is not there), by module why it could not be
+imported (empty: it could), and which of the ``files`` that it says it has installed are ``gone``. Then this process
+ends at once: what is imported may have left threads, or print at its end.
 
 Standard library only, of Python 3.8 and later; Python 3.7 needs the package importlib-metadata.
 """
 
 import importlib
 import json
+import os
 import sys
 
 try:
@@ -23,6 +25,12 @@ def modules(distribution):
     return sorted(name for name in packages | alone if name.isidentifier() and not name.startswith("_"))
 
 
+def gone(distribution):
+    """The files that it has installed and that are not there; what Python writes anew does not count."""
+    paths = [path for path in distribution.files or () if path.suffix != ".pyc"]
+    return sorted(str(path) for path in paths if not os.path.exists(path.locate()))
+
+
 def trouble(name):
     """Why a module cannot be imported; empty: it can."""
     try:
@@ -35,7 +43,9 @@ def trouble(name):
 if __name__ == "__main__":
     try:
         asked = metadata.distribution(sys.argv[1])
-        answer = {"version": asked.version, "modules": {name: trouble(name) for name in modules(asked)}}
+        troubles = {name: trouble(name) for name in modules(asked)}
+        answer = {"version": asked.version, "modules": troubles, "gone": gone(asked)}
     except metadata.PackageNotFoundError:
-        answer = {"version": None, "modules": {}}
-    print("\n" + json.dumps(answer))
+        answer = {"version": None, "modules": {}, "gone": []}
+    print("\n" + json.dumps(answer), flush=True)
+    os._exit(0)

@@ -28,7 +28,7 @@ from benchlib.suite import experiments
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "benchmarks"
-NEEDS_MORE = {"pyperf_step"}  # packages that are not in the lock
+NEEDS_MORE = {"pyperf_step", "tensorflow_choices"}  # packages that are not in the lock
 COMMANDS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in NEEDS_MORE)
 
 IMPORT_ALL = f"""

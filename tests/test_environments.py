@@ -124,6 +124,78 @@ def test_one_is_made_of_its_requirements_registered_and_removed(project, tmp_pat
     assert left(project) == []
 
 
+@pytest.fixture
+def installed_small(project, quickly):
+    """The environment ``small`` with its toybox, of which a function makes the packages anew: files by name."""
+    creation.create("small")
+    (site,) = (project / ".environments" / "small").glob("lib/*/site-packages")
+
+    def install(version="1.0", missing=(), **files):
+        info, files = f"toybox-{version}.dist-info", {"__init__": "", **files}
+        for path in site.glob("toybox*"):
+            shutil.rmtree(path)
+        (site / "toybox").mkdir()
+        (site / info).mkdir()
+        (site / info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: toybox\nVersion: {version}\n")
+        (site / info / "RECORD").write_text("".join(f"toybox/{name}.py,,\n" for name in (*files, *missing)))
+        for name, text in files.items():
+            (site / "toybox" / f"{name}.py").write_text(text)
+        return [one for one in inspection.inspect("small") if "toybox" in one.says]
+
+    return install
+
+
+def wrong(says):
+    return [inspection.Finding(says, wrong=True)]
+
+
+def test_a_package_that_is_whole_is_imported_whatever_it_prints_or_leaves(installed_small):
+    code = """
+import atexit, sys, threading, time
+print("{toybox says hello", flush=True)
+atexit.register(print, "toybox says goodbye")
+threading.Thread(target=time.sleep, args=(3600,)).start()
+"""
+    assert installed_small(__init__=code) == [inspection.Finding("toybox 1.0: imported")]
+
+
+def test_a_package_that_ends_python_is_told(installed_small):
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
+    assert installed_small(__init__=code) == wrong("toybox: python ended (-11) and said: nothing")
+    assert installed_small(__init__="raise SystemExit(3)") == wrong("toybox 1.0: toybox: SystemExit: 3")
+
+
+def test_a_package_of_another_version_than_is_asked_for_is_told(installed_small):
+    assert installed_small(version="0.9") == wrong("toybox 0.9: 1.0 is asked for")
+    assert installed_small(version="1.0+cpu") == [inspection.Finding("toybox 1.0+cpu: imported")]
+
+
+def test_a_package_that_is_half_installed_is_told(installed_small):
+    one = installed_small(missing=["kernels", "blocks"])
+    assert one == wrong("toybox 1.0: 2 of its files are gone, toybox/blocks.py for one")
+
+
+def test_an_environment_of_another_python_is_told(project, installed_small):
+    text = (project / "environments" / "small.txt").read_text()
+    (project / "environments" / "small.txt").write_text(text.replace(f"python: {VERSION}", "python: 3.6"))
+    says = [one.says for one in inspection.inspect("small") if one.wrong]
+    assert any(
+        one.startswith(f"Python {VERSION}.") and "asks for 3.6: benchlib environment remove small" in one
+        for one in says
+    )
+
+
+def test_an_environment_whose_python_is_gone_or_broken_is_told(project, installed_small, capsys):
+    python = Path(environments.find("small").python)
+    python.unlink()
+    assert main(["environment", "check", "small"]) == 2
+    assert str(python) in capsys.readouterr().err
+    program(python, "echo no Python here >&2; exit 1")
+    interpreters.probe.cache_clear()
+    assert main(["environment", "check", "small"]) == 2
+    assert "it said: no Python here" in capsys.readouterr().err
+
+
 def test_one_whose_requirements_have_changed_has_to_be_removed_first(quickly, project, capsys):
     creation.create("small")
     text = (project / "environments" / "small.txt").read_text()

@@ -193,6 +193,7 @@ def test_other_code_is_measured_again(lab, compared, monkeypatch):
     [
         ("die", ["died in 'first_step' (signal SIGKILL)", "last words"]),
         ("hang", ["hung in 'first_step': silent for 5 s"]),
+        ("hold the GIL", ["hung in 'first_step': silent for 5 s"]),
         ("rubbish", ["talked rubbish in 'first_step'", "not a message"]),
         ("raise", ["failed in 'first_step': RuntimeError: out of toys", "toy framework: a line on standard output"]),
         ("negative", ["impossible times"]),
@@ -786,6 +787,48 @@ def test_a_worker_that_works_unasked_is_stopped_while_others_are_measured(lab, m
     assert any(block.disturbed and block.idle_cpu_s > 0.05 for block in seen), "by whoever comes first"
     assert all(blocks[-1].idle_cpu_s <= 0.05 for blocks in takes.values()), "and then held"
     assert not workers_alive()
+
+
+def comes_to(state, within_s=20.0):
+    """Does it come to that? A signal takes its time on a busy machine."""
+    until = time.monotonic() + within_s
+    while not state() and time.monotonic() < until:
+        time.sleep(0.05)
+    return state()
+
+
+def test_what_a_worker_has_forked_is_seen_stopped_with_it_and_ended(tmp_path, neighbours_seen):
+    job = prepare_job(toy(misbehave="fork"), 0, tmp_path)
+    with processes.WorkerProcess(job.condition, 0, 60) as worker:
+        worker.opened()
+        worker.ask("build", **job.document())
+        worker.ask("first_step")
+        (child,) = psutil.Process(worker.process.pid).children()
+        assert os.getsid(child.pid) != os.getsid(worker.process.pid), "it has left, as what becomes a daemon does"
+        mine = SimpleNamespace(cpu=psutil.Process(), process=SimpleNamespace(pid=os.getpid()), condition=job.condition)
+        causes = []
+        while not worker.restless:
+            watch = disturbance.Watch(mine, [worker])
+            time.sleep(0.5)
+            causes.append(watch.end().disturbed_by)
+            assert len(causes) < 60
+        assert set(causes) - {""} == {disturbance.OTHERS}
+        disturbance.hold_still([worker])
+        assert comes_to(lambda: child.status() == psutil.STATUS_STOPPED)
+        worker.release()
+        assert comes_to(lambda: child.status() != psutil.STATUS_STOPPED)
+    assert comes_to(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+
+
+@pytest.mark.parametrize("how", ["leave a thread", "print"])
+def test_a_worker_that_leaves_a_thread_or_prints_is_measured_and_ends(lab, monkeypatch, how):
+    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    started = time.monotonic()
+    comparison = lab.compare([toy(), toy(misbehave=how)], repetitions=1, rounds=2, block_s=0.01)
+    assert comparison.failures().empty
+    assert comparison.ratio(toy(misbehave=how)).processes == 1
+    assert not workers_alive()
+    assert time.monotonic() - started < 600, "nobody waits for what sleeps an hour"
 
 
 def test_a_block_that_others_disturb_is_taken_again_and_kept(lab, neighbours_seen):

@@ -97,8 +97,12 @@ class Watch:
         idle_s = sum(idle.values())
         others_s = max(0.0, machine_s - ours_s - own_s - idle_s)
         gpu = _strangers_on_gpu([self._worker, *self._others]) if self._worker.condition.device == "cuda" else 0
+        by_others = _too_much(others_s, self.window_s)
+        if by_others and not self._compiles:
+            for worker in self._others:
+                worker.restless = worker.restless or _has_children_at_work(worker)
         causes = {
-            OTHERS: _too_much(others_s, self.window_s),
+            OTHERS: by_others,
             IDLE_WORKERS: _too_much(idle_s, self.window_s),
             ON_GPU: gpu > 0,
         }
@@ -173,6 +177,15 @@ def with_children_s(worker: WorkerProcess) -> float:
                 times = process.cpu_times()
                 total += times.user + times.system + times.children_user + times.children_system
     return total
+
+
+def _has_children_at_work(worker: WorkerProcess) -> bool:
+    """Have the processes that it has started worked since this was asked last? To find them takes some milliseconds: it
+    is asked only of a block that others have disturbed, of whom they count as long as nobody knows better.
+    """
+    now, seen_s = time.monotonic(), worker.children_cpu_s()
+    before, worker.children_seen = worker.children_seen, (seen_s, now)
+    return before is not None and _too_much(seen_s - before[0], now - before[1])
 
 
 def _pace(block: Block) -> Pace:

@@ -101,17 +101,20 @@ def _of_requirements(environment: Environment) -> Iterator[Finding]:
     if asked is None:
         yield Finding(f"{environments.requirements_file(environment.name)}: is gone; it was made of that", wrong=True)
         return
+    again = f"benchlib environment remove {environment.name}, and create it again"
     if asked.digest != environment.requirements:
-        again = f"benchlib environment remove {environment.name}, and create it again"
         yield Finding(f"{asked.file}: has changed since it was made: {again}", wrong=True)
+    python = probe(environment.python, ()).python
+    if python.split(".")[:2] != asked.python.split("."):
+        yield Finding(f"Python {python}: {asked.file} asks for {asked.python}: {again}", wrong=True)
     for sentence in asked.system:
         yield Finding(f"the system has to have: {sentence}")
     for distribution in asked.distributions:
-        yield _imported(distribution, environment)
+        yield _imported(distribution, asked.versions.get(distribution), environment)
 
 
-def _imported(distribution: str, environment: Environment) -> Finding:
-    """All modules of a distribution are imported, as a worker would find them."""
+def _imported(distribution: str, pinned: str | None, environment: Environment) -> Finding:
+    """All modules of a distribution are imported, as a worker would find them; is it whole, and the version pinned?"""
     with scratch.scratch("inspection") as place:
         declared = [knob for name in frameworks.names() for knob in knobs.declared(name) if knob.when == knobs.ALWAYS]
         always = {knob.name: knob.value.replace(knobs.SCRATCH, str(place)) for knob in declared}
@@ -136,5 +139,9 @@ def _imported(distribution: str, environment: Environment) -> Finding:
     if answer["version"] is None:
         return Finding(f"{distribution}: is not installed", wrong=True)
     troubles = [f"{module}: {said}" for module, said in answer["modules"].items() if said]
+    if pinned and answer["version"].partition("+")[0] != pinned.partition("+")[0]:
+        troubles.append(f"{pinned} is asked for")
+    if gone := answer["gone"]:
+        troubles.append(f"{len(gone)} of its files are gone, {gone[0]} for one")
     name = f"{distribution} {answer['version']}"
     return Finding(f"{name}: {'; '.join(troubles)}", wrong=True) if troubles else Finding(f"{name}: imported")

@@ -80,6 +80,7 @@ class WorkerProcess:
         self.held = False
         self.restless = False  # has been seen at work when it was another's turn
         self.unasked_s, self.watched_s = 0.0, 0.0  # CPU time of such work, of the time in which there should be none
+        self.children_seen: tuple[float, float] | None = None  # CPU time of those that it has started, and when
         try:
             self._request_open(seed)
         except BaseException:
@@ -140,11 +141,25 @@ class WorkerProcess:
     def children_mib(self) -> float:
         """Resident memory of the processes that the worker has started and that still run."""
         total = 0.0
-        with contextlib.suppress(psutil.Error):
-            for child in self.cpu.children(recursive=True):
-                with contextlib.suppress(psutil.Error):
-                    total += child.memory_info().rss / 2**20
+        for child in self._children():
+            with contextlib.suppress(psutil.Error):
+                total += child.memory_info().rss / 2**20
         return total
+
+    def children_cpu_s(self) -> float:
+        """CPU seconds so far of the processes that the worker has started and that still run."""
+        total = 0.0
+        for child in self._children():
+            with contextlib.suppress(psutil.Error):
+                times = child.cpu_times()
+                total += times.user + times.system
+        return total
+
+    def _children(self) -> list[psutil.Process]:
+        try:
+            return self.cpu.children(recursive=True)
+        except psutil.Error:
+            return []
 
     def hold(self) -> None:
         """Stop the process and its children until it is asked again: for one that works without being asked. A group is
@@ -153,15 +168,13 @@ class WorkerProcess:
         if self._group:
             return
         self.held = True
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def release(self) -> None:
         """Let the process go on, if it was held."""
         if self.held:
             self.held = False
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGCONT)
+            self._signal(signal.SIGCONT)
 
     def end(self) -> None:
         """End the process and its children, whatever it is doing, and remove its scratch directory; once is enough."""
@@ -169,14 +182,25 @@ class WorkerProcess:
             return
         self._ended = True
         self.release()
+        started = [] if self._group else self._children()
         try:
             with contextlib.suppress(ChannelClosed, subprocess.TimeoutExpired):
                 self.channel.send({"do": "end"})
                 self.process.wait(timeout=2)
         finally:  # an interrupt, too
             self._kill()
+            for child in started:  # one may have made a session of its own, which a signal to the worker's misses
+                with contextlib.suppress(psutil.Error):
+                    child.kill()
             self.channel.close()
             scratch.remove(self.scratch)
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
+        for child in self._children():  # that of another session, too
+            with contextlib.suppress(psutil.Error):
+                child.send_signal(number)
 
     def _request_open(self, seed: int) -> None:
         condition = self.condition

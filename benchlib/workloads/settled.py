@@ -1,7 +1,9 @@
 """What is settled in the files of several workloads so that all frameworks run the same model, as what: how. See
 ``benchlib.workloads.Workload.settled``.
 
-What is said here of PyTorch and MindSpore was read in, or tried with, the versions in ``requirements.lock``.
+What is said here of PyTorch and MindSpore was read in, or tried with, the versions in ``requirements.lock``; of JAX,
+flax and optax with those in ``environments/jax.txt``; of TensorFlow and Keras with those in
+``environments/tensorflow.txt``; of MXNet with that in ``environments/mxnet.txt``.
 """
 
 from __future__ import annotations
@@ -84,5 +86,172 @@ ADAM = {
     "Adam": (
         "experimental.optim.AdamW without decay in MindSpore, because its nn.Adam and experimental.optim.Adam add "
         "epsilon before the bias is corrected, and PyTorch's after"
+    ),
+}
+JAX_WEIGHTS = {
+    "JAX: names and order of weights": (
+        "flax's kernel of a dense layer (inputs, outputs) or convolution (height, width, inputs, outputs) is PyTorch's "
+        "weight (outputs, inputs, ...), and laid out so when it is loaded; its embedding is that weight, its scale, "
+        "mean and var are weight, running_mean and running_var"
+    ),
+}
+JAX_IMAGES = {
+    "JAX: images": (
+        "channels are the last of four dimensions, as nnx.Conv, nnx.BatchNorm and nnx.max_pool want them; batches are "
+        "laid out so off the clock"
+    ),
+}
+JAX_PADDING = {
+    "JAX: padding": (
+        'a number of pixels: nnx.Conv pads for the same size unless told ("SAME", which with a stride of 2 begins one '
+        "pixel later than PyTorch), nnx.max_pool not at all"
+    ),
+}
+JAX_NORM = {
+    "JAX: batch normalisation": (
+        "momentum=0.9, the share of the old statistics, is PyTorch's 0.1, and flax's own is 0.99; the running variance "
+        "is made that of a sample (over one number less), as PyTorch's is: flax's is that of the batch"
+    ),
+}
+JAX_VARIANCE = {
+    "JAX: variance of batch normalisation": (
+        "the mean of squared differences (use_fast_variance=False), as in PyTorch: flax's own is a difference of mean "
+        "squares, of whose digits a large mean leaves few"
+    ),
+}
+JAX_RECURRENT = {
+    "JAX: recurrent layers": (
+        "a loop (jax.lax.scan) written out with two biases for each gate, because flax's cells have one, and Adam "
+        "moves the sum of two by twice as much"
+    ),
+}
+JAX_LEFT_OUT = {
+    "JAX: labels that are left out": (
+        "are not in the mean (where=), because optax's cross entropy with whole numbers has nothing like ignore_index; "
+        "-1 is read as 0 before, for it would count from the end"
+    ),
+}
+JAX_DECAY = {
+    "JAX: weight decay": (
+        "optax.add_decayed_weights before optax.sgd, which has none of its own: momentum takes it in, as PyTorch's does"
+    ),
+}
+JAX_GRADIENTS = {
+    "JAX: gradients": "by jax.vjp; a step returns them, or jax.jit would leave out what nobody asks for",
+}
+TENSORFLOW_WEIGHTS = {
+    "TensorFlow: names and order of weights": (
+        "Keras's kernel of a dense layer (inputs, outputs) or convolution (height, width, inputs, outputs) is "
+        "PyTorch's weight (outputs, inputs, ...), and laid out so when it is loaded; its embeddings are that weight, "
+        "its gamma, beta, moving_mean and moving_variance are weight, bias, running_mean and running_var"
+    ),
+}
+TENSORFLOW_IMAGES = {
+    "TensorFlow: images": (
+        "channels are the last of four dimensions, as Keras's layers want them on the CPU; batches are laid out so off "
+        "the clock"
+    ),
+}
+TENSORFLOW_PADDING = {
+    "TensorFlow: padding of convolutions": (
+        'a number of pixels on each side, given to tf.nn.conv2d: with a stride of 2 padding="same" begins one pixel '
+        "later than PyTorch, and layers.ZeroPadding2D moves the image once more"
+    ),
+}
+TENSORFLOW_POOLING = {
+    "TensorFlow: padding of pooling": (
+        "zeros, by layers.ZeroPadding2D before it, as keras.applications has it: nothing behind ReLU is negative"
+    ),
+}
+TENSORFLOW_NORM = {
+    "TensorFlow: batch normalisation": (
+        "the operator FusedBatchNormV3, whose running variance is that of a sample (over one number less), as "
+        "PyTorch's is: that of Keras's own layer is the batch's; epsilon is given as 1e-5, Keras's own is 1e-3, and "
+        "the share of the old statistics as 0.9, Keras's own is 0.99"
+    ),
+}
+TENSORFLOW_RECURRENT = {
+    "TensorFlow: recurrent layers": (
+        "of our own, with two biases for each gate and PyTorch's order of gates: Keras's LSTM has one, and Adam moves "
+        "the sum of two by twice as much"
+    ),
+}
+TENSORFLOW_LEFT_OUT = {
+    "TensorFlow: labels that are left out": (
+        "count nothing in the mean, because the cross entropy with whole numbers has nothing like ignore_index; -1 is "
+        "read as 0 before, for on the CPU it is an error, and NaN on a GPU"
+    ),
+}
+TENSORFLOW_SGD = {
+    "TensorFlow: SGD": (
+        "a Keras optimizer of our own with the operator ResourceApplyMomentum: keras.optimizers.SGD takes the rate "
+        "into its velocity, which is another update where the rate changes, and its weight_decay is no part of the "
+        "gradient"
+    ),
+}
+TENSORFLOW_ADAM = {
+    "TensorFlow: Adam": (
+        "a Keras optimizer of our own with the operator ResourceApplyAdam, which like keras.optimizers.Adam adds "
+        "epsilon before the bias is corrected: it is given epsilon times the root of that correction, which comes to "
+        "the same as PyTorch's"
+    ),
+}
+TENSORFLOW_EMBEDDING = {
+    "TensorFlow: gradients of embeddings": (
+        "made dense before the optimizer sees them: TensorFlow's name the rows that were looked up, one twice if it "
+        "was so, of which the norm is another"
+    ),
+}
+TENSORFLOW_GRADIENTS = {
+    "TensorFlow: gradients": (
+        "by tf.GradientTape from the given gradient (output_gradients=); a step returns them, or tf.function would "
+        "leave out what nobody asks for"
+    ),
+}
+MXNET = {
+    "training or evaluation in MXNet": (
+        "said of each forward pass, by autograd.record and autograd.predict_mode: a block has no behaviour of its own"
+    ),
+}
+MXNET_LOSS = {
+    **MXNET,
+    "mean loss in MXNet": (
+        "the mean over SoftmaxCrossEntropyLoss, which gives a loss for each sample; so Trainer.step gets a batch size "
+        "of 1, by which it divides the gradients"
+    ),
+}
+MXNET_SGD = {
+    "momentum in MXNet": (
+        "its velocity has the learning rate in it and PyTorch's has not, which is the same update while the rate stays "
+        "as it is"
+    ),
+}
+MXNET_DECAY = {
+    "weight decay in MXNet": "of all weights, as gluon.Trainer has it unless a parameter's wd_mult says otherwise",
+}
+MXNET_ADAM = {
+    "Adam in MXNet": (
+        "a subclass in workloads/_gluon.py, because mx.optimizer.Adam adds epsilon before the bias is corrected: the "
+        "same operator, adam_update, gets an epsilon that is corrected, too"
+    ),
+}
+MXNET_NORM = {
+    "names of batch normalisation in MXNet": "gamma and beta are PyTorch's weight and bias, and are copied as these",
+    "epsilon of batch normalisation in MXNet": "1e-5 by default in Gluon, as in PyTorch",
+    "running variance in MXNet": (
+        "is made of variances of the batch, PyTorch's of those of a sample (a sum over one number less); it is turned "
+        "into PyTorch's, exactly, whenever weights are read or a model is evaluated, and not in steps: see "
+        "frameworks/mxnet.py"
+    ),
+}
+MXNET_GATES = {
+    "gates in MXNet": (
+        "in cuDNN's order, which is PyTorch's (LSTM: input, forget, cell, output; GRU: reset, update, new), with both "
+        "biases, and in a GRU the reset after the product: weights are copied as they are"
+    ),
+}
+MXNET_GRADIENTS = {
+    "gradients in MXNet": (
+        "of output.backward(gradient), which writes them to arrays that the input and the weights have for that"
     ),
 }

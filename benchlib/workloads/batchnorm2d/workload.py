@@ -5,7 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload
-from benchlib.workloads.settled import BEHAVIOUR, GRADIENTS, INITIAL_WEIGHTS, NORM_NAMES
+from benchlib.workloads.settled import (
+    BEHAVIOUR,
+    GRADIENTS,
+    INITIAL_WEIGHTS,
+    JAX_GRADIENTS,
+    JAX_IMAGES,
+    JAX_WEIGHTS,
+    MXNET,
+    MXNET_GRADIENTS,
+    MXNET_NORM,
+    NORM_NAMES,
+    TENSORFLOW_GRADIENTS,
+    TENSORFLOW_IMAGES,
+    TENSORFLOW_WEIGHTS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -50,6 +64,23 @@ WORKLOAD = Workload(
             "1 - momentum in MindSpore, which counts the share of the old statistics, and PyTorch that of the new batch"
         ),
         "epsilon of batch normalisation": "given to both as 1e-5",
+        **JAX_WEIGHTS,
+        **JAX_IMAGES,
+        **JAX_GRADIENTS,
+        "JAX: batch normalisation": (
+            "1 - momentum, because flax counts the share of the old statistics; the running variance is made that of a "
+            "sample (over one number less), as PyTorch's is: flax's is that of the batch"
+        ),
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_IMAGES,
+        **TENSORFLOW_GRADIENTS,
+        "TensorFlow: batch normalisation": (
+            "the operator FusedBatchNormV3, whose running variance is that of a sample (over one number less), as "
+            "PyTorch's is: that of Keras's own layer is the batch's; 1 - momentum is given, as in MindSpore"
+        ),
+        **MXNET,
+        **MXNET_NORM,
+        **MXNET_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,

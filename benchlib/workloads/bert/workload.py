@@ -7,7 +7,18 @@ import numpy as np
 from benchlib.errors import BenchlibError
 from benchlib.workloads import Exercise, Gate, Hyperparameter, Samples, Values, Weight, Work, Workload
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_DECAY, LARGE_EPSILON
-from benchlib.workloads.settled import DROPOUT, EMBEDDING, INITIAL_WEIGHTS, LABELS
+from benchlib.workloads.settled import (
+    DROPOUT,
+    EMBEDDING,
+    INITIAL_WEIGHTS,
+    JAX_LEFT_OUT,
+    JAX_WEIGHTS,
+    LABELS,
+    TENSORFLOW_ADAM,
+    TENSORFLOW_EMBEDDING,
+    TENSORFLOW_LEFT_OUT,
+    TENSORFLOW_WEIGHTS,
+)
 
 DEVIATION = 0.02  # of all initial weights that are drawn
 UNKNOWN = 2  # the token
@@ -167,6 +178,32 @@ WORKLOAD = Workload(
         "warm-up": (
             "LinearLR in both, told of each step after it; MindSpore's is that of experimental.optim, which takes no "
             "optimizer of nn"
+        ),
+        **JAX_WEIGHTS,
+        **JAX_LEFT_OUT,
+        "JAX: GELU": "approximate=False, because nnx.gelu takes the tanh form unless told",
+        "JAX: epsilon of layer normalisation": f"given as {EPSILON:g}: flax's own is 1e-6",
+        "JAX: attention": (
+            "products and softmax, with the lowest number of its type as the score of what is padding: "
+            "nnx.dot_product_attention does the same where it drops, and hides its dropout from the gate"
+        ),
+        "JAX: weight decay and warm-up": (
+            "a mask of optax.adamw for matrices alone, and optax.linear_schedule, which is asked for a rate before "
+            "each step"
+        ),
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_EMBEDDING,
+        **TENSORFLOW_LEFT_OUT,
+        **TENSORFLOW_ADAM,
+        "TensorFlow: GELU": "tf.nn.gelu, which is the exact one unless told",
+        "TensorFlow: epsilon of layer normalisation": f"given as {EPSILON:g}: Keras's own is 1e-3",
+        "TensorFlow: attention": (
+            "products and softmax, with the lowest number of its type as the score of what is padding: Keras's "
+            "layers.MultiHeadAttention has weights of its own for each of the three"
+        ),
+        "TensorFlow: weight decay and warm-up": (
+            "Keras's decoupled decay with all weights of one dimension excluded, and a LearningRateSchedule, which is "
+            "asked for a rate before each step"
         ),
     },
     unit="pairs of sentences",

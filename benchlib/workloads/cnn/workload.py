@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload, taps
 from benchlib.workloads.neutral import DROPOUT_OFF
-from benchlib.workloads.settled import DROPOUT, INITIAL_WEIGHTS, LABELS, PADDING, WITH_BIAS
+from benchlib.workloads.settled import (
+    DROPOUT,
+    INITIAL_WEIGHTS,
+    JAX_IMAGES,
+    JAX_PADDING,
+    JAX_WEIGHTS,
+    LABELS,
+    MXNET_LOSS,
+    MXNET_SGD,
+    PADDING,
+    TENSORFLOW_IMAGES,
+    TENSORFLOW_SGD,
+    TENSORFLOW_WEIGHTS,
+    WITH_BIAS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -82,6 +96,25 @@ WORKLOAD = Workload(
         **PADDING,
         **WITH_BIAS,
         **DROPOUT,
+        **JAX_WEIGHTS,
+        **JAX_IMAGES,
+        **JAX_PADDING,
+        "JAX: first dense layer": (
+            "over height, width and channels at once (nnx.LinearGeneral): its kernel is PyTorch's, for which images "
+            "are flattened channel by channel, in another order"
+        ),
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_IMAGES,
+        **TENSORFLOW_SGD,
+        "TensorFlow: padding": (
+            'padding="same", which with a stride of 1 is one pixel on each side, as padding=1 is in PyTorch'
+        ),
+        "TensorFlow: dense layer of an image": (
+            "its weight has all places channel by channel, as PyTorch flattens an image, and is laid out for channels "
+            "that are innermost when it is loaded"
+        ),
+        **MXNET_LOSS,
+        **MXNET_SGD,
     },
     optimizer_state=1,
     hosted=("pytorch",),  # not shown in MindSpore: docs/instrument.md

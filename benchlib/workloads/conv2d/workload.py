@@ -6,7 +6,21 @@ import numpy as np
 
 from benchlib.errors import BenchlibError
 from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload, taps
-from benchlib.workloads.settled import GRADIENTS, INITIAL_WEIGHTS, PADDING, WITH_BIAS
+from benchlib.workloads.settled import (
+    GRADIENTS,
+    INITIAL_WEIGHTS,
+    JAX_GRADIENTS,
+    JAX_IMAGES,
+    JAX_PADDING,
+    JAX_WEIGHTS,
+    MXNET_GRADIENTS,
+    PADDING,
+    TENSORFLOW_GRADIENTS,
+    TENSORFLOW_IMAGES,
+    TENSORFLOW_PADDING,
+    TENSORFLOW_WEIGHTS,
+    WITH_BIAS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -74,6 +88,15 @@ WORKLOAD = Workload(
         **GRADIENTS,
         **PADDING,
         **WITH_BIAS,
+        **JAX_WEIGHTS,
+        **JAX_IMAGES,
+        **JAX_PADDING,
+        **JAX_GRADIENTS,
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_IMAGES,
+        **TENSORFLOW_PADDING,
+        **TENSORFLOW_GRADIENTS,
+        **MXNET_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,

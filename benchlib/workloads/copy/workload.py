@@ -30,6 +30,11 @@ WORKLOAD = Workload(
         "passes": Hyperparameter("forward", "what a step does", choices=("forward",)),
     },
     batch_size=16,
+    settled={
+        "TensorFlow: copy": "the operator DeepCopy, because tf.identity hands on the memory that it was given",
+        "a copy in MXNet": "identity makes a new array in both modes, as clone does in PyTorch",
+        "JAX: copy": "an operation of its own, which jax.jit keeps: what is only handed on would not be copied",
+    },
     unit="samples",
     inputs=inputs,
     work=lambda values: Work(multiply_adds=0.0, least_bytes=8.0 * values["elements"]),

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Workload
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_DECAY, LARGE_EPSILON
-from benchlib.workloads.settled import ADAM, DROPOUT, INITIAL_WEIGHTS, LABELS
+from benchlib.workloads.settled import (
+    ADAM,
+    DROPOUT,
+    INITIAL_WEIGHTS,
+    JAX_LEFT_OUT,
+    JAX_WEIGHTS,
+    LABELS,
+    TENSORFLOW_ADAM,
+    TENSORFLOW_LEFT_OUT,
+    TENSORFLOW_WEIGHTS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -58,6 +68,13 @@ WORKLOAD = Workload(
             "over a list of edges in both, and not by a sparse matrix: index_add in PyTorch, ops.unsorted_segment_sum "
             "in MindSpore"
         ),
+        **JAX_WEIGHTS,
+        **JAX_LEFT_OUT,
+        "JAX: sum over neighbours": "over the same list of edges, by jax.ops.segment_sum",
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_LEFT_OUT,
+        **TENSORFLOW_ADAM,
+        "TensorFlow: sum over neighbours": "over the same list of edges, by tf.math.unsorted_segment_sum",
     },
     unit="graphs",
     fields=("features", "edges", "weights", "labels"),

@@ -7,7 +7,21 @@ import numpy as np
 from benchlib.workloads import Exercise, Gate, Hyperparameter, Samples, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import LARGE_EPSILON
-from benchlib.workloads.settled import ADAM, EMBEDDING, INITIAL_WEIGHTS, LABELS
+from benchlib.workloads.settled import (
+    ADAM,
+    EMBEDDING,
+    INITIAL_WEIGHTS,
+    JAX_RECURRENT,
+    JAX_WEIGHTS,
+    LABELS,
+    MXNET_ADAM,
+    MXNET_GATES,
+    MXNET_LOSS,
+    TENSORFLOW_ADAM,
+    TENSORFLOW_EMBEDDING,
+    TENSORFLOW_RECURRENT,
+    TENSORFLOW_WEIGHTS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -67,6 +81,18 @@ WORKLOAD = Workload(
         "padding of sequences": (
             "before the first token, so that the state which the GRU hands out is that after the last one, without "
             "lengths in either framework"
+        ),
+        **JAX_WEIGHTS,
+        **JAX_RECURRENT,
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_EMBEDDING,
+        **TENSORFLOW_RECURRENT,
+        **TENSORFLOW_ADAM,
+        **MXNET_LOSS,
+        **MXNET_ADAM,
+        **MXNET_GATES,
+        "last state in MXNet": (
+            "a slice of the outputs: SequenceLast without lengths ends the process in its gradient (1.9.1, imperative)"
         ),
     },
     unit="sequences",

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from benchlib.workloads import Hyperparameter, Values, Weight, Work, Workload
-from benchlib.workloads.settled import GRADIENTS, INITIAL_WEIGHTS
+from benchlib.workloads.settled import (
+    GRADIENTS,
+    INITIAL_WEIGHTS,
+    JAX_GRADIENTS,
+    JAX_WEIGHTS,
+    MXNET_GRADIENTS,
+    TENSORFLOW_GRADIENTS,
+    TENSORFLOW_WEIGHTS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -40,6 +48,11 @@ WORKLOAD = Workload(
     settled={
         **INITIAL_WEIGHTS,
         **GRADIENTS,
+        **JAX_WEIGHTS,
+        **JAX_GRADIENTS,
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_GRADIENTS,
+        **MXNET_GRADIENTS,
     },
     unit="samples",
     inputs=inputs,

@@ -7,7 +7,22 @@ import numpy as np
 from benchlib.workloads import Exercise, Gate, Hyperparameter, Samples, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON
-from benchlib.workloads.settled import ADAM, DROPOUT, EMBEDDING, INITIAL_WEIGHTS, LABELS
+from benchlib.workloads.settled import (
+    ADAM,
+    DROPOUT,
+    EMBEDDING,
+    INITIAL_WEIGHTS,
+    JAX_RECURRENT,
+    JAX_WEIGHTS,
+    LABELS,
+    MXNET_ADAM,
+    MXNET_GATES,
+    MXNET_LOSS,
+    TENSORFLOW_ADAM,
+    TENSORFLOW_EMBEDDING,
+    TENSORFLOW_RECURRENT,
+    TENSORFLOW_WEIGHTS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -85,6 +100,24 @@ WORKLOAD = Workload(
             "looked up among the outputs by each sequence's length, by indexing in PyTorch and by ops.gather_nd in "
             "MindSpore, because what the LSTM hands out is the state after the padding"
         ),
+        **JAX_WEIGHTS,
+        **JAX_RECURRENT,
+        "JAX: two directions": "as in PyTorch; a sequence is reversed within its own length by jnp.take_along_axis",
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_EMBEDDING,
+        **TENSORFLOW_RECURRENT,
+        **TENSORFLOW_ADAM,
+        "TensorFlow: two directions": (
+            "as in MindSpore, by tf.reverse_sequence; each is the operator BlockLSTM, whose gates are in another order "
+            "(BlockLSTMV2's are in PyTorch's, but its gradient in TensorFlow 2.21 is that of BlockLSTM, and wrong)"
+        ),
+        **MXNET_LOSS,
+        **MXNET_ADAM,
+        **MXNET_GATES,
+        "two directions in MXNet": (
+            "reversed by SequenceReverse; a bidirectional rnn.LSTM heeds lengths (use_sequence_length) on GPUs only"
+        ),
+        "last state in MXNet": "by SequenceLast with the lengths",
     },
     unit="sequences",
     fields=("tokens", "lengths", "labels"),

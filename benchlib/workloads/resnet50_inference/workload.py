@@ -9,7 +9,24 @@ import numpy as np
 from benchlib.workloads import Gate, Hyperparameter, Values, Weight, Work, Workload
 from benchlib.workloads.layers import Convolution, convolutions_weights, convolutions_work, dense_weights
 from benchlib.workloads.resnet50.workload import EXPANSION, STAGES, convolutions
-from benchlib.workloads.settled import BEHAVIOUR, INITIAL_WEIGHTS, NORM_NAMES, PADDING, POOLING, WITHOUT_BIAS
+from benchlib.workloads.settled import (
+    BEHAVIOUR,
+    INITIAL_WEIGHTS,
+    JAX_IMAGES,
+    JAX_PADDING,
+    JAX_WEIGHTS,
+    MXNET,
+    MXNET_NORM,
+    NORM_NAMES,
+    PADDING,
+    POOLING,
+    TENSORFLOW_IMAGES,
+    TENSORFLOW_NORM,
+    TENSORFLOW_PADDING,
+    TENSORFLOW_POOLING,
+    TENSORFLOW_WEIGHTS,
+    WITHOUT_BIAS,
+)
 
 FEATURES = EXPANSION * STAGES[-1][1]
 CLASSES = 10
@@ -91,6 +108,20 @@ WORKLOAD = Workload(
         **NORM_NAMES,
         "gradients": (
             "none in either: PyTorch's step runs under no_grad, and MindSpore computes them for value_and_grad only"
+        ),
+        **JAX_WEIGHTS,
+        **JAX_IMAGES,
+        **JAX_PADDING,
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_IMAGES,
+        **TENSORFLOW_PADDING,
+        **TENSORFLOW_POOLING,
+        **TENSORFLOW_NORM,
+        **MXNET,
+        **MXNET_NORM,
+        "gradients in MXNet": (
+            "which no step computes, and the gate compares: of training behaviour with fixed running statistics, "
+            "because in evaluation oneDNN's pooling does not keep where the largest numbers were (1.9.1)"
         ),
     },
     unit="images",

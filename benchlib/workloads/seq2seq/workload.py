@@ -7,7 +7,24 @@ import numpy as np
 from benchlib.workloads import Exercise, Gate, Hyperparameter, Samples, Values, Weight, Workload
 from benchlib.workloads.layers import dense_weights, recurrent_weights
 from benchlib.workloads.neutral import DROPOUT_OFF, LARGE_EPSILON, SMALL_CLIP
-from benchlib.workloads.settled import ADAM, DROPOUT, EMBEDDING, INITIAL_WEIGHTS, LABELS
+from benchlib.workloads.settled import (
+    ADAM,
+    DROPOUT,
+    EMBEDDING,
+    INITIAL_WEIGHTS,
+    JAX_LEFT_OUT,
+    JAX_RECURRENT,
+    JAX_WEIGHTS,
+    LABELS,
+    MXNET_ADAM,
+    MXNET_GATES,
+    MXNET_LOSS,
+    TENSORFLOW_ADAM,
+    TENSORFLOW_EMBEDDING,
+    TENSORFLOW_LEFT_OUT,
+    TENSORFLOW_RECURRENT,
+    TENSORFLOW_WEIGHTS,
+)
 
 
 def weights(values: Values) -> dict[str, Weight]:
@@ -97,6 +114,26 @@ WORKLOAD = Workload(
         "predicted words": (
             "cast from int64, which MindSpore's argmax returns, to int32, as the words are that the decoder gets first"
         ),
+        **JAX_WEIGHTS,
+        **JAX_RECURRENT,
+        **JAX_LEFT_OUT,
+        "JAX: clipping": (
+            "by the norm of all gradients together, to which optax.clip_by_global_norm, the first of the optimizer's "
+            "chain, adds nothing"
+        ),
+        **TENSORFLOW_WEIGHTS,
+        **TENSORFLOW_EMBEDDING,
+        **TENSORFLOW_RECURRENT,
+        **TENSORFLOW_LEFT_OUT,
+        **TENSORFLOW_ADAM,
+        "TensorFlow: clipping": (
+            "by the norm of all gradients together, to which Keras's global_clipnorm adds nothing"
+        ),
+        **MXNET_LOSS,
+        **MXNET_ADAM,
+        **MXNET_GATES,
+        "attention in MXNet": "as in MindSpore, with -1e9 as the score of what is padding",
+        "clipping in MXNet": "by gluon.utils.clip_global_norm, which adds 1e-8 to the norm",
     },
     unit="sentences",
     fields=("source", "lengths", "target", "labels"),

@@ -1,5 +1,6 @@
 """A framework in numpy, for tests of everything that is not about a framework. It can be told to misbehave."""
 
+import ctypes
 import json
 import os
 import signal
@@ -186,6 +187,17 @@ class Session:
             raise RuntimeError("out of toys, this once")
         elif how == "spin" and not hasattr(self, "steps"):
             threading.Thread(target=_spin, daemon=True).start()
+        elif how == "fork" and not hasattr(self, "steps") and os.fork() == 0:
+            os.setsid()  # as what becomes a daemon does
+            ctypes.CDLL(None).prctl(15, b"toy-child", 0, 0, 0)  # PR_SET_NAME
+            _spin()
+        elif how == "leave a thread" and not hasattr(self, "steps"):
+            threading.Thread(target=time.sleep, args=(3600,), daemon=False).start()
+        elif how == "hold the GIL":
+            ctypes.PyDLL(None).sleep(3600)
+        elif how == "print" and not hasattr(self, "steps"):
+            for fd in (1, 2):  # as C does
+                os.write(fd, b"\x00\xff{}\n" * 100_000)
         elif how == "clock" and not hasattr(self, "steps"):
             right = time.perf_counter
             time.perf_counter = lambda: 50 * right()

@@ -1,0 +1,468 @@
+"""JAX, with flax.nnx for the models and optax for the optimizers: builds a workload and runs its steps. Run on the CPU
+only so far.
+
+Graph mode is ``jax.jit`` of the whole step (forward, loss, gradients and update) over dictionaries of arrays, whose
+memory is donated: what flax calls the functional training loop, which spares each step the walk through the model's
+objects. Eager mode dispatches the same step operation by operation, the loops of recurrent layers aside, which are one
+compiled operation each: one looks for an error that way in JAX, and does not train; it is here because its ratio says
+what compilation is worth. Outputs and predictions are compiled as steps are.
+
+Mixed precision is flax's: each layer computes in its ``dtype``, its weights stay fp32. That is bf16 alone, because
+flax.nnx has nothing that scales a loss, which fp16 needs.
+
+``nnx.Conv`` wants the channels innermost: batches are laid out so off the clock, and weights when they are loaded.
+
+JAX has no setting for its number of threads on the CPU: it takes the cores that its process may use. It hands out no
+events of a device's queue, so that blocks have no time by a GPU's clock. It trains on more data at once by several
+devices in one process, on the CPU, too: that is not what processes of a launcher do, and there is no ``LAUNCHER``.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax import nnx
+from jax import Array
+
+from benchlib.errors import BenchlibError, unknown
+from benchlib.frameworks import LOSS_SCALE, check_weights
+from benchlib.workloads import Values, Workload
+
+PACKAGE = "jax"
+DEVICES = ("cpu", "cuda")
+MODES = ("graph", "eager")
+PRECISIONS = ("fp32", "bf16")
+VARIABLES = ("JAX_", "XLA_", "TF_CPP_", "TF_XLA_", "FLAX_")
+NEEDS = (
+    {
+        "device": "cpu",
+        "modules": ("flax",),
+        "otherwise": "{lacking} is not installed, which the models are made of: pip install flax",
+    },
+    {
+        "device": "cpu",
+        "modules": ("optax",),
+        "otherwise": "{lacking} is not installed, which the optimizers are from: pip install optax",
+    },
+    {
+        "device": "cuda",
+        "modules": ("flax",),
+        "otherwise": "{lacking} is not installed, which the models are made of: pip install flax",
+    },
+    {
+        "device": "cuda",
+        "modules": ("optax",),
+        "otherwise": "{lacking} is not installed, which the optimizers are from: pip install optax",
+    },
+    {
+        "device": "cuda",
+        "modules": ("jax_cuda13_plugin", "jax_cuda12_plugin"),
+        "otherwise": "there is no {lacking}: pip install 'jax[cuda13]', see environments/jax-cuda.txt; or use 'cpu'",
+    },
+)
+KNOBS = (
+    {
+        "name": "JAX_PLATFORMS",
+        "value": "cpu",
+        "when": "always",
+        "devices": ("cpu",),
+        "reason": "a build for GPUs would take most of a GPU's memory, and print, where one is there and not asked for",
+        "source": "JAX documentation, 'Configuration options'",
+    },
+    {
+        "name": "XLA_PYTHON_CLIENT_PREALLOCATE",
+        "value": "false",
+        "when": "always",
+        "devices": ("cuda",),
+        "reason": (
+            "a process takes the GPU's memory as it needs it: as installed the first takes three quarters, and those "
+            "beside it, which are compared with it, find too little"
+        ),
+        "source": "JAX documentation, 'GPU memory allocation'",
+    },
+    {
+        "name": "JAX_DEFAULT_MATMUL_PRECISION",
+        "value": "highest",
+        "when": "gate",
+        "devices": ("cuda",),
+        "reason": (
+            "in the gate only: products and convolutions of fp32, which as installed round their factors to TF32 (10 "
+            "bits after the point) in either lane, are computed as fp32, in XLA's own kernels, too"
+        ),
+        "source": "JAX documentation, 'jax.default_matmul_precision' and 'jax.lax.Precision'",
+    },
+)
+
+_MIB = 2**20
+_AS_INSTALLED = {"cpu": "float32", "gpu": "tensorfloat32, where the GPU has it"}  # as jax.lax.Precision.DEFAULT says
+_BUILT_WITH = ("jax-cuda13-plugin", "jax-cuda12-plugin", "nvidia-cudnn-cu13", "nvidia-cudnn-cu12")
+_NAMES = {  # by type of module: flax's name to the workload's, where they differ
+    nnx.Conv: {"kernel": "weight"},
+    nnx.Linear: {"kernel": "weight"},
+    nnx.LinearGeneral: {"kernel": "weight"},
+    nnx.Embed: {"embedding": "weight"},
+    nnx.LayerNorm: {"scale": "weight"},
+    nnx.BatchNorm: {"scale": "weight", "mean": "running_mean", "var": "running_var"},
+}
+
+Place = tuple[str | int, ...]
+"""Of a variable in a model."""
+
+Arrays = dict[str, Array]
+
+
+class Session:
+    """One workload in JAX, in this process: see ``benchlib.frameworks.Session`` for what each method promises."""
+
+    def __init__(
+        self, device: str, mode: str, precision: str, seed: int, knobs: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        if precision not in PRECISIONS:
+            raise BenchlibError(unknown("precision of jax", precision, PRECISIONS))
+        for name in knobs:
+            raise BenchlibError(f"knob {name!r}: jax has no such setting")
+        try:
+            self._device = jax.devices(device)[0]
+        except RuntimeError as error:
+            raise BenchlibError(
+                f"device {device!r}: jax {jax.__version__} cannot use it here ({str(error).splitlines()[0]}); install "
+                "the build of jax for it and its driver, or choose device 'cpu'"
+            ) from None
+        jax.config.update("jax_default_device", self._device)
+        self._graph = mode == "graph"
+        self._precision = precision
+        self._seed = seed  # of dropout only: weights and batches come from files
+        self._results: deque[Array] = deque()  # of steps that nobody has waited for, and no other array depends on
+        self._trained, self._kept, self._state = {}, {}, ()
+
+    def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
+        """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for JAX."""
+        self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
+        self._trains = workload.kind == "training"
+        self._module, self._targets, self._evaluates = module, workload.targets, workload.evaluates
+        model = nnx.eval_shape(lambda: module.build(values))  # the numbers are those that are loaded
+        if self._precision == "bf16":
+            for _, layer in nnx.iter_modules(model):
+                if hasattr(layer, "dtype"):
+                    layer.dtype = jnp.bfloat16
+        self._layouts = _layouts(model)
+        shapes = {name: layout.outside(np.empty(layout.shape)).shape for name, layout in self._layouts.items()}
+        check_weights(f"{workload.name} in jax", self._shapes, shapes)
+        self._split(model)
+        self._kept = self._first_random()
+        if self._trains:
+            self._optimizer = optimizer = module.optimizer(values, learning_rate)
+
+            def loss(trained: Arrays, kept: Arrays, batch: tuple[Array, ...]) -> tuple[Array, Arrays]:
+                model = self._merged(trained, kept, training=not self._evaluates)
+                value = module.loss(model, batch)
+                return value, self._kept_of(model)
+
+            of_loss = jax.value_and_grad(loss, has_aux=True)
+
+            def update(trained: Arrays, state: Any, gradients: Arrays) -> tuple[Arrays, Any]:
+                updates, state = optimizer.update(gradients, state, trained)
+                return optax.apply_updates(trained, updates), state
+
+            def step(trained: Arrays, state: Any, kept: Arrays, batch: tuple[Array, ...]) -> tuple[Any, ...]:
+                (value, kept), gradients = of_loss(trained, kept, batch)
+                return *update(trained, state, gradients), kept, value
+
+            def gradients(trained: Arrays, kept: Arrays, batch: tuple[Array, ...]) -> tuple[Arrays, Arrays]:
+                (_, kept), gradients = of_loss(trained, kept, batch)
+                return gradients, kept
+
+            self._update = self._compiled(update)
+        else:
+            backward = values["passes"] == "forward+backward"
+
+            def forward(trained: Arrays, kept: Arrays, inputs: Array) -> tuple[Array, Arrays]:
+                model = self._merged(trained, kept, training=not self._evaluates)
+                return model(inputs), self._kept_of(model)
+
+            def output_and_gradients(trained: Arrays, kept: Arrays, batch: tuple[Array, Array]) -> tuple[Any, ...]:
+                inputs, gradient = batch
+                output, pull, kept = jax.vjp(
+                    lambda trained, inputs: forward(trained, kept, inputs), trained, inputs, has_aux=True
+                )
+                of_weights, of_input = pull(gradient.astype(output.dtype))
+                return output, kept, {"input": of_input, **of_weights}
+
+            def step(trained: Arrays, kept: Arrays, batch: tuple[Array, Array]) -> tuple[Any, ...]:
+                # A step returns the gradients too, or what nobody asks for would not be computed.
+                return output_and_gradients(trained, kept, batch) if backward else forward(trained, kept, batch[0])
+
+            def gradients(trained: Arrays, kept: Arrays, batch: tuple[Array, Array]) -> tuple[Arrays, Arrays]:
+                # Where a step computes them: what is measured is what is compared.
+                computed = self._step if backward else output_and_gradients
+                _, kept, gradients = computed(trained, kept, batch)
+                return gradients, kept
+
+        self._step = self._compiled(step, donate_argnums=(0, 1, 2) if self._trains else ())
+        self._gradients = self._compiled(gradients)
+        self._outputs = {training: self._compiled(partial(self._run, training=training)) for training in (True, False)}
+        self._predict = self._compiled(self._decoded) if hasattr(module, "predict") else None
+
+    def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
+        """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
+        check_weights("weights for jax", self._shapes, {name: array.shape for name, array in weights.items()})
+        self.synchronize()
+        self._trained, self._kept = {}, self._random(self._kept)  # dropout goes on
+        for name, layout in self._layouts.items():
+            where = self._trained if layout.trained else self._kept
+            where[layout.key] = jnp.array(layout.inside(weights[name]), jnp.float32)  # a copy: a step takes its memory
+        if self._trains:
+            self._optimize(self._trained)
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """The model's state now, as float32 copies."""
+        arrays = self._trained | self._kept
+        return {name: self._outside(name, arrays[self._layouts[name].key]) for name in self._shapes}
+
+    def put(self, arrays: tuple[np.ndarray, ...]) -> tuple[Array, ...]:
+        """A batch on the device, images with the channels innermost: the sample's arrays, whole numbers as int32; or
+        (input, gradient of the output).
+        """
+        return tuple(jnp.array(_channels_last(array)) for array in arrays)
+
+    def step(self, batch: tuple[Array, ...]) -> Array:
+        """Queue one step; return its loss (an operator: its output)."""
+        if self._trains:
+            self._trained, self._state, self._kept, loss = self._step(self._trained, self._state, self._kept, batch)
+            self._results.append(loss)
+            return loss
+        output, self._kept, *gradients = self._step(self._trained, self._kept, batch)
+        while self._results and self._results[0].is_ready():  # they are as large as the input: let go of them
+            self._results.popleft()
+        self._results.extend(jax.tree.leaves((output, gradients)))
+        return output
+
+    def synchronize(self) -> None:
+        """Wait until all queued work is done. In eager mode each array is there by itself, and says nothing of the
+        others.
+        """
+        jax.block_until_ready((self._trained, self._kept, self._state, list(self._results)))
+        self._results.clear()
+
+    def mark(self) -> None:
+        """JAX hands out no events of the device's queue."""
+
+    def outputs(self, batch: tuple[Array, ...], training: bool) -> tuple[np.ndarray, ...]:
+        """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
+        if not self._trains and training:  # an operator's step is its output: this is what is measured
+            outputs = self._step(self._trained, self._kept, batch)[0]
+        else:
+            outputs, kept = self._outputs[training](self._trained, self._kept, batch[: -self._targets])
+            self._kept |= self._random(kept)
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        return tuple(map(self.to_numpy, outputs))
+
+    def predictions(self, batch: tuple[Array, ...]) -> np.ndarray:
+        """What the model predicts for a batch's inputs, in evaluation behaviour."""
+        if self._predict is None:
+            return self.outputs(batch, training=False)[0].argmax(axis=-1)
+        return np.asarray(self._predict(self._trained, self._kept, batch[: -self._targets]))
+
+    def gradients(self, batch: tuple[Array, ...]) -> dict[str, np.ndarray]:
+        """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
+        gradients, kept = self._gradients(self._trained, self._kept, batch)
+        self._kept |= self._random(kept)
+        of_input = {} if self._trains else {"input": self.to_numpy(gradients.pop("input"))}
+        trained = [name for name in self._shapes if self._layouts[name].trained]
+        return of_input | {name: self._outside(name, gradients[self._layouts[name].key]) for name in trained}
+
+    def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
+        """Steps of the optimizer with gradients that are given, in turn."""
+        ready = [
+            {self._layouts[name].key: jnp.array(self._layouts[name].inside(array)) for name, array in one.items()}
+            for one in gradients
+        ]
+        part = {key: self._trained[key] for key in ready[0]}
+        if part.keys() != self._optimized:
+            self._optimize(part)
+        for number in range(steps):
+            part, self._state = self._update(part, self._state, ready[number % len(ready)])
+        self._trained |= part
+
+    def dropouts(self, batch: tuple[Array, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """What each dropout of a forward pass was given, and what it left."""
+        seen = []
+
+        class Seen(nnx.Dropout):
+            def __call__(self, inputs: Array, **how: Any) -> Array:
+                left = nnx.Dropout.__call__(self, inputs, **how)
+                seen.append(("nnx.Dropout", inputs, left))
+                return left
+
+        model = self._merged(self._trained, self._kept, training)
+        for _, module in nnx.iter_modules(model):
+            if type(module) is nnx.Dropout:
+                module.__class__ = Seen
+        model(*batch[: -self._targets])  # operation by operation: what is compiled cannot be looked into
+        self._kept |= self._random(self._kept_of(model))
+        return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen]
+
+    def to_numpy(self, value: Array) -> np.ndarray:
+        """An array that the model handed out, such as what :meth:`step` returned, as a float32 copy; of images the
+        channels come first, as in what :meth:`put` gets.
+        """
+        return _channels_first(_copy(value))
+
+    def settings(self) -> dict[str, str | int | float | bool]:
+        """Threads, device and precisions in force, read back from JAX and the operating system."""
+        settings = {
+            "cores": len(os.sched_getaffinity(0)),
+            "threads": sum(name.startswith("tf_XLAEigen") for name in _thread_names()),
+            "device_name": self._device.device_kind,
+            "matmul_precision": str(jax.config.jax_default_matmul_precision or _AS_INSTALLED[self._device.platform]),
+            "random_numbers": jax.config.jax_default_prng_impl,
+        }
+        if self._precision != "fp32":
+            settings["mixed_precision"] = self._precision
+        return settings
+
+    def device_memory(self) -> dict[str, float]:
+        """Device memory in MiB as JAX's allocator counts it; empty on the CPU, where it counts none."""
+        counted = self._device.memory_stats() or {}
+        names = {"allocated": "bytes_in_use", "peak": "peak_bytes_in_use"}
+        return {name: counted[key] / _MIB for name, key in names.items() if key in counted}
+
+    @staticmethod
+    def versions() -> dict[str, str]:
+        """The versions of JAX, of its compiled part, of the libraries that models and optimizers are from, and of what
+        it computes with on a GPU.
+        """
+        versions = {name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "flax", "optax")}
+        for name in _BUILT_WITH:
+            try:
+                versions[name] = importlib.metadata.version(name)
+            except importlib.metadata.PackageNotFoundError:
+                continue
+        return versions
+
+    def _optimize(self, weights: Arrays) -> None:
+        """Have a fresh optimizer of these weights."""
+        self._optimized, self._state = frozenset(weights), self._optimizer.init(weights)
+
+    def _compiled(self, function: Callable, **how: Any) -> Callable:
+        return jax.jit(function, **how) if self._graph else function
+
+    def _split(self, model: nnx.Module) -> None:
+        """Take a model apart: its structure in training and in evaluation, its weights, and what else changes."""
+        model.eval()
+        evaluating = nnx.graphdef(model)
+        model.train()
+        training, trained, kept = nnx.split(model, nnx.Param, ...)
+        self._structures = {True: training, False: evaluating}
+        self._trained_variables, self._kept_variables = (
+            {_key(path): (path, variable) for path, variable in nnx.to_flat_state(state)} for state in (trained, kept)
+        )
+
+    def _merged(self, trained: Arrays, kept: Arrays, training: bool) -> nnx.Module:
+        """The model with these weights, in training or in evaluation behaviour."""
+        states = [
+            nnx.from_flat_state({path: variable.replace(arrays[key]) for key, (path, variable) in variables.items()})
+            for variables, arrays in ((self._trained_variables, trained), (self._kept_variables, kept))
+        ]
+        return nnx.merge(self._structures[training], *states)
+
+    @staticmethod
+    def _kept_of(model: nnx.Module) -> Arrays:
+        """What else than weights a model holds now: running statistics, and how often dropout has drawn."""
+        kept = nnx.state(model, nnx.Not(nnx.Param))
+        return {_key(path): variable.get_value() for path, variable in nnx.to_flat_state(kept)}
+
+    def _first_random(self) -> Arrays:
+        """Dropout's generators at their beginning, each with a key of its own."""
+        variables = {key: variable for key, (_, variable) in self._kept_variables.items()}
+        root = jax.random.key(self._seed)
+        keys = [key for key, variable in variables.items() if isinstance(variable, nnx.RngKey)]
+        counts = [key for key, variable in variables.items() if isinstance(variable, nnx.RngCount)]
+        return {
+            **{key: jax.random.fold_in(root, number) for number, key in enumerate(keys)},
+            **{key: jnp.zeros((), jnp.uint32) for key in counts},
+        }
+
+    def _random(self, kept: Arrays) -> Arrays:
+        """Of what a model holds the state of dropout's generators."""
+        return {
+            key: kept[key] for key, (_, variable) in self._kept_variables.items() if isinstance(variable, nnx.RngState)
+        }
+
+    def _run(self, trained: Arrays, kept: Arrays, inputs: tuple[Array, ...], *, training: bool) -> tuple[Any, Arrays]:
+        model = self._merged(trained, kept, training)
+        return model(*inputs), self._kept_of(model)
+
+    def _decoded(self, trained: Arrays, kept: Arrays, inputs: tuple[Array, ...]) -> Array:
+        return self._module.predict(self._merged(trained, kept, training=False), inputs)
+
+    def _outside(self, name: str, array: Array) -> np.ndarray:
+        return np.ascontiguousarray(self._layouts[name].outside(_copy(array)))
+
+
+class _Layout:
+    """Where a weight of the workload is in the model, and how it is laid out there."""
+
+    def __init__(self, path: Place, variable: nnx.Variable, module: nnx.Module) -> None:
+        self.key, self.shape = _key(path), variable.get_value().shape
+        self.trained = isinstance(variable, nnx.Param)
+        self._turned = self._joined = False
+        if path[-1] == "kernel":
+            self._turned = isinstance(module, nnx.Conv | nnx.Linear)
+            self._joined = isinstance(module, nnx.LinearGeneral)
+
+    def inside(self, array: np.ndarray) -> np.ndarray:
+        """From the workload's (outputs, inputs, ...) to (..., inputs, outputs)."""
+        if self._joined:  # the workload has all places of an image, channel by channel, in one dimension
+            *sides, channels, outputs = self.shape
+            array = array.reshape(outputs, channels, *sides)
+        return np.moveaxis(array, (0, 1), (-1, -2)) if self._turned or self._joined else array
+
+    def outside(self, array: np.ndarray) -> np.ndarray:
+        """And back."""
+        if not (self._turned or self._joined):
+            return array
+        array = np.moveaxis(array, (-1, -2), (0, 1))
+        return array.reshape(len(array), -1) if self._joined else array
+
+
+def _layouts(model: nnx.Module) -> dict[str, _Layout]:
+    """Of all weights and running statistics of a model, by the workload's names."""
+    layouts = {}
+    for path, module in nnx.iter_modules(model):
+        names = next((names for kind, names in _NAMES.items() if isinstance(module, kind)), {})
+        for name, variable in vars(module).items():
+            if isinstance(variable, nnx.Param | nnx.BatchStat):
+                layouts[_key((*path, names.get(name, name)))] = _Layout((*path, name), variable, module)
+    return layouts
+
+
+def _copy(array: Array) -> np.ndarray:
+    return np.array(array.astype(jnp.float32))
+
+
+def _key(path: Place) -> str:
+    return ".".join(map(str, path))
+
+
+def _channels_last(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(np.moveaxis(array, 1, -1)) if array.ndim == 4 else array
+
+
+def _channels_first(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(np.moveaxis(array, -1, 1)) if array.ndim == 4 else array
+
+
+def _thread_names() -> list[str]:
+    return [path.read_text(encoding="utf-8").strip() for path in Path("/proc/self/task").glob("*/comm")]

@@ -1,0 +1,383 @@
+"""Apache MXNet, with Gluon: builds a workload and runs its steps. Run on the CPU only so far.
+
+Eager mode is imperative Gluon. Graph mode is ``hybridize(static_alloc=True, static_shape=True)`` of forward and loss
+together (an operator: of its block); the optimizer's step stays outside, as it does wherever Gluon's ``Trainer`` is
+used. Evaluation, and a training model's ``outputs``, run the model's own code.
+
+In both modes an operation is queued for MXNet's engine, whose threads compute it; Python goes on meanwhile.
+
+MXNet puts the variance of a batch into the running variance, and PyTorch that of a sample (a sum over one number less).
+What is kept here is MXNet's while steps are taken, and is turned into the other before anybody sees it: see
+``_settle``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+import mxnet as mx
+import numpy as np
+from mxnet import autograd, gluon
+from mxnet.gluon import HybridBlock, nn
+from mxnet.ndarray import NDArray
+
+from benchlib.errors import BenchlibError, unknown
+from benchlib.frameworks import LOSS_SCALE, check_weights
+from benchlib.workloads import Values, Workload
+
+PACKAGE = "mxnet"
+DISTRIBUTIONS = ("mxnet", "mxnet-cu112", "mxnet-cu110", "mxnet-cu102", "mxnet-cu101")
+DEVICES = ("cpu", "cuda")
+NEEDS = (
+    {
+        "device": "cuda",
+        "distributions": ("mxnet-cu112", "mxnet-cu110", "mxnet-cu102", "mxnet-cu101"),
+        "otherwise": "{lacking} is not installed, but a build without CUDA; environments/mxnet-cuda.txt has one",
+    },
+    {
+        "device": "cuda",
+        "linked": "libmxnet.so",
+        "otherwise": "mxnet lacks {lacking}: put CUDA 11.2, cuDNN 8 and NCCL 2 on LD_LIBRARY_PATH; else use 'cpu'",
+    },
+)
+MODES = ("graph", "eager")
+VARIABLES = ("MXNET_", "DMLC_", "MKLDNN_")
+
+_NAMES = {  # the end of Gluon's name for a weight to the workload's, where they differ
+    "gamma": "weight",
+    "beta": "bias",
+    "_unfused.0.i2h_weight": "weight_ih_l0",  # what Gluon calls the weights of a recurrent layer when it saves them
+    "_unfused.0.h2h_weight": "weight_hh_l0",
+    "_unfused.0.i2h_bias": "bias_ih_l0",
+    "_unfused.0.h2h_bias": "bias_hh_l0",
+}
+
+
+class Session:
+    """One workload in MXNet, in this process: see ``benchlib.frameworks.Session`` for what each method promises."""
+
+    def __init__(
+        self, device: str, mode: str, precision: str, seed: int, knobs: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        if precision != "fp32":
+            raise BenchlibError(unknown("precision of mxnet", precision, ("fp32",)))
+        if device not in DEVICES:
+            raise BenchlibError(unknown("device of mxnet", device, DEVICES))
+        for name in knobs:
+            raise BenchlibError(f"knob {name!r}: mxnet has no such setting")
+        if device == "cuda" and not mx.context.num_gpus():
+            raise BenchlibError(
+                f"device 'cuda': mxnet {mx.__version__} finds no GPU here; install the build of mxnet for CUDA and its "
+                "driver (environments/mxnet-cuda.txt), or choose device 'cpu'"
+            )
+        self._context = mx.gpu() if device == "cuda" else mx.cpu()
+        self._graph = mode == "graph"
+        mx.random.seed(seed)  # for dropout only: weights and batches come from files
+
+    def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
+        """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for MXNet."""
+        self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
+        self._trains = workload.kind == "training"
+        self._module, self._values, self._rate = module, values, learning_rate
+        self._targets, self._training = workload.targets, not workload.evaluates
+        self._model = module.build(values)
+        self._model.initialize(ctx=self._context)
+        parameters = _named_parameters(self._model)
+        shapes = {name: parameter.shape for name, parameter in parameters.items()}
+        check_weights(f"{workload.name} in mxnet", self._shapes, shapes)
+        self._trained = {name: parameters[name] for name in self._shapes if parameters[name].grad_req != "null"}
+        self._untrained = {name: parameters[name] for name in self._shapes if name not in self._trained}
+        self._norms = _norms_of(self._model)
+        self._numbers_of: dict[tuple[tuple[int, ...], ...], list[int]] = {}
+        compute = module.loss if self._trains else _forward
+        if self._graph:
+            self._network = _Network(self._model, compute)
+            self._network.hybridize(static_alloc=True, static_shape=True)
+            self._model.hybridize(active=False)  # called by itself, it runs operation by operation
+        else:
+            self._network = lambda *batch: compute(self._model, batch)
+        if self._trains:
+            self._clip = values.get("clip")
+        else:
+            self._backward = values["passes"] == "forward+backward"
+
+    def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
+        """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
+        check_weights("weights for mxnet", self._shapes, {name: array.shape for name, array in weights.items()})
+        for name, parameter in (self._trained | self._untrained).items():
+            parameter.set_data(self._array(weights[name]))
+        for parameter in self._trained.values():
+            parameter.zero_grad()
+            parameter.data()._fresh_grad = False  # as Trainer has it: nobody has computed this one
+        self._is_settled()
+        if self._trains:
+            self._trainer = self._module.optimizer(self._model, self._values, self._rate)
+            schedule = getattr(self._module, "schedule", None)
+            self._schedule = schedule(self._trainer, self._values) if schedule else None
+
+    def weights(self) -> dict[str, np.ndarray]:
+        """The model's state now, as float32 copies."""
+        self._settle()
+        parameters = self._trained | self._untrained
+        return {name: _numpy(parameters[name].data()) for name in self._shapes}
+
+    def put(self, arrays: tuple[np.ndarray, ...]) -> tuple[NDArray, ...]:
+        """A batch on the device: the sample's arrays, whole numbers as int32; or (input, gradient of the output)."""
+        batch = tuple(map(self._array, arrays))
+        if not self._trains:
+            batch[0].attach_grad()
+        return batch
+
+    def step(self, batch: tuple[NDArray, ...]) -> NDArray:
+        """Queue one step; return its loss (an operator: its output)."""
+        self._count(batch)
+        if not self._trains:
+            return self._operated(batch)
+        loss = self._loss_and_gradients(batch)
+        self._take_step()
+        return loss
+
+    def synchronize(self) -> None:
+        """Wait until all queued work is done."""
+        mx.nd.waitall()
+
+    def mark(self) -> None:
+        """MXNet hands out no events of the device's queue."""
+
+    def outputs(self, batch: tuple[NDArray, ...], training: bool) -> tuple[np.ndarray, ...]:
+        """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
+        with self._untrained_kept():
+            if not self._trains and training:
+                return (_numpy(self._operated(batch)),)  # an operator's step is its output: what is measured
+            with _behaving(training):
+                outputs = self._model(*batch[: -self._targets])
+            return tuple(map(_numpy, outputs if isinstance(outputs, tuple) else (outputs,)))
+
+    def predictions(self, batch: tuple[NDArray, ...]) -> np.ndarray:
+        """What the model predicts for a batch's inputs, in evaluation behaviour."""
+        if not hasattr(self._module, "predict"):
+            return self.outputs(batch, training=False)[0].argmax(axis=-1)
+        self._settle()
+        with _behaving(training=False):
+            return self._module.predict(self._model, batch[: -self._targets]).asnumpy()
+
+    def gradients(self, batch: tuple[NDArray, ...]) -> dict[str, np.ndarray]:
+        """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
+        with self._untrained_kept():
+            if self._trains:
+                self._loss_and_gradients(batch)
+            elif self._training:
+                self._output_and_gradients(batch, self._network, training=True)
+            else:  # in evaluation oneDNN's pooling remembers no maxima, and its gradient is of what it has not written
+                with _statistics_fixed(self._norms):
+                    self._output_and_gradients(batch, self._model, training=True)
+            gradients = {} if self._trains else {"input": batch[0].grad}
+            gradients |= {name: parameter.grad() for name, parameter in self._trained.items()}
+            return {name: _numpy(gradient) for name, gradient in gradients.items()}
+
+    def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
+        """Steps of the optimizer with gradients that are given, in turn."""
+        ready = [{name: self._array(array) for name, array in one.items()} for one in gradients]
+        for number in range(steps):
+            given = ready[number % len(ready)]
+            with autograd.record():  # of what has the weights' values, whose gradients are the weights'
+                same = [mx.nd.identity(self._trained[name].data()) for name in given]
+            autograd.backward(same, [*given.values()])
+            self._take_step()
+
+    def dropouts(self, batch: tuple[NDArray, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
+        """What each dropout of a forward pass was given, and what it left: of the model's own code, operation by
+        operation, because nothing can look into a graph.
+        """
+        with self._untrained_kept(), _behaving(training), _dropouts_seen() as seen:
+            self._model(*batch[: -self._targets])
+            return [("Dropout", _numpy(given), _numpy(left)) for given, left in seen]
+
+    def to_numpy(self, value: NDArray) -> np.ndarray:
+        """What :meth:`step` returned, as a float32 copy; a loss without the dimension that MXNet has to give it."""
+        array = _numpy(value)
+        return array.reshape(()) if self._trains else array
+
+    def settings(self) -> dict[str, str | int | float | bool]:
+        """Threads and libraries in force, read back from MXNet, what it is linked to and the operating system.
+
+        ``threads`` are all of the process: MXNet's engine has some that wait for work, and one that computes.
+        """
+        linked = mx.base._LIB  # a name is looked up in libgomp and OpenBLAS, too
+        return {
+            "threads": len(os.listdir("/proc/self/task")),
+            "omp_threads": linked.omp_get_max_threads(),
+            "openblas_threads": linked.openblas_get_num_threads(),
+            "onednn": mx.runtime.Features().is_enabled("MKLDNN"),
+            "device": str(self._context),
+        }
+
+    def device_memory(self) -> dict[str, float]:
+        """Empty: MXNet says how much of a GPU's memory is free, and not how much it has taken."""
+        return {}
+
+    @staticmethod
+    def versions() -> dict[str, str]:
+        """MXNet's version, and that of the OpenBLAS that it brings; its oneDNN is linked in and does not tell."""
+        config = mx.base._LIB.openblas_get_config
+        config.restype = ctypes.c_char_p
+        return {"mxnet": mx.__version__, "openblas": config().decode().split()[1]}
+
+    def _array(self, array: np.ndarray) -> NDArray:
+        return mx.nd.array(array, ctx=self._context, dtype=array.dtype)
+
+    def _loss_and_gradients(self, batch: tuple[NDArray, ...]) -> NDArray:
+        with autograd.record(train_mode=self._training):
+            loss = self._network(*batch)
+        loss.backward(train_mode=self._training)
+        return loss
+
+    def _take_step(self) -> None:
+        """The optimizer's, with the gradients that have been computed since the last."""
+        if self._clip is not None:
+            gradients = [parameter.grad() for parameter in self._trained.values()]
+            gluon.utils.clip_global_norm(gradients, self._clip, check_isfinite=False)  # which would wait for them
+        self._trainer.step(1, ignore_stale_grad=True)  # 1: the loss is a mean already
+        if self._schedule:
+            self._schedule.step()
+
+    def _operated(self, batch: tuple[NDArray, NDArray]) -> NDArray:
+        """The output of an operator's step."""
+        if self._backward:
+            return self._output_and_gradients(batch, self._network, self._training)
+        with _behaving(self._training):
+            return self._network(batch[0])
+
+    @staticmethod
+    def _output_and_gradients(batch: tuple[NDArray, NDArray], network: Callable, training: bool) -> NDArray:
+        inputs, gradient = batch
+        with autograd.record(train_mode=training):
+            output = network(inputs)
+        output.backward(gradient, train_mode=training)
+        return output
+
+    def _count(self, batch: tuple[NDArray, ...]) -> None:
+        """Remember that running statistics have taken this batch in."""
+        if not self._norms or not self._training:
+            return
+        if self._counted and batch[0].shape != self._batch[0].shape:
+            self._settle()
+        self._counted, self._batch = self._counted + 1, batch
+
+    def _settle(self) -> None:
+        """Turn each running variance into the one that PyTorch would have.
+
+        From a variance r, k batches of n numbers for each channel, and momentum m, MXNet makes r m^k + s, where s is
+        the sum of the batches' variances with their weights, and PyTorch r m^k + s n / (n - 1).
+        """
+        if not self._counted:
+            return
+        for norm, number in zip(self._norms, self._numbers(), strict=True):
+            own = norm.running_var.data().asnumpy().astype(float)
+            kept = self._settled[norm] * norm._kwargs["momentum"] ** self._counted
+            norm.running_var.set_data(self._array((kept + (own - kept) * number / (number - 1)).astype(np.float32)))
+        self._is_settled()
+
+    def _is_settled(self) -> None:
+        self._counted = 0  # steps since then
+        self._settled = {norm: norm.running_var.data().asnumpy().astype(float) for norm in self._norms}
+
+    def _numbers(self) -> list[int]:
+        """How many numbers of a channel, in the last batch, each batch normalisation is given."""
+        inputs = self._batch[: -self._targets]
+        shapes = tuple(array.shape for array in inputs)
+        if shapes not in self._numbers_of:
+            seen: dict[HybridBlock, int] = {}
+
+            def see(norm: HybridBlock, given: tuple[NDArray]) -> None:
+                seen[norm] = given[0].size // given[0].shape[1]
+
+            hooks = [norm.register_forward_pre_hook(see) for norm in self._norms]
+            with _behaving(training=False):
+                self._model(*inputs)
+            for hook in hooks:
+                hook.detach()
+            self._numbers_of[shapes] = [seen[norm] for norm in self._norms]
+        return self._numbers_of[shapes]
+
+    @contextmanager
+    def _untrained_kept(self) -> Iterator[None]:
+        self._settle()
+        before = {name: parameter.data().copy() for name, parameter in self._untrained.items()}
+        yield
+        for name, parameter in self._untrained.items():
+            parameter.set_data(before[name])
+
+
+class _Network(HybridBlock):
+    """A model and what a step computes with it, as one block."""
+
+    def __init__(self, model: HybridBlock, compute: Callable) -> None:
+        super().__init__()
+        self.model = model
+        self._compute = compute
+
+    def hybrid_forward(self, F: ModuleType, first: Any, *others: Any) -> Any:
+        return self._compute(self.model, (first, *others))
+
+
+def _forward(model: HybridBlock, inputs: tuple[Any, ...]) -> Any:
+    return model(*inputs)
+
+
+def _behaving(training: bool) -> AbstractContextManager:
+    return autograd.train_mode() if training else autograd.predict_mode()
+
+
+@contextmanager
+def _statistics_fixed(norms: Iterable[HybridBlock]) -> Iterator[None]:
+    """Has batch normalisation that runs as in training keep to its running statistics, as in evaluation."""
+    for norm in norms:
+        norm._kwargs["use_global_stats"] = True
+    try:
+        yield
+    finally:
+        for norm in norms:
+            norm._kwargs["use_global_stats"] = False
+
+
+@contextmanager
+def _dropouts_seen() -> Iterator[list[tuple[NDArray, NDArray]]]:
+    """Sees each call of the operator that drops, a block's or a model's own: what went in, what came out."""
+    seen: list[tuple[NDArray, NDArray]] = []
+    drop = mx.nd.Dropout
+
+    def watched(data: NDArray, *arguments: Any, **named: Any) -> NDArray:
+        left = drop(data, *arguments, **named)
+        seen.append((data, left))
+        return left
+
+    mx.nd.Dropout = watched
+    try:
+        yield seen
+    finally:
+        mx.nd.Dropout = drop
+
+
+def _named_parameters(model: HybridBlock) -> dict[str, gluon.Parameter]:
+    """A model's parameters by the workload's names."""
+    named = {}
+    for name, parameter in model._collect_params_with_prefix().items():  # as save_parameters calls them
+        end = next((end for end in _NAMES if name.endswith(end)), "")
+        named[name.removesuffix(end) + _NAMES.get(end, "")] = parameter
+    return named
+
+
+def _norms_of(model: HybridBlock) -> list[HybridBlock]:
+    norms: list[HybridBlock] = []
+    model.apply(lambda block: norms.append(block) if isinstance(block, (nn.BatchNorm, nn.BatchNormReLU)) else None)
+    return norms
+
+
+def _numpy(value: NDArray) -> np.ndarray:
+    return value.asnumpy().astype(np.float32, copy=False)

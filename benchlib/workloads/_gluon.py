@@ -1,0 +1,33 @@
+"""An optimizer that MXNet has with another update: see ``settled`` of the workloads that use it."""
+
+from __future__ import annotations
+
+import math
+
+from mxnet import nd, optimizer
+from mxnet.ndarray import NDArray
+
+
+class Adam(optimizer.Adam):
+    """``mx.optimizer.Adam`` that adds epsilon after the bias is corrected, as PyTorch's: MXNet's own corrects the whole
+    quotient, epsilon included, by its learning rate.
+    """
+
+    def update(self, index: int, weight: NDArray, grad: NDArray, state: tuple[NDArray, NDArray]) -> None:
+        self._update_count(index)
+        step = self._index_update_count[index]
+        correction = math.sqrt(1 - self.beta2**step)
+        mean, variance = state
+        nd.adam_update(
+            weight,
+            grad,
+            mean,
+            variance,
+            out=weight,
+            lr=self._get_lr(index) * correction / (1 - self.beta1**step),
+            wd=self._get_wd(index),
+            beta1=self.beta1,
+            beta2=self.beta2,
+            epsilon=self.epsilon * correction,
+            rescale_grad=self.rescale_grad,
+        )

@@ -1,0 +1,239 @@
+"""Layers and optimizers that Keras has not, or has with other weights or mathematics than the rest: see ``settled`` of
+the workloads that use them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+from keras import layers
+from tensorflow import Tensor, Variable
+
+
+def built(model: keras.Model, *inputs: keras.KerasTensor) -> keras.Model:
+    """The model, with its weights made for such inputs."""
+    model(*inputs)
+    return model
+
+
+class DenseOfImage(layers.Dense):
+    """``layers.Dense`` of all places of an ``image`` (height, width, channels) that was flattened: the session lays out
+    the workload's weights, which have them channel by channel, as they come here.
+    """
+
+    def __init__(self, units: int, image: tuple[int, int, int]) -> None:
+        super().__init__(units)
+        self.image = image
+
+
+class Conv2D(layers.Conv2D):
+    """``layers.Conv2D`` that pads by a number of pixels on each side: "same" pads by more at the end where the stride
+    is 2, and a layer that pads before it moves the image once more.
+    """
+
+    def __init__(self, filters: int, kernel_size: int, strides: int = 1, pixels: int = 0, **named: Any) -> None:
+        super().__init__(filters, kernel_size, strides, padding="valid", **named)
+        self.pixels = pixels
+
+    def compute_output_shape(self, input_shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        batch, *sides, channels = input_shape
+        padded = [None if side is None else side + 2 * self.pixels for side in sides]
+        return super().compute_output_shape((batch, *padded, channels))
+
+    def convolution_op(self, inputs: Tensor, kernel: Tensor) -> Tensor:  # (batch, height, width, channels)
+        around = [self.pixels, self.pixels]
+        return tf.nn.conv2d(inputs, tf.convert_to_tensor(kernel), list(self.strides), [[0, 0], around, around, [0, 0]])
+
+
+class BatchNormalization(layers.BatchNormalization):
+    """``layers.BatchNormalization`` as the one operator that TensorFlow has for it, whose running variance is that of a
+    sample (a sum over one number less), as PyTorch's.
+    """
+
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:  # (batch, height, width, channels)
+        outputs, mean, variance, *_ = tf.raw_ops.FusedBatchNormV3(
+            x=inputs,
+            scale=self.gamma.value,
+            offset=self.beta.value,
+            mean=self.moving_mean.value,
+            variance=self.moving_variance.value,
+            epsilon=self.epsilon,
+            exponential_avg_factor=1 - self.momentum,
+            is_training=training,
+        )
+        if training:
+            self.moving_mean.assign(mean)
+            self.moving_variance.assign(variance)
+        return outputs
+
+
+class _Recurrent(layers.Layer):
+    """A recurrent layer with the weights of cuDNN's and in its layout: a bias of the state for each gate, too."""
+
+    gates: int
+    mode: str  # as cuDNN's operator calls it
+
+    def __init__(self, units: int) -> None:
+        super().__init__()
+        self.units = units
+
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
+        rows = self.gates * self.units
+        self.weight_ih = self.add_weight(name="weight_ih_l0", shape=(rows, input_shape[-1]))
+        self.weight_hh = self.add_weight(name="weight_hh_l0", shape=(rows, self.units))
+        self.bias_ih = self.add_weight(name="bias_ih_l0", shape=(rows,), initializer="zeros")
+        self.bias_hh = self.add_weight(name="bias_hh_l0", shape=(rows,), initializer="zeros")
+
+    def weights_as(self, dtype: tf.DType) -> list[Tensor]:
+        weights = (self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return [tf.cast(tf.convert_to_tensor(weight), dtype) for weight in weights]
+
+    def of_cudnn(self, x: Tensor, state: Tensor) -> Tensor:
+        """The outputs (length, batch, units) of (length, batch, inputs), on a GPU. Never run."""
+        state = tf.expand_dims(state, 0)
+        return tf.raw_ops.CudnnRNN(
+            input=x,
+            input_h=state,
+            input_c=tf.zeros_like(state) if self.mode == "lstm" else tf.zeros((), x.dtype),
+            params=tf.concat([tf.reshape(weight, (-1,)) for weight in self.weights_as(x.dtype)], 0),
+            rnn_mode=self.mode,
+            is_training=True,  # or it hands out nothing to compute gradients from
+        ).output
+
+
+class GRU(_Recurrent):
+    """A GRU layer over (batch, length, inputs).
+
+    The products with the inputs are made of all steps at once, before the loop, which ``layers.GRU`` leaves to each
+    step.
+    """
+
+    gates, mode = 3, "gru"
+
+    def call(self, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The outputs (batch, length, units), and the state (batch, units) after the last step."""
+        x = tf.transpose(x, (1, 0, 2))  # (length, batch, inputs)
+        first = tf.zeros((tf.shape(x)[1], self.units), x.dtype) if state is None else state
+        outputs = self.of_cudnn(x, first) if _on_gpu() else self.scanned(x, first)
+        return tf.transpose(outputs, (1, 0, 2)), outputs[-1]
+
+    def scanned(self, x: Tensor, first: Tensor) -> Tensor:
+        weight_ih, weight_hh, bias_ih, bias_hh = self.weights_as(x.dtype)
+        length, _, inputs = x.shape
+        given = tf.matmul(tf.reshape(x, (-1, inputs)), weight_ih, transpose_b=True) + bias_ih
+        given = tf.reshape(given, (length, -1, 3 * self.units))
+        weight = tf.transpose(weight_hh)
+
+        def step(state: Tensor, given: Tensor) -> Tensor:
+            both_x, new_x = tf.split(given, (2 * self.units, self.units), axis=1)
+            both_h, new_h = tf.split(tf.matmul(state, weight) + bias_hh, (2 * self.units, self.units), axis=1)
+            reset, update = tf.split(tf.sigmoid(both_x + both_h), 2, axis=1)
+            new = tf.tanh(new_x + reset * new_h)
+            return new + update * (state - new)  # (batch, units)
+
+        return tf.scan(step, given, first)
+
+
+class LSTM(_Recurrent):
+    """An LSTM layer over (length, batch, inputs), as the one operator that TensorFlow has for it on the CPU;
+    ``layers.LSTM`` is a loop there. It computes in fp32 where it is given bf16, for which it is not made.
+    """
+
+    gates, mode = 4, "lstm"
+
+    def call(self, x: Tensor) -> Tensor:
+        """The outputs (length, batch, units)."""
+        state = tf.zeros((tf.shape(x)[1], self.units), x.dtype)
+        return self.of_cudnn(x, state) if _on_gpu() else self.in_one(x)
+
+    def in_one(self, x: Tensor) -> Tensor:
+        dtype = tf.float16 if x.dtype == tf.float16 else tf.float32
+        weight_ih, weight_hh, bias_ih, bias_hh = self.weights_as(dtype)
+        state, unused = tf.zeros((tf.shape(x)[1], self.units), dtype), tf.zeros((self.units,), dtype)
+        # Not BlockLSTMV2, whose gates are in cuDNN's order: its gradient is that of this one, and wrong (2.21).
+        block = tf.raw_ops.BlockLSTM(
+            seq_len_max=tf.shape(x, tf.int64)[0],
+            x=tf.cast(x, dtype),
+            cs_prev=state,
+            h_prev=state,
+            w=tf.transpose(_new_before_forget(tf.concat((weight_ih, weight_hh), 1))),
+            wci=unused,
+            wcf=unused,
+            wco=unused,
+            b=_new_before_forget(bias_ih + bias_hh),
+            forget_bias=0.0,
+            cell_clip=0.0,
+        )
+        return tf.cast(block.h, x.dtype)
+
+
+class SGD(keras.optimizers.Optimizer):
+    """Stochastic gradient descent with momentum, and an L2 ``penalty`` on all weights, as a factor of them.
+
+    The rate is applied to the velocity when a weight moves, as in PyTorch; ``keras.optimizers.SGD`` takes it into the
+    velocity, which is another thing where the rate changes, and its ``weight_decay`` is no part of the gradient.
+    """
+
+    def __init__(self, learning_rate: Any, momentum: float, penalty: float = 0.0) -> None:
+        super().__init__(learning_rate, name="sgd")
+        self.momentum, self.penalty = momentum, penalty
+
+    def build(self, variables: list[keras.Variable]) -> None:
+        if not self.built:
+            super().build(variables)
+            self.velocities = self.add_optimizer_variables(variables, "velocity")
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        velocity = self.velocities[self._get_variable_index(variable)]
+        tf.raw_ops.ResourceApplyMomentum(
+            var=variable.handle,
+            accum=velocity.value.handle,
+            lr=tf.cast(learning_rate, variable.dtype),
+            grad=gradient + self.penalty * variable if self.penalty else gradient,
+            momentum=self.momentum,
+        )
+
+
+class AdamW(keras.optimizers.Optimizer):
+    """Adam with decoupled ``weight_decay``, epsilon added after the bias is corrected, as in PyTorch;
+    ``keras.optimizers.Adam`` adds it before.
+    """
+
+    def __init__(self, learning_rate: Any, epsilon: float, weight_decay: float | None = None, **named: Any) -> None:
+        super().__init__(learning_rate, weight_decay=weight_decay, name="adamw", **named)
+        self.beta_1, self.beta_2, self.epsilon = 0.9, 0.999, epsilon
+
+    def build(self, variables: list[keras.Variable]) -> None:
+        if not self.built:
+            super().build(variables)
+            self.means = self.add_optimizer_variables(variables, "mean")
+            self.squares = self.add_optimizer_variables(variables, "square")
+
+    def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
+        place = self._get_variable_index(variable)
+        step = tf.cast(self.iterations.value + 1, variable.dtype)
+        beta_2_power = tf.pow(self.beta_2, step)
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle,
+            m=self.means[place].value.handle,
+            v=self.squares[place].value.handle,
+            beta1_power=tf.pow(self.beta_1, step),
+            beta2_power=beta_2_power,
+            lr=tf.cast(learning_rate, variable.dtype),
+            beta1=self.beta_1,
+            beta2=self.beta_2,
+            epsilon=self.epsilon * tf.sqrt(1 - beta_2_power),  # the operator adds it before: so it comes out the same
+            grad=gradient,
+        )
+
+
+def _new_before_forget(rows: Tensor) -> Tensor:
+    """Gates in the order entry, forget, new, exit in the order entry, new, forget, exit."""
+    entry, forget, new, exit_ = tf.split(rows, 4)
+    return tf.concat((entry, new, forget, exit_), 0)
+
+
+def _on_gpu() -> bool:
+    return bool(tf.config.list_logical_devices("GPU"))

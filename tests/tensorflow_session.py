@@ -1,0 +1,171 @@
+"""What the session of TensorFlow gives where only TensorFlow can answer, as JSON on the last line of standard output.
+
+``python tensorflow_session.py``, with the interpreter of an environment that has TensorFlow.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+
+from benchlib.frameworks.tensorflow import Session  # first: it says what Keras computes with
+
+# isort: split
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import layers
+
+from benchlib import workloads
+from benchlib.workloads._keras import LSTM, SGD, AdamW, Conv2D
+
+RATES = (0.1, 0.1, 0.03, 0.01, 0.2, 0.2)
+WEIGHTS, GRADIENTS = np.array([0.5, -1.0, 2.0]), np.array([[1e-3, -2.0, 0.0], [3e-3, 1.0, 1e-7]])
+
+
+class Changing(keras.optimizers.schedules.LearningRateSchedule):
+    """Another rate in each step."""
+
+    def __call__(self, step):
+        return tf.gather(tf.constant(RATES, tf.float32), tf.cast(step, tf.int32))
+
+
+def stepped(optimizer) -> list[float]:
+    """The weights after a step with each of the rates."""
+    variable = keras.Variable(WEIGHTS.astype(np.float32))
+    for number in range(len(RATES)):
+        optimizer.apply([tf.constant(GRADIENTS[number % 2], tf.float32)], [variable])
+    return variable.numpy().tolist()
+
+
+def steps_apart(mode: str) -> dict[str, float]:
+    """Of an LSTM, over (length, batch, inputs): outputs and gradients from those of a loop that is written out."""
+    random = np.random.default_rng(0)
+    x, gradient = (tf.constant(random.standard_normal((5, 3, size)), tf.float32) for size in (4, 2))
+    layer = LSTM(2)
+    layer.build((5, 3, 4))
+    for weight in layer.weights:
+        weight.assign(random.standard_normal(weight.shape))
+    variables = [weight.value for weight in layer.weights]
+
+    def loop(x):
+        weight_ih, weight_hh, bias_ih, bias_hh = variables
+        state = cell = tf.zeros((3, 2))
+        outputs = []
+        for given in tf.unstack(x):
+            gates = given @ tf.transpose(weight_ih) + bias_ih + state @ tf.transpose(weight_hh) + bias_hh
+            entry, forget, new, exit_ = tf.split(gates, 4, axis=1)
+            cell = tf.sigmoid(forget) * cell + tf.sigmoid(entry) * tf.tanh(new)
+            state = tf.sigmoid(exit_) * tf.tanh(cell)
+            outputs.append(state)
+        return tf.stack(outputs)
+
+    def of_both(x):
+        return [with_gradients(function, x) for function in (layer, loop)]
+
+    def with_gradients(function, x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            outputs = function(x)
+        return [outputs, *tape.gradient(outputs, [x, *variables], output_gradients=gradient)]
+
+    ours, loops = (tf.function(of_both, autograph=False) if mode == "graph" else of_both)(x)
+    return {str(place): float(tf.reduce_max(abs(a - b))) for place, (a, b) in enumerate(zip(ours, loops, strict=True))}
+
+
+def fused_lstm_of_another_layout() -> float:
+    """By how much the gradient of BlockLSTMV2 is wrong, relative to the largest: in one step from no state, without an
+    input, a bias's is the output's by the chain rule.
+    """
+    bias, zeros = tf.Variable([0.3, -0.4, 0.5, 0.6]), tf.zeros((1, 1))
+    with tf.GradientTape() as tape:
+        none = tf.zeros((1,))
+        output = tf.raw_ops.BlockLSTMV2(
+            seq_len_max=1,
+            x=tf.zeros((1, 1, 1)),
+            cs_prev=zeros,
+            h_prev=zeros,
+            w=tf.zeros((2, 4)),
+            wci=none,
+            wcf=none,
+            wco=none,
+            b=bias,
+        ).h
+    found = tape.gradient(output, bias).numpy()
+    with tf.GradientTape() as tape:
+        entry, _, new, exit_ = tf.unstack(bias)
+        output = tf.sigmoid(exit_) * tf.tanh(tf.sigmoid(entry) * tf.tanh(new))
+    expected = tape.gradient(output, bias).numpy()
+    return float(np.abs(found - expected).max() / np.abs(expected).max())
+
+
+class Dropping(keras.Model):
+    """Drops in four ways."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropout = layers.Dropout(0.5)
+        self.seeds = keras.random.SeedGenerator(1)
+
+    def call(self, x, training=False):
+        x = self.dropout(x)
+        if training:
+            x = keras.random.dropout(x, 0.5, seed=self.seeds)
+            x = tf.nn.experimental.stateless_dropout(tf.nn.dropout(x, 0.5), 0.5, seed=(1, 2))
+        return x
+
+
+def opened(name: str, given: dict, mode: str, precision: str = "fp32"):
+    """A session of a workload, its initial weights and its module."""
+    session = Session("cpu", mode, precision, 1)
+    workload = workloads.load(name)
+    values = workload.values(given)
+    module = importlib.import_module(f"benchlib.workloads.{name}.tensorflow")
+    session.build(workload, module, values, 0.01)
+    random = np.random.default_rng(1)
+    shapes = {weight: one.shape for weight, one in workload.weights(values).items()}
+    initial = {weight: random.uniform(-0.2, 0.2, shape).astype(np.float32) for weight, shape in shapes.items()}
+    session.load(initial)
+    return session, initial
+
+
+def facts() -> dict:
+    given = {"rates": RATES, "weights": WEIGHTS.tolist(), "gradients": GRADIENTS.tolist()}
+    found = {"given": given, "backend": keras.backend.backend(), "wrong LSTM": fused_lstm_of_another_layout()}
+    found["SGD"] = stepped(SGD(Changing(), momentum=0.9, penalty=0.05))
+    found["AdamW"] = stepped(AdamW(Changing(), epsilon=1e-3, weight_decay=0.1))
+    found["clipped"] = stepped(AdamW(Changing(), epsilon=1e-3, global_clipnorm=0.5))
+    found["LSTM"] = {mode: steps_apart(mode) for mode in ("eager", "graph")}
+    session = Session("cpu", "eager", "fp32", 1)
+    session._targets, session._untrained, session._model = 1, [], Dropping()
+    batch = (tf.ones((4, 4)), tf.zeros((4,)))
+    found["dropouts"] = [name for name, *_ in session.dropouts(batch, True)]
+    found["dropouts of evaluation"] = [name for name, *_ in session.dropouts(batch, False)]
+    convolution = Conv2D(1, 3, strides=2, pixels=1, use_bias=False, kernel_initializer="ones")
+    found["first pixel"] = float(convolution(tf.ones((1, 4, 4, 1)))[0, 0, 0, 0])
+
+    session, initial = opened("gru", {"length": 4}, "graph")
+    tokens = np.array([[3, 3, 3, 5], [5, 3, 0, 0]], np.int32)
+    batch = session.put((tokens, np.array([1, 2], np.int32)))
+    for _ in range(3):
+        session.load(initial)
+        session.step(batch)
+    found["traces"] = session._step.experimental_get_tracing_count()
+    rows = np.abs(session.gradients(batch)["embedding.weight"]).sum(1) > 0
+    found["rows with gradients"] = np.flatnonzero(rows).tolist()
+    session.load(initial)
+    session.update([{"dense.bias": np.ones(10, np.float32)}], 2)
+    moved = {name: float(np.abs(array - initial[name]).max()) for name, array in session.weights().items()}
+    found["moved"] = [name for name, by in moved.items() if by > 0]
+
+    session, initial = opened("cnn", {"image_size": 8}, "eager", "fp16")
+    batch = session.put((np.ones((2, 3, 8, 8), np.float32), np.array([1, 2], np.int32)))
+    session.load(initial, 2.0**126)  # so large that gradients overflow
+    session.step(batch)
+    found["after an overflow"] = all(np.array_equal(one, initial[name]) for name, one in session.weights().items())
+    found["loss scale"] = session.settings()["loss_scale"] / 2.0**126
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps(facts()))

@@ -1,0 +1,123 @@
+"""MXNet: what its session has to do otherwise than others', in the environment ``mxnet``, where that is there."""
+
+import functools
+import json
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from benchlib import environments, frameworks, workloads
+from benchlib.errors import BenchlibError
+from benchlib.measure import availability, needs
+
+HERE = Path(__file__).resolve().parent
+LEFT_OUT = {"bert", "gcn"}
+"""Workloads that it has no file for: docs/mxnet.md says why."""
+
+
+def python() -> str:
+    """The interpreter of the environment that has MXNet."""
+    try:
+        return environments.find("mxnet").python
+    except BenchlibError as error:
+        pytest.skip(f"MXNet's session is tried in the environment mxnet, which is not there: {error}")
+
+
+@functools.cache
+def facts(mode: str) -> dict:
+    """What ``mxnet_session.py`` wrote."""
+    with tempfile.TemporaryDirectory() as folder:
+        ended = subprocess.run(
+            [python(), str(HERE / "mxnet_session.py"), mode, "facts.json"],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(HERE.parent), "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+        )
+        assert ended.returncode == 0, ended.stderr[-4000:]
+        return json.loads(Path(folder, "facts.json").read_text())
+
+
+each_mode = pytest.mark.parametrize("mode", frameworks.modes("mxnet"))
+
+
+# -- without MXNet
+
+
+def test_it_has_a_file_for_every_workload_but_those_that_are_named():
+    missing = {name for name in workloads.names() if "mxnet" not in workloads.load(name).frameworks()}
+    assert missing == LEFT_OUT
+    said = (HERE.parent / "docs" / "mxnet.md").read_text(encoding="utf-8")
+    assert all(f"`{name}`" in said for name in missing)
+
+
+def test_its_environments_pin_a_numpy_that_it_can_be_imported_with():
+    for name in ("mxnet", "mxnet-cuda"):
+        text = (HERE.parent / "environments" / f"{name}.txt").read_text(encoding="utf-8")
+        (pin,) = [line for line in text.splitlines() if line.startswith("numpy==")]
+        assert tuple(map(int, pin[len("numpy==") :].split(".")))[:2] < (1, 24), "np.bool is gone from 1.24 on"
+        assert ("Never run" in text) == (name == "mxnet-cuda")
+
+
+def test_the_build_for_the_cpu_is_told_what_a_gpu_needs():
+    first = needs.Need(**frameworks.needs("mxnet")[0])
+    assert set(first.distributions) < set(frameworks.distributions("mxnet"))
+    assert "mxnet" not in first.distributions
+
+
+# -- in its environment
+
+
+@each_mode
+def test_the_running_variance_is_pytorch_s_wherever_it_is_seen(mode):
+    apart = facts(mode)["running variance"]
+    for what in ("mean", "variance", "evaluation"):
+        assert apart[what] < 1e-5 < apart["of the batch, beside it"], what
+
+
+@each_mode
+def test_adam_adds_epsilon_after_the_bias_is_corrected(mode):
+    apart = facts(mode)["adam"]
+    assert apart["ours"] < 1e-6
+    assert apart["MXNet's"] > 1e-3, "MXNet's own would do: ours is to go"
+
+
+@each_mode
+def test_an_update_of_some_weights_leaves_the_others(mode):
+    assert facts(mode)["moved"] == ["dense.bias"]
+
+
+@each_mode
+def test_steps_may_queue_and_each_keeps_its_loss(mode):
+    losses = facts(mode)["steps"]
+    assert losses["queued"] == pytest.approx(losses["one by one"], rel=1e-6)
+    assert len(set(losses["queued"])) == len(losses["queued"])
+
+
+@each_mode
+def test_dropout_is_seen_and_is_at_work_in_steps(mode):
+    seen = facts(mode)["dropouts"]
+    assert seen["shares"] == pytest.approx([0.25, 0.25, 0.5], abs=0.05)
+    assert seen["changed in evaluation"] == [False] * 3
+    assert len(set(seen["losses"])) == 3
+
+
+@each_mode
+def test_gradients_in_evaluation_are_those_of_what_was_computed(mode):
+    """Of MXNet's own, behind a pooling, they are of whatever lay in memory."""
+    along = facts(mode)["evaluated gradient"]
+    assert along["gradient"] == pytest.approx(along["difference"], rel=0.05)
+
+
+@each_mode
+def test_threads_are_read_back(mode):
+    assert facts(mode)["settings"]["omp_threads"] == 1
+    assert facts(mode)["settings"]["threads"] > 1
+
+
+def test_it_can_use_the_cpu_here():
+    python()
+    assert availability.available("mxnet", "cpu", "mxnet") is None
