@@ -23,6 +23,7 @@ from benchlib.analysis.comparison import DISTURBED
 from benchlib.analysis.training import undisturbed
 from benchlib.suite import figures
 from benchlib.suite.figures import Legend, Look
+from benchlib.suite.looks import subject_looks
 from benchlib.suite.selections import Measured, wide
 
 Value = str | Callable[[pd.Series], Any]
@@ -327,7 +328,7 @@ class Picture:
         if self.looks:
             return self.looks(rows)
         of_subjects = all(panel.hue == "subject" for panel in self.panels)
-        return figures.subject_looks(rows) if of_subjects else figures.looks(rows["hue"])
+        return subject_looks(rows) if of_subjects else figures.looks(rows["hue"])
 
     def _cells(self, shown: list[tuple[Panel, pd.DataFrame]]) -> list[tuple[Panel, pd.DataFrame, str]]:
         """Each panel with its rows and its title."""

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from benchlib import data, knobs, workloads
 from benchlib.analysis import frame as tidy
+from benchlib.analysis import relative
 from benchlib.analysis.comparison import MARGIN, Comparison
 from benchlib.analysis.equivalence import SAME, Certificate
 from benchlib.analysis.measured import failures as failures_of
@@ -143,7 +144,8 @@ class Result:
             return tidy.of_training(part.measured, part.beside, **common)
         if isinstance(part.measured, Comparison):
             roof_s = self.ceiling.roof_s if self.ceiling else None
-            return tidy.of_comparison(part.measured, part.beside, roof_s=roof_s, **common)
+            beside = [*part.beside, *relative.pairs(part.measured)]
+            return tidy.of_comparison(part.measured, beside, roof_s=roof_s, **common)
         return tidy.of_rows(part.beside, kind=tidy.COMPARISON, **common)
 
     @cached_property
