@@ -37,7 +37,7 @@ from scipy import stats
 
 from benchlib.analysis.comparison import same_within
 from benchlib.suite import showing, tables
-from benchlib.suite.looks import Look, looks
+from benchlib.suite.looks import REACH, Look, looks
 
 COLUMN, PAGE = 3.5, showing.PAGE
 """Widths of a figure in inches: one column, and the page."""
@@ -50,9 +50,6 @@ FONT_SIZE = 8  # points, the least that journals take
 GREY = "0.45"
 PALE = "#e3eef7"
 """Of the band within the margin of 1, in which a ratio is the same."""
-
-REACH = 5
-"""An interval that ends further than this factor from all points runs out of its panel: the others can then be read."""
 
 STYLE = {
     **sns.axes_style("ticks"),

@@ -27,6 +27,10 @@ SHADES = (0.0, 0.3, -0.4, -0.2, 0.15, 0.45)
 """By how much a colour is made lighter, or darker, for subjects of one framework: most of what differs first."""
 
 
+REACH = 5
+"""An interval that ends further than this factor from all points runs out of its panel: the others can then be read."""
+
+
 @dataclass(frozen=True)
 class Look:
     """How one series is drawn: never by colour alone."""

@@ -294,8 +294,7 @@ class Picture:
     @figures.styled
     def draw(self, result: Measured) -> tuple[str, Figure] | None:
         """The caption and the figure; None where there is nothing to show."""
-        shown = [(panel, panel.rows(result)) for panel in self.panels]
-        shown = [(panel, rows) for panel, rows in shown if len(rows) and _known(panel, rows)]
+        shown = self._shown(result)
         if not shown:
             return None
         every = pd.concat([rows for _, rows in shown])
@@ -323,6 +322,15 @@ class Picture:
             caption = f"{caption} {figures.margin_text(result.margin)}"
         unnamed = {} if all(panel.names_hue for panel, _ in shown) else looks
         return caption, figures.finish(figure, unnamed, list(legend.items()))
+
+    def shown(self, result: Measured) -> pd.DataFrame:
+        """The rows of all its panels, each once, with what is known of any of them."""
+        every = pd.concat([rows for _, rows in self._shown(result)], ignore_index=True)
+        return every.drop(columns="hue").drop_duplicates().dropna(axis="columns", how="all")
+
+    def _shown(self, result: Measured) -> list[tuple[Panel, pd.DataFrame]]:
+        shown = [(panel, panel.rows(result)) for panel in self.panels]
+        return [(panel, rows) for panel, rows in shown if len(rows) and _known(panel, rows)]
 
     def _looks(self, rows: pd.DataFrame) -> dict[str, Look]:
         if self.looks:
