@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -16,7 +17,7 @@ from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.suite import looks, tables, trace
 from benchlib.suite.experiments.report import Report
-from benchlib.suite.report import forest, ratios
+from benchlib.suite.report import forest, forest_figure, ratios
 from benchlib.suite.report.ratios import Group, Member, Ratio
 
 
@@ -148,7 +149,7 @@ def test_the_axis_has_one_all_points_and_the_margins_and_lets_far_ends_run_out()
     assert axis.low > 0.001
     assert axis.percent(0.001) == 0
     assert 1.0 in axis.ticks
-    assert 4 <= len(axis.ticks) <= 7
+    assert 3 <= len(axis.ticks) <= 7
     drawn = forest.strip(ratio(2, 0.001, 40), group(), group().members[1].look, axis)
     assert "#arrow-left" in drawn
     assert "#arrow-right" in drawn
@@ -156,6 +157,8 @@ def test_the_axis_has_one_all_points_and_the_margins_and_lets_far_ends_run_out()
     assert narrow.low < 0.95
     assert narrow.high > 1.05
     assert len(narrow.ticks) >= 3
+    gaps = [narrow.percent(b) - narrow.percent(a) for a, b in itertools.pairwise(narrow.ticks)]
+    assert min(gaps) >= forest.APART, "that can be read"
 
 
 def test_an_a_a_that_excludes_one_is_hatched_and_said() -> None:
@@ -205,3 +208,17 @@ def test_the_table_has_a_row_for_each_ratio(groups: list[Group]) -> None:
     assert len(frame) == 10
     assert pd.api.types.is_float_dtype(frame["ratio"])
     assert frame["measurements"].str.split().map(len).tolist() == [5] * 10
+
+
+def test_the_figure_for_a_paper_has_a_row_for_each_ratio_and_leads_to_its_measurements(folder: Path) -> None:
+    report = Report(Lab(outputs=folder))
+    axes = forest_figure.draw(ratios.groups(report)).axes[0]
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert [label.split()[0] for label in labels] == ["cnn", "pytorch", "mindspore", "mindspore", "gcn", "mindspore"]
+    points = [tuple(line.get_data()) for line in axes.lines if len(line.get_xdata()) == 1]
+    shown = [one for group in ratios.groups(report) for one in group.relative_to(0).values()]
+    assert [at[0][0] for at in points] == [one.interval.estimate for one in shown]
+    assert [at[1][0] for at in points] == [1, 2, 3, 5]
+    report.show_first_page()
+    (number,) = trace.numbers(folder / "figures" / "report_ratios.svg")
+    assert set(number.keys) == {key for group in ratios.groups(report) for one in group.ratios for key in one.files}

@@ -15,7 +15,7 @@ import html
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchlib.suite.looks import REACH, Look
 from benchlib.suite.report import ratios
@@ -69,19 +69,28 @@ def axis_of(shown: Iterable[Ratio], margins: Iterable[float]) -> Axis:
     ends = [*points, *near, *(end for one in known for end in (one.low, one.high) if math.isfinite(end))]
     low, high = max(min(ends), min(points) / REACH), min(max(ends), max(points) * REACH)
     room = max((high / low) ** 0.05, 1.03)
-    return Axis(low / room, high * room, _ticks(low / room, high * room))
+    axis = Axis(low / room, high * room, [])
+    return replace(axis, ticks=_ticks(axis))
 
 
-def _ticks(low: float, high: float) -> list[float]:
-    """Plain, round numbers within the ends: at least four where they allow it, seven at most."""
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+APART = 15
+"""Per cent of the width that two ticks are apart at least."""
+
+
+def _ticks(axis: Axis) -> list[float]:
+    """Plain, round numbers within the ends: at least three where they allow it, and no nearer than can be read."""
+    decades = range(math.floor(math.log10(axis.low)), math.ceil(math.log10(axis.high)) + 1)
     ticks: list[float] = []
     for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7), tuple(1 + tenth / 10 for tenth in range(90))):
         every = [float(f"{step * 10.0**decade:.6g}") for decade in decades for step in steps]
-        ticks = [tick for tick in every if low <= tick <= high]
-        if len(ticks) >= 4:
+        ticks = [tick for tick in every if axis.low <= tick <= axis.high]
+        if len(ticks) >= 3:
             break
-    return ticks[:: math.ceil(len(ticks) / 7)] if ticks else []
+    kept = [1.0]
+    for tick in ticks:
+        if all(abs(axis.percent(tick) - axis.percent(other)) >= APART for other in kept):
+            kept.append(tick)
+    return sorted(kept)
 
 
 def picture(every: Sequence[Group]) -> str:

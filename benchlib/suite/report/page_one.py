@@ -25,18 +25,16 @@ from benchlib.suite.report.ratios import Group, Ratio
 SHAPES = {REPRODUCED: "reproduced", NOT_REPRODUCED: "not-reproduced", NO_DIFFERENCE: "open", NOT_MEASURED: "none"}
 """By a claim's verdict, its shape."""
 
-RATIOS = Path("tables", "report_ratios.csv")
-"""In the folder of the results: every ratio, relative to every choice of baseline."""
+RATIOS = "report_ratios"
+"""The name of the table of all ratios, relative to every choice of baseline, and of their figure."""
 
 MANY = 3  # frameworks of which a sentence tells each one's largest effects
 
 
 def picture(report: Gathered) -> HTML:
-    """The first page; writes the table of all ratios, which ``benchlib trace`` reads."""
+    """The first page; writes the table and the figure of all ratios, which ``benchlib trace`` reads."""
     every = ratios.groups(report)
-    if every:
-        (report.folder / RATIOS).parent.mkdir(parents=True, exist_ok=True)
-        ratios.table(every).to_csv(report.folder / RATIOS, index=False)
+    files = _files(report, every) if every else []
     sentences = "".join(f"<p>{html.escape(one)}</p>" for one in (who(every), how_sure(report, every), on_what(report)))
     usual = forest.usual_baseline(every)
     caption = (
@@ -45,7 +43,7 @@ def picture(report: Gathered) -> HTML:
         if every
         else ""
     )
-    links = f' <a href="{RATIOS.as_posix()}">CSV</a>' if every else ""
+    links = "".join(f' <a href="{path}">{Path(path).suffix[1:].upper()}</a>' for path in files)
     return HTML(
         f"{forest.definitions()}"
         f'<div class="first-page"><section class="ratios" aria-label="All ratios of throughput">'
@@ -54,6 +52,18 @@ def picture(report: Gathered) -> HTML:
         f"{forest.picture(every)}</section>{board(report)}"
         f'<section class="sentences" aria-label="In three sentences">{sentences}</section></div>'
     )
+
+
+def _files(report: Gathered, every: Sequence[Group]) -> list[str]:
+    """Write them; those that the page leads to."""
+    from benchlib.suite import figures  # matplotlib takes long to import: not for nothing
+    from benchlib.suite.report import forest_figure
+
+    (report.folder / "tables").mkdir(parents=True, exist_ok=True)
+    ratios.table(every).to_csv(report.folder / "tables" / f"{RATIOS}.csv", index=False)
+    keys = dict.fromkeys(key for group in every for ratio in group.ratios for key in ratio.files)
+    figures.save(forest_figure.draw(every), report.folder / "figures", RATIOS, list(keys))
+    return [f"tables/{RATIOS}.csv", f"figures/{RATIOS}.svg", f"figures/{RATIOS}.pdf"]
 
 
 def board(report: Gathered) -> str:

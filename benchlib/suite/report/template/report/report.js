@@ -5,6 +5,7 @@
 
 (() => {
   const REACH = 5; // as in looks.py
+  const APART = 15; // as in forest.py
   const PREFIX = "#view:";
   const NONE = "none";
   const SVG = "http://www.w3.org/2000/svg";
@@ -287,10 +288,10 @@
       const share = Math.log(ratio / low) / Math.log(high / low);
       return Math.round(10000 * Math.min(Math.max(share, 0), 1)) / 100;
     };
-    return { low, high, percent, ticks: ticksOf(low, high) };
+    return { low, high, percent, ticks: ticksOf(low, high, percent) };
   }
 
-  function ticksOf(low, high) {
+  function ticksOf(low, high, percent) {
     const tenths = Array.from({ length: 90 }, (_, tenth) => 1 + tenth / 10);
     let ticks = [];
     for (const steps of [[1], [1, 3], [1, 2, 5], [1, 1.5, 2, 3, 5, 7], tenths]) {
@@ -301,10 +302,13 @@
           if (low <= tick && tick <= high) ticks.push(tick);
         }
       }
-      if (ticks.length >= 4) break;
+      if (ticks.length >= 3) break;
     }
-    const every = Math.ceil(ticks.length / 7);
-    return ticks.filter((_, at) => at % every === 0);
+    const kept = [1];
+    for (const tick of ticks) {
+      if (kept.every((other) => Math.abs(percent(tick) - percent(other)) >= APART)) kept.push(tick);
+    }
+    return kept.sort((a, b) => a - b);
   }
 
   function drawAxis(place, axis) {
