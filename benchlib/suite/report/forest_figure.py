@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import textwrap
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
@@ -15,8 +16,8 @@ from benchlib.suite import figures
 from benchlib.suite.report import forest, ratios
 from benchlib.suite.report.ratios import Group, Ratio
 
-ROW = 0.17
-"""Inches of a row."""
+LINE, GAP, LABEL = 0.125, 0.05, 44
+"""Inches of a line of a row's label, and between rows; characters of such a line."""
 
 HATCH = "/////"
 """Over an A/A control that excludes 1."""
@@ -25,6 +26,7 @@ HATCH = "/////"
 @figures.styled
 def draw(every: Sequence[Group]) -> Figure:
     """A row for each ratio, relative to what it was measured with, by workload."""
+    usual = forest.usual_baseline(every)
     labels: dict[int, str] = {}
     rows: list[tuple[int, Group, Ratio]] = []
     for name, own in itertools.groupby(every, lambda group: group.workload):
@@ -32,15 +34,13 @@ def draw(every: Sequence[Group]) -> Figure:
         for group in own:
             for ratio in group.relative_to(0).values():
                 rows.append((len(labels), group, ratio))
-                labels[len(labels)] = ""
-    heads = {place for place, label in labels.items() if label}
-    count, usual = len(labels), forest.usual_baseline(every)
-    figure, (axes,) = figures.panels(1, 1, height=0.5 + ROW * count)
+                labels[len(labels)] = _label(group, ratio, usual)
+    heads, count = set(labels) - {place for place, *_ in rows}, len(labels)
+    lines = 1 + max(label.count("\n") for label in labels.values())
+    figure, (axes,) = figures.panels(1, 1, height=0.5 + (GAP + LINE * lines) * count)
     axes.set(xscale="log", xlabel=f"throughput relative to {usual}", ylim=(count - 0.4, -0.6))
     axes.axvline(1, color="0.2", linewidth=0.8, zorder=1.5)
     for place, group, ratio in rows:
-        member, against = group.members[ratio.of], forest.versus(group.members[ratio.of], group.members[0], usual)
-        labels[place] = f"{member.subject}, {member.apart}{f' vs {against}' if against else ''}"
         _draw_row(axes, place, group, ratio)
     axes.set_yticks(list(labels), list(labels.values()))
     for place, label in zip(labels, axes.get_yticklabels(), strict=True):
@@ -54,6 +54,11 @@ def draw(every: Sequence[Group]) -> Figure:
     return figures.finish(figure, {}, [figures.CONTROL, figures.margin_legend(every[0].margin)])
 
 
+def _label(group: Group, ratio: Ratio, usual: str) -> str:
+    member, against = group.members[ratio.of], forest.versus(group.members[ratio.of], group.members[0], usual)
+    return textwrap.fill(f"{member.subject}, {member.apart}{f' vs {against}' if against else ''}", LABEL)
+
+
 def _draw_row(axes: Axes, place: int, group: Group, ratio: Ratio) -> None:
     half, look = (place - 0.5, place + 0.5), group.members[ratio.of].look
     band = {"linewidth": 0, "zorder": 0}
@@ -63,7 +68,7 @@ def _draw_row(axes: Axes, place: int, group: Group, ratio: Ratio) -> None:
         shade = restless or {"color": figures.GREY, "alpha": 0.35}
         axes.fill_betweenx(half, group.control.low, group.control.high, **band | shade)
     right = {"xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points", "va": "center"}
-    axes.annotate(f"{ratio.text}  {ratio.verdict}" if ratio.kind != ratios.NONE else ratio.text, (1, place), **right)
+    axes.annotate(ratio.text, (1, place), **right)
     if ratio.kind == ratios.NONE:
         return
     is_open = ratio.kind == "open"
