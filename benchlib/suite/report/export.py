@@ -135,7 +135,7 @@ def _mark_tables(page: bs4.BeautifulSoup) -> None:
             table["class"] = [*table.get("class", []), *marks]
 
 
-PAGE_CHARACTERS, BETWEEN = 118, 1.5
+PAGE_CHARACTERS, BETWEEN = 128, 1.5
 """Of the smallest type, so many stand beside each other on paper; a gap between columns is as wide as so many."""
 
 

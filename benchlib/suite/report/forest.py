@@ -243,10 +243,10 @@ def _workload(name: str, numbered: list[tuple[int, Group]], axis: Axis, usual: s
 def _row(number: int, place: int, group: Group, axis: Axis, usual: str) -> str:
     member, ratio = group.members[place], group.relative_to(0).get(place)
     kind = ratio.kind if ratio else ratios.NONE
-    what = " · ".join(filter(None, (member.apart, group.title)))
+    what = f'{html.escape(member.apart)}<span class="title"> · {html.escape(group.title)}</span>'
     against = versus(member, group.members[0], usual) if place else ""
     beside = f" <i>vs {html.escape(against)}</i>" if against else ""
-    who = f"{mark(member.look)}{html.escape(member.subject)} <small>{html.escape(what)}{beside}</small>"
+    who = f"{mark(member.look)}{html.escape(member.subject)} <small>{what}{beside}</small>"
     numbers = html.escape(ratio.text if ratio and ratio.kind != ratios.NONE else "")
     verdict = html.escape(ratio.verdict if ratio else "")
     return (

@@ -27,27 +27,24 @@ HATCH = "/////"
 def draw(every: Sequence[Group]) -> Figure:
     """A row for each ratio, relative to what it was measured with, by workload."""
     usual = forest.usual_baseline(every)
-    labels: dict[int, str] = {}
-    rows: list[tuple[int, Group, Ratio]] = []
+    rows: list[tuple[str, Group | None, Ratio | None]] = []
     for name, own in itertools.groupby(every, lambda group: group.workload):
-        labels[len(labels)] = name
-        for group in own:
-            for ratio in group.relative_to(0).values():
-                rows.append((len(labels), group, ratio))
-                labels[len(labels)] = _label(group, ratio, usual)
-    heads, count = set(labels) - {place for place, *_ in rows}, len(labels)
-    lines = 1 + max(label.count("\n") for label in labels.values())
-    figure, (axes,) = figures.panels(1, 1, height=0.5 + (GAP + LINE * lines) * count)
-    axes.set(xscale="log", xlabel=f"throughput relative to {usual}", ylim=(count - 0.4, -0.6))
+        rows.append((name, None, None))
+        rows += [(_label(group, one, usual), group, one) for group in own for one in group.relative_to(0).values()]
+    heights = [GAP + LINE * (1 + label.count("\n")) for label, *_ in rows]
+    total, middles = sum(heights), [sum(heights[:place]) + height / 2 for place, height in enumerate(heights)]
+    figure, (axes,) = figures.panels(1, 1, height=0.5 + total)
+    axes.set(xscale="log", xlabel=f"throughput relative to {usual}", ylim=(total, 0))
     axes.axvline(1, color="0.2", linewidth=0.8, zorder=1.5)
-    for place, group, ratio in rows:
-        _draw_row(axes, place, group, ratio)
-    axes.set_yticks(list(labels), list(labels.values()))
-    for place, label in zip(labels, axes.get_yticklabels(), strict=True):
-        label.set_fontweight("bold" if place in heads else "normal")
+    for middle, height, (_, group, ratio) in zip(middles, heights, rows, strict=True):
+        if group is not None:
+            _draw_row(axes, middle, height, group, ratio)
+    axes.set_yticks(middles, [label for label, *_ in rows])
+    for text, (_, group, _) in zip(axes.get_yticklabels(), rows, strict=True):
+        text.set_fontweight("normal" if group else "bold")
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0)
-    known = [ratio.interval for *_, ratio in rows if ratio.kind != ratios.NONE]
+    known = [ratio.interval for *_, ratio in rows if ratio and ratio.kind != ratios.NONE]
     margins = [end for group in every for end in (1 - group.margin, 1 + group.margin)]
     ends = [end for one in known for end in (one.low, one.high)]
     figures.ratio_axis(axes.xaxis, [one.estimate for one in known], [*ends, *margins])
@@ -59,8 +56,8 @@ def _label(group: Group, ratio: Ratio, usual: str) -> str:
     return textwrap.fill(f"{member.subject}, {member.apart}{f' vs {against}' if against else ''}", LABEL)
 
 
-def _draw_row(axes: Axes, place: int, group: Group, ratio: Ratio) -> None:
-    half, look = (place - 0.5, place + 0.5), group.members[ratio.of].look
+def _draw_row(axes: Axes, place: float, height: float, group: Group, ratio: Ratio) -> None:
+    half, look = (place - height / 2, place + height / 2), group.members[ratio.of].look
     band = {"linewidth": 0, "zorder": 0}
     axes.fill_betweenx(half, 1 - group.margin, 1 + group.margin, color=figures.PALE, **band)
     if math.isfinite(group.control.low):

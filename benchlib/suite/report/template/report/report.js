@@ -324,9 +324,9 @@
     const member = group.members[place];
     const kind = ratio ? ratio.kind : NONE;
     row.className = kind;
-    const what = [member.details.filter((one) => !one.usual).map((one) => one.text).join(", "), group.title];
     const small = row.querySelector("small");
-    small.textContent = what.filter(Boolean).join(" · ");
+    small.textContent = member.details.filter((one) => !one.usual).map((one) => one.text).join(", ");
+    small.append(element("span", { className: "title", textContent: ` · ${group.title}` }));
     const against = versus(member, group.members[to], view.baseline || usual);
     if (against) small.append(" ", element("i", { textContent: `vs ${against}` }));
     const [strip, numbers, verdict] = row.querySelectorAll("td");
