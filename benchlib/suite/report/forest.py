@@ -235,8 +235,9 @@ def _workload(name: str, numbered: list[tuple[int, Group]], axis: Axis, usual: s
     on = f" <small>on {html.escape(data)}</small>" if data else ""
     heads = "".join(f'<th scope="col">{text}</th>' for text in ("condition", "plot", "throughput ratio", "verdict"))
     return (
-        f'<table class="workload" data-workload="{html.escape(name)}"><caption>{html.escape(name)}{on}</caption>'
-        f"<colgroup><col><col><col><col></colgroup><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        f'<div class="of-workload"><table class="workload" data-workload="{html.escape(name)}">'
+        f"<caption>{html.escape(name)}{on}</caption>"
+        f"<colgroup><col><col><col><col></colgroup><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
 
@@ -247,10 +248,13 @@ def _row(number: int, place: int, group: Group, axis: Axis, usual: str) -> str:
     against = versus(member, group.members[0], usual) if place else ""
     beside = f" <i>vs {html.escape(against)}</i>" if against else ""
     who = f"{mark(member.look)}{html.escape(member.subject)} <small>{what}{beside}</small>"
+    start = f'<tr class="{kind}" data-group="{number}" data-member="{place}"'
+    if not place:  # what the others are relative to: there until a reader compares with another
+        return f'{start} hidden><th scope="row">{who}</th><td></td><td></td><td></td></tr>'
     numbers = html.escape(ratio.text if ratio and ratio.kind != ratios.NONE else "")
     verdict = html.escape(ratio.verdict if ratio else "")
     return (
-        f'<tr class="{kind}" data-group="{number}" data-member="{place}"{"" if place else " hidden"}>'
+        f"{start}>"
         f'<th scope="row">{who}</th>'
         f"<td>{strip(ratio, group, member.look, axis)}</td><td>{numbers}</td>"
         f'<td class="verdict {kind}">{glyph(kind)}{verdict}</td></tr>'

@@ -109,7 +109,9 @@
     card.setAttribute("aria-live", "polite");
     card.setAttribute("aria-label", "What is behind a ratio");
     let view = viewOf(location.hash);
+    let current = []; // each row, with its ratio as it is shown
     let shown = null; // the row that the card is about
+    let tabbed = null;
     const controls = controlsOf(data, () => view, change);
     forest.before(controls.element, told);
     forest.append(card);
@@ -139,19 +141,24 @@
           if (one.visible) drawRow(one, axis, forest.dataset.usual, view);
         }
       }
-      for (const table of forest.querySelectorAll("table")) {
-        table.hidden = !table.querySelector("tbody tr:not([hidden])");
+      for (const part of forest.querySelectorAll(".of-workload")) {
+        part.hidden = !part.querySelector("tbody tr:not([hidden])");
       }
       const without = data.groups.filter((group, number) => baselineOf(group, number, view) === null).length;
       const parts = [`${visible.length} of ${rows.length - data.groups.length} ratios`];
       if (view.baseline) parts.push(`relative to ${view.baseline}`);
       if (without) parts.push(`${without} comparisons without it are left out`);
       told.textContent = `${parts.join("; ")}.`;
-      rows.forEach(({ row }) => (row.tabIndex = -1));
-      if (visible.length) visible[0].row.tabIndex = 0;
+      if (visible.length) takeTab(visible[0].row);
       current = now;
     }
-    let current = [];
+
+    // One row is in the order of tabs: the others are reached from it with the arrows.
+    function takeTab(row) {
+      if (tabbed) tabbed.tabIndex = -1;
+      tabbed = row;
+      row.tabIndex = 0;
+    }
 
     // ---- what is behind a ratio
 
@@ -210,7 +217,7 @@
     });
 
     function focusRow(row) {
-      rows.forEach((one) => (one.row.tabIndex = one.row === row ? 0 : -1));
+      takeTab(row);
       row.focus();
     }
 
