@@ -25,6 +25,7 @@ from benchlib.store import Measurement
 from benchlib.suite import tables
 from benchlib.suite.looks import Look, subject_look
 from benchlib.suite.report.gathered import Gathered
+from benchlib.suite.report.setting import place
 
 NONE, SAME = "none", "same"
 KINDS = {FASTER: "faster", SLOWER: "slower", NO_DIFFERENCE: "open"}
@@ -161,30 +162,30 @@ def as_json(every: Iterable[Group]) -> str:
     """
     texts: dict[str, int] = {}
 
-    def place(text: str) -> int:
+    def at(text: str) -> int:
         return texts.setdefault(text, len(texts))
 
     compact = [
         {
-            "title": place(group.title),
-            "task": place(group.task),
+            "title": at(group.title),
+            "task": at(group.task),
             "margin": group.margin,
             "control": _control(group.control),
-            "why": place(group.control_why),
-            "ended": place(group.ended),
-            "machine": place(group.machine),
+            "why": at(group.control_why),
+            "ended": at(group.ended),
+            "machine": at(group.machine),
             "members": [
                 [
-                    *(place(text) for text in (one.label, one.subject, one.versions, one.knobs)),
-                    [place(one.choices[name]) for name in FILTERS],
-                    [[place(text), int(usual)] for text, usual in one.details],
+                    *(at(text) for text in (one.label, one.subject, one.versions, one.knobs)),
+                    [at(one.choices[name]) for name in FILTERS],
+                    [[at(text), int(usual)] for text, usual in one.details],
                 ]
                 for one in group.members
             ],
             "ratios": [
                 [
-                    *(ratio.of, ratio.to, *_ends(ratio.interval), ratio.interval.processes, place(ratio.kind)),
-                    *(place(ratio.verdict), ratio.text, ratio.key, " ".join(ratio.files), place(ratio.reason)),
+                    *(ratio.of, ratio.to, *_ends(ratio.interval), ratio.interval.processes, at(ratio.kind)),
+                    *(at(ratio.verdict), ratio.text, ratio.key, " ".join(ratio.files), at(ratio.reason)),
                 ]
                 for ratio in group.ratios
             ],
@@ -231,7 +232,7 @@ def _group(
         ended=_text(first["ended"]),
         members=[_member(own[label], telling, processes[label]) for label in labels],
         ratios=ratios,
-        machine=" ".join(str(machine[name]) for name in ("cores", "cpu") if name in machine),
+        machine=place(machine) if machine else "",
     )
 
 
