@@ -249,6 +249,20 @@ class TestPaper:
         assert "What does graph mode give?" in others
         assert "throughput ratio" in others, "what is folded away on a screen is there on paper"
 
+    def test_no_text_is_smaller_than_seven_points(self, folder: Path) -> None:
+        pdf.print_pdf(folder / "report.html", folder / "small.pdf", "a4", so_far.datetime(2026, 1, 1).astimezone())
+        sizes = set()
+        with pypdfium2.PdfDocument(folder / "small.pdf") as document:
+            for page in document:
+                text = page.get_textpage()
+                for at in range(text.count_chars()):
+                    if not pypdfium2.raw.FPDFText_IsGenerated(text, at) and text.get_text_range(at, 1).strip():
+                        matrix = pypdfium2.raw.FS_MATRIX()
+                        pypdfium2.raw.FPDFText_GetMatrix(text, at, matrix)
+                        sizes.add(abs(matrix.d) * pypdfium2.raw.FPDFText_GetFontSize(text, at))
+        assert len(sizes) > 3
+        assert min(sizes) >= 7
+
     def test_a_view_is_printed_as_it_is_seen(self, page: Page, tmp_path: Path, folder: Path) -> None:
         page.locator("select[name='relative to']").select_option(explored.MINDSPORE.subject)
         page.pdf(path=tmp_path / "view.pdf")
