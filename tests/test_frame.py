@@ -17,7 +17,7 @@ from synthetic_lab import SyntheticLab
 
 from benchlib.analysis import frame as tidy
 from benchlib.analysis import relative
-from benchlib.analysis.comparison import DISTURBED, MODELS_DIFFER, NOT_MEASURED, Comparison
+from benchlib.analysis.comparison import DISTURBED, MODELS_DIFFER, NOT_MEASURED, Comparison, verdict_on
 from benchlib.analysis.statistics import geometric_interval
 from benchlib.analysis.training import NOT_REACHED, TrainingRuns
 from benchlib.condition import Condition
@@ -267,3 +267,31 @@ def test_frameworks_have_their_ratios_of_training(tmp_path: Path) -> None:
         assert rows["estimate"].tolist() == learned[quantity].dropna().tolist()
         assert rows["task"].tolist() == list(dict.fromkeys(learned["task"]))
         assert rows["files"].tolist() == learned.dropna(subset=quantity)["measurements"].tolist()
+
+
+def test_there_is_a_ratio_to_every_choice_of_baseline_made_from_the_processes_of_the_two(tmp_path: Path) -> None:
+    other = EAGER.but(mode="graph")
+    comparison = compared(tmp_path, EAGER, GRAPH, other, spread=0.1)
+    frame = tidy.of_comparison(comparison, relative.pairs(comparison))
+    labels = [str(one) for one in (EAGER, GRAPH, other)]
+    rows = frame[frame["quantity"].isin(["throughput_ratio", "pair_ratio"])]
+    pairs = list(zip(rows["baseline_label"], rows["label"], strict=True))
+    assert sorted(pairs) == sorted((one, two) for one in labels for two in labels if one != two), "each once"
+    seconds = {
+        (str(m.condition), m.file): np.mean([math.log(block.wall_s) for block in m.blocks])
+        for m in comparison.measurements
+        if m.role != "control"
+    }
+    for row in rows.itertuples():
+        logs = [seconds[row.baseline_label, file] - seconds[row.label, file] for file in comparison.files()]
+        expected = geometric_interval(logs)
+        assert (row.estimate, row.low, row.high) == pytest.approx((expected.estimate, expected.low, expected.high))
+        assert row.processes == 5
+        assert row.files.split() == comparison.files()
+        assert row.verdict == verdict_on(expected, 0.04)
+
+
+def test_models_that_differ_have_no_ratio_from_either_side(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, EAGER, GRAPH, differs=lambda one: one == GRAPH)
+    (row,) = relative.pairs(comparison)
+    assert (row["why"], row["verdict"], row["estimate"]) == (MODELS_DIFFER, None, None)

@@ -98,3 +98,21 @@ def test_text_has_no_commands_in_it(text: str) -> None:
 def test_what_no_table_shows_has_no_macro() -> None:
     assert list(latex.macros(pd.DataFrame({"file": ["a"], "why": ["b"]}), "x")) == []
     assert tables.FILES not in latex.table(frame(), "", "x").partition("\\midrule")[0]
+
+
+def test_a_table_of_more_columns_than_a_page_shows_becomes_two_that_name_their_rows(tmp_path: Path) -> None:
+    measured = [name for name in tables.MEASURED if name not in {"ratio", "control", "verdict"}][: latex.MOST + 3]
+    wide = pd.DataFrame(
+        {"task": ["cnn", "gru"], **{name: [1.0, 2.0] for name in measured}, "measurements": ["a1", "b2"]}
+    )
+    path, _ = latex.save({"processes": ("How it went.", wide)}, tmp_path, "modes")
+    text = path.read_text(encoding="utf-8")
+    assert text.count("\\begin{tabular}") == 2
+    bodies = re.findall(r"\\toprule\n(.*?)\\bottomrule", text, re.DOTALL)
+    heads = [latex.heads(body.splitlines()[0]) for body in bodies]
+    assert [head[0] for head in heads] == ["task", "task"]
+    assert all(len(head) <= latex.MOST for head in heads)
+    assert [head for part in heads for head in part[1:]] == [tables.heading(name) for name in measured], "each once"
+    assert all("cnn" in body and "% measurements: a1" in body for body in bodies)
+    assert "\\label{tab:modes-processes-1}" in text
+    assert "Part 2 of 2" in text

@@ -24,7 +24,7 @@ from benchlib.suite import experiments, records
 from benchlib.suite.claims.verdicts import NO_DIFFERENCE, REPRODUCED, VERDICTS
 from benchlib.suite.experiments.claims import Claims
 from benchlib.suite.experiments.report import Report
-from benchlib.suite.report import certainty, page_one
+from benchlib.suite.report import certainty, glance
 
 
 def measured(folder: Path, name: str) -> None:
@@ -101,7 +101,8 @@ def test_a_measurement_that_is_damaged_is_named_and_the_rest_used(
     assert listed == set(read_summary(folder, "learning_rate")["measurements"]) - {key}
     assert set(others) <= listed
     assert "damaged files" in report.show_glance().data
-    for part in ("machine", "settings", "results", "findings", "verdicts", "compared", "resolution", "certificates"):
+    shown = ("questions", "believed", "others", "notes", "findings", "verdicts", "resolution", "certificates")
+    for part in (*shown, "first_page", "machine", "settings", "compared"):
         assert getattr(report, f"show_{part}")().data
 
 
@@ -120,7 +121,8 @@ def test_a_table_or_figure_that_was_edited_is_named_and_not_shown(folder: Path, 
         file.write("\n")
     report = Report(Lab(outputs=folder))
     assert f"{path} is not what learning_rate made; run again." in report.show_missing().data
-    assert f"{path} is not what learning_rate made: run again." in report.show_results().data
+    shown = report.show_questions().data + report.show_others().data
+    assert shown.count(f"{path} is not what learning_rate made: run again.") == 1
     assert "damaged files" in report.show_glance().data
 
 
@@ -131,8 +133,9 @@ def test_a_notebook_of_before_is_shown_and_marked_as_stale(folder: Path) -> None
     report = Report(Lab(outputs=folder))
     missing = report.show_missing().data
     assert f"learning_rate: a result of before, which is stale ({why}): nothing was measured for another" in missing
-    assert " (stale)</h3>" in report.show_findings().data
-    assert report.show_results().data.count(" (stale)</h3>") == 1
+    assert " (stale)</h4>" in report.show_findings().data
+    assert report.show_questions().data.count(" (stale)</h3>") == 1
+    assert "stale, of before: learning_rate" in report.show_first_page().data
     assert "Stale, of before: learning_rate (see below)." in report.show_glance().data
 
 
@@ -164,7 +167,7 @@ def test_only_what_has_an_a_a_counts_as_one_and_each_once(tmp_path: Path) -> Non
     instrument = [control(0.99, 1.01), frames.row("throughput_ratio", (1, 2), control=(1.05, 1.15)), alone]
     report = gathered(tmp_path, modes=modes, instrument=instrument, scaling=[control()], devices=[ratio])
     assert {name: len(frame) for name, frame in certainty.controls(report).items()} == {"modes": 2, "instrument": 2}
-    (first, *_) = page_one.certainty(report)
+    (first, *_) = glance.certainty(report)
     assert "2 of 3 intervals include 1, 2 of 3 are the same within 5 %; half-widths of 2 % in the median" in first
     assert ">1 of 2<" in report.show_resolution().data
     assert (
@@ -178,7 +181,7 @@ def test_each_a_a_is_judged_by_the_margin_of_its_notebook(tmp_path: Path) -> Non
     ends = ((0.98, 1.02), (0.9, 1.1))
     rows = {name: [control(*each, margin=margin) for each in ends] for name, margin in margins.items()}
     report = gathered(tmp_path, **rows)
-    assert "2 of 4 are the same within their notebooks' margins" in page_one.certainty(report)[0]
+    assert "2 of 4 are the same within their notebooks' margins" in glance.certainty(report)[0]
     cells = re.findall(r"<td[^>]*>(.*?)</td>", report.show_resolution().data)
     assert [cell for cell in cells if " of " in cell] == ["2 of 2", "0 of 2", "2 of 2", "2 of 2"]
 
@@ -248,7 +251,7 @@ def test_the_first_page_says_in_a_line_what_a_notebooks_frame_shows(
 ) -> None:
     report = gathered(tmp_path, modes=rows)
     report.summaries["modes"] |= {"title": "Modes", "conditions": []}
-    assert page_one.headlines(report) == [f"Modes: {line}."]
+    assert glance.headlines(report) == [f"Modes: {line}."]
 
 
 def test_the_first_page_begins_with_the_claims(folder: Path) -> None:
@@ -256,7 +259,7 @@ def test_the_first_page_begins_with_the_claims(folder: Path) -> None:
     judged = Claims(Lab(outputs=folder)).judged
     count = Counter(one.verdict for one in judged)
     counted = ", ".join(f"{count[verdict]} {verdict}" for verdict in VERDICTS if count[verdict])
-    claims, learning_rate = page_one.headlines(report)
+    claims, learning_rate = glance.headlines(report)
     assert claims == f"Claims: of {count.total()} published, {counted}."
     assert learning_rate.startswith("Learning rate (")
     assert "%" in learning_rate
@@ -267,7 +270,7 @@ def test_the_first_page_says_of_how_many_claims_no_difference_is_too_much_said(t
     frame = pd.DataFrame({"verdict": [NO_DIFFERENCE, NO_DIFFERENCE, REPRODUCED], "undecided": [True, False, False]})
     claims = {"title": "Claims", "tables": [], "certificates": [], "conditions": [], "verdicts": frame.to_dict("split")}
     report.summaries["claims"] = claims
-    assert page_one.headlines(report) == [
+    assert glance.headlines(report) == [
         "Claims: of 3 published, 1 reproduced, 2 no difference shown (1 of them undecided)."
     ]
 
@@ -284,7 +287,8 @@ def test_results_of_another_benchlib_are_missing_and_say_so(folder: Path) -> Non
 def test_a_table_is_shown_as_its_notebook_showed_it(folder: Path) -> None:
     module = experiments.module("learning_rate")
     result = module.measure(module.Parameters(**quick("learning_rate")), SyntheticLab(folder))
-    shown = Report(Lab(outputs=folder)).show_results().data
+    report = Report(Lab(outputs=folder))
+    shown = report.show_questions().data + report.show_others().data
     for name in result.declared.in_report:
         assert result.show_table(name).data in shown
 
@@ -307,7 +311,7 @@ def test_the_first_page_says_what_a_notebook_is_of(tmp_path: Path, conditions: l
     report = Report(Lab(outputs=tmp_path))
     of = [Condition(**one).model_dump(mode="json") for one in conditions]
     report.summaries = {"modes": {"title": "Modes", "conditions": of, "tables": [], "certificates": []}}
-    assert page_one.headlines(report) == [f"Modes ({told}): nothing was measured."]
+    assert glance.headlines(report) == [f"Modes ({told}): nothing was measured."]
 
 
 @pytest.mark.parametrize(
@@ -322,4 +326,4 @@ def test_the_first_page_names_the_data_that_there_are(tmp_path: Path, workloads:
     report = Report(Lab(outputs=tmp_path))
     made = [Condition(workload=name).model_dump(mode="json") for name in workloads]
     report.summaries = {"modes": {"conditions": made}}
-    assert "\n".join(page_one.compared(report)) == f"pytorch eager\n{told}"
+    assert "\n".join(glance.compared(report)) == f"pytorch eager\n{told}"

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from benchlib.analysis import frame as tidy
 from benchlib.suite import figures
+from benchlib.suite.looks import subject_looks
 from benchlib.suite.panels import Bars, Picture
 from benchlib.suite.selections import HYPERPARAMETERS, Column, Table, disturbed, verdict, wide
 from benchlib.suite.sentences import MANY, ratios_text
@@ -110,7 +111,7 @@ SUBJECTS = [
 
 def looks(*subjects: str) -> dict[str, figures.Look]:
     rows = frame(*(of("step_ms", name, 1.0) for name in subjects))
-    return figures.subject_looks(rows.assign(hue=rows["subject"]))
+    return subject_looks(rows.assign(hue=rows["subject"]))
 
 
 def test_a_subject_looks_the_same_whatever_stands_beside_it() -> None:

@@ -87,7 +87,8 @@ OF_PROCESSES = {
     "parent_cores": "1",
 }
 RATIOS = (
-    *("throughput_ratio", "control_ratio", "within_ratio", "subject_ratio", "same_threads_ratio"),
+    *("throughput_ratio", "control_ratio", "pair_ratio"),
+    *("within_ratio", "subject_ratio", "same_threads_ratio"),
     *("epoch_ratio", "threshold_ratio", "loss_ratio", "first_epoch_ratio", "first_epoch_alone_ratio"),
 )
 TRAINED = {
@@ -115,8 +116,9 @@ QUANTITIES = {
 """Every quantity, with its unit (1: it has none).
 
 ``throughput_ratio`` is the throughput over the baseline's, ``control_ratio`` that of the baseline over itself (A/A),
-``within_ratio`` that over the same framework's in eager mode, in fp32, or in one process; ``subject_ratio`` that over
-the first subject's in the same way of scaling; ``same_threads_ratio`` a group's over one process with all threads.
+``pair_ratio`` that over any other condition of the comparison, ``within_ratio`` that over the same framework's in eager
+mode, in fp32, or in one process; ``subject_ratio`` that over the first subject's in the same way of scaling;
+``same_threads_ratio`` a group's over one process with all threads.
 ``epoch_ratio`` and ``threshold_ratio`` say how many times as fast a whole epoch is trained, or the threshold reached.
 ``best_metric`` is in the unit of ``threshold``, not in per cent; ``diverged`` counts runs, the first epoch with a loss
 that is not finite being the ``lowest``. The others are described where they are computed: ``Comparison.throughput``,

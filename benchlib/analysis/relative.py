@@ -4,8 +4,9 @@ frame of a comparison has the ratios to its baseline.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from benchlib import metrics, workloads
@@ -53,6 +54,24 @@ def between(comparison: Comparison, one: Condition, other: Condition) -> tuple[I
     if verdict in NO_RATIO:
         ratio = Interval(math.nan, math.nan, math.nan, ratio.processes)
     return ratio, verdict
+
+
+def pairs(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """The rows of ``pair_ratio``: throughput relative to each condition of a comparison but its baseline, by the rules
+    of :func:`between`, so that whoever reads them can choose what to compare with.
+
+    A ratio is made from the processes of its two conditions, never from two other ratios. Seen from the other side, the
+    logarithms that it is the mean of change their signs, and the ends of its interval their places.
+    """
+    for one, other in itertools.combinations(comparison.conditions, 2):
+        ratio, verdict = between(comparison, one, other)
+        files = " ".join(comparison.files(one, other))
+        if one != comparison.baseline:
+            yield tidy.row("pair_ratio", other, ratio, one, **tidy.said(verdict), files=files)
+        if verdict not in NO_RATIO:
+            ratio = Interval(1 / ratio.estimate, 1 / ratio.high, 1 / ratio.low, ratio.processes)
+            verdict = verdict_on(ratio, comparison.margin)
+        yield tidy.row("pair_ratio", one, ratio, other, **tidy.said(verdict), files=files)
 
 
 def throughput(

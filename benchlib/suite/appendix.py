@@ -112,6 +112,9 @@ class _Bundle:
         if REPORT in self.records:
             path = "tables/measurements.csv"
             self._copy(self.folder / path, path, "Every process, a row each", REPORT)
+            for file in sorted(self.folder.glob(f"*/{REPORT}_*")):
+                what = "Every ratio of throughput, relative to every choice of baseline"
+                self._copy(file, file.relative_to(self.folder).as_posix(), what, REPORT)
         if not self._documents("certificates", "Whether two frameworks were shown to run the same model"):
             self.missing.append("certificates: there are none")
         self._documents("ceilings", "The machine's limits, for the share of its peak")

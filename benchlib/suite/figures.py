@@ -13,7 +13,7 @@ import itertools
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -35,11 +35,9 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 from scipy import stats
 
-from benchlib import frameworks
-from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import same_within
-from benchlib.environments import DEFAULT
 from benchlib.suite import showing, tables
+from benchlib.suite.looks import REACH, Look, looks
 
 COLUMN, PAGE = 3.5, showing.PAGE
 """Widths of a figure in inches: one column, and the page."""
@@ -52,9 +50,6 @@ FONT_SIZE = 8  # points, the least that journals take
 GREY = "0.45"
 PALE = "#e3eef7"
 """Of the band within the margin of 1, in which a ratio is the same."""
-
-REACH = 5
-"""An interval that ends further than this factor from all points runs out of its panel: the others can then be read."""
 
 STYLE = {
     **sns.axes_style("ticks"),
@@ -87,27 +82,11 @@ STYLE = {
     "ytick.minor.size": 2,
 }
 
-_COLORS = [sns.color_palette("colorblind")[i] for i in (0, 3, 2, 9, 4, 1, 5)]
-_MARKERS = ["o", "s", "D", "^", "v", "P", "X"]
-_LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), (0, (1, 1))]
-
-SHADES = (0.0, 0.3, -0.4, -0.2, 0.15, 0.45)
-"""By how much a colour is made lighter, or darker, for subjects of one framework: most of what differs first."""
-
 Draw = TypeVar("Draw", bound=Callable)
 
 
 Legend = tuple[str, Line2D | Patch]
 """An entry: its text, and what stands before it."""
-
-
-@dataclass(frozen=True)
-class Look:
-    """How one series is drawn: never by colour alone."""
-
-    color: tuple[float, ...] | str
-    marker: str
-    line: str | tuple
 
 
 def styled(draw: Draw) -> Draw:
@@ -121,39 +100,11 @@ def styled(draw: Draw) -> Draw:
     return inner
 
 
-def looks(names: Iterable[str]) -> dict[str, Look]:
-    """A look for each name, in order; the same names in the same order look the same in every figure."""
-    names = list(dict.fromkeys(names))
-    return {
-        name: Look(*(cycle[i % len(cycle)] for cycle in (_COLORS, _MARKERS, _LINES))) for i, name in enumerate(names)
-    }
-
-
-def subject_looks(rows: pd.DataFrame) -> dict[str, Look]:
-    """A look for each ``hue`` of rows of a frame that is a subject's, the same in every figure: its framework has a
-    colour; mode, precision, lane and environment make it lighter or darker, and have their markers and lines.
-    """
-    known = sorted(frameworks.names(), key=frameworks.rank)
-    looks = {}
-    for row in rows[["hue", *tidy.SUBJECT]].drop_duplicates("hue").itertuples():
-        of = known.index(row.framework) if row.framework in known else len(known)
-        apart = [row.mode != "eager", row.lane != "tuned", row.precision != "fp32", row.environment != DEFAULT]
-        kind = sum(2**place for place, differs in enumerate(apart) if differs)
-        color, shade = np.array(to_rgb(_COLORS[of % len(_COLORS)])), SHADES[kind % len(SHADES)]
-        color = color + (1 - color) * shade if shade > 0 else color * (1 + shade)
-        marker, line = (cycle[(of + step * kind) % len(cycle)] for cycle, step in ((_MARKERS, 5), (_LINES, 2)))
-        looks[row.hue] = Look(tuple(color), marker, line)
-    return looks
-
-
 def ordered_looks(names: Iterable[str]) -> dict[str, Look]:
     """Looks for names that have an order (learning rates): colours go from dark to light with it."""
     names = list(dict.fromkeys(names))
     shades = mpl.colormaps["viridis"](np.linspace(0.0, 0.85, max(len(names), 2)))
-    return {
-        name: Look(tuple(shades[i]), _MARKERS[i % len(_MARKERS)], _LINES[i % len(_LINES)])
-        for i, name in enumerate(names)
-    }
+    return {name: replace(look, color=tuple(shades[i])) for i, (name, look) in enumerate(looks(names).items())}
 
 
 @styled

@@ -6,6 +6,7 @@ the files that it was made from: ``python -m benchlib trace FILE`` reads them, i
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,10 +44,35 @@ def save(every: Mapping[str, tuple[str, pd.DataFrame]], folder: Path, notebook: 
 
 def table(frame: pd.DataFrame, caption: str, label: str) -> str:
     """A table in the style of booktabs, its numbers aligned by siunitx and rounded as in the report: an estimate, and
-    beside it its interval.
+    beside it its interval. One of more columns than a page shows becomes several tables, each with the columns that
+    name its rows.
     """
     text, same = tables.display(frame)
     by_heading = {tables.heading(name): name for name in frame}
+    said = f"{caption} {same}".strip()
+    parts = _parts(text, by_heading)
+    if len(parts) == 1:
+        return _table(frame, text, by_heading, said, label)
+    return "\n".join(
+        _table(frame, text[part], by_heading, f"{said} Part {number} of {len(parts)}.", f"{label}-{number}")
+        for number, part in enumerate(parts, start=1)
+    )
+
+
+def _parts(text: pd.DataFrame, by_heading: Mapping[str, str]) -> list[list[str]]:
+    """The columns of each table that a frame becomes."""
+    every = list(text)
+    if len(every) <= MOST:
+        return [every]
+    naming = [heading for heading in every if by_heading[heading] in {*NAMING, *_OF_WORKS}][: MOST // 2] or every[:1]
+    others = [heading for heading in every if heading not in naming]
+    count = math.ceil(len(others) / (MOST - len(naming)))
+    most = math.ceil(len(others) / count)
+    return [naming + others[at : at + most] for at in range(0, len(others), most)]
+
+
+def _table(frame: pd.DataFrame, text: pd.DataFrame, by_heading: Mapping[str, str], caption: str, label: str) -> str:
+    """The columns of a frame that ``text`` has, as one table."""
     columns = [column for name in text for column in _columns(frame, by_heading[name], text[name])]
     long = [column for column in columns if column.long]
     for column in long:
@@ -66,8 +92,8 @@ def table(frame: pd.DataFrame, caption: str, label: str) -> str:
         # Measured first, so that only what is wider or higher than the page is made smaller.
         body = ["\\sbox0{%", *body, "}%", *_FITTED]
     place = "table*" if wide else "table"
-    text = escaped(f"{caption} {same}".strip())
-    start = [f"\\begin{{{place}}}", "\\centering", "\\footnotesize", f"\\caption{{{text}}}", f"\\label{{{label}}}"]
+    said = escaped(caption)
+    start = [f"\\begin{{{place}}}", "\\centering", "\\footnotesize", f"\\caption{{{said}}}", f"\\label{{{label}}}"]
     return "\n".join([*start, *body, f"\\end{{{place}}}", ""])
 
 
@@ -201,9 +227,6 @@ _FITTED = (
 def _table_or_why_not(frame: pd.DataFrame, caption: str, notebook: str, name: str) -> str:
     if not len(frame):
         return f"% {name}: {tables.NOTHING}\n"
-    count = len(tables.display(frame)[0].columns)
-    if count > MOST:
-        return f"% {name}: {count} columns are too many for a page; {notebook}_{name}.csv and .md have them.\n"
     return table(frame, caption, f"tab:{notebook}-{name}")
 
 

@@ -23,6 +23,7 @@ from benchlib.analysis.comparison import DISTURBED
 from benchlib.analysis.training import undisturbed
 from benchlib.suite import figures
 from benchlib.suite.figures import Legend, Look
+from benchlib.suite.looks import subject_looks
 from benchlib.suite.selections import Measured, wide
 
 Value = str | Callable[[pd.Series], Any]
@@ -293,8 +294,7 @@ class Picture:
     @figures.styled
     def draw(self, result: Measured) -> tuple[str, Figure] | None:
         """The caption and the figure; None where there is nothing to show."""
-        shown = [(panel, panel.rows(result)) for panel in self.panels]
-        shown = [(panel, rows) for panel, rows in shown if len(rows) and _known(panel, rows)]
+        shown = self._shown(result)
         if not shown:
             return None
         every = pd.concat([rows for _, rows in shown])
@@ -323,11 +323,20 @@ class Picture:
         unnamed = {} if all(panel.names_hue for panel, _ in shown) else looks
         return caption, figures.finish(figure, unnamed, list(legend.items()))
 
+    def shown(self, result: Measured) -> pd.DataFrame:
+        """The rows of all its panels, each once, with what is known of any of them."""
+        every = pd.concat([rows for _, rows in self._shown(result)], ignore_index=True)
+        return every.drop(columns="hue").drop_duplicates().dropna(axis="columns", how="all")
+
+    def _shown(self, result: Measured) -> list[tuple[Panel, pd.DataFrame]]:
+        shown = [(panel, panel.rows(result)) for panel in self.panels]
+        return [(panel, rows) for panel, rows in shown if len(rows) and _known(panel, rows)]
+
     def _looks(self, rows: pd.DataFrame) -> dict[str, Look]:
         if self.looks:
             return self.looks(rows)
         of_subjects = all(panel.hue == "subject" for panel in self.panels)
-        return figures.subject_looks(rows) if of_subjects else figures.looks(rows["hue"])
+        return subject_looks(rows) if of_subjects else figures.looks(rows["hue"])
 
     def _cells(self, shown: list[tuple[Panel, pd.DataFrame]]) -> list[tuple[Panel, pd.DataFrame, str]]:
         """Each panel with its rows and its title."""

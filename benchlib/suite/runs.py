@@ -133,8 +133,12 @@ def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str
     measuring = [item for item in items if item.name in by_itself]
     others = [item for item in items if item not in gathering and item not in measuring]
 
+    pages_so_far = pages.SoFar(outputs.folder, [item.name for item in [*measuring, *others, *gathering]])
+
     def execute(item: Planned) -> Record:
-        return _execute(item, outputs, keep)
+        record, executed = _execute(item, outputs, keep)
+        pages_so_far.done(item.name, executed)
+        return record
 
     with lab.measuring(lab.Measures.BUDGET):
         every = [execute(item) for item in measuring]
@@ -144,9 +148,9 @@ def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str
     return [by_name[item.name] for item in items]
 
 
-def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
-    """Execute a notebook unless its result is there already; its record. A result of other inputs stays, to ``keep`` it
-    as a stale one if there are no measurements for these.
+def _execute(item: Planned, outputs: Outputs, keep: bool) -> tuple[Record, bool]:
+    """Execute a notebook unless its result is there already; its record, and whether it was executed. A result of other
+    inputs stays, to ``keep`` it as a stale one if there are no measurements for these.
     """
     folder, executed, inputs = outputs.folder, outputs.executed(item.name), outputs.inputs(item)
     before, reason = records.read(folder, item.name), outputs.why_due(item, inputs)
@@ -154,7 +158,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
         say(f"{item.name}: unchanged, not executed again ({executed})")
         if before.pop("stale", None):
             _keep(folder, before)
-        return before
+        return before, False
     keep = keep and before is not None and before["status"] == "succeeded" and executed.exists()
     say(f"{item.name}: {reason}")
     record = {
@@ -183,7 +187,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
             executed.unlink(missing_ok=True)
     _keep(folder, record)
     say(f"{item.name}: {word} after {progress.duration(time.monotonic() - started)}")
-    return record
+    return record, True
 
 
 def _outcome(item: Planned, folder: Path, executed: Path) -> Record:

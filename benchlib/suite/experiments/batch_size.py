@@ -56,6 +56,8 @@ def _declaration(metric: Metric) -> Declaration:
     return Declaration(
         notebook="batch_size",
         title="Batch size",
+        question="How do throughput, CPU, memory and accuracy change with the batch size?",
+        answers=[by_batch.EFFECTS, by_batch.growth, metric.findings],
         in_report=("ratios", "processes", "metric"),
         tables={**by_batch.TABLES, "metric": metric.table, "runs": Runs()},
         figures={**by_batch.FIGURES, "metric": metric.picture},

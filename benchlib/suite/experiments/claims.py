@@ -176,6 +176,7 @@ def _declaration(stale: str) -> Declaration:
     return Declaration(
         notebook="claims",
         title="Claims",
+        question="Which of the works' sentences hold here?",
         in_report=("cases",),
         tables={
             "verdicts": Listed(

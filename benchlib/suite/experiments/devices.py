@@ -15,6 +15,7 @@ from benchlib.errors import shown
 from benchlib.lab import Lab
 from benchlib.measure import availability, nvml
 from benchlib.suite import tables
+from benchlib.suite.experiments import answers
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result
 from benchlib.suite.panels import Bars, Picture
@@ -112,6 +113,8 @@ _OF = ("subject", Column("where", _where), *CONDITION[1:], HYPERPARAMETERS)
 DECLARATION = Declaration(
     notebook="devices",
     title="Devices",
+    question="What does a GPU bring, and at which cost of CPU, GPU and memory? Without one: one thread against all.",
+    answers=[answers.effects(lambda row: "", who=lambda row: f"{row['subject']} on {_where(row)}", to=_baseline_where)],
     in_report=("indicators", "ratios", "processes"),
     tables={
         "indicators": Table(

@@ -203,6 +203,7 @@ def _declaration(references: str) -> Declaration:
     return Declaration(
         notebook="equivalence",
         title="Equivalence",
+        question="Are the files of a workload one model in every framework?",
         in_report=("neutralised", "inputs"),
         tables={
             "certificates": Listed(

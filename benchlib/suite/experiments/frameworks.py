@@ -11,8 +11,8 @@ from pydantic import Field, model_validator
 from benchlib.analysis.training import left_out as runs_left_out
 from benchlib.condition import Condition, DeviceName
 from benchlib.lab import Lab
+from benchlib.suite.experiments import answers, tasks, training
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments import tasks, training
 from benchlib.suite.experiments.findings import other_models, throughputs
 from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
 from benchlib.suite.panels import Bars, Curves, Picture, Survival, relative_to
@@ -104,6 +104,8 @@ def _survival_caption(runs: pd.DataFrame) -> str:
 DECLARATION = Declaration(
     notebook="frameworks",
     title="Frameworks",
+    question="How fast are the steps of each workload in each framework, and how soon does it learn?",
+    answers=[answers.effects(lambda row: row["task"]), training.agreements],
     in_report=("ratios", "learned", "first_epochs", "metrics"),
     tables={
         "ratios": Table(

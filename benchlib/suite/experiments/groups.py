@@ -142,3 +142,16 @@ def subjects(result: Result) -> Iterator[str]:
         yield f"{way(row)}, {row['subject']} relative to {row['baseline_subject']}: {ratio_text(row)}."
     lost = result.frame[result.frame["reason"].notna()].drop_duplicates("subject")
     yield from (f"{row['subject']} is {row['why']}: {row['reason']}." for _, row in lost.iterrows())
+
+
+def gains(result: Result) -> Iterator[str]:
+    """For each subject, how much of the number of processes is gained, in a sentence."""
+    for who, rows in result.rows("efficiency_percent").groupby("subject", sort=False):
+        known = rows.dropna(subset="estimate")
+        each = [f"{interval_text(row)} % ({way(row)})" for _, row in known.iterrows()]
+        if each:
+            yield f"{who}: of the throughput of as many single processes, together they reach {', '.join(each)}."
+        taken = result.rows("communication_percent")
+        taken = taken[(taken["subject"] == who) & taken["estimate"].notna()]
+        for _, row in taken.iterrows():
+            yield f"The exchange of gradients takes {interval_text(row)} % of a step ({way(row)})."

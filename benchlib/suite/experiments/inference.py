@@ -42,6 +42,8 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
 DECLARATION = Declaration(
     notebook="inference",
     title="Inference",
+    question="How many images a second does ResNet-50 answer for, by batch size?",
+    answers=[by_batch.EFFECTS, by_batch.growth],
     in_report=("ratios",),
     tables=by_batch.TABLES,
     figures=by_batch.FIGURES,

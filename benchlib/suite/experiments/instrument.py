@@ -16,8 +16,8 @@ from benchlib.condition import Condition, DeviceName, WorkloadName, implementati
 from benchlib.lab import Lab
 from benchlib.measure.contract import SyncCheck
 from benchlib.suite import tables
+from benchlib.suite.experiments import answers, self_tests
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments import self_tests
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
 from benchlib.suite.panels import Bars, Intervals, Picture
 from benchlib.suite.selections import ENDED, PROCESSES, STUDENT, Column, Table, disturbed, verdict
@@ -175,6 +175,11 @@ def _sizes(row: pd.Series) -> str:
 DECLARATION = Declaration(
     notebook="instrument",
     title="Instrument",
+    question="How far can all this be believed: what do the knobs do, do the timers see all the work?",
+    answers=[
+        _resolution,
+        answers.effects(lambda row: f"batch {row['batch_size']}", who=lambda row: f"{_subject(row)}, {_change(row)},"),
+    ],
     in_report=("resolution", "knobs", "processes", "timers", "coverage"),
     tables={
         "resolution": Table(

@@ -114,6 +114,8 @@ def _declaration(metric: Metric, threshold: float) -> Declaration:
     return Declaration(
         notebook="learning_rate",
         title="Learning rate",
+        question="Which accuracy, and which time to a threshold, does each learning rate give?",
+        answers=[metric.findings, training_times.epoch_findings],
         in_report=("thresholds", "metric"),
         tables={
             "thresholds": training_times.thresholds(to),

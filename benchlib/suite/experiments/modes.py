@@ -17,7 +17,7 @@ from benchlib.analysis.comparison import DISTURBED, Comparison
 from benchlib.condition import Condition, DeviceName, PrecisionName, implementation
 from benchlib.lab import Lab
 from benchlib.measure import availability
-from benchlib.suite.experiments import losses, payback, tasks
+from benchlib.suite.experiments import answers, losses, payback, tasks
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.findings import absent, other_models, throughputs, unrounded
 from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
@@ -135,6 +135,8 @@ def _ratios_caption(rows: pd.DataFrame) -> str:
 DECLARATION = Declaration(
     notebook="modes",
     title="Modes and precisions",
+    question="What do graph mode and mixed precision give, and when has compilation paid for itself?",
+    answers=[answers.effects(lambda row: row["task"], "within_ratio")],
     in_report=("ratios", "within", "amortisation", "losses"),
     tables={
         "ratios": Table(

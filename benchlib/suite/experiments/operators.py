@@ -13,6 +13,7 @@ from benchlib import workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.suite import figures, tables
+from benchlib.suite.experiments import answers
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
 from benchlib.suite.experiments.varied import Varied, looks, sizes_of
@@ -120,6 +121,15 @@ def _findings(result: Result) -> Iterator[str]:
         yield f"{start}, over {sizes}; by multiply-adds of a forward pass: {at_ends}."
 
 
+def _work(row: pd.Series) -> str:
+    work = tables.number(row["million_multiply_adds"])
+    return (
+        f"{row['workload']}, {work} million multiply-adds"
+        if pd.notna(row["million_multiply_adds"])
+        else row["workload"]
+    )
+
+
 def _passes(row: pd.Series) -> str:
     return json.loads(row["hyperparameters"])["passes"]
 
@@ -164,6 +174,8 @@ def _declaration(parameters: Parameters) -> Declaration:
     return Declaration(
         notebook="operators",
         title="Operators",
+        question="At which size does one framework overtake the other, operator by operator?",
+        answers=[answers.effects(_work)],
         in_report=("ratios",),
         tables={
             "ratios": Table(

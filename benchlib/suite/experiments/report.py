@@ -6,7 +6,7 @@ from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.suite import experiments
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.report import certainty, page_one, results, setting
+from benchlib.suite.report import certainty, glance, page_one, questions, results, setting
 from benchlib.suite.report.gathered import Gathered
 
 
@@ -27,15 +27,19 @@ class Report(Gathered):
     def __init__(self, lab: Lab) -> None:
         super().__init__(lab, [name for name in experiments.NOTEBOOKS if name != "report"])
 
-    show_glance = page_one.glance
-    show_verdicts = results.verdicts
-    show_findings = results.findings
-    show_missing = results.missing
-    show_compared = setting.compared
-    show_machine = setting.machine
-    show_results = results.shown
+    show_first_page = page_one.picture
+    show_questions = questions.questions
+    show_believed = questions.of_certainty
     show_resolution = certainty.resolution
     show_certificates = certainty.certificates
+    show_missing = results.missing
+    show_glance = glance.glance
+    show_verdicts = results.verdicts
+    show_findings = results.findings
+    show_notes = results.notes
+    show_others = questions.others
+    show_compared = setting.compared
+    show_machine = setting.machine
     show_knobs = setting.ledger
     show_settings = setting.settings
     show_failures = results.failures

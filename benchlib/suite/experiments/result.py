@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 
 from benchlib import data, knobs, workloads
 from benchlib.analysis import frame as tidy
+from benchlib.analysis import relative
 from benchlib.analysis.comparison import MARGIN, Comparison
 from benchlib.analysis.equivalence import SAME, Certificate
 from benchlib.analysis.measured import failures as failures_of
@@ -68,6 +70,9 @@ class Part:
 Findings = Callable[["Result"], Iterable[str]]
 """Sentences on a result."""
 
+ANSWERS = 3
+"""Sentences that answer a question, for people: all others are in the findings."""
+
 
 @dataclass(frozen=True)
 class Declaration:
@@ -77,6 +82,8 @@ class Declaration:
 
     notebook: str
     title: str
+    question: str = ""  # which the report puts above the first of the figures
+    answers: Sequence[Findings] = ()  # to that, the ANSWERS first sentences; without, those of the findings
     in_report: Sequence[str] = ()  # the tables that the report shows
     tables: Mapping[str, Table | Runs | Listed] = field(default_factory=dict)
     figures: Mapping[str, Picture] = field(default_factory=dict)
@@ -107,6 +114,11 @@ class Result:
         """Sentences computed from the results."""
         return [sentence for one in self.declared.findings for sentence in one(self)]
 
+    def answers(self) -> list[str]:
+        """The question's answer in a few sentences; where there is nothing to answer from, what is said of that."""
+        sentences = (sentence for one in self.declared.answers for sentence in one(self))
+        return list(islice(sentences, ANSWERS)) or self.findings()[:ANSWERS]
+
     def tables(self) -> dict[str, tuple[str, pd.DataFrame]]:
         """By name: what the table shows, and the table, unrounded."""
         return self._tables
@@ -120,6 +132,13 @@ class Result:
         """By name: what the figure shows, and the figure."""
         drawn = {name: picture.draw(self) for name, picture in self.declared.figures.items()}
         return {name: figure for name, figure in drawn.items() if figure is not None}
+
+    def drawn_from(self) -> dict[str, pd.DataFrame]:
+        """By name of a figure, the rows that it shows."""
+        every = {
+            name: self.declared.figures[name].shown(self) for name in self.figures if name in self.declared.figures
+        }
+        return {name: rows.rename(columns={"files": tables.FILES}) for name, rows in every.items()}
 
     @property
     def margin(self) -> float:
@@ -143,7 +162,8 @@ class Result:
             return tidy.of_training(part.measured, part.beside, **common)
         if isinstance(part.measured, Comparison):
             roof_s = self.ceiling.roof_s if self.ceiling else None
-            return tidy.of_comparison(part.measured, part.beside, roof_s=roof_s, **common)
+            beside = [*part.beside, *relative.pairs(part.measured)]
+            return tidy.of_comparison(part.measured, beside, roof_s=roof_s, **common)
         return tidy.of_rows(part.beside, kind=tidy.COMPARISON, **common)
 
     @cached_property
@@ -189,10 +209,16 @@ class Result:
         return self.draw()
 
     def warnings(self) -> list[str]:
-        """What makes some of the numbers less sure than they look: processes that were not steady, or not alone."""
+        """What makes some of the numbers less sure than they look: intervals that are wider than was asked for, and
+        :meth:`doubts`.
+        """
+        return [*unfinished(self.comparisons), *self.doubts()]
+
+    def doubts(self) -> list[str]:
+        """Processes that were not steady, or not alone, in words."""
         runs = [measured for measured in self.measured if isinstance(measured, TrainingRuns)]
-        of_comparisons = [*unfinished(self.comparisons), *disturbances(wide(self.frame, "steady"))]
-        return [*of_comparisons, *disturbed_controls(self.comparisons), *disturbed_runs(runs)]
+        of_comparisons = [*disturbances(wide(self.frame, "steady")), *disturbed_controls(self.comparisons)]
+        return [*of_comparisons, *disturbed_runs(runs)]
 
     def failures(self) -> pd.DataFrame:
         """What failed, a row a process."""
@@ -232,6 +258,11 @@ class Result:
             for path in figures.save(figure, self.folder / "figures", f"{self.notebook}_{name}", files):
                 paths["figures"].append(path.relative_to(self.folder).as_posix())
                 captions[paths["figures"][-1]] = caption
+        for name, rows in self.drawn_from().items():
+            path = self.folder / "figures" / f"{self.notebook}_{name}.csv"
+            rows.to_csv(path, index=False)
+            paths["tables"].append(path.relative_to(self.folder).as_posix())
+            captions[paths["tables"][-1]] = f"What the figure shows. {self.figures[name][0]}"
         every = self.tables()
         for name, (caption, frame) in every.items():
             for path in tables.save(frame, self.folder / "tables", f"{self.notebook}_{name}", caption):
@@ -255,7 +286,10 @@ class Result:
         ]
         return {
             "title": self.declared.title,
-            "findings": [*self.findings(), *self.warnings()],
+            "question": self.declared.question,
+            "answers": self.answers(),
+            "findings": self.findings(),
+            "warnings": self.doubts(),  # how narrow the intervals are, the report says once for all
             "notes": self.notes,
             **paths,
             "captions": captions,

@@ -88,6 +88,8 @@ _CONTROL = [column for column in RATIO if isinstance(column, Column) and column.
 DECLARATION = Declaration(
     notebook="scaling",
     title="Scaling",
+    question="How much faster do several processes train together, and what does the exchange of gradients take?",
+    answers=[groups.gains],
     in_report=("scaling", "subjects"),
     tables={
         "scaling": Table(

@@ -137,4 +137,22 @@ def final_metrics(result: Result) -> Iterator[str]:
             )
 
 
+def agreements(result: Result) -> Iterator[str]:
+    """In how many tasks the metric, and the time to the threshold, are shown to differ from the first's."""
+    rows = result.rows("final_metric")
+    if "metric_difference" in rows and len(others := rows[rows["metric_difference_processes"].notna()]):
+        count = pd.Series([agreement(row) for _, row in others.iterrows()]).value_counts()
+        counted = ", ".join(f"{verdict} in {number} of {len(others)}" for verdict, number in count.items())
+        yield f"The metric that is learned, within the same seeds: {counted}."
+    rows = result.rows("threshold_ratio")
+    known = rows.dropna(subset="estimate") if len(rows) else rows
+    if len(known):
+        most = known.loc[known["estimate"].map(lambda value: abs(math.log(value))).idxmax()]
+        yield (
+            f"The threshold was reached in every run of both in {len(known)} of {len(rows)} tasks; most apart in "
+            f"{most['task']}: {most['subject']} {interval_text(most, ratio=True)} times as soon as "
+            f"{most['baseline_subject']}."
+        )
+
+
 FINDINGS = (learned, whole_epochs, failed, first_epochs, final_metrics)

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from benchlib.suite import figures
+from benchlib.suite.looks import subject_looks
 from benchlib.suite.panels import Ratios, Value
 from benchlib.suite.selections import Measured
 
@@ -57,7 +58,7 @@ class Varied(Ratios):
 def looks(rows: pd.DataFrame) -> dict[str, figures.Look]:
     """The marker says what was varied; colour and line the subject or, where there is but one, what was varied too."""
     drawn = rows[["hue", "subject", "varied"]].drop_duplicates()
-    by_subject = figures.subject_looks(rows.assign(hue=rows["subject"]))
+    by_subject = subject_looks(rows.assign(hue=rows["subject"]))
     by_varied = figures.looks(drawn["varied"])
     lines, key = (by_subject, "subject") if len(by_subject) > 1 else (by_varied, "varied")
     return {

@@ -62,6 +62,8 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
 DECLARATION = Declaration(
     notebook="versions",
     title="Versions",
+    question="What do two versions of a framework make of the same model?",
+    answers=[by_batch.EFFECTS, by_batch.growth],
     in_report=("ratios",),
     tables=by_batch.TABLES,
     figures=by_batch.FIGURES,

@@ -1,11 +1,14 @@
 """An executed notebook as one HTML file: contents, numbered figures and tables, no request to the network.
 
-nbconvert renders it with the template in ``template/report``; what is done here is what a template cannot do.
+nbconvert renders it with the template in ``template/report``; what is done here is what a template cannot do. A page
+with the picture of all ratios gets the script that makes it explorable (``report.js``), and a policy by which a browser
+runs that script and no other; all other pages run none.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import mimetypes
 import os
 import re
@@ -26,6 +29,8 @@ SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg
 LOADING = ("src", "srcset", "href", "xlink:href", "data", "poster", "background")
 """Attributes that name something to load. Links to click on (``a``) load nothing by themselves."""
 
+TEMPLATE = Path(__file__).parent / "template"
+EXPLORER = TEMPLATE / "report" / "report.js"
 
 SHORT_ROWS, SHORT_TEXT = 12, 1500
 """A table of at most so many rows and characters is not broken: moved to the next page, it leaves a small gap."""
@@ -45,7 +50,7 @@ def export_html(notebook: Path, html: Path, code: bool = False) -> None:
             cell.outputs = [output for output in cell.outputs if not _is_glued_data(output)]
     exporter = HTMLExporter(
         template_name="report",
-        extra_template_basedirs=[str(Path(__file__).parent / "template")],
+        extra_template_basedirs=[str(TEMPLATE)],
         exclude_input=not code,
         exclude_input_prompt=True,
         exclude_output_prompt=True,
@@ -62,10 +67,12 @@ def export_html(notebook: Path, html: Path, code: bool = False) -> None:
     _forget_cells(page)
     _mark_tables(page)
     _number(page)
+    _split_tables(page)
     _add_contents(page)
+    text = _explorable(page) if page.find(class_="forest") else str(page)
     partial = html.with_name(f".partial-{html.name}")
     try:
-        partial.write_text(str(page), encoding="utf-8")
+        partial.write_text(text, encoding="utf-8")
         os.replace(partial, html)
     finally:
         partial.unlink(missing_ok=True)
@@ -92,11 +99,22 @@ def _outside(page: bs4.BeautifulSoup) -> Iterator[str]:
     """All that a browser would load or run: each as the beginning of its element."""
     for element in page.find_all(True):
         names = LOADING if element.name not in ("a", "area") else ()
+        is_data = element.name == "script" and element.get("type") == "application/json"  # which nothing runs
         loads = any(not str(element.get(name, "#")).startswith(("#", "data:")) for name in names)
         styles = str(element.get("style", "")) + (element.get_text() if element.name == "style" else "")
         imports = re.search(r"@import|url\(\s*['\"]?(?!data:|#)[^)'\"\s]", styles)
-        if loads or imports or element.name in ("script", "iframe"):
+        if loads or imports or (element.name in ("script", "iframe") and not is_data):
             yield str(element)[:120]
+
+
+def _explorable(page: bs4.BeautifulSoup) -> str:
+    """The page with its script, which its policy names by its hash."""
+    script = EXPLORER.read_text(encoding="utf-8")
+    policy = page.find("meta", attrs={"http-equiv": "Content-Security-Policy"})
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy["content"] += f"; script-src 'sha256-{digest}'"
+    before, end, after = str(page).rpartition("</body>")
+    return f"{before}<script>{script}</script>{end}{after}"
 
 
 def _forget_cells(page: bs4.BeautifulSoup) -> None:
@@ -117,10 +135,59 @@ def _mark_tables(page: bs4.BeautifulSoup) -> None:
             table["class"] = [*table.get("class", []), *marks]
 
 
+PAGE_CHARACTERS, BETWEEN = 128, 1.5
+"""Of the smallest type, so many stand beside each other on paper; a gap between columns is as wide as so many."""
+
+
+def _split_tables(page: bs4.BeautifulSoup) -> None:
+    """Beside each table that is too wide for paper, the same in parts that fit, each with the first column: the one is
+    for screens, the others for paper.
+    """
+    for table in page.main.find_all("table"):
+        rows = [row.find_all(["th", "td"], recursive=False) for row in table.find_all("tr")]
+        if table.find_parent(class_="forest") or not rows or len({len(row) for row in rows}) > 1:
+            continue
+        parts = _parts([max(map(_least_width, column)) for column in zip(*rows, strict=True)])
+        if len(parts) == 1:
+            continue
+        for number, part in reversed(list(enumerate(parts, start=1))):
+            copy = bs4.BeautifulSoup(str(table), "html.parser").table
+            for row in copy.find_all("tr"):
+                for place, cell in enumerate(row.find_all(["th", "td"], recursive=False)):
+                    if place not in part:
+                        cell.decompose()
+            if number > 1 and copy.caption:
+                copy.caption.decompose()
+            copy["class"] = [*copy.get("class", []), "on-paper"]
+            copy["aria-hidden"] = "true"
+            table.insert_after(copy)
+        table["class"] = [*table.get("class", []), "on-screen"]
+
+
+def _least_width(cell: bs4.Tag) -> float:
+    """In characters: what a cell is wide that wraps where it may; numbers may not."""
+    text = cell.get_text(" ")
+    kept = cell.name == "td" and "nowrap" in str(cell.get("style", ""))
+    return len(text) if kept else max(map(len, re.split(r"[\s/_-]+", text)), default=0)
+
+
+def _parts(widths: list[float]) -> list[list[int]]:
+    """The places of columns of these widths that stand beside each other on paper; the first is in each part."""
+    first, parts, room = widths[0] + BETWEEN, [[0]], PAGE_CHARACTERS - widths[0]
+    for place, width in enumerate(widths[1:], start=1):
+        if room < width + BETWEEN and len(parts[-1]) > 1:
+            parts.append([0])
+            room = PAGE_CHARACTERS - first
+        parts[-1].append(place)
+        room -= width + BETWEEN
+    return parts
+
+
 def _number(page: bs4.BeautifulSoup) -> None:
     """Number the captions of figures and of tables, each kind by itself, in the order of the page."""
     for name, kind in [("figcaption", "Figure"), ("caption", "Table")]:
-        for number, caption in enumerate(page.main.find_all(name), start=1):
+        captions = [one for one in page.main.find_all(name) if not one.find_parent(class_="forest")]
+        for number, caption in enumerate(captions, start=1):
             label = page.new_tag("strong")
             label.string = f"{kind} {number}."
             caption.insert(0, label)
@@ -129,7 +196,9 @@ def _number(page: bs4.BeautifulSoup) -> None:
 
 def _add_contents(page: bs4.BeautifulSoup) -> None:
     """Title of the page from its first heading; below that, links to all headings of the second and third level."""
-    headings = page.main.find_all(["h1", "h2", "h3"])
+    headings = [
+        one for one in page.main.find_all(["h1", "h2", "h3"]) if not one.find_parent(class_="board") or one.name == "h2"
+    ]
     if not headings:
         return
     page.title.string = _text(headings[0])
@@ -146,7 +215,8 @@ def _add_contents(page: bs4.BeautifulSoup) -> None:
         link = page.new_tag("a", href=f"#{name}", attrs={"class": heading.name})
         link.string = _text(heading)
         contents.append(link)
-    headings[0].insert_after(contents)
+    first = page.main.find(class_="first-page")
+    (first or headings[0]).insert_after(contents)  # the first page is a picture: nothing before it
 
 
 def _text(heading: bs4.Tag) -> str:

@@ -48,13 +48,13 @@ class Gathered:
         """Of all notebooks."""
         return [Condition(**one) for summary in self.summaries.values() for one in summary["conditions"]]
 
-    @property
+    @cached_property
     def certificates(self) -> list[Certificate]:
         """Of all notebooks, each once."""
         texts = dict.fromkeys(one for summary in self.summaries.values() for one in summary["certificates"])
         return [Certificate.model_validate_json(text) for text in texts]
 
-    @property
+    @cached_property
     def frames(self) -> dict[str, pd.DataFrame]:
         """By notebook, its tidy frame, where that is there as the notebook made it."""
         paths = {name: f"tables/{name}_frame.parquet" for name in self.summaries}

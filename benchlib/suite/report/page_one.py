@@ -1,191 +1,179 @@
-"""The report's first page: for a reader who has twenty seconds, from the typed columns of the notebooks' frames."""
+"""The report's first page, for a reader who has twenty seconds: all ratios as one picture, the published claims as a
+board, and three sentences.
+"""
 
 from __future__ import annotations
 
+import html
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pandas as pd
 from IPython.display import HTML
 
-from benchlib import frameworks
-from benchlib.analysis.comparison import same_within
+from benchlib.analysis.comparison import FASTER, SLOWER
 from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED
 from benchlib.suite import tables
-from benchlib.suite.claims.verdicts import VERDICTS
+from benchlib.suite.claims.verdicts import NO_DIFFERENCE, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, VERDICTS
+from benchlib.suite.report import forest, ratios
 from benchlib.suite.report.certainty import controls, resolved
-from benchlib.suite.report.gathered import Gathered, distinct
-from benchlib.suite.report.setting import place
+from benchlib.suite.report.gathered import Gathered
+from benchlib.suite.report.glance import compared, places
+from benchlib.suite.report.ratios import Group, Ratio
 
-RATIO = "throughput_ratio"
+SHAPES = {REPRODUCED: "reproduced", NOT_REPRODUCED: "not-reproduced", NO_DIFFERENCE: "open", NOT_MEASURED: "none"}
+"""By a claim's verdict, its shape."""
+
+RATIOS = "report_ratios"
+"""The name of the table of all ratios, relative to every choice of baseline, and of their figure."""
+
+MANY = 3  # frameworks of which a sentence tells each one's largest effects
 
 
-def glance(report: Gathered) -> HTML:
-    """What was compared, on what, what came out, how sure it is."""
-    parts = {
-        "What was compared": compared(report),
-        "On what": _places(report),
-        "What came out": headlines(report),
-        "How sure it is": certainty(report),
-    }
-    rows = [(name, "\n".join(lines)) for name, lines in parts.items()]
-    usual = _usual_baseline(report.frames.values())
+def picture(report: Gathered) -> HTML:
+    """The first page; writes the table and the figure of all ratios, which ``benchlib trace`` reads."""
+    every = ratios.groups(report)
+    files = _files(report, every) if every else []
+    sentences = "".join(f"<p>{html.escape(one)}</p>" for one in (who(every), how_sure(report, every), on_what(report)))
+    usual = forest.usual_baseline(every)
     caption = (
-        "This report on one page; every sentence is taken up below. Faster or slower, and in brackets how many times "
-        f"as fast, over all 95 % intervals: throughput relative to {usual}, where no other is named."
+        f"Throughput relative to {usual} (or to what stands behind vs), with 95 % intervals over processes; "
+        "right of the line is faster."
+        if every
+        else ""
     )
-    return tables.html(pd.DataFrame(rows, columns=["", " "]), caption)
+    links = "".join(f' <a href="{path}">{Path(path).suffix[1:].upper()}</a>' for path in files)
+    return HTML(
+        f"{forest.definitions()}"
+        f'<div class="first-page"><section class="ratios" aria-label="All ratios of throughput">'
+        f"<h2>Who is faster, and how sure that is</h2>"
+        f'<p class="caption">{html.escape(caption)}{links}</p>{forest.legend(every) if every else ""}'
+        f"{forest.picture(every)}</section>{board(report)}"
+        f'<section class="sentences" aria-label="In three sentences">{sentences}</section></div>'
+    )
 
 
-def compared(report: Gathered) -> list[str]:
-    """The subjects, the workloads and their data."""
-    conditions = report.conditions
-    if not conditions:
-        return ["nothing yet"]
-    subjects = dict.fromkeys(f"{one.implementation} {one.mode}" for one in conditions)
-    names = dict.fromkeys(one.workload for one in conditions)
-    sets = dict.fromkeys(one.data for one in conditions)
-    data = [", ".join(name for name in sets if name != "random"), "random numbers" if "random" in sets else ""]
-    return [
-        ", ".join(subjects),
-        f"{len(names)} workload{'s' * (len(names) > 1)}: {', '.join(names)}",
-        f"data: {', and '.join(filter(None, data))}",
-    ]
+def _files(report: Gathered, every: Sequence[Group]) -> list[str]:
+    """Write them; those that the page leads to."""
+    from benchlib.suite import figures  # matplotlib takes long to import: not for nothing
+    from benchlib.suite.report import forest_figure
+
+    (report.folder / "tables").mkdir(parents=True, exist_ok=True)
+    ratios.table(every).to_csv(report.folder / "tables" / f"{RATIOS}.csv", index=False)
+    keys = dict.fromkeys(key for group in every for ratio in group.ratios for key in ratio.files)
+    figures.save(forest_figure.draw(every), report.folder / "figures", RATIOS, list(keys))
+    return [f"tables/{RATIOS}.csv", f"figures/{RATIOS}.svg", f"figures/{RATIOS}.pdf"]
 
 
-def headlines(report: Gathered) -> list[str]:
-    """A line for the claims, and one for each notebook that measured something, or could not."""
-    frames = report.frames
-    usual = _usual_baseline(frames.values())
-    lines = [_of_claims(report.summaries["claims"])] if "claims" in report.summaries else []
-    for name, summary in report.summaries.items():
-        groups = "; ".join(_groups(frames[name], usual)) if name in frames else ""
-        if not groups and not summary["certificates"] and name != "claims":
-            groups = "nothing was measured"
-        if groups:
-            lines.append(f"{summary['title']}{_of_what(summary['conditions'])}: {groups}.")
-    return lines
+def board(report: Gathered) -> str:
+    """The published claims by verdict."""
+    head = "<h2>What was published, and what comes out here</h2>"
+    if "claims" not in report.summaries:
+        return f'<aside class="board">{head}<p>The claims have not been judged yet.</p></aside>'
+    frame = pd.DataFrame(**report.summaries["claims"]["verdicts"])
+    parts = [part for verdict in VERDICTS for part in _of_verdict(verdict, frame[frame["verdict"] == verdict])]
+    return f'<aside class="board">{head}{"".join(parts)}</aside>'
 
 
-def certainty(report: Gathered) -> list[str]:
-    """What identical processes show, how many models were proved the same, and what failed or is missing."""
-    lines = []
+def who(every: Sequence[Group]) -> str:
+    """Which framework is faster than the usual baseline's on what, and by how much at most."""
+    of_frameworks = dict(_by_framework(every))
+    if not of_frameworks:
+        return "No ratio between frameworks has been measured yet."
+    usual = _framework(forest.usual_baseline(every), every)
+    return "; ".join(_clause(name, shown, usual, len(of_frameworks)) for name, shown in of_frameworks.items()) + "."
+
+
+def how_sure(report: Gathered, every: Sequence[Group]) -> str:
+    """What identical processes show, how many ratios show nothing, and how many models are the same."""
+    parts = []
     if by_notebook := controls(report):
         rows = pd.concat(by_notebook.values()).drop_duplicates()
-        facts, margins = resolved(rows), set(rows["margin"])
-        same = same_within(*margins) if len(margins) == 1 else "the same within their notebooks' margins"
-        lines.append(
-            f"Identical processes against each other (A/A): {facts['A/A interval includes 1']} intervals include 1, "
-            f"{facts['within the margin of 1']} are {same}; half-widths of {facts['half_width_median']:.0f} % in the "
-            f"median, {facts['half_width_largest']:.0f} % at most: a comparison cannot show less than its own."
+        parts.append(
+            f"identical processes differ by up to {resolved(rows)['half_width_median']:.0f} % in the median comparison "
+            "(A/A), so smaller differences cannot be seen"
         )
+    if restless := sum(group.restless for group in every):
+        parts.append(f"in {restless} of {len(every)} comparisons they differ by more than chance: believe these least")
+    shown = [ratio for group in every for ratio in group.relative_to(0).values()]
+    if unclear := sum(ratio.kind == "open" for ratio in shown):
+        parts.append(f"{unclear} of {len(shown)} ratios show neither a difference nor that there is none")
     if certificates := report.certificates:
         count = Counter(one.verdict for one in certificates)
-        others = {"differed": count[DIFFERENT], "could not be run or checked": count[NOT_CHECKED]}
-        without = " and ".join(f"{number} {what}" for what, number in others.items() if number)
-        lines.append(
-            f"{sum(one.same for one in certificates)} of {len(certificates)} models agree with the reference's."
-            + (f" {without}: there is no ratio of them." if without else "")
-        )
+        same = f"{sum(one.same for one in certificates)} of {len(certificates)} models were shown to be the same"
+        without = {"differ": count[DIFFERENT], "could not be checked": count[NOT_CHECKED]}
+        told = " and ".join(f"{number} {what}" for what, number in without.items() if number)
+        parts.append(f"{same}, {told} and have no ratio" if told else same)
+    text = "; ".join(parts) or "nothing is known yet of how sure it is"
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def on_what(report: Gathered) -> str:
+    """The machine, the versions, the data; what failed, is missing, stale or still to come."""
+    _, *what = compared(report)
+    lines = [*places(report), *what]
     failed = sum(summary["failures"] for summary in report.summaries.values())
-    lines.append(
-        f"{len(report.measured):,} processes were measured, {failed} failed; intervals are 95 % intervals over "
-        "processes, of training runs over their seeds."
-    )
+    lines.append(f"{len(report.measured):,} processes{f', {failed} failed' if failed else ''}")
     if missing := [*report.missing, *(["damaged files"] if report.wrong or report.lost else [])]:
-        lines.append(f"Missing: {', '.join(missing)} (see below).")
+        lines.append(f"missing: {', '.join(missing)}")
     if report.stale:
-        lines.append(f"Stale, of before: {', '.join(report.stale)} (see below).")
-    return lines
+        lines.append(f"stale, of before: {', '.join(report.stale)}")
+    return f"On {'; '.join(lines)}."
 
 
-def _places(report: Gathered) -> list[str]:
-    """Each machine; the versions of the frameworks; and when it was."""
-    measured = report.measured
-    of_frameworks = {one for name in frameworks.names() for one in frameworks.distributions(name)}
-    versions = (f"{name} {m.versions[name]}" for m in measured for name in m.versions if name in of_frameworks)
-    days = sorted(m.started_utc[:10] for m in measured)
-    lines = [place(one) for one in distinct(m.machine for m in measured)] + ["; ".join(dict.fromkeys(versions))]
-    return [*filter(None, lines), *([f"measured {' to '.join(dict.fromkeys((days[0], days[-1])))}"] if days else [])]
-
-
-def _of_claims(summary: dict[str, Any]) -> str:
-    frame = pd.DataFrame(**summary["verdicts"])
-    groups = {verdict: frame.loc[frame["verdict"] == verdict, "undecided"] for verdict in VERDICTS}
-    counted = ", ".join(
-        f"{len(rows)} {verdict}" + (f" ({rows.sum()} of them undecided)" if rows.any() else "")
-        for verdict, rows in groups.items()
-        if len(rows)
+def _of_verdict(verdict: str, rows: pd.DataFrame) -> Iterator[str]:
+    if not len(rows):
+        return
+    shape = SHAPES[verdict]
+    head = f'<h3 class="claims {shape}">{forest.glyph(shape)}{len(rows)} {verdict}</h3>'
+    if verdict == NOT_MEASURED:
+        yield f'{head}<p class="claims">{", ".join(map(html.escape, rows["claim"]))}</p>'
+        return
+    items = "".join(
+        f"<li><b>{html.escape(row.claim)}</b> {html.escape(row.says)}"
+        f"{' <i>undecided</i>' if row.undecided else ''} <small>{html.escape(row.published_on)}</small></li>"
+        for row in rows.itertuples()
     )
-    return f"{summary['title']}: of {len(frame)} published, {counted}."
+    yield f'{head}<ul class="claims">{items}</ul>'
 
 
-def _of_what(conditions: list[dict[str, Any]]) -> str:
-    """In brackets what all of a notebook's conditions share of workload, image size and batch size, if it is one
-    workload: two notebooks may have it in different sizes.
-    """
-    if len({one["workload"] for one in conditions}) != 1:
-        return ""
-    sizes = {one["hyperparameters"].get("image_size") for one in conditions}
-    batches = {one["batch_size"] for one in conditions}
-    shared = [conditions[0]["workload"]]
-    shared += [f"images of {size} x {size}" for size in sizes if size and len(sizes) == 1]
-    shared += [f"batch {batch}" for batch in batches if len(batches) == 1]
-    return f" ({', '.join(shared)})"
+def _by_framework(every: Sequence[Group]) -> Iterator[tuple[str, list[tuple[Group, Ratio]]]]:
+    """By framework, its ratios relative to the framework of the usual baseline."""
+    usual = _framework(forest.usual_baseline(every), every)
+    pairs = [
+        (group.members[ratio.of].choices["framework"], (group, ratio))
+        for group in every
+        if group.members[0].choices["framework"] == usual
+        for ratio in group.relative_to(0).values()
+    ]
+    for name in dict.fromkeys(name for name, _ in pairs if name != usual):
+        yield name, [pair for of, pair in pairs if of == name]
 
 
-def _usual_baseline(frames: Iterable[pd.DataFrame]) -> str:
-    """What most ratios of throughput are relative to."""
-    count = Counter(one for frame in frames for one in frame.loc[frame["quantity"] == RATIO, "baseline_subject"])
-    return max(count, key=count.get, default="its baseline")
+def _framework(subject: str, every: Sequence[Group]) -> str:
+    return next((one.choices["framework"] for group in every for one in group.members if one.subject == subject), "")
 
 
-def _groups(frame: pd.DataFrame, usual: str) -> Iterator[str]:
-    """What a notebook shows of each subject: how efficiently it scales; else how it compares with its baseline, which
-    is named if it is not the ``usual`` one; else how good its metric gets.
-    """
-    rows = frame[frame["quantity"] == "efficiency_percent"].dropna(subset="estimate")
-    if len(rows):
-        for who, group in rows.groupby("subject", sort=False):
-            ends = [group[end].fillna(group["estimate"]) for end in ("low", "high")]
-            yield f"{who}, efficiency {_span(ends[0].min(), ends[1].max())} %"
-        return
-    rows = frame[frame["quantity"] == RATIO]
-    for baseline, ratios in rows.groupby("baseline_subject", sort=False):
-        groups = ratios.groupby(ratios.apply(_who, axis=1), sort=False)
-        named = "" if baseline == usual else f"relative to {baseline}: "
-        yield named + ", ".join(f"{who} {_verdicts(group)}" for who, group in groups)
-    if len(rows):
-        return
-    rows = frame[frame["quantity"] == "final_metric"].dropna(subset="estimate")
-    for who, group in rows.groupby("subject", sort=False):
-        best = group.loc[group["estimate"].idxmax()]
-        yield f"{who}, metric at best {tables.number(best['estimate'])} {best['unit']}"
+def _clause(name: str, shown: list[tuple[Group, Ratio]], usual: str, frameworks: int) -> str:
+    """How often a framework is shown to be what; of few frameworks, with the largest effects."""
+    kinds = Counter(ratio.kind for _, ratio in shown)
+    told = []
+    for verdict in sorted((FASTER, SLOWER), key=lambda one: -kinds[one]):
+        if kinds[verdict]:
+            where = f" (most on {_most(shown, verdict)})" if frameworks <= MANY else ""
+            told.append(f"{verdict} in {kinds[verdict]}{where}")
+    others = {"as fast": ratios.SAME, "not told apart": "open", "without a ratio": ratios.NONE}
+    told += [f"{words} in {kinds[kind]}" for words, kind in others.items() if kinds[kind]]
+    return f"{name} against {usual}, {len(shown)} ratios: {', '.join(told)}"
 
 
-def _who(row: pd.Series) -> str:
-    """The subject of a row; if that is its baseline's, too, with what tells the two apart."""
-    if row["subject"] != row["baseline_subject"]:
-        return row["subject"]
-    threads = "all" if pd.isna(row["threads"]) else row["threads"]
-    without = f" without {row['without']}" if row["without"] else ""
-    return f"{row['subject']} on {row['device']}, threads {threads}{without}"
-
-
-def _verdicts(rows: pd.DataFrame) -> str:
-    """Of ratios of one kind how many got which verdict, and between which ends their intervals lie."""
-    count = rows["verdict"].fillna(rows["why"]).value_counts()
-    counted = ", ".join(f"{verdict} in {number} of {len(rows)}" for verdict, number in count.items())
-    if len(rows) == 1:
-        counted = count.index[0]
-    ends = rows[["low", "high"]].dropna()
-    span = f" ({_span(ends['low'].min(), ends['high'].max())})" if len(ends) else ""
-    sure = (rows["control_low"] <= 1) & (rows["control_high"] >= 1)
-    unsure = (rows["verdict"].notna() & ~sure).sum()
-    doubt = f", but in {unsure} A/A excludes 1 or is not known: a difference may show nothing" if unsure else ""
-    return f"{counted}{span}{doubt}"
-
-
-def _span(low: float, high: float) -> str:
-    return " to ".join(tables.number(end, 2 if end < 0.95 else 3) for end in (low, high))
+def _most(shown: list[tuple[Group, Ratio]], verdict: str) -> str:
+    """The largest effect of a verdict: on which workload, and how many times."""
+    pick = max if verdict == FASTER else min
+    group, ratio = pick(
+        ((group, ratio) for group, ratio in shown if ratio.kind == verdict), key=lambda pair: pair[1].interval.estimate
+    )
+    value = ratio.interval.estimate
+    times = value if verdict == FASTER else 1 / value
+    return f"{group.workload}, {tables.number(times, 2 if times >= 1.095 else 3)} times"

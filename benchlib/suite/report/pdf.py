@@ -23,7 +23,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 OPTIONS = [
     "--headless",
-    "--no-sandbox",  # it needs rights that containers lack; the page is ours, and runs no script
+    "--no-sandbox",  # it needs rights that containers lack; the page is ours, and runs no script here
     "--disable-gpu",
     "--no-first-run",
     "--no-pdf-header-footer",
@@ -64,8 +64,9 @@ def print_pdf(html: Path, pdf: Path, paper: str, date: datetime) -> None:
 
 
 def _on(paper: str, page: str) -> str:
-    """The page with its paper; the style that comes last wins."""
-    return page.replace("</head>", f"<style>@page {{ size: {paper} }}</style></head>", 1)
+    """The page with its paper, with nothing folded and without its script; the style that comes last wins."""
+    unfolded = re.sub("<script>.*?</script>", "", page, flags=re.DOTALL).replace("<details>", "<details open>")
+    return unfolded.replace("</head>", f"<style>@page {{ size: {paper} }}</style></head>", 1)
 
 
 def _run(browser: str, page: Path, printed: Path, what: str) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import html
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from IPython.display import HTML
 
+from benchlib.analysis.planner import PRECISION
 from benchlib.store import frame as frame_of
 from benchlib.suite import showing, tables
 from benchlib.suite.report.gathered import Gathered, distinct
 from benchlib.suite.report.setting import PLACE, listed, place
+from benchlib.suite.sentences import span_text
 
 
 def verdicts(report: Gathered) -> HTML:
@@ -29,23 +30,24 @@ def verdicts(report: Gathered) -> HTML:
 
 
 def findings(report: Gathered) -> HTML:
-    """The findings of each notebook."""
-    return _sections(report, lambda summary: [tables.bullets([*summary["findings"], *summary["notes"]]).data])
+    """All findings of each notebook."""
+    sections = (
+        f"<h4>{html.escape(summary['title'])}</h4>{tables.bullets(summary['findings']).data}"
+        for summary in report.summaries.values()
+    )
+    return HTML("".join(sections))
 
 
-def shown(report: Gathered) -> HTML:
-    """By notebook, all figures and the tables that carry the findings."""
-
-    def parts(summary: dict[str, Any]) -> Iterator[str]:
-        figures = [(path, None) for path in summary["figures"] if path.endswith(".svg")]
-        for path, table in [*figures, *summary["in_report"]]:
-            why_not = report.why_not(path)
-            if why_not is not None:
-                yield tables.bullets([f"{path} {why_not}: run again."]).data
-            else:
-                yield table or showing.image((report.folder / path).read_bytes(), summary["captions"][path]).data
-
-    return _sections(report, parts)
+def notes(report: Gathered) -> HTML:
+    """What makes numbers less sure than they look, and what a reader has to know of data and machine: each once, with
+    the notebooks that say it.
+    """
+    said: dict[str, list[str]] = {}
+    for summary in report.summaries.values():
+        for sentence in (*summary["warnings"], *summary["notes"]):
+            said.setdefault(sentence, []).append(summary["title"])
+    each = [f"{sentence} ({', '.join(titles)})" for sentence, titles in said.items()]
+    return tables.bullets([*_unfinished(report), *each] or ["There is nothing to note."])
 
 
 def missing(report: Gathered) -> HTML:
@@ -84,13 +86,23 @@ def again(report: Gathered) -> HTML:
     return tables.html(frame, caption)
 
 
-def _sections(report: Gathered, parts: Any) -> HTML:
-    return HTML(
-        "".join(
-            f"<h3>{html.escape(summary['title'])}</h3>{''.join(parts(summary))}"
-            for summary in report.summaries.values()
+def _unfinished(report: Gathered) -> Iterator[str]:
+    """How many comparisons ended before their intervals were as narrow as was asked for."""
+    every = pd.concat(
+        [
+            frame.drop_duplicates("part")[["ended", "half_width_percent"]]
+            for frame in report.frames.values()
+            if len(frame)
+        ]
+        or [pd.DataFrame(columns=["ended", "half_width_percent"])]
+    ).dropna()
+    short = every[every["ended"] != PRECISION]
+    if len(short):
+        widths = span_text(list(short["half_width_percent"]), 2)
+        yield (
+            f"{len(short)} of {len(every)} comparisons ended before their intervals were as narrow as was asked for: "
+            f"half-widths of {widths} %. More minutes make them narrower; the notebooks say how many it would take."
         )
-    )
 
 
 def _missing(report: Gathered) -> Iterator[str]:

@@ -1,0 +1,75 @@
+"""The forest plot of all ratios as a figure for a paper: the picture of the report's first page, in the style of all
+figures.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import textwrap
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchlib.suite import figures
+from benchlib.suite.report import forest, ratios
+from benchlib.suite.report.ratios import Group, Ratio
+
+LINE, GAP, LABEL = 0.125, 0.05, 44
+"""Inches of a line of a row's label, and between rows; characters of such a line."""
+
+HATCH = "/////"
+"""Over an A/A control that excludes 1."""
+
+
+@figures.styled
+def draw(every: Sequence[Group]) -> Figure:
+    """A row for each ratio, relative to what it was measured with, by workload."""
+    usual = forest.usual_baseline(every)
+    rows: list[tuple[str, Group | None, Ratio | None]] = []
+    for name, own in itertools.groupby(every, lambda group: group.workload):
+        rows.append((name, None, None))
+        rows += [(_label(group, one, usual), group, one) for group in own for one in group.relative_to(0).values()]
+    heights = [GAP + LINE * (1 + label.count("\n")) for label, *_ in rows]
+    total, middles = sum(heights), [sum(heights[:place]) + height / 2 for place, height in enumerate(heights)]
+    figure, (axes,) = figures.panels(1, 1, height=0.5 + total)
+    axes.set(xscale="log", xlabel=f"throughput relative to {usual}", ylim=(total, 0))
+    axes.axvline(1, color="0.2", linewidth=0.8, zorder=1.5)
+    for middle, height, (_, group, ratio) in zip(middles, heights, rows, strict=True):
+        if group is not None:
+            _draw_row(axes, middle, height, group, ratio)
+    axes.set_yticks(middles, [label for label, *_ in rows])
+    for text, (_, group, _) in zip(axes.get_yticklabels(), rows, strict=True):
+        text.set_fontweight("normal" if group else "bold")
+    axes.grid(axis="y", visible=False)
+    axes.tick_params(axis="y", length=0)
+    known = [ratio.interval for *_, ratio in rows if ratio and ratio.kind != ratios.NONE]
+    margins = [end for group in every for end in (1 - group.margin, 1 + group.margin)]
+    ends = [end for one in known for end in (one.low, one.high)]
+    figures.ratio_axis(axes.xaxis, [one.estimate for one in known], [*ends, *margins])
+    return figures.finish(figure, {}, [figures.CONTROL, figures.margin_legend(every[0].margin)])
+
+
+def _label(group: Group, ratio: Ratio, usual: str) -> str:
+    member, against = group.members[ratio.of], forest.versus(group.members[ratio.of], group.members[0], usual)
+    return textwrap.fill(f"{member.subject}, {member.apart}{f' vs {against}' if against else ''}", LABEL)
+
+
+def _draw_row(axes: Axes, place: float, height: float, group: Group, ratio: Ratio) -> None:
+    half, look = (place - height / 2, place + height / 2), group.members[ratio.of].look
+    band = {"linewidth": 0, "zorder": 0}
+    axes.fill_betweenx(half, 1 - group.margin, 1 + group.margin, color=figures.PALE, **band)
+    if math.isfinite(group.control.low):
+        restless = {"hatch": HATCH, "facecolor": "none", "edgecolor": figures.GREY} if group.restless else {}
+        shade = restless or {"color": figures.GREY, "alpha": 0.35}
+        axes.fill_betweenx(half, group.control.low, group.control.high, **band | shade)
+    right = {"xycoords": ("axes fraction", "data"), "xytext": (4, 0), "textcoords": "offset points", "va": "center"}
+    axes.annotate(ratio.text, (1, place), **right)
+    if ratio.kind == ratios.NONE:
+        return
+    is_open = ratio.kind == "open"
+    color = figures.GREY if is_open else look.color
+    axes.plot([ratio.interval.low, ratio.interval.high], [place, place], color=color, zorder=3)
+    face = {"markerfacecolor": "white"} if is_open else {}
+    axes.plot(ratio.interval.estimate, place, look.marker, color=color, zorder=4, **face)

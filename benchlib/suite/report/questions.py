@@ -1,0 +1,93 @@
+"""The questions of the notebooks, each with its answer in a few sentences, its figure, and its table folded away; and
+all other figures and tables.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from IPython.display import HTML
+
+from benchlib.suite import showing, tables
+from benchlib.suite.report.gathered import Gathered
+
+OF_CERTAINTY = ("equivalence", "instrument")
+"""The notebooks that ask how far the others can be believed."""
+
+BESIDE = ("claims",)
+"""The notebooks that the first page answers for."""
+
+
+def questions(report: Gathered) -> HTML:
+    """A section for each notebook that compares or trains."""
+    return _sections(report, [name for name in report.summaries if name not in {*OF_CERTAINTY, *BESIDE}])
+
+
+def of_certainty(report: Gathered) -> HTML:
+    """A section for each notebook that asks how far the others can be believed."""
+    return _sections(report, [name for name in report.summaries if name in OF_CERTAINTY])
+
+
+def others(report: Gathered) -> HTML:
+    """By notebook, the figures and tables that its section has not."""
+
+    def parts(name: str) -> Iterator[str]:
+        summary = report.summaries[name]
+        figures, rows = (name not in BESIDE), (name not in {*BESIDE, *OF_CERTAINTY})  # that its section has
+        yield from (_figure(report, summary, path) for path in _figures(summary)[figures:])
+        yield from (_table(report, path, shown) for path, shown in summary["in_report"][rows:])
+
+    return HTML(
+        "".join(
+            f"<h4>{html.escape(report.summaries[name]['title'])}</h4>{''.join(own)}"
+            for name in report.summaries
+            if (own := list(parts(name)))
+        )
+    )
+
+
+def _sections(report: Gathered, names: Iterable[str]) -> HTML:
+    every = "".join(_section(report, report.summaries[name], name not in OF_CERTAINTY) for name in names)
+    return HTML(every or tables.bullets(["There is no result yet."]).data)
+
+
+def _section(report: Gathered, summary: dict[str, Any], with_table: bool) -> str:
+    answers = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in summary["answers"])
+    figures = "".join(_figure(report, summary, path) for path in _figures(summary)[:1])
+    folded = "".join(
+        f"<details><summary>The numbers</summary>{_table(report, path, shown)}</details>"
+        for path, shown in summary["in_report"][:with_table]
+    )
+    kind = "question-page" if with_table and figures else "question-beside"  # the one has a page on paper
+    return (
+        f'<section class="{kind}"><h3>{html.escape(summary["title"])}</h3>'
+        f'<p class="question">{html.escape(summary["question"])}</p><ul class="answers">{answers}</ul>'
+        f"{figures}{folded}</section>"
+    )
+
+
+def _figures(summary: dict[str, Any]) -> list[str]:
+    return [path for path in summary["figures"] if path.endswith(".svg")]
+
+
+def _figure(report: Gathered, summary: dict[str, Any], path: str) -> str:
+    """A figure, with links to its files."""
+    if (why_not := report.why_not(path)) is not None:
+        return tables.bullets([f"{path} {why_not}: run again."]).data
+    beside = [str(Path(path).with_suffix(kind)) for kind in (".svg", ".pdf", ".csv")]
+    there = [one for one in beside if one in {*summary["figures"], *summary["tables"]}]
+    return showing.image((report.folder / path).read_bytes(), summary["captions"][path]).data + _links("figure", there)
+
+
+def _table(report: Gathered, path: str, shown: str) -> str:
+    if (why_not := report.why_not(path)) is not None:
+        return tables.bullets([f"{path} {why_not}: run again."]).data
+    return shown + _links("table", [path])
+
+
+def _links(what: str, paths: Iterable[str]) -> str:
+    links = ", ".join(f'<a href="{path}">{Path(path).suffix[1:].upper()}</a>' for path in paths)
+    return f'<p class="links">This {what} as {links}</p>' if links else ""

@@ -1,0 +1,64 @@
+"""A folder of results from made-up measurements, and its report as a page, for tests of what people see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+from synthetic_lab import SyntheticLab
+from test_experiments import save_as_the_suite_does
+
+from benchlib.condition import Condition
+from benchlib.suite.experiments.result import Declaration, Part, Result
+from benchlib.suite.panels import Bars, Picture
+from benchlib.suite.report import so_far
+from benchlib.suite.selections import CONDITION, RATIO, Table
+
+ROOT = Path(__file__).parents[1]
+
+DECLARED = {
+    "figures": {
+        "ratios": Picture(
+            caption="Throughput of each.",
+            panels=[Bars(quantity="throughput_ratio", xlabel="ratio", labels="subject")],
+            each="task",
+        )
+    },
+    "tables": {"ratios": Table("Throughput relative to the first.", "throughput_ratio", (*CONDITION, *RATIO))},
+    "in_report": ("ratios",),
+}
+
+TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
+GRAPH = TORCH.but(mode="graph")
+MINDSPORE = TORCH.but(framework="mindspore", mode="graph")
+GCN = Condition(workload="gcn", lane="tuned")
+COMPARED = [
+    [TORCH, GRAPH, MINDSPORE],
+    [one.but(batch_size=32) for one in (TORCH, MINDSPORE)],
+    [GCN, GCN.but(framework="mindspore", mode="graph")],
+]
+
+
+def seconds(condition: Condition) -> float:
+    """MindSpore takes twice as long for the CNN and a tenth less for the GCN; graph mode takes as long as eager."""
+    factor = {"cnn": 2.0, "gcn": 0.9}[condition.workload] if condition.framework == "mindspore" else 1.0
+    return 0.01 * factor
+
+
+def results(folder: Path, groups: list[list[Condition]] = COMPARED, notebook: str = "modes") -> Result:
+    """The results of a notebook that compares these groups."""
+    lab = SyntheticLab(folder, step=seconds, spread=0.01)
+    asked = {"precision": 0.03, "budget_s": 1, "block_s": 0.1}
+    parts = [Part(lab.compare(group, **asked), f"{group[0].workload} on {group[0].data}") for group in groups]
+    declared = Declaration(notebook=notebook, title="Modes", question="What does graph mode give?", **DECLARED)
+    result = Result(declared, folder, parts, ["digits: a small, easy task."])
+    save_as_the_suite_does(folder, notebook, result.summary())
+    return result
+
+
+def report(folder: Path) -> Path:
+    """The whole report of a folder as a page."""
+    content = nbformat.read(ROOT / "notebooks" / "report.ipynb", as_version=4)
+    so_far.execute(content, folder)
+    so_far.export(content, folder / "report.html")
+    return folder / "report.html"

@@ -1,0 +1,406 @@
+"""The report's page in a real browser: explored, sent, printed, without JavaScript, by keyboard, in the dark."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import explored
+import pypdfium2
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from test_ratios import group, ratio
+
+from benchlib.analysis import frame as tidy
+from benchlib.analysis.statistics import Interval
+from benchlib.suite import looks, tables
+from benchlib.suite.report import forest, pdf, ratios, so_far
+from benchlib.suite.report.ratios import Group, Member, Ratio
+
+pytestmark = pytest.mark.slow
+
+ARGUMENTS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("explored")
+    explored.results(folder)
+    explored.report(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium")
+    assert chromium, "these tests need Debian's chromium: apt-get install chromium"
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext, folder: Path) -> Page:
+    """The report, opened; what it asks for beside itself, and what goes wrong in it, fails the test."""
+    page = context.new_page()
+    page.on("request", lambda request: _only_itself(request.url))
+    page.on("pageerror", lambda error: pytest.fail(f"an error in the page: {error}"))
+    page.goto(address(folder))
+    return page
+
+
+def _only_itself(url: str) -> None:
+    assert url.startswith(("file:", "data:")), f"a request left the page: {url}"
+
+
+def address(folder: Path, view: str = "") -> str:
+    return (folder / "report.html").as_uri() + view
+
+
+def rows(page: Page) -> list[tuple[str, str, str]]:
+    """Of each ratio that is seen: subject and setting, number, verdict."""
+    return [
+        tuple(cell.strip() for cell in row.locator("th, td:nth-child(3), td:nth-child(4)").all_inner_texts())
+        for row in page.locator(".forest tbody tr:not([hidden])").all()
+        if row.is_visible()
+    ]
+
+
+def from_frame(folder: Path, baseline: str) -> list[tuple[str, str]]:
+    """Number and verdict of each ratio relative to a subject, from the rows of the parquet file."""
+    frame = tidy.load(folder / "tables" / "modes_frame.parquet")
+    frame = frame[frame["quantity"].isin(["throughput_ratio", "pair_ratio"]) & (frame["baseline_subject"] == baseline)]
+    frame = frame.sort_values("part", kind="stable")
+    return sorted((tables.ratio(row.estimate, row.low, row.high), row.verdict) for row in frame.itertuples())
+
+
+def positions(page: Page) -> str:
+    """All of the picture that is seen, as it is drawn."""
+    return page.locator(".forest").evaluate(
+        """forest => {
+          const names = ['class', 'x', 'x1', 'x2', 'width', 'href', 'style'];
+          const drawn = part => names.map(name => (part.getAttribute(name) || '').replace(/[ ;]/g, '')).join() +
+            (part.children.length ? '' : part.textContent);
+          return [...forest.querySelectorAll('tbody tr:not([hidden]), .ticks span')].map(one =>
+            [...one.querySelectorAll('rect, line, use, i, small'), one].map(drawn).join('|')).join('\\n');
+        }"""
+    )
+
+
+class TestBaseline:
+    def test_at_first_all_is_relative_to_what_it_was_measured_with(self, page: Page, folder: Path) -> None:
+        assert sorted(row[1:] for row in rows(page)) == from_frame(folder, explored.TORCH.subject)
+        expect(page.locator(".told")).to_have_text("4 of 4 ratios.")
+
+    def test_another_one_shows_the_ratios_that_were_computed_for_it(self, page: Page, folder: Path) -> None:
+        page.locator("select[name='relative to']").select_option(explored.MINDSPORE.subject)
+        assert sorted(row[1:] for row in rows(page)) == from_frame(folder, explored.MINDSPORE.subject)
+        expect(page.locator(".told")).to_contain_text(f"relative to {explored.MINDSPORE.subject}")
+        kinds = page.locator(".forest tbody tr:not([hidden])").evaluate_all("rows => rows.map(row => row.className)")
+        assert sorted(kinds) == ["faster", "faster", "faster", "slower"]
+
+    def test_comparisons_without_it_are_left_out_and_counted(self, page: Page, folder: Path) -> None:
+        page.locator("select[name='relative to']").select_option(explored.GRAPH.subject)
+        assert sorted(row[1:] for row in rows(page)) == from_frame(folder, explored.GRAPH.subject)
+        expect(page.locator(".told")).to_contain_text("2 comparisons without it are left out")
+
+    def test_a_hovered_ratio_says_what_the_frame_has(self, page: Page, folder: Path) -> None:
+        page.locator("select[name='relative to']").select_option(explored.MINDSPORE.subject)
+        frame = tidy.load(folder / "tables" / "modes_frame.parquet")
+        frame = frame[(frame["quantity"] == "pair_ratio") & (frame["part"] == 2)]
+        (row,) = (one for one in frame.itertuples() if one.baseline_subject == explored.MINDSPORE.subject)
+        page.locator("table[data-workload=gcn] tbody tr:not([hidden])").hover()
+        card = page.locator("#card")
+        expect(card).to_be_visible()
+        told = card.inner_text()
+        control = tables.ratio(row.control, row.control_low, row.control_high)
+        for text in (
+            tables.ratio(row.estimate, row.low, row.high),
+            row.verdict,
+            f"{control} of {row.baseline_subject.replace('mindspore graph', 'pytorch eager')}",
+            f"{row.processes} pairs",
+            "mindspore 1.0",
+            "pytorch 1.0",
+            "MALLOC_MMAP_THRESHOLD_",
+            row.label,
+            row.baseline_label,
+            row.files.split()[0],
+        ):
+            assert text in told
+        (key,) = (one.split()[-1] for one in told.splitlines() if one.startswith("benchlib trace"))
+        listed = tables_csv(folder)
+        assert listed[key] == (row.label, row.baseline_label, pytest.approx(row.estimate))
+
+    def test_the_picture_that_is_drawn_anew_is_the_one_that_was_there(self, page: Page) -> None:
+        before = positions(page)
+        page.locator("select[name='relative to']").select_option(explored.MINDSPORE.subject)
+        assert positions(page) != before
+        page.get_by_role("button", name="as measured").click()
+        assert positions(page) == before
+
+
+def tables_csv(folder: Path) -> dict[str, tuple[str, str, float]]:
+    """By key, the rows of the table of all ratios."""
+    import pandas as pd
+
+    frame = pd.read_csv(folder / "tables" / "report_ratios.csv")
+    return {row["key"]: (row["condition"], row["relative to"], row["ratio"]) for row in frame.to_dict("records")}
+
+
+class TestFiltersAndAddress:
+    def test_a_filter_leaves_what_has_it(self, page: Page) -> None:
+        page.locator("select[name=framework]").select_option("mindspore")
+        assert [row[0].split()[0] for row in rows(page)] == ["mindspore"] * 3
+        page.locator("select[name=workload]").select_option("gcn")
+        assert len(rows(page)) == 1
+        expect(page.locator("table[data-workload=cnn]")).to_be_hidden()
+        expect(page.locator(".told")).to_have_text("1 of 4 ratios.")
+
+    def test_the_address_holds_the_view_and_brings_it_back(self, page: Page, folder: Path) -> None:
+        page.locator("select[name='relative to']").select_option(explored.MINDSPORE.subject)
+        page.locator("select[name='batch size']").select_option("32")
+        seen = rows(page)
+        assert len(seen) == 1
+        sent = page.url
+        assert "#view:" in sent
+        page.reload()
+        assert rows(page) == seen
+        other = page.context.new_page()
+        other.goto(sent)
+        assert rows(other) == seen
+        assert other.locator("select[name='batch size']").input_value() == "32"
+
+    def test_what_does_not_vary_is_no_filter(self, page: Page) -> None:
+        labels = page.locator(".controls label").all_inner_texts()
+        names = [label.splitlines()[0] for label in labels]
+        assert names == ["relative to", "framework", "workload", "mode", "batch size"]
+
+
+class TestKeyboard:
+    def test_rows_are_walked_by_arrows_and_one_is_chosen_by_enter(self, page: Page, folder: Path) -> None:
+        page.get_by_role("button", name="as measured").focus()
+        page.locator("select[name='relative to']").focus()
+        page.locator(".forest tbody tr[tabindex='0']").focus()
+        expect(page.locator("#card")).to_contain_text(str(explored.GRAPH))
+        page.keyboard.press("ArrowDown")
+        expect(page.locator("#card")).to_contain_text(str(explored.MINDSPORE))
+        page.keyboard.press("Enter")
+        assert len(rows(page)) == 4, "the baseline of this comparison alone is another"
+        frame = from_frame(folder, explored.MINDSPORE.subject)
+        seen = [row[1:] for row in rows(page)][:2]
+        assert all(one in frame for one in seen)
+        assert "group0=2" in page.url
+        page.keyboard.press("Escape")
+        expect(page.locator("#card")).to_be_hidden()
+
+    def test_one_row_takes_part_in_the_order_of_tabs(self, page: Page) -> None:
+        assert page.locator(".forest tbody tr[tabindex='0']").count() == 1
+
+
+class TestWithout:
+    def test_javascript_the_page_is_complete(self, browser: Browser, folder: Path) -> None:
+        context = browser.new_context(java_script_enabled=False)
+        page = context.new_page()
+        page.goto(address(folder))
+        assert sorted(row[1:] for row in rows(page)) == from_frame(folder, explored.TORCH.subject)
+        assert page.locator(".forest .point").count() >= 4
+        assert page.locator("select, .card").count() == 0
+        page.locator("summary").first.click()
+        expect(page.locator("details table.on-screen, details table:not(.on-paper)").first).to_be_visible()
+        context.close()
+
+    def test_nothing_else_may_run_or_be_loaded(self, page: Page) -> None:
+        policy = page.locator("meta[http-equiv]").get_attribute("content")
+        assert policy.startswith("default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-")
+        page.evaluate(
+            "() => { document.body.append(Object.assign(document.createElement('script'), {text: 'x = 1'})) }"
+        )
+        assert page.evaluate("() => typeof x") == "undefined"
+
+
+class TestPaper:
+    def test_the_first_page_is_the_picture_with_board_and_sentences(self, folder: Path) -> None:
+        pdf.print_pdf(folder / "report.html", folder / "report.pdf", "a4", so_far.datetime(2026, 1, 1).astimezone())
+        with pypdfium2.PdfDocument(folder / "report.pdf") as document:
+            first = document[0].get_textpage().get_text_bounded()
+            others = "".join(page.get_textpage().get_text_bounded() for page in list(document)[1:])
+        for row in from_frame(folder, explored.TORCH.subject):
+            assert row[0] in first
+        assert "The claims have not been judged yet." in first
+        assert "mindspore against pytorch, 3 ratios" in first
+        assert "The questions" not in first
+        assert "relative to\n" not in first, "what is for choosing is not on paper"
+        assert "What does graph mode give?" in others
+        assert "throughput ratio" in others, "what is folded away on a screen is there on paper"
+
+    def test_no_text_is_smaller_than_seven_points(self, folder: Path) -> None:
+        pdf.print_pdf(folder / "report.html", folder / "small.pdf", "a4", so_far.datetime(2026, 1, 1).astimezone())
+        sizes = set()
+        with pypdfium2.PdfDocument(folder / "small.pdf") as document:
+            for page in document:
+                text = page.get_textpage()
+                for at in range(text.count_chars()):
+                    if not pypdfium2.raw.FPDFText_IsGenerated(text, at) and text.get_text_range(at, 1).strip():
+                        matrix = pypdfium2.raw.FS_MATRIX()
+                        pypdfium2.raw.FPDFText_GetMatrix(text, at, matrix)
+                        sizes.add(abs(matrix.d) * pypdfium2.raw.FPDFText_GetFontSize(text, at))
+        assert len(sizes) > 3
+        assert min(sizes) >= 7
+
+    def test_a_view_is_printed_as_it_is_seen(self, page: Page, tmp_path: Path, folder: Path) -> None:
+        page.locator("select[name='relative to']").select_option(explored.MINDSPORE.subject)
+        page.pdf(path=tmp_path / "view.pdf")
+        with pypdfium2.PdfDocument(tmp_path / "view.pdf") as document:
+            first = document[0].get_textpage().get_text_bounded()
+        for row in from_frame(folder, explored.MINDSPORE.subject):
+            assert row[0] in first
+
+
+class TestTables:
+    def test_a_table_sorts_by_numbers_and_back(self, page: Page) -> None:
+        page.locator("summary").first.click()
+        table = page.locator("details table:not(.on-paper)").first
+        head = table.get_by_role("button", name="throughput ratio")
+        column = head.evaluate("button => button.parentElement.cellIndex") + 1
+
+        def shown() -> list[float]:
+            cells = table.locator(f"tbody tr td:nth-child({column})").all_inner_texts()
+            return [float(cell.split()[0]) for cell in cells]
+
+        head.click()
+        assert shown() == sorted(shown())
+        assert head.locator("..").get_attribute("aria-sort") == "ascending"
+        head.click()
+        assert shown() == sorted(shown(), reverse=True)
+
+    def test_every_figure_and_table_leads_to_its_files(self, page: Page, folder: Path) -> None:
+        links = page.locator("a[href]:not([href^='#'])").evaluate_all("links => links.map(a => a.getAttribute('href'))")
+        assert {"figures/modes_ratios.svg", "figures/modes_ratios.csv", "tables/report_ratios.csv"} <= set(links)
+        assert all((folder / link).is_file() for link in links if not link.startswith("http"))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_has_no_serious_complaint(browser: Browser, folder: Path, scheme: str) -> None:
+    context = browser.new_context(color_scheme=scheme, bypass_csp=True)  # axe is put into the page
+    page = context.new_page()
+    page.goto(address(folder))
+    page.locator(".forest tbody tr[tabindex='0']").focus()
+    found = Axe().run(page).response["violations"]
+    serious = [
+        (one["id"], [node["target"] for node in one["nodes"]][:5])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+    context.close()
+
+
+SUBJECTS = 5
+
+
+def synthetic(number: int) -> list[Group]:
+    """So many comparisons of five conditions each."""
+    names = ("pytorch", "mindspore", "jax", "tensorflow", "mxnet")
+
+    def member(name: str, batch: int, workload: str) -> Member:
+        choices = dict.fromkeys(ratios.FILTERS, "x") | {
+            "framework": name,
+            "workload": workload,
+            "batch_size": str(batch),
+        }
+        details = ((f"batch {batch}", False), ("all threads", True))
+        look = looks.subject_look(name, "default", "eager", "fp32", "tuned")
+        knobs = "MALLOC_MMAP_THRESHOLD_=4294967296, GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
+        return Member(
+            f"{workload} {name} eager fp32 batch {batch}",
+            f"{name} eager tuned",
+            details,
+            choices,
+            look,
+            f"{name} 1.0",
+            knobs,
+        )
+
+    every = []
+    for at in range(number):
+        workload = f"workload{at % 20}"
+        speeds = [1.0 + 0.1 * place + 0.001 * (at % 7) for place in range(SUBJECTS)]
+        of = [
+            Ratio(
+                a,
+                b,
+                Interval(speeds[a] / speeds[b], 0.97 * speeds[a] / speeds[b], 1.03 * speeds[a] / speeds[b], 5),
+                "faster" if a > b else "slower",
+                "",
+                tuple(f"{at:08x}{process:08x}" for process in range(5)),
+                f"{at:05x}{a}{b}key",
+            )
+            for a in range(SUBJECTS)
+            for b in range(SUBJECTS)
+            if a != b
+        ]
+        members = [member(name, 2 ** (at % 10), workload) for name in names]
+        every.append(
+            Group(
+                "modes",
+                "Modes",
+                f"{workload} on digits",
+                workload,
+                0.05,
+                Interval(1.0, 0.98, 1.02, 5),
+                "",
+                "",
+                members,
+                of,
+            )
+        )
+    order = list(dict.fromkeys(one.workload for one in every))
+    return sorted(every, key=lambda one: order.index(one.workload))
+
+
+def test_ten_thousand_ratios_open_in_two_seconds_and_eight_megabytes(browser: Browser, tmp_path: Path) -> None:
+    import nbformat
+
+    every = synthetic(500)
+    assert sum(len(one.ratios) for one in every) == 10_000
+    shown = (
+        f'{forest.definitions()}<div class="first-page"><section class="ratios">{forest.picture(every)}</section></div>'
+    )
+    output = nbformat.v4.new_output("display_data", {"text/html": shown})
+    cells = [nbformat.v4.new_markdown_cell("# Many"), nbformat.v4.new_code_cell("", outputs=[output])]
+    so_far.export(nbformat.v4.new_notebook(cells=cells), tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size < 8e6
+    context = browser.new_context()
+    seconds = []
+    for _ in range(3):
+        page = context.new_page()
+        started = time.monotonic()
+        page.goto(address(tmp_path))
+        expect(page.locator(".told")).to_have_text("2000 of 2000 ratios.")
+        seconds.append(time.monotonic() - started)
+        started = time.monotonic()
+        page.locator("select[name='relative to']").select_option("jax eager tuned")
+        expect(page.locator(".told")).to_contain_text("relative to jax eager tuned")
+        changed = time.monotonic() - started
+        page.close()
+    context.close()
+    print(json.dumps({"opened_s": seconds, "changed_s": changed}))
+    assert min(seconds) < 2
+    assert math.isfinite(changed)
+    assert group(ratio(2, 1.9, 2.1)).ratios, "the helpers of the other tests are those of this one"

@@ -1,0 +1,225 @@
+"""The data of the report's picture: every ratio with what it is of and from, relative to every choice of baseline."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from pathlib import Path
+
+import explored
+import pandas as pd
+import pytest
+
+from benchlib.analysis import frame as tidy
+from benchlib.analysis.statistics import Interval
+from benchlib.condition import Condition
+from benchlib.lab import Lab
+from benchlib.suite import looks, tables, trace
+from benchlib.suite.experiments.report import Report
+from benchlib.suite.report import forest, forest_figure, ratios
+from benchlib.suite.report.ratios import Group, Member, Ratio
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("explored")
+    explored.results(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def groups(folder: Path) -> list[Group]:
+    return ratios.groups(Report(Lab(outputs=folder)))
+
+
+def test_each_comparison_is_a_group_with_its_baseline_first(groups: list[Group]) -> None:
+    assert [[one.label for one in group.members] for group in groups] == [
+        [str(one) for one in compared] for compared in explored.COMPARED
+    ]
+    assert [group.workload for group in groups] == ["cnn", "cnn", "gcn"]
+    assert {group.title for group in groups} == {"Modes"}
+
+
+def test_the_ratios_are_the_rows_of_the_frame_for_every_baseline(folder: Path, groups: list[Group]) -> None:
+    frame = tidy.load(folder / "tables" / "modes_frame.parquet")
+    rows = frame[frame["quantity"].isin(["throughput_ratio", "pair_ratio"])]
+    by_pair = {(row["part"], row["baseline_label"], row["label"]): row for row in rows.to_dict("records")}
+    shown = 0
+    for part, group in enumerate(groups):
+        for baseline in range(len(group.members)):
+            others = group.relative_to(baseline)
+            assert set(others) == set(range(len(group.members))) - {baseline}
+            for place, ratio in others.items():
+                row = by_pair[part, group.members[baseline].label, group.members[place].label]
+                assert (ratio.interval.estimate, ratio.interval.low, ratio.interval.high) == (
+                    row["estimate"],
+                    row["low"],
+                    row["high"],
+                )
+                assert (ratio.interval.processes, ratio.verdict) == (row["processes"], row["verdict"])
+                assert " ".join(ratio.files) == row["files"]
+                shown += 1
+    assert shown == len(rows) == 6 + 2 + 2
+
+
+def test_a_member_says_what_it_is_and_what_it_was_measured_with(groups: list[Group]) -> None:
+    torch, graph, mindspore = groups[0].members
+    assert torch.apart == f"batch {explored.TORCH.batch_size}"
+    assert groups[2].members[0].apart == "batch 1"
+    assert mindspore.choices == {
+        **{"framework": "mindspore", "environment": "default", "workload": "cnn", "mode": "graph", "device": "cpu"},
+        **{"batch_size": str(explored.TORCH.batch_size), "lane": "tuned", "precision": "fp32"},
+    }
+    assert mindspore.versions == "mindspore 1.0"
+    assert "MALLOC_MMAP_THRESHOLD_=" in torch.knobs
+    assert "{scratch}" not in torch.knobs
+    assert groups[0].machine.startswith("2 cores of synthetic, 8 GiB")
+    assert graph.look.color != mindspore.look.color
+    assert graph.look == looks.subject_look("pytorch", "default", "graph", "fp32", "tuned")
+
+
+def test_a_key_leads_to_the_measurements_of_a_ratio(folder: Path, groups: list[Group]) -> None:
+    Report(Lab(outputs=folder)).show_first_page()
+    (ratio,) = (one for one in groups[2].ratios if one.to == 1)
+    (number,) = trace.numbers(folder / "tables" / "report_ratios.csv", ratio.key)
+    assert number.keys == ratio.files
+    assert f"{ratio.interval.estimate:.6g}" in number.says
+    assert len({one.key for group in groups for one in group.ratios}) == 10
+
+
+def test_the_json_has_all_of_it(groups: list[Group]) -> None:
+    data = json.loads(ratios.as_json(groups))
+    texts = data["texts"]
+    group = data["groups"][0]
+    assert [texts[member[1]] for member in group["members"]] == [one.subject for one in groups[0].members]
+    by_pair = {(of, to): rest for of, to, *rest in group["ratios"]}
+    ratio = next(one for one in groups[0].ratios if (one.of, one.to) == (2, 1))
+    estimate, low, high, processes, kind, verdict, text, key, files, _ = by_pair[2, 1]
+    assert (estimate, low, high) == pytest.approx(
+        (ratio.interval.estimate, ratio.interval.low, ratio.interval.high), rel=1e-4
+    )
+    assert (processes, texts[kind], texts[verdict], key) == (5, "slower", "slower", ratio.key)
+    assert text == tables.ratio(ratio.interval.estimate, ratio.interval.low, ratio.interval.high)
+    assert files.split() == list(ratio.files)
+    assert data["filters"] == list(ratios.FILTERS)
+
+
+def ratio(estimate: float, low: float = math.nan, high: float = math.nan, verdict: str = "faster") -> Ratio:
+    return Ratio(1, 0, Interval(estimate, low, high, 3), verdict, "", ("a1",), "k1")
+
+
+def group(*every: Ratio, control: Interval | None = None, names: tuple[str, ...] = ("pytorch", "mindspore")) -> Group:
+    choices = [dict.fromkeys(ratios.FILTERS, "") | {"framework": name} for name in names]
+    details = (("batch 4", False), ("all threads", True))
+    members = [
+        Member(
+            f"cnn {name}", f"{name} eager", details, one, looks.subject_look(name, "default", "eager", "fp32", "tuned")
+        )
+        for name, one in zip(names, choices, strict=True)
+    ]
+    control = control or Interval(1.0, 0.98, 1.02, 3)
+    return Group("modes", "Modes", "cnn on digits", "cnn", 0.05, control, "", "", members, list(every))
+
+
+@pytest.mark.parametrize(
+    ("one", "kind"),
+    [
+        (ratio(2, 1.9, 2.1), "faster"),
+        (ratio(0.5, 0.4, 0.6, "slower"), "slower"),
+        (ratio(1, 0.9, 1.2, "no difference shown"), "open"),
+        (ratio(1, 0.99, 1.01, "the same within 5 %"), "same"),
+        (ratio(math.nan, verdict="models differ"), "none"),
+    ],
+)
+def test_what_a_ratio_shows_is_its_row_s_kind(one: Ratio, kind: str) -> None:
+    shown = forest.picture([group(one)])
+    (row,) = [part for part in shown.split("<tr ") if 'data-member="1"' in part]
+    assert one.kind == kind
+    assert row.startswith(f'class="{kind}"')
+    assert ('href="#mark-' in row.split("<td>")[1]) is (kind != "none"), "no mark without a ratio"
+    assert f'href="#glyph-{kind}"' in row
+    assert one.verdict in row
+
+
+def test_the_axis_has_one_all_points_and_the_margins_and_lets_far_ends_run_out() -> None:
+    axis = forest.axis_of([ratio(2, 0.001, 40), ratio(0.5, 0.45, 0.55)], {0.05})
+    assert axis.percent(0.5) > 0
+    assert axis.percent(2) < 100
+    assert axis.low > 0.001
+    assert axis.percent(0.001) == 0
+    assert 1.0 in axis.ticks
+    assert 3 <= len(axis.ticks) <= 7
+    drawn = forest.strip(ratio(2, 0.001, 40), group(), group().members[1].look, axis)
+    assert "#arrow-left" in drawn
+    assert "#arrow-right" in drawn
+    narrow = forest.axis_of([ratio(1.01, 1.0, 1.02)], {0.05})
+    assert narrow.low < 0.95
+    assert narrow.high > 1.05
+    assert len(narrow.ticks) >= 3
+    gaps = [narrow.percent(b) - narrow.percent(a) for a, b in itertools.pairwise(narrow.ticks)]
+    assert min(gaps) >= forest.APART, "that can be read"
+
+
+def test_an_a_a_that_excludes_one_is_hatched_and_said() -> None:
+    restless = group(ratio(2, 1.9, 2.1), control=Interval(1.1, 1.05, 1.15, 3))
+    assert 'class="control restless"' in forest.picture([restless])
+    assert "A/A excludes 1" in forest.legend([restless])
+    quiet = group(ratio(2, 1.9, 2.1))
+    assert "restless" not in forest.picture([quiet])
+    assert "A/A excludes 1" not in forest.legend([quiet])
+
+
+def test_what_is_compared_with_something_else_than_usual_says_so() -> None:
+    one = Member("a", "pytorch eager", (("batch 4", False), ("1 thread", False)), {}, looks.looks(["a"])["a"])
+    other = Member("b", "jax graph", (("batch 4", False), ("all threads", True)), {}, looks.looks(["a"])["a"])
+    assert forest.versus(one, other, "pytorch eager") == "jax graph, all threads"
+    assert forest.versus(one, one, "pytorch eager") == ""
+    assert one.apart == "batch 4, 1 thread"
+    assert other.apart == "batch 4", "all threads go without saying"
+
+
+def test_without_ratios_it_is_said(tmp_path: Path) -> None:
+    shown = Report(Lab(outputs=tmp_path)).show_first_page().data
+    assert "No ratio of throughput has been measured yet." in shown
+    assert "The claims have not been judged yet." in shown
+    assert "No ratio between frameworks has been measured yet." in shown
+
+
+def test_text_of_measurements_cannot_end_the_data_element() -> None:
+    evil = group(ratio(2, 1.9, 2.1, "faster"), names=("pytorch", "</script><b>"))
+    shown = forest.picture([evil])
+    assert "</script><b>" not in shown
+    assert shown.count("</script>") == 1
+
+
+def test_threads_and_knobs_that_differ_tell_members_apart(tmp_path: Path) -> None:
+    base = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
+    explored.results(tmp_path, [[base, base.but(threads=1), base.but(learning_rate=0.5)]])
+    ((one, two, three),) = (group.members for group in ratios.groups(Report(Lab(outputs=tmp_path))))
+    batch = f"batch {base.batch_size}"
+    assert [one.apart, two.apart] == [f"{batch}, learning rate 0.01", f"{batch}, 1 thread, learning rate 0.01"]
+    assert three.apart == f"{batch}, learning rate 0.5"
+    assert forest.versus(two, one, one.subject) == "all threads"
+
+
+def test_the_table_has_a_row_for_each_ratio(groups: list[Group]) -> None:
+    frame = ratios.table(groups)
+    assert len(frame) == 10
+    assert pd.api.types.is_float_dtype(frame["ratio"])
+    assert frame["measurements"].str.split().map(len).tolist() == [5] * 10
+
+
+def test_the_figure_for_a_paper_has_a_row_for_each_ratio_and_leads_to_its_measurements(folder: Path) -> None:
+    report = Report(Lab(outputs=folder))
+    axes = forest_figure.draw(ratios.groups(report)).axes[0]
+    labels = [label.get_text() for label in axes.get_yticklabels()]
+    assert [label.split()[0] for label in labels] == ["cnn", "pytorch", "mindspore", "mindspore", "gcn", "mindspore"]
+    points = [tuple(line.get_data()) for line in axes.lines if len(line.get_xdata()) == 1]
+    shown = [one for group in ratios.groups(report) for one in group.relative_to(0).values()]
+    assert [at[0][0] for at in points] == [one.interval.estimate for one in shown]
+    ticks = list(axes.get_yticks())
+    assert [ticks.index(at[1][0]) for at in points] == [1, 2, 3, 5], "each beside its label"
+    report.show_first_page()
+    (number,) = trace.numbers(folder / "figures" / "report_ratios.svg")
+    assert set(number.keys) == {key for group in ratios.groups(report) for one in group.ratios for key in one.files}
