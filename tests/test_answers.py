@@ -25,7 +25,7 @@ RIGHT = [
     ("reset", {}),
     ("epoch", {"loss": math.inf, "order_sha256": "ab"}),
     ("predict", {}),
-    ("check", {"trials": 8}),
+    ("check", {}),
     ("planted", {"known_s": [0.2, -0.1], "timed_s": [0.2, 0.1]}),
     ("memory", {"peak": 1.0, "steady": 1.0, "private": 1.0, "device_peak": 5}),
 ]
@@ -54,7 +54,6 @@ def test_what_workers_answer_passes_and_without_a_key_or_with_one_more_it_does_n
         ("block", {**BLOCK, "wall_s": "0.1"}, "wall_s: Input should be a valid number ('0.1')"),
         ("block", {**BLOCK, "wall_s": 10**400}, "wall_s: "),
         ("epoch", {"block": {**BLOCK, "cpu_s": None}}, "block.cpu_s: "),
-        ("check", {"trials": True}, "trials: "),
         ("memory", {"peak": 1.0, "steady": 1.0, "private": 1.0, "device_peak": "5"}, "device_peak: "),
         ("open", {"versions": {"torch": 2}, "rss_mib": 1.0}, "versions.torch: "),
     ],
@@ -65,11 +64,11 @@ def test_what_is_wrong_is_told_by_its_key(do: str, answer: dict, said: str) -> N
 
 def test_the_blocks_of_an_epoch_come_before_its_answer_and_of_nothing_else() -> None:
     assert answers.wrong("epoch", {"block": BLOCK}) is None
-    assert answers.wrong("check", {"block": BLOCK}).startswith("trials: Field required")
+    assert answers.wrong("check", {"block": BLOCK}).startswith("block: Extra inputs are not permitted")
 
 
 def test_an_answer_is_not_repeated_at_length() -> None:
-    assert len(answers.wrong("check", {"trials": "x" * 10**6})) < 300
+    assert len(answers.wrong("warm_up", {"times": "x" * 10**6})) < 300
 
 
 def archive(**arrays: np.ndarray) -> bytes:

@@ -90,7 +90,7 @@ def test_a_folder_s_plug_ins_have_names(folder: Path) -> None:
     assert frameworks.file("abacus") == folder / "frameworks" / "abacus.py"
     assert {"majority", "cnn"} <= set(workloads.names())
     assert data.title("bits") == "bits"
-    assert workloads.load("linear").frameworks() == ["abacus", "mindspore", "pytorch"], "which it adds to"
+    assert {"abacus", "mindspore", "pytorch"} <= set(workloads.load("linear").frameworks()), "which it adds to"
     assert Condition(**MAJORITY).data == "bits"
     assert Condition(**LINEAR, lane="tuned").lane == "tuned"
     with pytest.raises(BenchlibError, match=r"unknown mode of abacus 'graph'.*there are: eager"):

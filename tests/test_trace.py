@@ -40,11 +40,10 @@ FILES = ["operators_ratios.csv", "operators_ratios.md", "operators.tex", "operat
 def test_every_number_of_a_table_names_files_that_are_there(results: Path, name: str) -> None:
     numbers = trace.numbers(results / "tables" / name)
     text = (results / "tables" / "operators.tex").read_text()
-    shown = [path for path in (results / "tables").glob("*.csv") if path.stem.replace("_", "-") in text]
     counts = {
         "operators_ratios.csv": len(pd.read_csv(results / "tables" / "operators_ratios.csv")),
         "operators_ratios.md": len(pd.read_csv(results / "tables" / "operators_ratios.csv")),
-        "operators.tex": sum(len(pd.read_csv(path)) for path in shown),
+        "operators.tex": text.count("% measurements: "),  # a wide table has its rows more than once
         "operators_macros.tex": (results / "tables" / "operators_macros.tex").read_text().count("\\newcommand"),
     }
     assert len(numbers) == counts[name] > 3

@@ -124,7 +124,7 @@ def test_every_python_of_this_machine_says_what_it_cannot_import(tmp_path: Path)
         command = [python, "-c", text, "nobodys"]
         ended = subprocess.run(command, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False)
         assert ended.returncode == 0, f"Python 3.{minor}: {ended.stderr}"
-        assert json.loads(ended.stdout) == {"version": None, "modules": {}}
+        assert json.loads(ended.stdout) == {"version": None, "modules": {}, "gone": []}
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def _answers(channel: Channel, job: Job, place: Path) -> dict[str, Any]:
     ask("reset")
     epoch = ask("epoch", number=1, orders=str(job.orders), block_steps=16)
     ask("predict", file=str(place / "predictions.npy"))
-    trials = ask("check", steps=3, trial=1, moved=0, file=str(place / "check.npz"))
+    trials = ask("check", steps=3, trial=1, moved=0, again=False, file=str(place / "check.npz"))
     assert ask("memory")["peak"] > 0
     channel.send({"do": "end"})
     return {
