@@ -114,7 +114,8 @@ def imported(package: str, beside: Sequence[str]) -> list[str]:
     for name, module in list(sys.modules.items()):
         top, file = name.partition(".")[0], getattr(module, "__file__", None) or ""
         packaged = {"site-packages", "dist-packages"} & set(Path(file).parts)
-        others = packaged or top in (package, "__main__") or file.startswith(elsewhere)
+        main = module is sys.modules["__main__"]  # which multiprocessing knows by another name, too
+        others = packaged or main or top == package or file.startswith(elsewhere)
         if top == "benchlib" or (file and not others):
             names.append(name)
     return sorted(names)
