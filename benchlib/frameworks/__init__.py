@@ -133,7 +133,7 @@ class Session(Protocol):
 
 def names() -> list[str]:
     """The frameworks there is a file for; one that is called ``_NAME`` only helps others."""
-    return list(_names(tuple((path, os.stat(path).st_mtime_ns) for path in __path__)))
+    return list(_names(_folders()))
 
 
 @functools.lru_cache(maxsize=None)
@@ -145,13 +145,25 @@ def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
 
 def of(workload: Workload) -> list[str]:
     """The frameworks that a workload has a file for; what else lies beside these files helps one of them."""
-    return [name for name in workload.frameworks() if name in names()]
+    there = names()
+    return [name for name in workload.frameworks() if name in there]
 
 
 def file(name: str) -> Path:
     """The file of framework ``name``."""
-    paths = (Path(folder, f"{name}.py").resolve() for folder in __path__)
+    return _file(name, _folders())
+
+
+@functools.lru_cache(maxsize=None)
+def _file(name: str, folders: tuple[tuple[str, int], ...]) -> Path:
+    """Looked for once, until something is added: every choice of every condition is held against what it declares."""
+    paths = (Path(folder, f"{name}.py").resolve() for folder, _ in folders)
     return next(path for path in paths if path.exists())
+
+
+def _folders() -> tuple[tuple[str, int], ...]:
+    """Where files of frameworks are, and when something was last added there."""
+    return tuple((path, os.stat(path).st_mtime_ns) for path in __path__)
 
 
 def package(name: str) -> str:
