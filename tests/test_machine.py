@@ -62,7 +62,8 @@ sys.exit(code)
     lines_by_name = dict(line.split(": ", 1) for line in lines[:-1])
     assert lines_by_name["pytorch 2.13.0, cpu"] == lines_by_name["mindspore 2.10.0, cpu"] == "usable"
     assert "torch_npu" in lines_by_name["pytorch 2.13.0, npu"] or "Ascend" in lines_by_name["pytorch 2.13.0, npu"]
-    offered = {name: frameworks.devices(name.split()[0]) for name in ("pytorch 2.13.0", "mindspore 2.10.0")}
+    known = {"pytorch": "pytorch 2.13.0", "mindspore": "mindspore 2.10.0"}  # the others have no version here
+    offered = {known.get(name, name): frameworks.devices(name) for name in frameworks.names()}
     assert set(lines_by_name) == {f"{name}, {device}" for name, devices in offered.items() for device in devices}
     assert set(offered["pytorch 2.13.0"]) == set(frameworks.every_device())
 
