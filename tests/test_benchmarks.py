@@ -22,7 +22,7 @@ from benchlib.analysis import moderation
 from benchlib.analysis.planner import PRECISION
 from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition
-from benchlib.measure import disturbance
+from benchlib.measure import disturbance, gate
 from benchlib.store import Block, Measurement, Store
 from benchlib.suite import experiments
 
@@ -189,7 +189,7 @@ def test_real_comparisons_have_quicks_settings_but_for_a_clock_that_they_share(r
     assert f"{real.ASKED['budget_s']:g} s for each comparison" in " ".join(real.__doc__.split())
 
 
-def test_real_comparisons_differ_within_a_folder(real: ModuleType) -> None:
+def test_real_comparisons_differ_within_a_folder_and_share_certificates_over_batch_sizes(real: ModuleType) -> None:
     asked = list(real.hosted(100))
     assert sum(len(batch_sizes) for *_, batch_sizes in asked) == 100
     assert sum(len(batch_sizes) for *_, batch_sizes in real.hosted(7)) == 7
@@ -201,6 +201,7 @@ def test_real_comparisons_differ_within_a_folder(real: ModuleType) -> None:
     assert len(by_folder) == 5
     for conditions in by_folder.values():
         assert len(set(conditions)) == len(conditions) == 60
+        assert len({gate.gated(condition) for condition in conditions}) == 15, "one for each share and number"
 
 
 def test_of_real_comparisons_those_with_an_interval_are_counted(real: ModuleType) -> None:

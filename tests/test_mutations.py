@@ -45,7 +45,8 @@ def _file(planting, mutant, framework):
 
 def test_mutants_are_of_every_workload_that_can_be_compared_and_both_frameworks(planting):
     trials = list(planting.trials())
-    comparable = {name for name in workloads.names() if "mindspore" in workloads.load(name).frameworks()}
+    several = {name for name in workloads.names() if len(workloads.load(name).frameworks()) > 1}
+    comparable = several - {"copy"}  # a measure of the machine, whose given gradient is not of its output's shape
     for framework in planting.FRAMEWORKS:
         assert {one.workload for one in trials if one.framework == framework} == comparable
         assert {one.mode for one in trials if one.framework == framework} == {"eager", "graph"}
