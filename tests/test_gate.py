@@ -424,7 +424,7 @@ def test_a_module_that_helps_a_model_s_file_is_no_framework(tmp_path, toy_framew
     assert gate.reference(condition).framework == "toy"
 
 
-def test_a_reference_that_fails_while_it_explains_is_no_failure_of_the_conditions(monkeypatch):
+def test_a_reference_that_fails_while_it_explains_is_no_failure_of_the_conditions(monkeypatch, capsys):
     one = np.ones(3, dtype=np.float32)
 
     def trial(worker, job, trial, moved=0):
@@ -441,6 +441,7 @@ def test_a_reference_that_fails_while_it_explains_is_no_failure_of_the_condition
         {**expected, "0/gradient:weight": one * 1.004}, expected, equivalence.TOLERANCES
     )
     assert rounded.explain(its, differences, expected, equivalence.TOLERANCES, {}) == {}
+    assert "could not be asked what rounding does: worker died" in capsys.readouterr().err
     own = rounded.explain(its, differences, expected, equivalence.TOLERANCES, {})
     assert own["0/gradient:weight"].difference == pytest.approx(0.003, rel=0.01), "nothing was kept of the failure"
 

@@ -23,6 +23,7 @@ from benchlib.condition import Condition
 from benchlib.measure import record, samples
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
+from benchlib.progress import say
 
 STEPS = 3  # of the second trial: momentum shows from the second on; the others take one
 LEAST_TRIALS = 2
@@ -144,7 +145,8 @@ class Rounded:
         if (reference, trial, by) not in self._own:
             try:
                 arrays = self._made(reference.but(lane=lane), trial, moved)
-            except WorkerFailed:  # a reference that fails explains nothing, and is not the condition's failure
+            except WorkerFailed as failure:  # it explains nothing, and is not the condition's failure
+                say(f"The reference {reference}, {by}, could not be asked what rounding does: {failure}")
                 return {}
             own = equivalence.own_differences(arrays, expected, equivalence.TOLERANCES, by)
             outputs = [one.difference for name, one in own.items() if f"{trial}/outputs" in name]
