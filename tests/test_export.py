@@ -489,11 +489,12 @@ class TestInABrowser:
                 "all => all.map(e => [e.tagName, e.getBoundingClientRect().right, e.getBoundingClientRect().height])",
             )
             assert [box for box in boxes if box[1] > size["width"] + 1] == []
-            assert [box for box in boxes if box[0] in ("IMG", "FIGURE") and box[2] > size["height"] / 2] == []
-            shapes = opened.eval_on_selector_all(
-                "img", "all => all.map(e => [e.width / e.height, e.naturalWidth / e.naturalHeight])"
+            assert [box for box in boxes if box[0] in ("IMG", "FIGURE") and box[2] > size["height"]] == []
+            scales = opened.eval_on_selector_all(
+                "img", "all => all.map(e => [e.width / e.naturalWidth, e.height / e.naturalHeight])"
             )
-            assert all(shown == pytest.approx(natural, rel=0.02) for shown, natural in shapes)
+            assert all(wide == pytest.approx(high, rel=0.02) for wide, high in scales)
+            assert min(wide for wide, _ in scales) >= 7 / 8  # their text of 8 points is not smaller than 7
             opened.close()
 
 
