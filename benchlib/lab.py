@@ -12,7 +12,7 @@ import os
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from enum import Enum
@@ -288,18 +288,19 @@ class Lab:
         gated = {condition.key: gate.gated(condition) for condition in conditions}
         exact = {name: condition.but(precision="fp32") for name, condition in gated.items()}
         wanted = dict.fromkeys([*gated.values(), *exact.values()])  # no set: the same order in every run
-        known = {condition.key: self._known_certificate(condition) for condition in wanted}
+        paths = {condition: self.certificate_path(condition) for condition in wanted}
+        known = {condition.key: self._known_certificate(condition, paths[condition]) for condition in wanted}
         missing = [condition for condition in wanted if known[condition.key] is None]
         if missing and self.measures is Measures.NOTHING:
             raise NotMeasured(f"whether {missing[0]} is the same model as the reference")
         if missing:
             told = "checking that the models are the same"
-            with Progress(len(missing), told) as progress, closing(self._certify(missing, progress)) as made:
+            with Progress(len(missing), told) as progress, closing(self._certify(missing, paths, progress)) as made:
                 for certificate in made:
                     known[certificate.condition.key] = certificate
                     progress.step(f"{certificate.condition}: {certificate.verdict}")
             for condition in missing:  # the others another process has made, while this one waited
-                known[condition.key] = known[condition.key] or self._known_certificate(condition)
+                known[condition.key] = known[condition.key] or self._known_certificate(condition, paths[condition])
         for certificate in [one for one in known.values() if one and self._has_to_train(one, training_steps)]:
             known[certificate.condition.key] = self._with_training(certificate, training_steps)
         proved = {name: known[condition.key].same for name, condition in exact.items()}
@@ -327,13 +328,12 @@ class Lab:
         """
         return frame(self.store.all(files))
 
-    def _known_certificate(self, condition: Condition) -> Certificate | None:
+    def _known_certificate(self, condition: Condition, path: Path) -> Certificate | None:
         """The certificate on disk; None where there is none, and where a failure is to be tried again."""
-        known = self._certificate(condition)
+        known = self._certificate(condition, path)
         return known if known and self._is_settled(known, not known.checks) else None
 
-    def _certificate(self, condition: Condition) -> Certificate | None:
-        path = self.certificate_path(condition)
+    def _certificate(self, condition: Condition, path: Path) -> Certificate | None:
         try:
             return equivalence.unsealed(path.read_text(encoding="utf-8"), path, condition)
         except FileNotFoundError:
@@ -347,20 +347,23 @@ class Lab:
                 say(f"{error} It is now {path.with_suffix('.damaged')}")
             return None
 
-    def _certify(self, conditions: list[Condition], progress: Progress) -> Iterator[Certificate]:
-        """Certify gated conditions, each as soon as it can be; what could not be checked is tried once more by the next
-        run.
+    def _certify(
+        self, conditions: list[Condition], paths: Mapping[Condition, Path], progress: Progress
+    ) -> Iterator[Certificate]:
+        """Certify gated conditions, each as soon as it can be, whose certificates lie at ``paths``; what could not be
+        checked is tried once more by the next run.
         """
-        missing = (one for one in conditions if self._known_certificate(one) is None)  # once it is this one's turn
+        # Once it is this one's turn.
+        missing = (one for one in conditions if self._known_certificate(one, paths[one]) is None)
         computed = gate.run(missing, self.inputs, self.patience_s)
         with self._turn(progress.tell) as waited_s, closing(computed):
             progress.stood_still(waited_s)
             for one in computed:
                 sets = knobs.neutralising(one.condition)
                 exact = {name: value for name, value in one.surroundings.knobs.items() if name in sets}
-                certificate = gate.certify(one, self.inputs, exact)
-                path = self.certificate_path(one.condition)
-                origin = {**self._origin(self._certificate(one.condition)), **asdict(one.surroundings)}
+                certificate = gate.certify(one, exact)
+                path = paths[one.condition]
+                origin = {**self._origin(self._certificate(one.condition, path)), **asdict(one.surroundings)}
                 certificate = certificate.model_copy(update={**origin, "file": path.stem})
                 _write(path, certificate.sealed())
                 yield certificate

@@ -42,7 +42,7 @@ from benchlib import environments, frameworks, workloads
 from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, SAME, Certificate
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.measure import gate, own_code, samples, turn
+from benchlib.measure import availability, gate, own_code, samples, turn
 from benchlib.suite import experiments
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -289,16 +289,20 @@ def _elsewhere(folder: Path) -> Iterator[None]:
 
 
 def _unmodified(number: int, modes: Iterable[str], words: list[str], folder: Path) -> Iterator[dict[str, Any]]:
-    """A row for each workload, framework and mode, from other seeds of weights and batches than the gate's."""
+    """A row for each workload, framework that is there, in whatever environment, and mode, from other seeds of weights
+    and batches than the gate's.
+    """
     sized = [_sized(model.workload) for model in experiments.load("equivalence", SIZES).models]
     every = [
-        one.but(framework=framework, mode=mode)
+        one.but(framework=framework, environment=environment, mode=mode)
         for one in sized
-        for framework in ("pytorch", "mindspore")
+        for framework, environment in _there(one.workload)
         for mode in modes
         if mode in frameworks.modes(framework)
     ]
     chosen = [one for one in every if _named(f"{one.workload} {one.framework} {one.mode}", words)]
+    if not chosen:
+        sys.exit(f"--only {' '.join(words)}: no workload, framework and mode has all of these words")
     rows: list[dict[str, Any]] = []
     for seed in range(1, 1 + number):
         gate.INITIAL_SEED = samples.INITIAL_SEED = seed
@@ -309,6 +313,14 @@ def _unmodified(number: int, modes: Iterable[str], words: list[str], folder: Pat
             yield rows[-1]
             print(*rows[-1].values(), flush=True)
         pd.DataFrame(rows).to_csv(folder / "unmodified.csv", index=False)
+
+
+def _there(workload: str) -> Iterator[tuple[str, str]]:
+    """The frameworks that have the workload and are there, each with the first environment that has it."""
+    for framework in workloads.load(workload).frameworks():
+        offering = (one for one in environments.names() if availability.available(framework, "cpu", one) is None)
+        if (environment := next(offering, None)) is not None:
+            yield framework, environment
 
 
 HELPED = {

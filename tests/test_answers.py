@@ -12,6 +12,7 @@ import pytest
 from benchlib import metrics, workloads
 from benchlib.measure import answers
 from benchlib.worker import files
+from benchlib.worker import packed as packing
 
 BLOCK = {"started_s": 1.0, "wall_s": 0.1, "cpu_s": 0, "steps": 2, "samples": 64}
 HASHES = dict.fromkeys(("weights_sha256", "weights_file_sha256", "data_sha256", "order_sha256"), "ab")
@@ -77,6 +78,18 @@ def archive(**arrays: np.ndarray) -> bytes:
     return written.getvalue()
 
 
+def packed(**arrays: np.ndarray) -> bytes:
+    written = io.BytesIO()
+    packing.write(written, arrays)
+    return written.getvalue()
+
+
+def other(content: bytes, **members: np.ndarray) -> bytes:
+    """What was packed, with other members in place of its own."""
+    with np.load(io.BytesIO(content)) as own:
+        return archive(**{**own, **members})
+
+
 def saved(array: np.ndarray) -> bytes:
     written = io.BytesIO()
     np.save(written, array)
@@ -94,11 +107,19 @@ def flipped(content: bytes) -> bytes:
     [
         (b"", "cannot be read: EOFError"),
         (b"hello", "cannot be read: ValueError"),
-        (archive(a=np.ones(3))[:50], "cannot be read: BadZipFile"),
-        (flipped(archive(a=np.ones(3))), "cannot be read: BadZipFile"),
-        (saved(np.ones(3)), "is no archive of arrays"),
-        (archive(a=np.array(["text"])), r"a in written has no numbers: <U4 of shape \(1,\)"),
-        (archive(a=np.empty(0)), "a in written has no numbers: float64"),
+        (packed(a=np.ones(3))[:50], "cannot be read: BadZipFile"),
+        (flipped(packed(a=np.ones(3))), "cannot be read: BadZipFile"),
+        (saved(np.ones(3)), "cannot be read: ValueError: it is one array, and no archive"),
+        (archive(a=np.ones(3)), "cannot be read: KeyError: 'index'"),
+        (
+            other(packed(a=np.ones(3)), **{"of float64": np.ones(2)}),
+            "a: 2 numbers of float64 are left, of 3 of float64",
+        ),
+        (other(packed(a=np.ones(3)), **{"of float64": np.ones(4)}), "more numbers of float64 than the arrays have"),
+        (other(packed(a=np.ones(3)), **{"of float64": np.ones(3, int)}), "a: 3 numbers of int64 are left"),
+        (other(packed(a=np.ones(3)), index=np.ones(3, np.uint8)), "cannot be read: JSONDecodeError"),
+        (packed(a=np.array(["text"])), r"a in written has no numbers: <U4 of shape \(1,\)"),
+        (packed(a=np.empty(0)), "a in written has no numbers: float64"),
     ],
 )
 def test_a_broken_archive_is_told_by_its_name(tmp_path: Path, content: bytes, said: str) -> None:
@@ -123,8 +144,13 @@ def test_a_broken_array_is_told_by_its_name(tmp_path: Path, content: bytes, said
 
 def test_files_that_are_whole_are_read(tmp_path: Path) -> None:
     file = tmp_path / "written"
-    file.write_bytes(archive(a=np.ones(3)))
-    assert answers.arrays(file)["a"].tolist() == [1, 1, 1]
+    arrays = {"a": np.ones(3), "b": np.arange(6, dtype=np.int32).reshape(2, 3), "c": np.array(0.5), "d": np.zeros(1)}
+    file.write_bytes(packed(**arrays))
+    loaded = answers.arrays(file)
+    assert list(loaded) == list(arrays)
+    for name, array in arrays.items():
+        assert loaded[name].dtype == array.dtype
+        np.testing.assert_array_equal(loaded[name], array)
     file.write_bytes(saved(np.arange(3)))
     assert answers.array(file).tolist() == [0, 1, 2]
 

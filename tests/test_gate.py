@@ -1,6 +1,7 @@
 """The gate on the real frameworks: equal models pass it, and a model that was made wrong on purpose is caught."""
 
 import json
+import os
 import shutil
 import threading
 import time
@@ -72,9 +73,9 @@ def test_conditions_share_a_process_only_with_the_same_knobs(tmp_path, monkeypat
     """The tuned lane has a knob for convolutions alone: without it MindSpore's take 20 times as long."""
     processes = []
 
-    def computed(group, expected, patience_s, start):
-        processes.append([one for one, _ in group])
-        yield from ((one, {}) for one, _ in group)
+    def computed(group, prepare, expected, patience_s, workers):
+        processes.append(list(iter(group.take, None)))
+        yield from ((one, {}) for one in processes[-1])
 
     monkeypatch.setattr(gate, "_computed", computed)
     conditions = [in_mindspore("batchnorm2d"), in_mindspore("conv2d")]
@@ -92,30 +93,69 @@ def test_two_processes_are_at_work_at_a_time_on_the_cpu_and_one_on_an_accelerato
     met = []
     barrier = threading.Barrier(2)
 
-    def computed(group, expected, patience_s, start):
+    def computed(group, prepare, expected, patience_s, workers):
         try:
             barrier.wait(10 if together else 0.2)
             met.append(True)
         except threading.BrokenBarrierError:
             met.append(False)
-        yield from ((one, {}) for one, _ in group)
+        yield from ((one, {}) for one in iter(group.take, None))
 
     monkeypatch.setattr(gate, "_computed", computed)
     list(gate.run([in_mindspore("conv2d").but(device=device)], tmp_path, 1))
     assert met == [together, together], "the reference's and its own"
 
 
+def test_a_second_process_takes_a_part_of_what_the_last_one_would_do(tmp_path, monkeypatch):
+    taken = []
+
+    def computed(group, prepare, expected, patience_s, workers):
+        mine = []
+        taken.append(mine)
+        for condition in iter(group.take, None):
+            mine.append(condition)
+            if condition.framework == "mindspore" and len(mine) == 1:
+                both.wait(10)
+            yield condition, {}
+
+    both = threading.Barrier(2)
+    monkeypatch.setattr(gate, "_computed", computed)
+    conditions = [in_mindspore("batchnorm2d").but(batch_size=size) for size in (1, 2, 3, 4)]
+    made = [one for one, *_ in gate.run(conditions, tmp_path, 1)]
+    assert sorted(made, key=conditions.index) == conditions, "each once"
+    of_mindspore = [mine for mine in taken if mine and mine[0].framework == "mindspore"]
+    assert len(of_mindspore) == 2
+    assert sum(map(len, of_mindspore)) == len(conditions)
+
+
+def test_each_of_two_processes_has_its_half_of_the_cores(tmp_path, monkeypatch):
+    every, bound = os.sched_getaffinity(0), []
+    both = threading.Barrier(2)
+
+    def computed(group, prepare, expected, patience_s, workers):
+        bound.append(os.sched_getaffinity(0))
+        both.wait(10)
+        yield from ((one, {}) for one in iter(group.take, None))
+
+    monkeypatch.setattr(gate, "_computed", computed)
+    list(gate.run([in_mindspore("conv2d")], tmp_path, 1))
+    assert len(bound) == 2
+    assert set.union(*bound) == every
+    assert not set.intersection(*bound) or len(every) == 1
+    assert os.sched_getaffinity(0) == every
+
+
 def test_data_parallel_groups_take_turns(tmp_path, monkeypatch):
     """Bound to the same cores, they would wait for each other."""
     at_work, most = [], []
 
-    def computed(group, expected, patience_s, start):
-        if group[0][0].world_size > 1:
-            at_work.append(group[0][0])
+    def computed(group, prepare, expected, patience_s, workers):
+        if group.first.world_size > 1:
+            at_work.append(group)
             time.sleep(0.2)
             most.append(len(at_work))
             at_work.clear()
-        yield from ((one, {}) for one, _ in group)
+        yield from ((one, {}) for one in iter(group.take, None))
 
     monkeypatch.setattr(gate, "_computed", computed)
     of_two = Condition(workload="cnn", batch_size=4, threads=1, world_size=2, lane="tuned")
@@ -124,10 +164,11 @@ def test_data_parallel_groups_take_turns(tmp_path, monkeypatch):
 
 
 def test_what_is_found_before_its_reference_waits_for_it(tmp_path, monkeypatch):
-    def computed(group, expected, patience_s, start):
-        if group[0][0].framework == "pytorch":
+    def computed(group, prepare, expected, patience_s, workers):
+        condition = group.take()
+        if condition.framework == "pytorch":
             assert came.wait(10)
-        yield from ((one, {}) for one, _ in group)
+        yield condition, {}
         came.set()
 
     came = threading.Event()
@@ -159,12 +200,13 @@ def test_no_process_starts_before_one_that_it_waits_for_whatever_environment_tha
 def test_who_waits_for_a_reference_is_let_go_when_the_gate_is_ended(tmp_path, monkeypatch):
     waited = []
 
-    def computed(group, expected, patience_s, start):
-        if group[0][0].framework == "pytorch":
+    def computed(group, prepare, expected, patience_s, workers):
+        condition = group.take()
+        if condition.framework == "pytorch":
             assert about_to_wait.wait(10)
             raise RuntimeError("a fault of the gate's own")
         about_to_wait.set()
-        waited.append(expected.of(group[0][0]))
+        waited.append(expected.of(condition))
         yield from ()
 
     about_to_wait = threading.Event()
@@ -433,7 +475,7 @@ def test_a_reference_that_fails_while_it_explains_is_no_failure_of_the_condition
         return {"0/outputs:0": one, "0/gradient:weight": one * 1.003}
 
     monkeypatch.setattr(trials, "_trial", trial)
-    rounded, workers = trials.Rounded(None, Path()), iter(["worker 1"] * 5 + ["worker 2"] * 5)
+    rounded, workers = trials.Rounded(None, None), iter(["worker 1"] * 5 + ["worker 2"] * 5)
     monkeypatch.setattr(rounded, "_at", lambda its: (next(workers), None))
     its = gate.reference(gate.gated(Condition(workload="cnn", framework="mindspore")))
     expected = {"0/outputs:0": one, "0/gradient:weight": one}
@@ -584,7 +626,7 @@ def test_no_more_of_the_reference_is_asked_for_than_explains_a_difference(monkey
 
     monkeypatch.setattr(trials, "_trial", trial)
     monkeypatch.setattr(trials.Rounded, "_at", lambda self, its: (its, None))
-    rounded, expected = trials.Rounded(None, Path()), {"0/outputs:0": one, "0/gradient:weight": one}
+    rounded, expected = trials.Rounded(None, None), {"0/outputs:0": one, "0/gradient:weight": one}
     its = gate.reference(gate.gated(Condition(workload="cnn", framework="mindspore", lane="tuned")))
 
     def explain(computed):

@@ -9,7 +9,6 @@ import threading
 import time
 from pathlib import Path
 
-import numpy as np
 import psutil
 import pytest
 from fixed_lab import FixedLab
@@ -165,14 +164,13 @@ class TestToy:
 
     def test_processes_whose_weights_part_are_not_the_reference(self, lab, monkeypatch):
         from benchlib.measure import trials
+        from benchlib.worker import packed
 
         def parted(worker, file, world_size, read=trials._read):
             if world_size > 1:
                 other = Path(f"{file}.1.npz")
-                with np.load(other) as arrays:
-                    changed = {name: array + ("update:weight" in name) * 1e-3 for name, array in arrays.items()}
-                with other.open("wb") as out:
-                    np.savez(out, **changed)
+                arrays = packed.read(other)
+                packed.write(other, {name: array + ("update:weight" in name) * 1e-3 for name, array in arrays.items()})
             return read(worker, file, world_size)
 
         monkeypatch.setattr(trials, "_read", parted)

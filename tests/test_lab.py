@@ -447,9 +447,10 @@ def test_whoever_stops_asking_the_gate_leaves_no_worker(lab, tmp_path):
 def test_a_reference_comes_before_what_is_compared_with_it(tmp_path, monkeypatch):
     groups = []
 
-    def computed(group, expected, patience_s, start):
-        groups.append(group[0][0].framework)
-        yield from ((one, {}) for one, _ in group)
+    def computed(group, prepare, expected, patience_s, workers):
+        taken = list(iter(group.take, None))
+        groups.append(taken[0].framework)
+        yield from ((one, {}) for one in taken)
 
     monkeypatch.setattr(gate, "_computed", computed)
     monkeypatch.setattr(gate, "AT_ONCE", 1)  # two at once, whose lines could come in any order, wait for each other
@@ -497,11 +498,11 @@ def test_what_could_not_be_kept_leaves_no_part_of_it(tmp_path, monkeypatch, caps
 def test_a_certificate_is_kept_as_soon_as_it_is_made(lab, monkeypatch):
     of_group = gate._computed
 
-    def stopped(group, expected, patience_s, start):
-        if group[0][0].framework != "toy":
-            expected.of(group[0][0])
+    def stopped(group, prepare, expected, patience_s, workers):
+        if group.first.framework != "toy":
+            expected.of(group.first)
             raise KeyboardInterrupt
-        yield from of_group(group, expected, patience_s, start)
+        yield from of_group(group, prepare, expected, patience_s, workers)
 
     twin = toy().but(framework="twin")
     with monkeypatch.context() as patch:

@@ -21,6 +21,7 @@ from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.measure import imports
 from benchlib.measure.jobs import Job, prepare_job
+from benchlib.worker import packed
 from benchlib.worker.channel import Channel
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -205,7 +206,7 @@ def _answers(channel: Channel, job: Job, place: Path) -> dict[str, Any]:
         "arrays": {
             "loss": np.array(epoch["loss"]),
             "predictions": np.load(place / "predictions.npy"),
-            **np.load(place / "check.npz"),
+            **packed.read(place / "check.npz"),
         },
     }
 

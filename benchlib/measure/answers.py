@@ -4,12 +4,14 @@ Nothing else that goes wrong in the parent is.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
+from benchlib.worker import packed
 from benchlib.worker.steady import NOT_STEADY, SLOWING, STEADY, TOO_FEW
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
@@ -143,10 +145,8 @@ def wrong(do: str, answer: dict[str, Any]) -> str | None:
 
 
 def arrays(file: Path) -> dict[str, np.ndarray]:
-    """The arrays of numbers in an npz file that a worker wrote; a ValueError says what is wrong with it."""
-    loaded = _loaded(file)
-    if not isinstance(loaded, dict):
-        raise ValueError(f"{file.name} is no archive of arrays")
+    """The arrays of numbers in a file that a worker has packed; a ValueError says what is wrong with it."""
+    loaded = _loaded(file, packed.read)
     for name, array in loaded.items():
         _require_numbers(f"{name} in {file.name}", array)
     return loaded
@@ -154,18 +154,21 @@ def arrays(file: Path) -> dict[str, np.ndarray]:
 
 def array(file: Path) -> np.ndarray:
     """The array of numbers in an npy file that a worker wrote; a ValueError says what is wrong with it."""
-    loaded = _loaded(file)
-    if isinstance(loaded, dict):
+    loaded = _loaded(file, _plain)
+    if not isinstance(loaded, np.ndarray):
         raise ValueError(f"{file.name} is an archive, and no array")
     _require_numbers(file.name, loaded)
     return loaded
 
 
-def _loaded(file: Path) -> np.ndarray | dict[str, np.ndarray]:
+def _plain(file: Path) -> Any:
+    with open(file, "rb") as opened:  # an archive keeps its file open
+        return np.load(opened, allow_pickle=False)
+
+
+def _loaded(file: Path, read: Callable[[Path], Any]) -> Any:
     try:
-        with open(file, "rb") as opened:
-            loaded = np.load(opened, allow_pickle=False)
-            return dict(loaded) if isinstance(loaded, np.lib.npyio.NpzFile) else loaded
+        return read(file)
     except Exception as error:  # there is no end to what a broken file can make numpy and zipfile raise
         raise ValueError(f"{file.name} cannot be read: {type(error).__name__}: {error}") from error
 

@@ -195,7 +195,7 @@ def _certified(condition: Condition, inputs: Path, patience_s: float) -> str:
     if missing := availability.available(its.framework, its.device, its.environment):
         return f"it cannot be compared with {its.subject}: {missing}"
     (one,) = gate.run([gated], inputs, patience_s)
-    certificate = gate.certify(one, inputs)
+    certificate = gate.certify(one)
     if certificate.same:
         return ""
     parted = [

@@ -2,8 +2,9 @@
 processes, before any ratio.
 
 Conditions that differ in nothing that a process has once (framework, environment, mode, precision, device, knobs,
-cores) share one here, and on the CPU two processes are at work at a time: nothing is timed. The references come first.
-What each is asked is in ``benchlib.measure.trials``.
+cores) share one here, and on the CPU two processes are at work at a time, each on its half of the cores: nothing is
+timed. The references come first; where no other process is left to start, a second one takes a part of what another
+would do. What each is asked is in ``benchlib.measure.trials``.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from types import MappingProxyType
@@ -133,7 +134,7 @@ NOT_STARTED = Surroundings()
 
 class Gated(NamedTuple):
     """A condition with what it and what its reference computed, by how much arrays of the reference differ from
-    themselves where that was asked, and with what the condition's worker was started.
+    themselves where that was asked, with what the condition's worker was started, and the job of the trials.
     """
 
     condition: Condition
@@ -141,24 +142,24 @@ class Gated(NamedTuple):
     expected: Computed
     own: dict[str, Own]
     surroundings: Surroundings
+    job: Job
 
 
-def certify(gated: Gated, inputs: Path, set_for_it: Mapping[str, str] = MappingProxyType({})) -> Certificate:
+def certify(gated: Gated, set_for_it: Mapping[str, str] = MappingProxyType({})) -> Certificate:
     """The certificate of what was gated; ``set_for_it`` are environment variables that were set for the gate only."""
-    job = samples.prepare(gated.condition, inputs)
     certificate = equivalence.certify(
         gated.condition,
         reference(gated.condition),
         gated.computed,
         gated.expected,
         set_for_it,
-        job.hashes(),
+        gated.job.hashes(),
         gated.own,
     )
     if not certificate.checks:
         return certificate
     batches = max(certificate.trials, trials.STEPS)  # which are trained with
-    return certificate.model_copy(update={"exercised": samples.exercised(job, batches)})
+    return certificate.model_copy(update={"exercised": samples.exercised(gated.job, batches)})
 
 
 def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Iterator[Gated]:
@@ -168,10 +169,20 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Ite
     workers = _Workers()
     conditions = list(dict.fromkeys(conditions))
     awaited = Counter(map(reference, conditions))  # by how many: arrays that nobody waits for any more are let go
-    rounded = Rounded(lambda its: workers.start([its], patience_s), inputs)
+    preparing = threading.Lock()  # a file that two conditions share is made once
+
+    @functools.cache
+    def prepared(condition: Condition) -> Job:
+        return samples.prepare(condition, inputs)
+
+    def prepare(condition: Condition) -> Job:
+        with preparing:
+            return prepared(condition)
+
+    rounded = Rounded(lambda its: workers.start(its, patience_s), prepare)
     expected = _Expected(rounded)
     unpaired: dict[Condition, Computed] = {}
-    with closing(_made(_groups(conditions, awaited), workers, expected, inputs, patience_s)) as made:
+    with closing(_made(_groups(conditions, awaited), workers, expected, prepare, patience_s)) as made:
         for condition, computed in made:
             if condition in awaited:
                 expected.put(condition, computed)
@@ -180,37 +191,45 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Ite
             for one in [one for one in unpaired if reference(one) in expected.found]:
                 its, own = reference(one), expected.own.get(one, {})
                 surroundings = workers.surroundings.get(one, NOT_STARTED)
-                yield Gated(one, unpaired.pop(one), expected.found[its], own, surroundings)
+                yield Gated(one, unpaired.pop(one), expected.found[its], own, surroundings, prepare(one))
                 awaited[its] -= 1
                 if not awaited[its]:
                     del expected.found[its]
 
 
 def _groups(conditions: list[Condition], references: Iterable[Condition]) -> list[list[Condition]]:
-    """All of them by the process that they share: those of the references first, then, of the others, those that
-    compile, which one core does, and those with most to do.
+    """All of them by the process that they share: those of the references first, in the order in which the others ask
+    for them, then, of the others, those that compile, which one core does; last those with most to do, which can be
+    shared.
     """
+    others = _alike(one for one in conditions if one not in references)
+    others.sort(key=lambda group: (group[0].mode != "graph", len(group)))
+    asked = (reference(one) for group in others for one in group)
     # In the order in which references are looked for: no condition then comes before its own, which it would wait for.
     places = list(environments.names())
-    references = sorted(references, key=lambda one: (places.index(one.environment), frameworks.rank(one.framework)))
-    alike: dict[tuple, list[Condition]] = {}
-    for condition in [*references, *(one for one in conditions if one not in references)]:
-        alike.setdefault(
-            (
-                condition.framework,
-                condition.environment,
-                condition.mode,
-                condition.precision,
-                condition.device,
-                frozenset(knobs.of(condition).items()),
-                condition.world_size,
-                condition.threads,
-            ),
-            [],
-        ).append(condition)
-    of_references = [group for group in alike.values() if group[0] in references]
-    others = [group for group in alike.values() if group[0] not in references]
-    return [*of_references, *sorted(others, key=lambda group: (group[0].mode != "graph", -len(group)))]
+    first = sorted(
+        dict.fromkeys([*(one for one in asked if one in references), *references]),
+        key=lambda one: (places.index(one.environment), frameworks.rank(one.framework)),
+    )
+    return _alike([*first, *(one for group in others for one in group)])  # a reference's process does others, too
+
+
+def _alike(conditions: Iterable[Condition]) -> list[list[Condition]]:
+    """By all that a process has once."""
+    groups: dict[tuple, list[Condition]] = {}
+    for condition in conditions:
+        alike = (
+            condition.framework,
+            condition.environment,
+            condition.mode,
+            condition.precision,
+            condition.device,
+            frozenset(knobs.of(condition).items()),
+            condition.world_size,
+            condition.threads,
+        )
+        groups.setdefault(alike, []).append(condition)
+    return list(groups.values())
 
 
 class _Expected:
@@ -245,37 +264,70 @@ class _Expected:
             self._changed.notify_all()
 
 
+class _Group:
+    """Conditions that one process can do, or two that share them: each takes the next, in order, so that whatever one
+    waits for has been taken before it.
+    """
+
+    def __init__(self, conditions: Iterable[Condition]) -> None:
+        self._left = deque(conditions)
+        self.first = self._left[0]
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    def take(self) -> Condition | None:
+        """The next that nobody has taken."""
+        try:
+            return self._left.popleft()
+        except IndexError:
+            return None
+
+
 def _made(
-    groups: list[list[Condition]], workers: _Workers, expected: _Expected, inputs: Path, patience_s: float
+    conditions: list[list[Condition]],
+    workers: _Workers,
+    expected: _Expected,
+    prepare: Callable[[Condition], Job],
+    patience_s: float,
 ) -> Iterator[tuple[Condition, Computed]]:
-    """What the groups' conditions compute, as soon as each has, ``AT_ONCE`` processes at a time. A group starts no
+    """What ``conditions`` compute, in groups, as soon as each has, ``AT_ONCE`` processes at a time. A group starts no
     sooner than those before it: whatever it waits for is at work, or done.
     """
     results: SimpleQueue[tuple[Condition, Computed] | BaseException | None] = SimpleQueue()
-    preparing = threading.Lock()  # a file that two conditions share is made once
     on_all_cores = threading.Lock()  # data-parallel processes are bound to the first cores, and look for a free port
+    on_cpu = all(condition.device == "cpu" for group in conditions for condition in group)
+    at_once = AT_ONCE if on_cpu else 1
+    shares: SimpleQueue[list[int]] = SimpleQueue()  # of the cores, one for each process that is at work at a time
+    for cores in np.array_split(sorted(os.sched_getaffinity(0)), at_once):
+        shares.put(cores.tolist())
+    groups = [_Group(some) for some in conditions]
 
-    def work(group: list[Condition]) -> None:
+    def work(group: _Group) -> None:
+        with on_all_cores if group.first.world_size > 1 else _share_of_cores(shares):
+            while group and not workers.closed:  # a condition that fails takes its process with it, not the others
+                for result in _computed(group, prepare, expected, patience_s, workers):
+                    results.put(result)
+
+    def share() -> None:
+        """A process costs a start: it is worth that where more than one condition is left to take."""
+        alone = [group for group in groups if group.first.world_size == 1]
+        while alone and len(most := max(alone, key=len)) > 1 and not workers.closed:
+            work(most)
+
+    def told(do: Callable[[], None]) -> None:
         try:
-            with preparing:
-                left = [(one, samples.prepare(one, inputs)) for one in group]
-            with on_all_cores if group[0].world_size > 1 else nullcontext():
-                while left and not workers.closed:  # a condition that fails takes its process with it, not the others
-                    done = 0
-                    for result in _computed(left, expected, patience_s, workers.start):
-                        results.put(result)
-                        done += 1
-                    left = left[done:]
+            do()
             results.put(None)
         except BaseException as error:
             results.put(error)
 
-    on_cpu = all(condition.device == "cpu" for group in groups for condition in group)
-    with ThreadPoolExecutor(AT_ONCE if on_cpu else 1) as pool:
+    tasks = [*(functools.partial(work, group) for group in groups), *[share] * (at_once - 1)]
+    with ThreadPoolExecutor(at_once) as pool:
         try:
-            for group in groups:
-                pool.submit(work, group)
-            working = len(groups)
+            for task in tasks:
+                pool.submit(told, task)
+            working = len(tasks)
             while working:
                 result = results.get()
                 if isinstance(result, BaseException):
@@ -291,6 +343,20 @@ def _made(
                 expected.close()
 
 
+@contextmanager
+def _share_of_cores(shares: SimpleQueue[list[int]]) -> Iterator[None]:
+    """What this thread starts is bound to a share: processes whose threads are as many as all cores would wait for each
+    other's.
+    """
+    every, share = os.sched_getaffinity(0), shares.get()
+    try:
+        os.sched_setaffinity(0, share or every)
+        yield
+    finally:
+        os.sched_setaffinity(0, every)
+        shares.put(share)
+
+
 class _Workers:
     """Workers at work for other threads, which whoever ends them all can end from this one."""
 
@@ -300,14 +366,13 @@ class _Workers:
         self._started: list[WorkerProcess] = []
         self._lock = threading.Lock()
 
-    def start(self, conditions: list[Condition], patience_s: float) -> WorkerProcess:
-        """One for all of ``conditions``, which may share it."""
+    def start(self, condition: Condition, patience_s: float) -> WorkerProcess:
+        """One for ``condition``, which others may share."""
         with self._lock:
             if self.closed:
                 raise WorkerFailed("worker was not started: the gate was ended")
-            worker = WorkerProcess(conditions[0], INITIAL_SEED, patience_s, knobs.of_gate(conditions[0]))
+            worker = WorkerProcess(condition, INITIAL_SEED, patience_s, knobs.of_gate(condition))
             self._started.append(worker)
-            self.surroundings |= dict.fromkeys(conditions, worker.surroundings)
             return worker
 
     def close(self) -> None:
@@ -319,29 +384,33 @@ class _Workers:
 
 
 def _computed(
-    group: list[tuple[Condition, Job]],
-    expected: _Expected,
-    patience_s: float,
-    start: Callable[[list[Condition], float], WorkerProcess],
+    group: _Group, prepare: Callable[[Condition], Job], expected: _Expected, patience_s: float, workers: _Workers
 ) -> Iterator[tuple[Condition, Computed]]:
-    """What conditions compute in one process, each in its job, in order, up to the first that fails."""
-    condition, worker, opened, known = group[0][0], None, False, set()
+    """What conditions of a group compute in one process, one after another, up to the first that fails."""
+    condition, worker, opened, known = group.take(), None, False, set()
     try:
-        worker = start([one for one, _ in group], patience_s)
-        worker.opened()
-        opened = True
-        for condition, job in group:
+        while condition is not None:
+            if worker is None:
+                worker = workers.start(condition, patience_s)
+            workers.surroundings[condition] = worker.surroundings
+            if not opened:
+                worker.opened()
+                opened = True
             its = functools.partial(expected.of, condition)
             computed, expected.own[condition] = trials.of_condition(
-                worker, condition, job, reference(condition), its, expected.rounded
+                worker, condition, prepare(condition), reference(condition), its, expected.rounded
             )
             known |= own_code.files(condition, "gate").keys()
             _require_known(worker, known)
             yield condition, computed
+            condition = group.take()
     except WorkerFailed as failure:
-        # One that does not even open fails for all that it was to do: starting it again for each would take for ever.
-        for one in [condition] if opened else [each for each, _ in group]:
-            yield one, failure.failure
+        # One that does not even open fails for all that is left: starting it again for each would take for ever.
+        while condition is not None:
+            if worker is not None:
+                workers.surroundings[condition] = worker.surroundings
+            yield condition, failure.failure
+            condition = None if opened else group.take()
     finally:
         if worker is not None:
             worker.end()

@@ -15,7 +15,7 @@ from benchlib.measure import imports
 PACKAGE = Path(__file__).resolve().parents[1]  # of benchlib itself
 
 WORKER, RANK, GROUP = "benchlib.worker.__main__", "benchlib.worker.rank", "benchlib.measure.group"
-GATE_ONLY = "benchlib.worker.check"
+GATE_ONLY = frozenset({"benchlib.worker.check", "benchlib.worker.packed"})
 
 IN_KEY = frozenset(
     {
@@ -71,7 +71,7 @@ def files(condition: Condition, procedure: str) -> dict[str, Path]:
     worker = [*of_worker(condition.framework, condition.workload), RANK if together else WORKER]
     beside = IN_KEY | HASHED | KEEPING | (frozenset() if together else {GROUP})
     return {
-        **imports.closure(worker, () if procedure == "gate" else {GATE_ONLY}),
+        **imports.closure(worker, () if procedure == "gate" else GATE_ONLY),
         **imports.closure([f"benchlib.measure.{procedure}"], beside),
     }
 

@@ -105,11 +105,12 @@ class _Beside:
 
 class Rounded:
     """The references again, from weights that are rounded another way, or in their other lane, whose sums have another
-    order: in processes of their own, which ``start`` starts where they are first asked for.
+    order: in processes of their own, which ``start`` starts where they are first asked for, with jobs that ``prepare``
+    makes.
     """
 
-    def __init__(self, start: Callable[[Condition], WorkerProcess], inputs: Path) -> None:
-        self._start, self._inputs = start, inputs
+    def __init__(self, start: Callable[[Condition], WorkerProcess], prepare: Callable[[Condition], Job]) -> None:
+        self._start, self._prepare = start, prepare
         self._lock = threading.Lock()
         self._at_work: dict[tuple[str, str], tuple[WorkerProcess, Condition | None]] = {}  # and what is built there
         self._own: dict[tuple[Condition, int, str], dict[str, Own]] = {}
@@ -169,7 +170,7 @@ class Rounded:
         if worker is None:
             worker = self._start(reference)
             worker.opened()
-        job = samples.prepare(reference, self._inputs)
+        job = self._prepare(reference)
         if built != reference:
             record.require_inputs(worker, job, worker.ask("build", **job.document()))
         self._at_work[place] = worker, reference

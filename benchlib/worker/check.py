@@ -69,8 +69,8 @@ def computed(
     arrays.update(evaluated)
     if workload.predicts and not again:
         arrays["predictions"] = session.predictions(batches[0])
-    elif workload.kind == "training" and not again:
-        # Classes: of its own outputs, since rounding may decide which is the likeliest.
+    elif workload.kind == "training" and trial == 0 and not again:
+        # Classes: of its own outputs, since rounding may decide which is the likeliest. One trial shows how it is done.
         arrays["predictions"] = session.predictions(batches[0]) - evaluated["evaluation outputs:0"].argmax(axis=-1)
     if moved:
         arrays.update({name: array[::-1] for name, array in arrays.items() if name.partition(":")[0] in _OF_SAMPLES})

@@ -175,21 +175,22 @@ class Worker:
 
     def do_check(self, steps: int, trial: int, moved: int, again: bool, file: str) -> dict[str, Any]:
         """What the equivalence gate compares, for this session's model: see ``benchlib.worker.check``."""
-        from benchlib.worker import check  # here, so that a change to the gate leaves what was measured valid
+        from benchlib.worker import check, packed  # here, so that a change to the gate leaves what was measured valid
 
         file = f"{file}.{self.rank}.npz" if self.world_size > 1 else file
         ready = [self.session.put(check.turned(one)) for one in self._first_batches()] if moved else self.ready
         arrays = check.computed(
             self.session, self.workload, self.values, self.initial, ready, steps, trial, moved, again
         )
-        np.savez(file, **arrays)
+        packed.write(file, arrays)
         return {}
 
     def do_probe(self, records: list[int], file: str) -> dict[str, Any]:
         """What trials do not see of this session's model: see ``benchlib.worker.check``."""
-        from benchlib.worker import check
+        from benchlib.worker import check, packed
 
-        np.savez(file, **check.probed(self.session, self.workload, self.values, self.initial, self.ready[0], records))
+        probed = check.probed(self.session, self.workload, self.values, self.initial, self.ready[0], records)
+        packed.write(file, probed)
         return {}
 
     def do_train_on(self, step: int, weights: str | None, leads: bool) -> dict[str, Any]:
