@@ -265,7 +265,10 @@ def test_what_was_left_out_gets_no_silent_default(notebook: str, place: str, tmp
 def test_no_parameter_has_a_default(notebook: str) -> None:
     schema = experiments.module(notebook).Parameters.model_json_schema()
     for part in (schema, *schema.get("$defs", {}).values()):
-        needed = set(part.get("properties", ())) - {"environment"}  # but a subject's, where it is the default one
+        needed = set(part.get("properties", ())) - {
+            "environment",
+            "if_there",
+        }  # but a subject's: the default one; false
         assert set(part.get("required", ())) == needed, part["title"]
 
 

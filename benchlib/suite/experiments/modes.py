@@ -17,7 +17,7 @@ from benchlib.analysis.comparison import DISTURBED, Comparison
 from benchlib.condition import Condition, DeviceName, PrecisionName, implementation
 from benchlib.lab import Lab
 from benchlib.measure import availability
-from benchlib.suite.experiments import losses, payback, tasks
+from benchlib.suite.experiments import losses, payback, subjects, tasks
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.findings import absent, other_models, throughputs, unrounded
 from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
@@ -48,7 +48,7 @@ class Parameters(p.Compared):
 
     tasks: p.Grid[Task]
     devices: p.Grid[DeviceName] | None  # None: all that this machine has
-    subjects: Annotated[p.Grid[Subject], Field(min_length=2)]  # the first is the baseline
+    subjects: Annotated[p.Subjects[Subject], Field(min_length=2)]  # the first is the baseline
     seeds: p.Grid[p.Seed]
     trained: Literal["all", "mixed"]  # mixed: only what is there in several precisions, whose losses can be compared
 
@@ -102,7 +102,8 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
         if task.epochs and trained:
             runs = lab.train(trained, seeds=parameters.seeds, epochs=task.epochs)
             parts.append(Part(runs, name, losses.rows(runs)))
-    notes = [data_note(group[0], lab.inputs) for *_, group in groups]
+    absent = subjects.left_out(parameters.subjects, tasks.workloads_of(parameters.tasks), _devices(parameters))
+    notes = [*(data_note(group[0], lab.inputs) for *_, group in groups), *absent]
     return Result(DECLARATION, lab.folder, parts, notes, failures_of(failed, lab))
 
 
@@ -176,15 +177,23 @@ DECLARATION = Declaration(
 
 def _groups(parameters: Parameters) -> list[tuple[str, Task, list[Condition]]]:
     """Each task on each device: what it is called, and its conditions."""
-    there = availability.devices(p.environments_of(parameters.subjects))
-    devices = parameters.devices or there
-    several = len(there) > 1 or devices != ["cpu"]
+    devices = _devices(parameters)
+    several = len(_there(parameters)) > 1 or devices != ["cpu"]
     names = tasks.names(parameters.tasks)
     return [
         (f"{name}, {device}" if several else name, task, tasks.conditions(parameters, at, device=("devices", device)))
         for at, (name, task) in enumerate(zip(names, parameters.tasks, strict=True))
         for device in devices
     ]
+
+
+def _devices(parameters: Parameters) -> list[str]:
+    return parameters.devices or _there(parameters)
+
+
+def _there(parameters: Parameters) -> list[str]:
+    """The devices that the subjects' environments can use here."""
+    return availability.devices(p.environments_of(parameters.subjects))
 
 
 def _with_mixed(group: list[Condition]) -> list[Condition]:
