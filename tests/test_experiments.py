@@ -50,7 +50,14 @@ from benchlib.worker.steady import NOT_STEADY
 ROOT = Path(__file__).parents[1]
 MEASURING = [name for name in experiments.NOTEBOOKS if name not in plan.GATHERING]
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure", "torch_2_9")
-SHIPPED = ("quick", "full", "subset", "features", "release")  # profiles; a user's own are no business of these tests
+SHIPPED = (
+    "quick",
+    "frameworks",
+    "full",
+    "subset",
+    "features",
+    "release",
+)  # profiles; a user's own are no business of these tests
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
 
@@ -98,7 +105,7 @@ def test_shipped_parameters_are_valid(path: Path) -> None:
     if not made:
         return
     compared = {"pytorch", "mindspore"}
-    if path.parent.name == "quick":
+    if path.parent.name in {"quick", "frameworks"}:  # of the second, what the default environment has
         assert {condition.data for condition in made} <= EMBEDDED
         # Some may take a minute each; PyTorch is what equivalence checks against.
         few = {"devices": {"pytorch"}, "instrument": {"pytorch"}, "equivalence": {"mindspore"}, "scaling": {"pytorch"}}

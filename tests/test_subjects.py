@@ -13,7 +13,7 @@ from synthetic_lab import SyntheticLab
 from benchlib import environments
 from benchlib.errors import BenchlibError
 from benchlib.measure import availability
-from benchlib.suite import experiments
+from benchlib.suite import clock, experiments, plan
 
 ROOT = Path(__file__).parents[1]
 JAX = {"framework": "jax", "environment": "jax", "mode": "graph", "lane": "tuned"}
@@ -148,6 +148,34 @@ def test_on_a_device_that_it_cannot_use_it_is_left_out(tmp_path: Path, monkeypat
     assert (
         "Not measured in jax: no plug-in for cuda; run again after that." in measured("modes", values, tmp_path).notes
     )
+
+
+@pytest.mark.usefixtures("all_there")
+def test_the_profile_frameworks_takes_all_five_and_its_pilots_fit_into_its_time() -> None:
+    paths = sorted((ROOT / "parameters" / "frameworks").glob("*.yaml"))
+    every = {path.stem: experiments.load(path.stem, path) for path in paths}
+    minutes = every.pop(plan.REPORT).minutes
+    assert set(every) == {"frameworks", "batch_size", "inference", "operators", "modes", "equivalence", "instrument"}
+    measured = {name: {one.framework for one in experiments.conditions(name, each)} for name, each in every.items()}
+    measured["instrument"] |= {subject.framework for subject in every["instrument"].timers}
+    measured["equivalence"] |= {"pytorch"}  # what the others are checked against
+    five = {"pytorch", "mindspore", "jax", "tensorflow", "mxnet"}
+    assert measured == dict.fromkeys(every, five)
+    assert minutes <= 20, "with set-up and report the first run is to end within 25"
+    for_training = 4  # minutes: 26 runs of a few seconds, which the estimate leaves aside
+    assert "more than" not in clock.expectation(minutes - for_training, every)
+    assert "more than" in clock.expectation(minutes / 2, every), "it does say so"
+
+
+def test_the_profile_frameworks_without_any_of_their_environments_is_of_those_that_are_there(tmp_path: Path) -> None:
+    for path in sorted((ROOT / "parameters" / "frameworks").glob("*.yaml")):
+        if path.stem == plan.REPORT:
+            continue
+        each = experiments.load(path.stem, path)
+        assert {one.framework for one in experiments.conditions(path.stem, each)} <= {"pytorch", "mindspore"}
+        notes = experiments.module(path.stem).measure(each, SyntheticLab(tmp_path / path.stem)).notes
+        for name in ("jax", "tensorflow", "mxnet"):
+            assert f"benchlib environment create {name} makes it" in " ".join(notes)
 
 
 def test_where_all_others_are_left_out_the_first_is_measured_by_itself(tmp_path: Path) -> None:
