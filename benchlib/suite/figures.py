@@ -88,10 +88,10 @@ STYLE = {
 }
 
 _COLORS = [sns.color_palette("colorblind")[i] for i in (0, 3, 2, 9, 4, 1, 5)]
-_MARKERS = ["o", "s", "D", "^", "v", "P", "X"]
-_LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), (0, (1, 1))]
+_MARKERS = ["o", "s", "D", "^", "v", "P", "X", "<", ">", "p", "*"]
+_LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (2, 4))]
 
-SHADES = (0.0, 0.3, -0.4, -0.2, 0.15, 0.45)
+SHADES = (0.0, 0.15, -0.4, -0.2, 0.3, 0.45)
 """By how much a colour is made lighter, or darker, for subjects of one framework: most of what differs first."""
 
 Draw = TypeVar("Draw", bound=Callable)
@@ -131,7 +131,8 @@ def looks(names: Iterable[str]) -> dict[str, Look]:
 
 def subject_looks(rows: pd.DataFrame) -> dict[str, Look]:
     """A look for each ``hue`` of rows of a frame that is a subject's, the same in every figure: its framework has a
-    colour; mode, precision, lane and environment make it lighter or darker, and have their markers and lines.
+    colour; mode, precision, lane and environment make it lighter or darker, and have their markers and lines. Of five
+    frameworks both modes have markers of their own, and of one framework all that it can be.
     """
     known = sorted(frameworks.names(), key=frameworks.rank)
     looks = {}

@@ -21,6 +21,7 @@ from benchlib import metrics, workloads
 from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import DISTURBED
 from benchlib.analysis.training import undisturbed
+from benchlib.environments import DEFAULT
 from benchlib.suite import figures
 from benchlib.suite.figures import Legend, Look
 from benchlib.suite.selections import Measured, wide
@@ -44,8 +45,8 @@ class Panel(ABC):
     names_hue: ClassVar[bool] = False  # says in the panel what each look stands for
 
     def rows(self, result: Measured) -> pd.DataFrame:
-        """What it shows of a result, with a column ``hue``."""
-        rows = self.source(result)
+        """What it shows of a result, with a column ``hue``, as :func:`named_once`."""
+        rows = named_once(self.source(result))
         if self.where is not None and len(rows):
             rows = rows[self.where(rows).astype(bool)]
         return rows.assign(hue=values(rows, self.hue)) if len(rows) else rows
@@ -69,6 +70,24 @@ class Panel(ABC):
     def names(self, rows: pd.DataFrame) -> list[str] | None:
         """What is written at the left of its rows, once where panels beside each other have the same rows."""
         return None
+
+
+def named_once(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows in which a framework's environment that is called like it goes without saying ("jax graph tuned"), where the
+    framework is not in the default one beside it: figures have no room to say the same twice.
+    """
+    sides = [side for side in ("", "baseline_") if f"{side}framework" in rows and f"{side}environment" in rows]
+    pairs = {
+        pair for side in sides for pair in rows[[f"{side}framework", f"{side}environment"]].itertuples(index=False)
+    }
+    own = [name for name, environment in pairs if name == environment and (name, DEFAULT) not in pairs]
+    for side in sides if own else ():
+        who, where, subject = (f"{side}{column}" for column in ("framework", "environment", "subject"))
+        twice = rows[who].isin(own) & (rows[where] == rows[who])
+        shorter = [text.partition(" ")[2] for text in rows.loc[twice, subject]]
+        rows = rows.assign(**{subject: rows[subject].mask(twice, pd.Series(shorter, rows.index[twice], dtype=object))})
+        rows = rows.assign(**{where: rows[where].mask(twice, DEFAULT)})
+    return rows
 
 
 @dataclass(frozen=True, kw_only=True)

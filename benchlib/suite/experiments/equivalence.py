@@ -19,7 +19,7 @@ from benchlib.suite import figures, showing, tables
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import side_by_side, subjects
 from benchlib.suite.experiments.result import Declaration, Gathered, Result, data_note
-from benchlib.suite.panels import Panel, Picture
+from benchlib.suite.panels import Panel, Picture, named_once
 from benchlib.suite.selections import Listed
 from benchlib.validation import Strict
 
@@ -188,7 +188,10 @@ class _Differences(Panel):
             return rows
         # Predictions are allowed no difference at all: none is 0 of it, any is too much.
         share = (rows["difference"] / rows["tolerance"]).mask(rows["difference"] == 0, 0.0)
-        return rows.assign(model=rows["workload"] + ", " + rows["subject"], share=share)
+        of = {condition.subject: condition for condition, _ in result.checked}
+        parts = {name: [getattr(of[one], name) for one in rows["subject"]] for name in ("framework", "environment")}
+        rows = named_once(rows.assign(share=share, **parts))
+        return rows.assign(model=rows["workload"] + ", " + rows["subject"])
 
     def draw(
         self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, figures.Look], result: Equivalence, at_left: bool
