@@ -102,8 +102,9 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
         if task.epochs and trained:
             runs = lab.train(trained, seeds=parameters.seeds, epochs=task.epochs)
             parts.append(Part(runs, name, losses.rows(runs)))
-    absent = subjects.left_out(parameters.subjects, tasks.workloads_of(parameters.tasks), _devices(parameters))
-    notes = [*(data_note(group[0], lab.inputs) for *_, group in groups), *absent]
+    devices = dict.fromkeys(group[0].device for *_, group in groups)
+    left_out = subjects.left_out(parameters.subjects, tasks.workloads_of(parameters.tasks), devices)
+    notes = [*(data_note(group[0], lab.inputs) for *_, group in groups), *left_out]
     return Result(DECLARATION, lab.folder, parts, notes, failures_of(failed, lab))
 
 
@@ -177,23 +178,15 @@ DECLARATION = Declaration(
 
 def _groups(parameters: Parameters) -> list[tuple[str, Task, list[Condition]]]:
     """Each task on each device: what it is called, and its conditions."""
-    devices = _devices(parameters)
-    several = len(_there(parameters)) > 1 or devices != ["cpu"]
+    there = availability.devices(p.environments_of(parameters.subjects))
+    devices = parameters.devices or there
+    several = len(there) > 1 or devices != ["cpu"]
     names = tasks.names(parameters.tasks)
     return [
         (f"{name}, {device}" if several else name, task, tasks.conditions(parameters, at, device=("devices", device)))
         for at, (name, task) in enumerate(zip(names, parameters.tasks, strict=True))
         for device in devices
     ]
-
-
-def _devices(parameters: Parameters) -> list[str]:
-    return parameters.devices or _there(parameters)
-
-
-def _there(parameters: Parameters) -> list[str]:
-    """The devices that the subjects' environments can use here."""
-    return availability.devices(p.environments_of(parameters.subjects))
 
 
 def _with_mixed(group: list[Condition]) -> list[Condition]:
