@@ -91,6 +91,13 @@ def test_an_update_of_some_weights_leaves_the_others(mode):
 
 
 @each_mode
+def test_an_update_of_some_weights_is_clipped_by_itself(mode):
+    alone, after_others = facts(mode)["clipped alone"]
+    assert alone == pytest.approx(-0.01 * 3e-4 / (3e-4 + 1e-3), rel=1e-2)
+    assert after_others == pytest.approx(alone, rel=1e-3)
+
+
+@each_mode
 def test_steps_may_queue_and_each_keeps_its_loss(mode):
     losses = facts(mode)["steps"]
     assert losses["queued"] == pytest.approx(losses["one by one"], rel=1e-6)
