@@ -55,6 +55,14 @@ def running_variance(mode: str) -> dict[str, float]:
     }
 
 
+def statistics_moved(mode: str) -> list[str]:
+    """Which running statistics change where a batch goes forward alone, in training behaviour."""
+    session, workload, values, weights = built(mode, "batchnorm2d", channels=3, image_size=2, passes="forward")
+    for _ in range(3):
+        session.step(session.put(workload.inputs(values, 4, RNG)))
+    return [name for name, array in session.weights().items() if not np.array_equal(array, weights[name])]
+
+
 def adam() -> dict[str, float]:
     """How far our Adam, and MXNet's own, are after 3 steps with gradients of about epsilon from Kingma and Ba's."""
     gradients = RNG.uniform(0.5, 2.0, (3, 20)) * 1e-3
@@ -153,6 +161,7 @@ def main() -> None:
     mode, file = sys.argv[1:]
     facts = {
         "running variance": running_variance(mode),
+        "statistics moved forward": statistics_moved(mode),
         "adam": adam(),
         "moved": some_weights(mode),
         "clipped alone": clipped_alone(mode),

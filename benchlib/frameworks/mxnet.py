@@ -67,7 +67,10 @@ class Session:
         if precision != "fp32":
             raise BenchlibError(unknown("precision of mxnet", precision, ("fp32",)))
         if device not in DEVICES:
-            raise BenchlibError(unknown("device of mxnet", device, DEVICES))
+            raise BenchlibError(
+                f"device {device!r}: mxnet has a path to {' and '.join(DEVICES)} only; install a framework that has "
+                "one to it, or choose device 'cpu'"
+            )
         for name in knobs:
             raise BenchlibError(f"knob {name!r}: mxnet has no such setting")
         if device == "cuda" and not mx.context.num_gpus():
@@ -101,10 +104,9 @@ class Session:
             self._model.hybridize(active=False)  # called by itself, it runs operation by operation
         else:
             self._network = lambda *batch: compute(self._model, batch)
+        self._backward = self._trains or values["passes"] == "forward+backward"
         if self._trains:
             self._clip = values.get("clip")
-        else:
-            self._backward = values["passes"] == "forward+backward"
 
     def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
         """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
@@ -268,8 +270,8 @@ class Session:
         return output
 
     def _count(self, batch: tuple[NDArray, ...]) -> None:
-        """Remember that running statistics have taken this batch in."""
-        if not self._norms or not self._training:
+        """Remember that running statistics have taken this batch in, which MXNet has them do on the way back."""
+        if not (self._norms and self._training and self._backward):
             return
         if self._counted and batch[0].shape != self._batch[0].shape:
             self._settle()
