@@ -55,6 +55,14 @@ def running_variance(mode: str) -> dict[str, float]:
     }
 
 
+def statistics_moved(mode: str) -> list[str]:
+    """Which running statistics change where a batch goes forward alone, in training behaviour."""
+    session, workload, values, weights = built(mode, "batchnorm2d", channels=3, image_size=2, passes="forward")
+    for _ in range(3):
+        session.step(session.put(workload.inputs(values, 4, RNG)))
+    return [name for name, array in session.weights().items() if not np.array_equal(array, weights[name])]
+
+
 def adam() -> dict[str, float]:
     """How far our Adam, and MXNet's own, are after 3 steps with gradients of about epsilon from Kingma and Ba's."""
     gradients = RNG.uniform(0.5, 2.0, (3, 20)) * 1e-3
@@ -72,13 +80,30 @@ def adam() -> dict[str, float]:
 
 
 def some_weights(mode: str) -> list[str]:
-    """Which weights ``update`` moves, decay included, if it is given one's gradient, after those of all."""
+    """Which weights ``update`` moves, decay included, if it is given one's gradient right after those of all."""
     session, _, _, weights = built(mode, "resnet50", image_size=32, weight_decay=1.0)
     images = RNG.standard_normal((2, 3, 32, 32), dtype=np.float32)
     session.gradients(session.put((images, np.array([3, 4], np.int32))))
-    session.load(weights)
     session.update([{"dense.bias": np.ones(10, np.float32)}], 3)
     return [name for name, array in session.weights().items() if not np.array_equal(array, weights[name])]
+
+
+def clipped_alone(mode: str) -> list[float]:
+    """How far an update with the gradient of one weight, shorter than clipping allows, moves its first number: by
+    itself, and with the gradients of all just computed, which are longer.
+    """
+    sizes = {"words": 9, "target_words": 9, "length": 4, "embedding": 5, "hidden": 6}
+    session, _, _, weights = built(mode, "seq2seq", clip=1e-3, epsilon=1e-3, **sizes)
+    source, target, labels = RNG.integers(1, 9, (3, 2, 4)).astype(np.int32)
+    batch = session.put((source, np.array([4, 4], np.int32), target, labels))
+    moved = []
+    for computed in (False, True):
+        session.load(weights)
+        if computed:
+            session.gradients(batch)
+        session.update([{"combined.bias": np.full(6, 3e-4, np.float32)}], 1)
+        moved.append(float((session.weights()["combined.bias"] - weights["combined.bias"])[0]))
+    return moved
 
 
 def tokens(length: int, batch: int = 4) -> tuple[np.ndarray, np.ndarray]:
@@ -136,8 +161,10 @@ def main() -> None:
     mode, file = sys.argv[1:]
     facts = {
         "running variance": running_variance(mode),
+        "statistics moved forward": statistics_moved(mode),
         "adam": adam(),
         "moved": some_weights(mode),
+        "clipped alone": clipped_alone(mode),
         "steps": many_steps(mode),
         "dropouts": dropouts(mode),
         "evaluated gradient": evaluated_gradient(mode),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 
-from benchlib.frameworks.tensorflow import Session  # first: it says what Keras computes with
+from benchlib.frameworks.tensorflow import Session, _layouts  # first: it says what Keras computes with
 
 # isort: split
 import keras
@@ -39,17 +39,21 @@ def stepped(optimizer) -> list[float]:
 
 
 def steps_apart(mode: str) -> dict[str, float]:
-    """Of an LSTM, over (length, batch, inputs): outputs and gradients from those of a loop that is written out."""
+    """Of an LSTM, over (length, batch, inputs): outputs and gradients from those of a loop that is written out, with
+    the workload's weights.
+    """
     random = np.random.default_rng(0)
     x, gradient = (tf.constant(random.standard_normal((5, 3, size)), tf.float32) for size in (4, 2))
     layer = LSTM(2)
     layer.build((5, 3, 4))
-    for weight in layer.weights:
-        weight.assign(random.standard_normal(weight.shape))
-    variables = [weight.value for weight in layer.weights]
+    plain = [tf.constant(random.standard_normal(shape), tf.float32) for shape in ((8, 4), (8, 2), (8,), (8,))]
+    layouts = list(_layouts(layer))
+    for layout, weight in zip(layouts, plain, strict=True):
+        layout.variable.assign(layout.inside(weight.numpy()))
+    variables = [layout.variable.value for layout in layouts]
 
     def loop(x):
-        weight_ih, weight_hh, bias_ih, bias_hh = variables
+        weight_ih, weight_hh, bias_ih, bias_hh = plain
         state = cell = tf.zeros((3, 2))
         outputs = []
         for given in tf.unstack(x):
@@ -61,16 +65,18 @@ def steps_apart(mode: str) -> dict[str, float]:
         return tf.stack(outputs)
 
     def of_both(x):
-        return [with_gradients(function, x) for function in (layer, loop)]
+        return [with_gradients(layer, x, variables), with_gradients(loop, x, plain)]
 
-    def with_gradients(function, x):
+    def with_gradients(function, x, weights):
         with tf.GradientTape() as tape:
-            tape.watch(x)
+            tape.watch([x, *weights])
             outputs = function(x)
-        return [outputs, *tape.gradient(outputs, [x, *variables], output_gradients=gradient)]
+        return [outputs, *tape.gradient(outputs, [x, *weights], output_gradients=gradient)]
 
     ours, loops = (tf.function(of_both, autograph=False) if mode == "graph" else of_both)(x)
-    return {str(place): float(tf.reduce_max(abs(a - b))) for place, (a, b) in enumerate(zip(ours, loops, strict=True))}
+    outside = [np.asarray, np.asarray, *(layout.outside for layout in layouts)]
+    pairs = ((of(a.numpy()), b.numpy()) for of, a, b in zip(outside, ours, loops, strict=True))
+    return {str(place): float(np.abs(a - b).max()) for place, (a, b) in enumerate(pairs)}
 
 
 def fused_lstm_of_another_layout() -> float:
@@ -99,6 +105,17 @@ def fused_lstm_of_another_layout() -> float:
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 
+def operations(layer, shape) -> list[list]:
+    """Of a layer's forward pass as a graph: types, and how they pad where they do."""
+    graph = tf.function(layer).get_concrete_function(tf.TensorSpec(shape, tf.float32)).graph
+    return sorted(
+        {
+            (one.type, one.get_attr("padding").decode() if "padding" in one.node_def.attr else "")
+            for one in graph.get_operations()
+        }
+    )
+
+
 class Dropping(keras.Model):
     """Drops in four ways."""
 
@@ -113,6 +130,19 @@ class Dropping(keras.Model):
             x = keras.random.dropout(x, 0.5, seed=self.seeds)
             x = tf.nn.experimental.stateless_dropout(tf.nn.dropout(x, 0.5), 0.5, seed=(1, 2))
         return x
+
+
+def as_pytorch_has_them(name: str, mode: str, given: dict) -> dict:
+    """Of an operator of images, after two different steps asked for gradients and outputs: shapes of what a step and
+    ``outputs`` hand out, whether both have the same numbers, and how many steps were asked for gradients.
+    """
+    session, _ = opened(name, given, mode)
+    batch = session.put(workloads.load(name).inputs(workloads.load(name).values(given), 2, np.random.default_rng(2)))
+    step, outputs = session.to_numpy(session.step(batch)), session.outputs(batch, True)[0]
+    own, calls = session._step, []
+    session._step = lambda batch: calls.append(batch) or own(batch)
+    session.gradients(batch)
+    return {"step": step.shape, "outputs": outputs.shape, "same": bool((step == outputs).all()), "steps": len(calls)}
 
 
 def opened(name: str, given: dict, mode: str, precision: str = "fp32"):
@@ -141,6 +171,16 @@ def facts() -> dict:
     batch = (tf.ones((4, 4)), tf.zeros((4,)))
     found["dropouts"] = [name for name, *_ in session.dropouts(batch, True)]
     found["dropouts of evaluation"] = [name for name, *_ in session.dropouts(batch, False)]
+    found["images"] = {
+        f"{name} {mode}": as_pytorch_has_them(name, mode, given)
+        for name, given in {
+            "conv2d": {"in_channels": 3, "out_channels": 5, "image_size": 4},
+            "batchnorm2d": {"channels": 5, "image_size": 4},
+        }.items()
+        for mode in ("eager", "graph")
+    }
+    found["operations of an LSTM"] = operations(LSTM(3), (4, 2, 5))
+    found["operations of a convolution"] = operations(Conv2D(3, 1), (2, 4, 4, 3))
     convolution = Conv2D(1, 3, strides=2, pixels=1, use_bias=False, kernel_initializer="ones")
     found["first pixel"] = float(convolution(tf.ones((1, 4, 4, 1)))[0, 0, 0, 0])
 
@@ -157,6 +197,13 @@ def facts() -> dict:
     session.update([{"dense.bias": np.ones(10, np.float32)}], 2)
     moved = {name: float(np.abs(array - initial[name]).max()) for name, array in session.weights().items()}
     found["moved"] = [name for name, by in moved.items() if by > 0]
+
+    session, initial = opened("lstm", {"length": 4, "embedding": 3, "hidden": 2}, "eager")
+    read = session.weights()
+    found["read back"] = all(np.array_equal(read[name], array) for name, array in initial.items())
+    session.update([{"layer1.back.weight_hh_l0": np.eye(8, 2, dtype=np.float32)}], 1)
+    moved = session.weights()["layer1.back.weight_hh_l0"] != initial["layer1.back.weight_hh_l0"]
+    found["moved of a matrix"] = np.argwhere(moved).tolist()
 
     session, initial = opened("cnn", {"image_size": 8}, "eager", "fp16")
     batch = session.put((np.ones((2, 3, 8, 8), np.float32), np.array([1, 2], np.int32)))

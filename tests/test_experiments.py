@@ -50,7 +50,7 @@ from benchlib.worker.steady import NOT_STEADY
 ROOT = Path(__file__).parents[1]
 MEASURING = [name for name in experiments.NOTEBOOKS if name not in plan.GATHERING]
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure", "torch_2_9")
-SHIPPED = ("quick", "full", "subset", "features", "release")  # profiles; a user's own are no business of these tests
+SHIPPED = ("quick", "frameworks", "full", "subset", "features", "release")  # profiles; a user's own are none of these
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
 
@@ -98,7 +98,7 @@ def test_shipped_parameters_are_valid(path: Path) -> None:
     if not made:
         return
     compared = {"pytorch", "mindspore"}
-    if path.parent.name == "quick":
+    if path.parent.name in {"quick", "frameworks"}:  # of the second, what the default environment has
         assert {condition.data for condition in made} <= EMBEDDED
         # Some may take a minute each; PyTorch is what equivalence checks against.
         few = {"devices": {"pytorch"}, "instrument": {"pytorch"}, "equivalence": {"mindspore"}, "scaling": {"pytorch"}}
@@ -265,7 +265,10 @@ def test_what_was_left_out_gets_no_silent_default(notebook: str, place: str, tmp
 def test_no_parameter_has_a_default(notebook: str) -> None:
     schema = experiments.module(notebook).Parameters.model_json_schema()
     for part in (schema, *schema.get("$defs", {}).values()):
-        needed = set(part.get("properties", ())) - {"environment"}  # but a subject's, where it is the default one
+        needed = set(part.get("properties", ())) - {
+            "environment",
+            "if_there",
+        }  # a subject has both
         assert set(part.get("required", ())) == needed, part["title"]
 
 

@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -22,13 +22,23 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from synthetic_lab import SyntheticLab
 
-from benchlib.condition import Condition
+from benchlib.condition import Condition, implementation
+from benchlib.measure import availability
 from benchlib.suite import figures, showing
 from benchlib.suite.experiments import batch_size, devices, learning_rate, operators
+from benchlib.suite.looks import named_once, subject_looks
 
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
 FOUR = [PYTORCH, MINDSPORE, {**PYTORCH, "mode": "graph"}, {**MINDSPORE, "mode": "eager", "lane": "default"}]
+FIVE = [
+    PYTORCH,
+    MINDSPORE,
+    *(
+        {"framework": name, "environment": name, "mode": "graph", "lane": "tuned", "if_there": True}
+        for name in ("jax", "tensorflow", "mxnet")
+    ),
+]
 COMMON = {"workload": "cnn", "data": "digits", "hyperparameters": {"image_size": 8}}
 BLOCKS = {"precision": 0.03, "budget_s": 60, "block_s": 0.1, "pilot": 5, "margin": 0.05}
 RATES = [0.001, 0.005, 0.01, 0.03, 0.05, 0.07]
@@ -111,6 +121,20 @@ def diverging(condition: Condition, seed: int, epoch: int) -> float:
     )
 
 
+def of_five(condition: Condition) -> float:
+    """All faster in graph mode; MindSpore the slowest."""
+    of = {"pytorch": 1.5, "mindspore": 3, "jax": 1.1, "tensorflow": 0.9, "mxnet": 1.7}[condition.framework]
+    return (0.01 + 0.001 * condition.batch_size) * of
+
+
+@pytest.fixture(autouse=True, scope="module")
+def all_frameworks() -> Iterator[None]:
+    """Are in their environments."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(availability, "available", lambda framework, device, environment: None)
+        yield
+
+
 CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "devices, cpu": lambda: of_devices([PYTORCH, MINDSPORE], ["cpu"]),
     "devices, gpu": lambda: of_devices(FOUR, ["cpu", "cuda"]),
@@ -119,11 +143,13 @@ CASES: dict[str, Callable[[], dict[str, Any]]] = {
     "batch sizes, one": lambda: of_batch_sizes([PYTORCH, MINDSPORE], [64], [0], step=lambda condition: 0.01),
     "batch sizes, failed": lambda: of_batch_sizes([PYTORCH, MINDSPORE], [4, 32, 256], [0], fails=no_mindspore),
     "batch sizes, all failed": lambda: of_batch_sizes([PYTORCH, MINDSPORE], [4, 32], [0], fails=lambda condition: True),
+    "batch sizes, five": lambda: of_batch_sizes(FIVE, [16, 128], [0], step=of_five),
     "rates, quick": lambda: of_rates([*rated([PYTORCH], [0.001, 0.01]), *rated([MINDSPORE], [0.01])], [0, 1], 0.5),
     "rates, all": lambda: of_rates(rated(FOUR, RATES), [0, 1, 2], loss=diverging),
     "rates, one": lambda: of_rates(rated([PYTORCH], [0.01]), [0], 0.99),
     "rates, failed": lambda: of_rates(rated([PYTORCH, MINDSPORE], RATES), [0], fails=no_mindspore),
     "operators, few": lambda: of_operators([PYTORCH, MINDSPORE], ["forward+backward"], wide=False),
+    "operators, five": lambda: of_operators(FIVE, ["forward+backward"], wide=False, step=of_five),
     "operators, all": lambda: of_operators(FOUR, ["forward", "forward+backward"], wide=True, spread=0.2),
     "operators, differ": lambda: of_operators([PYTORCH, MINDSPORE], ["forward"], wide=True, differs=no_mindspore),
 }
@@ -447,6 +473,56 @@ def test_all_colours_differ_for_colour_blind_readers(kind: str) -> None:
         assert np.linalg.norm(a - b) > least, f"{one} and {other} look alike with {kind}"
 
 
+def subjects_looks(subjects: list[tuple[str, str, str]]) -> dict[str, figures.Look]:
+    """Of a framework, its environment and a mode each, as figures draw them."""
+    rows = pd.DataFrame(subjects, columns=["framework", "environment", "mode"]).assign(precision="fp32", lane="tuned")
+    named = (implementation(one.framework, one.environment) for one in rows.itertuples())
+    rows = rows.assign(subject=[f"{who} {mode} tuned" for who, mode in zip(named, rows["mode"], strict=True)])
+    rows = named_once(rows)
+    return subject_looks(rows.assign(hue=rows["subject"]))
+
+
+def test_five_frameworks_have_each_a_colour_a_marker_and_a_line() -> None:
+    subjects = [(one["framework"], one.get("environment", "default"), one["mode"]) for one in FIVE]
+    looks = subjects_looks(subjects)
+    assert len({look.marker for look in looks.values()}) == len({look.line for look in looks.values()}) == 5
+    colors = np.array([to_rgb(look.color) for look in looks.values()])
+    for kind, matrix in BLINDNESS.items():
+        for (one, a), (other, b) in itertools.combinations(zip(looks, seen(colors, matrix), strict=True), 2):
+            assert np.linalg.norm(a - b) > 12, f"{one} and {other} look alike with {kind}"
+    both = subjects_looks([(who, where, mode) for who, where, _ in subjects for mode in ("eager", "graph")])
+    assert len({look.marker for look in both.values()}) == 10
+
+
+def test_an_environment_that_is_called_like_its_framework_goes_without_saying_in_figures() -> None:
+    alone = [("pytorch", "default", "eager"), ("jax", "jax", "graph"), ("pytorch", "torch-2.9", "eager")]
+    assert list(subjects_looks(alone)) == ["pytorch eager tuned", "jax graph tuned", "pytorch torch-2.9 eager tuned"]
+    beside = [("jax", "default", "graph"), ("jax", "jax", "graph")]
+    looks = subjects_looks(beside)
+    assert list(looks) == ["jax graph tuned", "jax jax graph tuned"]
+    assert len(set(looks.values())) == 2
+    ratio = pd.DataFrame(
+        {
+            **{"framework": ["jax"], "environment": ["jax"], "subject": ["jax jax graph tuned"]},
+            **{"baseline_framework": ["jax"], "baseline_environment": ["default"]},
+            "baseline_subject": ["jax graph tuned"],
+        }
+    )
+    assert named_once(ratio)["subject"].tolist() == ["jax jax graph tuned"]
+    other = ratio.assign(baseline_environment="jax", baseline_subject="jax jax eager tuned")
+    named = named_once(other)
+    assert (*named["subject"], *named["baseline_subject"]) == ("jax graph tuned", "jax eager tuned")
+
+
+def test_figures_of_five_frameworks_name_each_once() -> None:
+    for case in ("batch sizes, five", "operators, five"):
+        for name, figure in drawn(case).items():
+            texts = " ".join(" ".join(text.split()) for text, _ in shown_texts(figure))
+            if name != "metric":  # of two of them
+                for one in FIVE[1:]:
+                    assert texts.count(f"{one['framework']} graph tuned") == 1, f"{name}: {texts}"
+
+
 GREY = [[0.2126, 0.7152, 0.0722]] * 3
 
 
@@ -467,7 +543,8 @@ def test_lines_of_one_panel_differ_in_grey(made: dict[str, Figure]) -> None:
             lines = [line for line in axes.lines if len(line.get_xdata()) and line.get_marker() not in ("x", "^")]
             colored = {str(line.get_color()): (np.array(to_rgb(line.get_color())), set()) for line in lines}
             for line in lines:
-                colored[str(line.get_color())][1].add((line.get_marker(), str(line.get_linestyle())))
+                dashes = line._unscaled_dash_pattern  # of all dashes that have no name the style is "--"
+                colored[str(line.get_color())][1].add((line.get_marker(), str((line.get_linestyle(), dashes))))
             for (a, how), (b, how_other) in itertools.combinations(colored.values(), 2):
                 (light, *_), (dark, *_) = seen(np.array([a, b]), GREY)
                 assert abs(light - dark) > 20 or how != how_other, f"{name}: two lines look alike in grey"

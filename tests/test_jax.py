@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -13,6 +14,7 @@ from benchlib.condition import Condition
 from benchlib.measure import conformance, contract
 from benchlib.measure.processes import PATIENCE_S
 
+HERE = Path(__file__).resolve().parent
 pytestmark = pytest.mark.skipif(
     environments.why_absent("jax") is not None,
     reason="there is no environment jax, in which this is tried: .venv/bin/benchlib environment create jax",
@@ -35,6 +37,16 @@ def test_the_session_keeps_its_promises_in_both_modes(tmp_path: Path) -> None:
     rows = conformance.check("jax", tmp_path, environment="jax")
     assert {row.mode for row in rows} == set(frameworks.modes("jax"))
     assert not [row for row in rows if not row.passed]
+
+
+def test_nothing_is_left_at_work_by_an_answer_in_eager_mode() -> None:
+    """It would run into the next block that is timed."""
+    command = [environments.find("jax").python, str(HERE / "jax_session.py")]
+    surroundings = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    asked = subprocess.run(command, env=surroundings, capture_output=True, text=True)
+    assert asked.returncode == 0, asked.stderr[-4000:]
+    counts = json.loads(asked.stdout)
+    assert counts == {"outputs": [4, 0], "gradients": [4, 0]}, "the output and gradients of input, weight and bias"
 
 
 @pytest.fixture

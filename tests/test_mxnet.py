@@ -79,6 +79,12 @@ def test_the_running_variance_is_pytorch_s_wherever_it_is_seen(mode):
 
 
 @each_mode
+def test_statistics_are_taken_on_the_way_back(mode):
+    """So that of a forward pass alone nothing may be turned into PyTorch's; the gate calls it different."""
+    assert facts(mode)["statistics moved forward"] == []
+
+
+@each_mode
 def test_adam_adds_epsilon_after_the_bias_is_corrected(mode):
     apart = facts(mode)["adam"]
     assert apart["ours"] < 1e-6
@@ -88,6 +94,13 @@ def test_adam_adds_epsilon_after_the_bias_is_corrected(mode):
 @each_mode
 def test_an_update_of_some_weights_leaves_the_others(mode):
     assert facts(mode)["moved"] == ["dense.bias"]
+
+
+@each_mode
+def test_an_update_of_some_weights_is_clipped_by_itself(mode):
+    alone, after_others = facts(mode)["clipped alone"]
+    assert alone == pytest.approx(-0.01 * 3e-4 / (3e-4 + 1e-3), rel=1e-2)
+    assert after_others == pytest.approx(alone, rel=1e-3)
 
 
 @each_mode

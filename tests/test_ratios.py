@@ -79,6 +79,15 @@ def test_a_member_says_what_it_is_and_what_it_was_measured_with(groups: list[Gro
     assert graph.look == looks.subject_look("pytorch", "default", "graph", "fp32", "tuned")
 
 
+def test_an_environment_called_like_its_framework_is_named_and_drawn_as_in_figures(tmp_path: Path) -> None:
+    jax = explored.GRAPH.but(framework="jax", environment="jax")
+    explored.results(tmp_path, [[explored.TORCH, jax]])
+    (group,) = ratios.groups(Report(Lab(outputs=tmp_path)))
+    assert [one.subject for one in group.members] == ["pytorch eager tuned", "jax graph tuned"]
+    assert group.members[1].look == looks.subject_look("jax", "default", "graph", "fp32", "tuned")
+    assert group.members[1].choices["environment"] == "jax", "by which it is looked for"
+
+
 def test_a_key_leads_to_the_measurements_of_a_ratio(folder: Path, groups: list[Group]) -> None:
     Report(Lab(outputs=folder)).show_first_page()
     (ratio,) = (one for one in groups[2].ratios if one.to == 1)

@@ -183,6 +183,29 @@ def test_its_lstm_is_the_loop_written_out(mode):
 
 
 @with_tensorflow
+def test_a_step_of_an_lstm_rearranges_no_weights():
+    assert not {"Transpose", "Split", "SplitV"} & {kind for kind, _ in facts()["operations of an LSTM"]}
+
+
+@with_tensorflow
+def test_weights_of_an_lstm_are_the_workload_s_wherever_they_are_seen():
+    assert facts()["read back"]
+    assert facts()["moved of a matrix"] == [[0, 0], [1, 1]]
+
+
+@with_tensorflow
+def test_a_convolution_that_does_not_pad_says_so():
+    """Its operator has ways for that which it has not for padding by nothing on each side."""
+    assert ["Conv2D", "VALID"] in facts()["operations of a convolution"]
+
+
+@with_tensorflow
+def test_images_that_a_step_hands_out_have_their_channels_first_and_its_gradients_are_those_compared():
+    for which, seen in facts()["images"].items():
+        assert seen == {"step": [2, 5, 4, 4], "outputs": [2, 5, 4, 4], "same": True, "steps": 1}, which
+
+
+@with_tensorflow
 def test_the_operator_that_is_gone_round_is_still_wrong():
     assert facts()["wrong LSTM"] > 0.1, "BlockLSTMV2 has its own gradient now: _keras.py can do without reordered gates"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -105,6 +106,13 @@ def test_each_workload_of_two_frameworks_says_what_was_settled(name):
     for text in (*settled, *settled.values()):
         assert text
         assert text.strip(" .") == text, "the table adds nothing to it"
+
+
+def test_what_was_settled_for_one_framework_begins_with_its_name():
+    named = re.compile("PyTorch|MindSpore|JAX|TensorFlow|MXNet")
+    for name in workloads.names():
+        for what in workloads.load(name).settled:
+            assert not named.search(re.sub("^(JAX|TensorFlow|MXNet): ", "", what)), f"{name}: {what}"
 
 
 SETTLED = {  # what a file for MindSpore says, and what had to be settled where it does

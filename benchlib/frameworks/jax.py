@@ -179,9 +179,9 @@ class Session:
                 (value, kept), gradients = of_loss(trained, kept, batch)
                 return *update(trained, state, gradients), kept, value
 
-            def gradients(trained: Arrays, kept: Arrays, batch: tuple[Array, ...]) -> tuple[Arrays, Arrays]:
-                (_, kept), gradients = of_loss(trained, kept, batch)
-                return gradients, kept
+            def gradients(trained: Arrays, kept: Arrays, batch: tuple[Array, ...]) -> tuple[Any, ...]:
+                (value, kept), gradients = of_loss(trained, kept, batch)
+                return value, kept, gradients
 
             self._update = self._compiled(update)
         else:
@@ -191,7 +191,7 @@ class Session:
                 model = self._merged(trained, kept, training=not self._evaluates)
                 return model(inputs), self._kept_of(model)
 
-            def output_and_gradients(trained: Arrays, kept: Arrays, batch: tuple[Array, Array]) -> tuple[Any, ...]:
+            def gradients(trained: Arrays, kept: Arrays, batch: tuple[Array, Array]) -> tuple[Any, ...]:
                 inputs, gradient = batch
                 output, pull, kept = jax.vjp(
                     lambda trained, inputs: forward(trained, kept, inputs), trained, inputs, has_aux=True
@@ -201,16 +201,11 @@ class Session:
 
             def step(trained: Arrays, kept: Arrays, batch: tuple[Array, Array]) -> tuple[Any, ...]:
                 # A step returns the gradients too, or what nobody asks for would not be computed.
-                return output_and_gradients(trained, kept, batch) if backward else forward(trained, kept, batch[0])
-
-            def gradients(trained: Arrays, kept: Arrays, batch: tuple[Array, Array]) -> tuple[Arrays, Arrays]:
-                # Where a step computes them: what is measured is what is compared.
-                computed = self._step if backward else output_and_gradients
-                _, kept, gradients = computed(trained, kept, batch)
-                return gradients, kept
+                return gradients(trained, kept, batch) if backward else forward(trained, kept, batch[0])
 
         self._step = self._compiled(step, donate_argnums=(0, 1, 2) if self._trains else ())
-        self._gradients = self._compiled(gradients)
+        of_step = not self._trains and backward  # what is measured is what is compared
+        self._gradients = self._step if of_step else self._compiled(gradients)
         self._outputs = {training: self._compiled(partial(self._run, training=training)) for training in (True, False)}
         self._predict = self._compiled(self._decoded) if hasattr(module, "predict") else None
 
@@ -261,9 +256,10 @@ class Session:
     def outputs(self, batch: tuple[Array, ...], training: bool) -> tuple[np.ndarray, ...]:
         """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
         if not self._trains and training:  # an operator's step is its output: this is what is measured
-            outputs = self._step(self._trained, self._kept, batch)[0]
+            outputs, *_ = jax.block_until_ready(self._step(self._trained, self._kept, batch))
         else:
-            outputs, kept = self._outputs[training](self._trained, self._kept, batch[: -self._targets])
+            inputs = batch[: -self._targets]
+            outputs, kept = jax.block_until_ready(self._outputs[training](self._trained, self._kept, inputs))
             self._kept |= self._random(kept)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         return tuple(map(self.to_numpy, outputs))
@@ -276,7 +272,7 @@ class Session:
 
     def gradients(self, batch: tuple[Array, ...]) -> dict[str, np.ndarray]:
         """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
-        gradients, kept = self._gradients(self._trained, self._kept, batch)
+        _, kept, gradients = jax.block_until_ready(self._gradients(self._trained, self._kept, batch))
         self._kept |= self._random(kept)
         of_input = {} if self._trains else {"input": self.to_numpy(gradients.pop("input"))}
         trained = [name for name in self._shapes if self._layouts[name].trained]

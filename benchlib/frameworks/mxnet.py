@@ -67,7 +67,10 @@ class Session:
         if precision != "fp32":
             raise BenchlibError(unknown("precision of mxnet", precision, ("fp32",)))
         if device not in DEVICES:
-            raise BenchlibError(unknown("device of mxnet", device, DEVICES))
+            raise BenchlibError(
+                f"device {device!r}: mxnet has a path to {' and '.join(DEVICES)} only; install a framework that has "
+                "one to it, or choose device 'cpu'"
+            )
         for name in knobs:
             raise BenchlibError(f"knob {name!r}: mxnet has no such setting")
         if device == "cuda" and not mx.context.num_gpus():
@@ -101,19 +104,16 @@ class Session:
             self._model.hybridize(active=False)  # called by itself, it runs operation by operation
         else:
             self._network = lambda *batch: compute(self._model, batch)
+        self._backward = self._trains or values["passes"] == "forward+backward"
         if self._trains:
             self._clip = values.get("clip")
-        else:
-            self._backward = values["passes"] == "forward+backward"
 
     def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
         """Set the model's whole state, forget the optimizer's; a wrong name or shape is a BenchlibError."""
         check_weights("weights for mxnet", self._shapes, {name: array.shape for name, array in weights.items()})
         for name, parameter in (self._trained | self._untrained).items():
             parameter.set_data(self._array(weights[name]))
-        for parameter in self._trained.values():
-            parameter.zero_grad()
-            parameter.data()._fresh_grad = False  # as Trainer has it: nobody has computed this one
+        self._forget_gradients()
         self._is_settled()
         if self._trains:
             self._trainer = self._module.optimizer(self._model, self._values, self._rate)
@@ -139,7 +139,7 @@ class Session:
         if not self._trains:
             return self._operated(batch)
         loss = self._loss_and_gradients(batch)
-        self._take_step()
+        self._take_step(self._trained)
         return loss
 
     def synchronize(self) -> None:
@@ -178,7 +178,9 @@ class Session:
                     self._output_and_gradients(batch, self._model, training=True)
             gradients = {} if self._trains else {"input": batch[0].grad}
             gradients |= {name: parameter.grad() for name, parameter in self._trained.items()}
-            return {name: _numpy(gradient) for name, gradient in gradients.items()}
+            copies = {name: _numpy(gradient) for name, gradient in gradients.items()}
+        self._forget_gradients()
+        return copies
 
     def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
         """Steps of the optimizer with gradients that are given, in turn."""
@@ -188,7 +190,7 @@ class Session:
             with autograd.record():  # of what has the weights' values, whose gradients are the weights'
                 same = [mx.nd.identity(self._trained[name].data()) for name in given]
             autograd.backward(same, [*given.values()])
-            self._take_step()
+            self._take_step(given)
 
     def dropouts(self, batch: tuple[NDArray, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
         """What each dropout of a forward pass was given, and what it left: of the model's own code, operation by
@@ -237,10 +239,16 @@ class Session:
         loss.backward(train_mode=self._training)
         return loss
 
-    def _take_step(self) -> None:
-        """The optimizer's, with the gradients that have been computed since the last."""
+    def _forget_gradients(self) -> None:
+        """Or an update of some weights would move the others with them."""
+        for parameter in self._trained.values():
+            parameter.zero_grad()
+            parameter.data()._fresh_grad = False  # as Trainer has it: nobody has computed this one
+
+    def _take_step(self, names: Iterable[str]) -> None:
+        """The optimizer's, with the gradients of these weights, which are those computed since the last."""
         if self._clip is not None:
-            gradients = [parameter.grad() for parameter in self._trained.values()]
+            gradients = [self._trained[name].grad() for name in names]
             gluon.utils.clip_global_norm(gradients, self._clip, check_isfinite=False)  # which would wait for them
         self._trainer.step(1, ignore_stale_grad=True)  # 1: the loss is a mean already
         if self._schedule:
@@ -262,8 +270,8 @@ class Session:
         return output
 
     def _count(self, batch: tuple[NDArray, ...]) -> None:
-        """Remember that running statistics have taken this batch in."""
-        if not self._norms or not self._training:
+        """Remember that running statistics have taken this batch in, which MXNet has them do on the way back."""
+        if not (self._norms and self._training and self._backward):
             return
         if self._counted and batch[0].shape != self._batch[0].shape:
             self._settle()
@@ -375,7 +383,7 @@ def _named_parameters(model: HybridBlock) -> dict[str, gluon.Parameter]:
 
 def _norms_of(model: HybridBlock) -> list[HybridBlock]:
     norms: list[HybridBlock] = []
-    model.apply(lambda block: norms.append(block) if isinstance(block, (nn.BatchNorm, nn.BatchNormReLU)) else None)
+    model.apply(lambda block: norms.append(block) if isinstance(block, nn.BatchNorm) else None)
     return norms
 
 

@@ -33,7 +33,7 @@ import keras
 import tensorflow as tf
 from keras import layers
 from tensorflow import Tensor
-from tensorflow.python.util import _pywrap_util_port
+from tensorflow.python.util import _pywrap_util_port  # private: nothing public says whether oneDNN is in force
 
 from benchlib.errors import BenchlibError, unknown
 from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_weights
@@ -158,6 +158,7 @@ class Session:
                 return output_and_gradients(batch)[1]
 
         self._step = self._compiled(step)
+        self._of_step = not self._trains and backward  # what is measured is what is compared
         self._gradients = self._compiled(gradients)
         self._outputs = {
             training: self._compiled(lambda inputs, training=training: model(*inputs, training=training))
@@ -202,11 +203,11 @@ class Session:
         """The model's outputs for a batch's inputs; weights and running statistics stay as they were."""
         with self._untrained_kept():
             if not self._trains and training:
-                outputs = self.step(batch)  # an operator's step is its output: this is what is measured
+                outputs = self.step(batch)  # an operator's step is its output: what is measured
             else:
                 outputs = self._outputs[training](batch[: -self._targets])
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-        return tuple(_channels_first(self.to_numpy(output)) for output in outputs)
+        return tuple(map(self.to_numpy, outputs))
 
     def predictions(self, batch: tuple[Tensor, ...]) -> np.ndarray:
         """What the model predicts for a batch's inputs, in evaluation behaviour."""
@@ -217,9 +218,9 @@ class Session:
     def gradients(self, batch: tuple[Tensor, ...]) -> dict[str, np.ndarray]:
         """Gradients of the loss by name (an operator: also ``input``); weights and statistics stay as they were."""
         with self._untrained_kept():
-            gradients = {name: self.to_numpy(gradient) for name, gradient in self._gradients(batch).items()}
-        of_input = {} if self._trains else {"input": _channels_first(gradients.pop("input"))}
-        return of_input | {name: self._layouts[name].outside(gradient) for name, gradient in gradients.items()}
+            gradients = dict(self._step(batch)[1] if self._of_step else self._gradients(batch))
+        of_input = {} if self._trains else {"input": self.to_numpy(gradients.pop("input"))}
+        return of_input | {name: self._layouts[name].outside(_copy(gradient)) for name, gradient in gradients.items()}
 
     def update(self, gradients: Sequence[Mapping[str, np.ndarray]], steps: int) -> None:
         """Steps of the optimizer with gradients that are given, in turn."""
@@ -240,8 +241,10 @@ class Session:
         return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen]
 
     def to_numpy(self, value: Tensor) -> np.ndarray:
-        """A tensor, such as what :meth:`step` returned, as a float32 copy."""
-        return tf.cast(value, tf.float32).numpy().copy()
+        """A tensor that the model handed out, such as what :meth:`step` returned, as a float32 copy; of images the
+        channels come first, as in what :meth:`put` gets.
+        """
+        return _channels_first(_copy(value))
 
     def settings(self) -> dict[str, str | int | float | bool]:
         """Threads, libraries and precision in force, read back from TensorFlow, Keras and the operating system.
@@ -300,7 +303,9 @@ class _Layout:
     def __init__(self, path: str, variable: keras.Variable, layer: keras.Layer) -> None:
         self.name = f"{path}{_NAMES.get(variable.name, variable.name)}"
         self.variable = variable
-        self._turned = variable.name == "kernel" and isinstance(layer, layers.Conv2D | layers.Dense)
+        recurrent = not getattr(layer, "as_cudnn", True)
+        self._gates = layer.gates if recurrent else ()
+        self._turned = len(variable.shape) > 1 and (recurrent or isinstance(layer, layers.Conv2D | layers.Dense))
         self._image = getattr(layer, "image", None) if self._turned else None
 
     def inside(self, array: np.ndarray) -> np.ndarray:
@@ -308,6 +313,7 @@ class _Layout:
         if self._image:  # the workload has all places of an image, channel by channel, in one dimension
             *sides, channels = self._image
             array = np.moveaxis(array.reshape(-1, channels, *sides), 1, -1).reshape(len(array), -1)
+        array = self._in_order(array, self._gates)
         return np.ascontiguousarray(np.moveaxis(array, (0, 1), (-1, -2))) if self._turned else array
 
     def outside(self, array: np.ndarray) -> np.ndarray:
@@ -316,7 +322,14 @@ class _Layout:
             array = np.moveaxis(array, (-1, -2), (0, 1))
         if self._image:
             array = np.moveaxis(array.reshape(-1, *self._image), -1, 1).reshape(len(array), -1)
-        return np.array(array, order="C")
+        return np.array(self._in_order(array, np.argsort(self._gates)), order="C")
+
+    def _in_order(self, array: np.ndarray, gates: Sequence[int]) -> np.ndarray:
+        """The rows of a recurrent layer's gates in another order."""
+        if not self._gates:
+            return array
+        every = np.split(array, len(gates))
+        return np.concatenate([every[gate] for gate in gates])
 
 
 def _layouts(layer: keras.Layer, path: str = "") -> Iterator[_Layout]:
@@ -340,6 +353,10 @@ def _layers_of(layer: keras.Layer) -> Iterator[tuple[str, keras.Layer]]:
             yield name, value
         elif isinstance(value, list):
             yield from ((f"{name}.{place}", one) for place, one in enumerate(value) if isinstance(one, keras.Layer))
+
+
+def _copy(value: Tensor) -> np.ndarray:
+    return tf.cast(value, tf.float32).numpy().copy()
 
 
 def _dense(gradients: Sequence[Tensor | tf.IndexedSlices]) -> list[Tensor]:

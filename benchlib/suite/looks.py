@@ -20,10 +20,10 @@ _COLORS = [
 ]
 """Of seaborn's palette for colour-blind readers, most distinct first."""
 
-_MARKERS = ["o", "s", "D", "^", "v", "P", "X"]
-_LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 1)), (0, (1, 1))]
+_MARKERS = ["o", "s", "D", "^", "v", "P", "X", "<", ">", "p", "*"]
+_LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (2, 4))]
 
-SHADES = (0.0, 0.3, -0.4, -0.2, 0.15, 0.45)
+SHADES = (0.0, 0.15, -0.4, -0.2, 0.3, 0.45)
 """By how much a colour is made lighter, or darker, for subjects of one framework: most of what differs first."""
 
 
@@ -50,7 +50,8 @@ def looks(names: Iterable[str]) -> dict[str, Look]:
 
 def subject_looks(rows: pd.DataFrame) -> dict[str, Look]:
     """A look for each ``hue`` of rows of a frame that is a subject's, the same in every figure: its framework has a
-    colour; mode, precision, lane and environment make it lighter or darker, and have their markers and lines.
+    colour; mode, precision, lane and environment make it lighter or darker, and have their markers and lines. Of five
+    frameworks both modes have markers of their own, and of one framework all that it can be.
     """
     return {
         row.hue: subject_look(*(getattr(row, name) for name in tidy.SUBJECT))
@@ -68,3 +69,21 @@ def subject_look(framework: str, environment: str, mode: str, precision: str, la
     color = tuple(part + (1 - part) * shade if shade > 0 else part * (1 + shade) for part in color)
     marker, line = (cycle[(of + step * kind) % len(cycle)] for cycle, step in ((_MARKERS, 5), (_LINES, 2)))
     return Look(color, marker, line)
+
+
+def named_once(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows in which a framework's environment that is called like it goes without saying ("jax graph tuned"), where the
+    framework is not in the default one beside it: figures have no room to say the same twice.
+    """
+    sides = [side for side in ("", "baseline_") if f"{side}framework" in rows and f"{side}environment" in rows]
+    pairs = {
+        pair for side in sides for pair in rows[[f"{side}framework", f"{side}environment"]].itertuples(index=False)
+    }
+    own = [name for name, environment in pairs if name == environment and (name, DEFAULT) not in pairs]
+    for side in sides if own else ():
+        who, where, subject = (f"{side}{column}" for column in ("framework", "environment", "subject"))
+        twice = rows[who].isin(own) & (rows[where] == rows[who])
+        shorter = [text.partition(" ")[2] for text in rows.loc[twice, subject]]
+        rows = rows.assign(**{subject: rows[subject].mask(twice, pd.Series(shorter, rows.index[twice], dtype=object))})
+        rows = rows.assign(**{where: rows[where].mask(twice, DEFAULT)})
+    return rows

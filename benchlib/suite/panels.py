@@ -23,7 +23,7 @@ from benchlib.analysis.comparison import DISTURBED
 from benchlib.analysis.training import undisturbed
 from benchlib.suite import figures
 from benchlib.suite.figures import Legend, Look
-from benchlib.suite.looks import subject_looks
+from benchlib.suite.looks import named_once, subject_looks
 from benchlib.suite.selections import Measured, wide
 
 Value = str | Callable[[pd.Series], Any]
@@ -45,8 +45,8 @@ class Panel(ABC):
     names_hue: ClassVar[bool] = False  # says in the panel what each look stands for
 
     def rows(self, result: Measured) -> pd.DataFrame:
-        """What it shows of a result, with a column ``hue``."""
-        rows = self.source(result)
+        """What it shows of a result, with a column ``hue``, as :func:`named_once`."""
+        rows = named_once(self.source(result))
         if self.where is not None and len(rows):
             rows = rows[self.where(rows).astype(bool)]
         return rows.assign(hue=values(rows, self.hue)) if len(rows) else rows

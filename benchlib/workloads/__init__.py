@@ -165,8 +165,9 @@ class Workload:
     initial state by PyTorch's names, in order. ``inputs(values, batch_size, rng)`` draws one batch of an operator:
     (input, gradient of the output). ``gate`` is what has to be neutralised before two frameworks can agree to the
     last digits, and why. ``settled`` is what had to be settled in the frameworks' files so that they run the
-    same model, and how: a sentence that names the frameworks that it is about. Unlike the gate's settings it stays so
-    when speed is measured.
+    same model, and how: a sentence that names the frameworks that it is about. What is of one framework beside
+    PyTorch and MindSpore has its name before it: ``"JAX: padding"``. Unlike the gate's settings it stays so when speed
+    is measured.
     """
 
     name: str

@@ -44,7 +44,9 @@ class Conv2D(layers.Conv2D):
 
     def convolution_op(self, inputs: Tensor, kernel: Tensor) -> Tensor:  # (batch, height, width, channels)
         around = [self.pixels, self.pixels]
-        return tf.nn.conv2d(inputs, tf.convert_to_tensor(kernel), list(self.strides), [[0, 0], around, around, [0, 0]])
+        # The operator has shorter ways for "VALID", which it does not take where it is told to pad by nothing.
+        padding = [[0, 0], around, around, [0, 0]] if self.pixels else "VALID"
+        return tf.nn.conv2d(inputs, tf.convert_to_tensor(kernel), list(self.strides), padding)
 
 
 class BatchNormalization(layers.BatchNormalization):
@@ -70,19 +72,25 @@ class BatchNormalization(layers.BatchNormalization):
 
 
 class _Recurrent(layers.Layer):
-    """A recurrent layer with the weights of cuDNN's and in its layout: a bias of the state for each gate, too."""
+    """A recurrent layer with the weights of cuDNN's: a bias of the state for each gate, too.
 
-    gates: int
+    They lie as the operators want them, so that no step has to rearrange them: on a GPU as cuDNN does, else (inputs,
+    gates * units) with the gates in the order ``gates``, by their places in cuDNN's. The session lays out the
+    workload's weights, which are like cuDNN's, as they come here.
+    """
+
+    gates: tuple[int, ...]
     mode: str  # as cuDNN's operator calls it
 
     def __init__(self, units: int) -> None:
         super().__init__()
-        self.units = units
+        self.units, self.as_cudnn = units, _on_gpu()
 
     def build(self, input_shape: tuple[int | None, ...]) -> None:
-        rows = self.gates * self.units
-        self.weight_ih = self.add_weight(name="weight_ih_l0", shape=(rows, input_shape[-1]))
-        self.weight_hh = self.add_weight(name="weight_hh_l0", shape=(rows, self.units))
+        rows = len(self.gates) * self.units
+        way = 1 if self.as_cudnn else -1
+        self.weight_ih = self.add_weight(name="weight_ih_l0", shape=(rows, input_shape[-1])[::way])
+        self.weight_hh = self.add_weight(name="weight_hh_l0", shape=(rows, self.units)[::way])
         self.bias_ih = self.add_weight(name="bias_ih_l0", shape=(rows,), initializer="zeros")
         self.bias_hh = self.add_weight(name="bias_hh_l0", shape=(rows,), initializer="zeros")
 
@@ -110,25 +118,24 @@ class GRU(_Recurrent):
     step.
     """
 
-    gates, mode = 3, "gru"
+    gates, mode = (0, 1, 2), "gru"  # reset, update, new
 
     def call(self, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The outputs (batch, length, units), and the state (batch, units) after the last step."""
         x = tf.transpose(x, (1, 0, 2))  # (length, batch, inputs)
         first = tf.zeros((tf.shape(x)[1], self.units), x.dtype) if state is None else state
-        outputs = self.of_cudnn(x, first) if _on_gpu() else self.scanned(x, first)
+        outputs = self.of_cudnn(x, first) if self.as_cudnn else self.scanned(x, first)
         return tf.transpose(outputs, (1, 0, 2)), outputs[-1]
 
     def scanned(self, x: Tensor, first: Tensor) -> Tensor:
         weight_ih, weight_hh, bias_ih, bias_hh = self.weights_as(x.dtype)
         length, _, inputs = x.shape
-        given = tf.matmul(tf.reshape(x, (-1, inputs)), weight_ih, transpose_b=True) + bias_ih
+        given = tf.matmul(tf.reshape(x, (-1, inputs)), weight_ih) + bias_ih
         given = tf.reshape(given, (length, -1, 3 * self.units))
-        weight = tf.transpose(weight_hh)
 
         def step(state: Tensor, given: Tensor) -> Tensor:
             both_x, new_x = tf.split(given, (2 * self.units, self.units), axis=1)
-            both_h, new_h = tf.split(tf.matmul(state, weight) + bias_hh, (2 * self.units, self.units), axis=1)
+            both_h, new_h = tf.split(tf.matmul(state, weight_hh) + bias_hh, (2 * self.units, self.units), axis=1)
             reset, update = tf.split(tf.sigmoid(both_x + both_h), 2, axis=1)
             new = tf.tanh(new_x + reset * new_h)
             return new + update * (state - new)  # (batch, units)
@@ -141,12 +148,12 @@ class LSTM(_Recurrent):
     ``layers.LSTM`` is a loop there. It computes in fp32 where it is given bf16, for which it is not made.
     """
 
-    gates, mode = 4, "lstm"
+    gates, mode = (0, 2, 1, 3), "lstm"  # entry, new, forget, exit
 
     def call(self, x: Tensor) -> Tensor:
         """The outputs (length, batch, units)."""
         state = tf.zeros((tf.shape(x)[1], self.units), x.dtype)
-        return self.of_cudnn(x, state) if _on_gpu() else self.in_one(x)
+        return self.of_cudnn(x, state) if self.as_cudnn else self.in_one(x)
 
     def in_one(self, x: Tensor) -> Tensor:
         dtype = tf.float16 if x.dtype == tf.float16 else tf.float32
@@ -158,11 +165,11 @@ class LSTM(_Recurrent):
             x=tf.cast(x, dtype),
             cs_prev=state,
             h_prev=state,
-            w=tf.transpose(_new_before_forget(tf.concat((weight_ih, weight_hh), 1))),
+            w=tf.concat((weight_ih, weight_hh), 0),
             wci=unused,
             wcf=unused,
             wco=unused,
-            b=_new_before_forget(bias_ih + bias_hh),
+            b=bias_ih + bias_hh,
             forget_bias=0.0,
             cell_clip=0.0,
         )
@@ -197,13 +204,14 @@ class SGD(keras.optimizers.Optimizer):
 
 
 class AdamW(keras.optimizers.Optimizer):
-    """Adam with decoupled ``weight_decay``, epsilon added after the bias is corrected, as in PyTorch;
-    ``keras.optimizers.Adam`` adds it before.
+    """Adam, with decoupled ``weight_decay`` if there is one; epsilon is added after the bias is corrected, as in
+    PyTorch. ``keras.optimizers.Adam`` and its ``AdamW`` add it before, and work the correction and the learning rate
+    out anew for each weight.
     """
 
-    def __init__(self, learning_rate: Any, epsilon: float, weight_decay: float | None = None, **named: Any) -> None:
-        super().__init__(learning_rate, weight_decay=weight_decay, name="adamw", **named)
-        self.beta_1, self.beta_2, self.epsilon = 0.9, 0.999, epsilon
+    def __init__(self, learning_rate: Any, epsilon: float, weight_decay: float = 0.0, **named: Any) -> None:
+        super().__init__(learning_rate, name="adamw", **named)
+        self.beta_1, self.beta_2, self.epsilon, self.decay = 0.9, 0.999, epsilon, weight_decay
 
     def build(self, variables: list[keras.Variable]) -> None:
         if not self.built:
@@ -211,28 +219,30 @@ class AdamW(keras.optimizers.Optimizer):
             self.means = self.add_optimizer_variables(variables, "mean")
             self.squares = self.add_optimizer_variables(variables, "square")
 
+    def apply(self, grads: list[Tensor], trainable_variables: list[keras.Variable] | None = None) -> None:
+        step = tf.cast(self.iterations.value + 1, tf.float32)
+        self.beta_1_power, self.beta_2_power = tf.pow(self.beta_1, step), tf.pow(self.beta_2, step)
+        # The operator adds epsilon before the bias is corrected: so it comes out the same.
+        self.epsilon_before = self.epsilon * tf.sqrt(1 - self.beta_2_power)
+        super().apply(grads, trainable_variables)
+
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         place = self._get_variable_index(variable)
-        step = tf.cast(self.iterations.value + 1, variable.dtype)
-        beta_2_power = tf.pow(self.beta_2, step)
+        rate = tf.cast(learning_rate, variable.dtype)
+        if self.decay and self._use_weight_decay(variable):  # which exclude_from_weight_decay has said
+            variable.assign_sub(rate * self.decay * variable)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=self.means[place].value.handle,
             v=self.squares[place].value.handle,
-            beta1_power=tf.pow(self.beta_1, step),
-            beta2_power=beta_2_power,
-            lr=tf.cast(learning_rate, variable.dtype),
+            beta1_power=self.beta_1_power,
+            beta2_power=self.beta_2_power,
+            lr=rate,
             beta1=self.beta_1,
             beta2=self.beta_2,
-            epsilon=self.epsilon * tf.sqrt(1 - beta_2_power),  # the operator adds it before: so it comes out the same
+            epsilon=self.epsilon_before,
             grad=gradient,
         )
-
-
-def _new_before_forget(rows: Tensor) -> Tensor:
-    """Gates in the order entry, forget, new, exit in the order entry, new, forget, exit."""
-    entry, forget, new, exit_ = tf.split(rows, 4)
-    return tf.concat((entry, new, forget, exit_), 0)
 
 
 def _on_gpu() -> bool:

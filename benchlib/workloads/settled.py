@@ -172,8 +172,9 @@ TENSORFLOW_NORM = {
 }
 TENSORFLOW_RECURRENT = {
     "TensorFlow: recurrent layers": (
-        "of our own, with two biases for each gate and PyTorch's order of gates: Keras's LSTM has one, and Adam moves "
-        "the sum of two by twice as much"
+        "of our own, with two biases for each gate, because Keras's LSTM has one, and Adam moves the sum of two by "
+        "twice as much; PyTorch's weight (outputs, inputs) is laid out as (inputs, outputs) when it is loaded, an "
+        "LSTM's in the order of gates that its operator has, too"
     ),
 }
 TENSORFLOW_LEFT_OUT = {
@@ -209,49 +210,49 @@ TENSORFLOW_GRADIENTS = {
     ),
 }
 MXNET = {
-    "training or evaluation in MXNet": (
+    "MXNet: training or evaluation": (
         "said of each forward pass, by autograd.record and autograd.predict_mode: a block has no behaviour of its own"
     ),
 }
 MXNET_LOSS = {
     **MXNET,
-    "mean loss in MXNet": (
+    "MXNet: mean loss": (
         "the mean over SoftmaxCrossEntropyLoss, which gives a loss for each sample; so Trainer.step gets a batch size "
         "of 1, by which it divides the gradients"
     ),
 }
 MXNET_SGD = {
-    "momentum in MXNet": (
+    "MXNet: momentum": (
         "its velocity has the learning rate in it and PyTorch's has not, which is the same update while the rate stays "
         "as it is"
     ),
 }
 MXNET_DECAY = {
-    "weight decay in MXNet": "of all weights, as gluon.Trainer has it unless a parameter's wd_mult says otherwise",
+    "MXNet: weight decay": "of all weights, as gluon.Trainer has it unless a parameter's wd_mult says otherwise",
 }
 MXNET_ADAM = {
-    "Adam in MXNet": (
+    "MXNet: Adam": (
         "a subclass in workloads/_gluon.py, because mx.optimizer.Adam adds epsilon before the bias is corrected: the "
         "same operator, adam_update, gets an epsilon that is corrected, too"
     ),
 }
 MXNET_NORM = {
-    "names of batch normalisation in MXNet": "gamma and beta are PyTorch's weight and bias, and are copied as these",
-    "epsilon of batch normalisation in MXNet": "1e-5 by default in Gluon, as in PyTorch",
-    "running variance in MXNet": (
+    "MXNet: names of batch normalisation": "gamma and beta are PyTorch's weight and bias, and are copied as these",
+    "MXNet: epsilon of batch normalisation": "1e-5 by default in Gluon, as in PyTorch",
+    "MXNet: running variance": (
         "is made of variances of the batch, PyTorch's of those of a sample (a sum over one number less); it is turned "
         "into PyTorch's, exactly, whenever weights are read or a model is evaluated, and not in steps: see "
         "frameworks/mxnet.py"
     ),
 }
 MXNET_GATES = {
-    "gates in MXNet": (
+    "MXNet: gates": (
         "in cuDNN's order, which is PyTorch's (LSTM: input, forget, cell, output; GRU: reset, update, new), with both "
         "biases, and in a GRU the reset after the product: weights are copied as they are"
     ),
 }
 MXNET_GRADIENTS = {
-    "gradients in MXNet": (
+    "MXNet: gradients": (
         "of output.backward(gradient), which writes them to arrays that the input and the weights have for that"
     ),
 }

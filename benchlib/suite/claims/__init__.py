@@ -29,11 +29,12 @@ from benchlib.suite import published
 from benchlib.suite.claims.maxima import inner_maximum
 from benchlib.suite.claims.ratios import cases_of_rows
 from benchlib.suite.claims.results import Results
-from benchlib.suite.claims.sizes import crosses_with_size, grows_with_batch, scales_better
+from benchlib.suite.claims.sizes import crosses_with_size, fastest_by_batch, grows_with_batch, scales_better
 from benchlib.suite.claims.verdicts import Judged, Outcome, judge, rule_text
 
 FUNCTIONS: dict[str, Callable[..., Outcome]] = {
-    rule.__name__: rule for rule in (cases_of_rows, scales_better, crosses_with_size, grows_with_batch, inner_maximum)
+    rule.__name__: rule
+    for rule in (cases_of_rows, scales_better, crosses_with_size, grows_with_batch, fastest_by_batch, inner_maximum)
 }
 """By name, what finds the cases of a claim: as its rule declares rows, or what no selection of rows says."""
 

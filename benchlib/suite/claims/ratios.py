@@ -31,7 +31,7 @@ def _add(outcome: Outcome, results: Results, claim: Claim, part: Rows, name: str
     same = [f"{one} == baseline_{one}" for one in tidy.SUBJECT if part.only and one != part.only]
     query = " and ".join(filter(None, [part.where.format(name=name), *same]))
     rows = rows.query(query, engine="python") if query else rows
-    there, lost = set(rows.loc[rows["estimate"].notna(), "framework"]), []
+    there, lost = set(rows.loc[rows["estimate"].notna() | (rows["why"] == DISTURBED), "framework"]), []
     for _, row in rows.iterrows():
         columns = {**json.loads(row["hyperparameters"]), **row}
         group, own, setting = (text.format(**columns) for text in (part.group, part.own, part.setting))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
 from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import FASTER, SLOWER, verdict_on
+from benchlib.analysis.comparison import DISTURBED, FASTER, SLOWER, verdict_on
 from benchlib.suite.claims.cases import case_of, control_doubt, files_of, interval_of, inverse, over, without_disturbed
 from benchlib.suite.claims.results import Results
 from benchlib.suite.claims.verdicts import CONTRADICTS, NO_INTERVAL, OPEN, SUPPORTS, Case, Outcome
@@ -68,6 +69,51 @@ def grows_with_batch(results: Results, claim: Claim) -> Outcome:
                 doubt = f"{NO_INTERVAL}: peak memory counts only in those that measured the size first, {firsts}"
             cases.append(case_of(claim, ratio, *reversed(ends), group=group, own=words, doubt=doubt))
     return Outcome(cases, missing)
+
+
+def fastest_by_batch(results: Results, claim: Claim, small: str, large: str, beside: str, most: int) -> Outcome:
+    """Of each batch size, one framework over each other: ``small`` up to so many samples at ``most``, above them
+    ``large``. The work has compared both with the one ``beside`` them: where one of the three is not there, nothing is
+    said.
+    """
+    every = results.rows("batch_size", "throughput_ratio")
+    frame, missing = without_disturbed(every, "{subject} at batch {batch_size}")
+    cases = []
+    for words, fastest, there in (
+        (f"of {most} or less", small, every["batch_size"] <= most),
+        (f"above {most}", large, every["batch_size"] > most),
+    ):
+        if not there.any():
+            missing.append(f"a batch size {words} in the notebook batch_size")
+            continue
+        seen = every[there & (every["estimate"].notna() | (every["why"] == DISTURBED))]
+        lacking = {small, large, beside} - {*seen["framework"], *seen["baseline_framework"]}
+        missing += [
+            f"{name} at a batch size {words} in the notebook batch_size (PROFILE=frameworks has all, as far as their "
+            "environments are there)"
+            for name in sorted(lacking)
+        ]
+        for size, rows in frame[there.reindex(frame.index)].groupby("batch_size") if not lacking else ():
+            cases += _over_others(claim, fastest, rows, f"{rows['task'].iloc[0]}, batch {size}")
+    return Outcome(cases, missing)
+
+
+def _over_others(claim: Claim, fastest: str, rows: pd.DataFrame, group: str) -> Iterator[Case]:
+    """Of rows relative to one baseline, each subject of a framework over each of the others."""
+    first = rows.iloc[0]
+    ratios = {row["subject"]: (row["framework"], row) for _, row in rows.iterrows()}
+    ratios[first["baseline_subject"]] = (first["baseline_framework"], None)
+    for (one, (who, own)), (other, (whose, its)) in itertools.permutations(ratios.items(), 2):
+        if who != fastest or whose == fastest:
+            continue
+        if its is None:
+            ratio = interval_of(own)
+        elif own is None:
+            ratio = inverse(interval_of(its))
+        else:
+            ratio = over(interval_of(own), interval_of(its))
+        known = [row for row in (own, its) if row is not None]
+        yield case_of(claim, ratio, *known, group=group, own=f"{one} over {other}")
 
 
 def crosses_with_size(results: Results, claim: Claim, late: str, early: str) -> Outcome:

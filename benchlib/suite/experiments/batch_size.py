@@ -9,7 +9,7 @@ from pydantic import model_validator
 from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.suite.experiments import by_batch
+from benchlib.suite.experiments import by_batch, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.by_batch import comparisons
 from benchlib.suite.experiments.metric import Metric
@@ -20,7 +20,7 @@ from benchlib.suite.selections import Runs
 class Parameters(by_batch.Parameters):
     """A comparison of the subjects at each batch size, and training runs of some of them for the accuracy."""
 
-    accuracy_subjects: p.Grid[p.Subject]
+    accuracy_subjects: p.Subjects[p.Subject]
     accuracy_batch_sizes: p.Grid[p.BatchSize]
     learning_rate: p.Rate
     train_samples: p.Samples | None  # None: all
@@ -49,7 +49,9 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
     runs = lab.train(training, seeds=parameters.seeds, epochs=parameters.epochs)
     note, name = data_note(training[0], lab.inputs), workloads.load(parameters.workload).metric
     declared = _declaration(Metric(name, parameters.data, "batch_size", parameters.epochs, note))
-    return by_batch.result(declared, lab, compared, runs, notes=[note])
+    every = [*parameters.subjects, *parameters.accuracy_subjects]
+    absent = subjects.left_out(every, [parameters.workload], [parameters.device])
+    return by_batch.result(declared, lab, compared, runs, notes=[note, *absent])
 
 
 def _declaration(metric: Metric) -> Declaration:
@@ -68,14 +70,8 @@ def _declaration(metric: Metric) -> Declaration:
 def _training(parameters: Parameters) -> list[Condition]:
     """The conditions that are trained."""
     trained = {name: (name, getattr(parameters, name)) for name in ("learning_rate", "train_samples")}
-    return [
-        p.of_subject(
-            parameters,
-            f"accuracy_subjects.{number}",
-            subject,
-            batch_size=("accuracy_batch_sizes", size),
-            **trained,
-        )
-        for number, subject in enumerate(parameters.accuracy_subjects)
+    by_size = [
+        subjects.conditions(parameters, "accuracy_subjects", batch_size=("accuracy_batch_sizes", size), **trained)
         for size in parameters.accuracy_batch_sizes
     ]
+    return [condition for of_subject in zip(*by_size, strict=True) for condition in of_subject]

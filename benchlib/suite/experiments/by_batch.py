@@ -15,7 +15,7 @@ from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.suite import figures, tables
-from benchlib.suite.experiments import answers
+from benchlib.suite.experiments import answers, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
 from benchlib.suite.panels import Lines, Picture, Ratios
@@ -30,18 +30,14 @@ class Parameters(p.Compared):
     data: str
     device: DeviceName
     hyperparameters: dict[str, Any]
-    subjects: p.Grid[p.Subject]  # the first is the baseline
+    subjects: p.Subjects[p.Subject]  # the first is the baseline
     batch_sizes: p.Grid[p.BatchSize]
 
 
 def comparisons(parameters: Parameters) -> list[list[Condition]]:
     """A group of conditions for each batch size, baseline first."""
     return [
-        [
-            p.of_subject(parameters, f"subjects.{number}", subject, batch_size=("batch_sizes", size))
-            for number, subject in enumerate(parameters.subjects)
-        ]
-        for size in parameters.batch_sizes
+        subjects.conditions(parameters, "subjects", batch_size=("batch_sizes", size)) for size in parameters.batch_sizes
     ]
 
 

@@ -15,7 +15,7 @@ from benchlib.errors import shown
 from benchlib.lab import Lab
 from benchlib.measure import availability, nvml
 from benchlib.suite import tables
-from benchlib.suite.experiments import answers
+from benchlib.suite.experiments import answers, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result
 from benchlib.suite.panels import Bars, Picture
@@ -52,7 +52,7 @@ class Parameters(p.Compared):
     data: str
     batch_size: p.BatchSize
     hyperparameters: dict[str, Any]
-    subjects: p.Grid[p.Subject]
+    subjects: p.Subjects[p.Subject]
     devices: p.Grid[DeviceName] | None  # None: all that this machine has
     threads: p.Grid[p.Count]  # on the CPU, beside as many as the framework takes by itself
 
@@ -79,6 +79,7 @@ def comparisons(parameters: Parameters) -> list[list[Condition]]:
 def measure(parameters: Parameters, lab: Lab) -> Result:
     """Measure, or take from disk what was measured before."""
     notes = [] if parameters.devices else _missing(p.environments_of(parameters.subjects))
+    notes += subjects.left_out(parameters.subjects, [parameters.workload], parameters.devices or ["cpu"])
     return Result(DECLARATION, lab.folder, lab.compare_each(comparisons(parameters), **parameters.settings), notes)
 
 
@@ -149,17 +150,18 @@ def _groups(parameters: Parameters, devices: list[str] | None) -> list[list[Cond
     """For each subject its conditions, baseline first."""
     groups = []
     for number, subject in enumerate(parameters.subjects):
-        of_subject = functools.partial(p.of_subject, parameters, f"subjects.{number}", subject)
+        of_subject = functools.partial(subjects.of_one, parameters, f"subjects.{number}", subject)
         usable = devices or [
             device
             for device in availability.devices([subject.environment])
             if availability.available(subject.framework, device, subject.environment) is None
         ]
         usable = sorted(usable, key="cpu".__ne__)
-        group = [of_subject(device=("devices", device)) for device in usable]
-        group += [of_subject(device=("devices", "cpu"), threads=("threads", count)) for count in parameters.threads]
+        group = [one for device in usable for one in of_subject(device=("devices", device))]
+        for count in parameters.threads:
+            group += of_subject(device=("devices", "cpu"), threads=("threads", count))
         groups.append(group)
-    return groups
+    return [group for group in groups if group]
 
 
 def _missing(within: list[str]) -> list[str]:
@@ -169,7 +171,7 @@ def _missing(within: list[str]) -> list[str]:
         for row in availability.survey(within)
         if row["missing"]
     ]
-    sentences = [f"Not usable here: {' '.join(lacking)}"] if lacking else []
+    sentences = [f"Not usable here: {' '.join(dict.fromkeys(lacking))}"] if lacking else []
     if availability.devices(within) == ["cpu"]:
         gpus = nvml.gpus()
         there = f"No framework here can use the GPU ({gpus[0]['name']})" if gpus else "There is no GPU here"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -17,8 +17,9 @@ from benchlib.lab import Lab
 from benchlib.measure import gate
 from benchlib.suite import figures, showing, tables
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments import side_by_side
+from benchlib.suite.experiments import side_by_side, subjects
 from benchlib.suite.experiments.result import Declaration, Gathered, Result, data_note
+from benchlib.suite.looks import named_once
 from benchlib.suite.panels import Panel, Picture
 from benchlib.suite.selections import Listed
 from benchlib.validation import Strict
@@ -42,7 +43,7 @@ class Parameters(p.Parameters):
 
     models: p.Grid[Model]
     device: DeviceName
-    subjects: p.Grid[p.Subject]
+    subjects: p.Subjects[p.Subject]
     training_steps: Annotated[int, Field(ge=0, le=10_000)]  # to be compared, too; 0: none
 
     @model_validator(mode="after")
@@ -55,28 +56,29 @@ class Parameters(p.Parameters):
 def conditions(parameters: Parameters) -> list[Condition]:
     """All conditions that will be checked."""
     return [
-        p.of_subject(
+        condition
+        for number, model in enumerate(parameters.models)
+        for condition in subjects.conditions(
             parameters,
-            f"subjects.{at}",
-            subject,
+            "subjects",
             **{name: (f"models.{number}.{name}", getattr(model, name)) for name in Model.model_fields},
         )
-        for number, model in enumerate(parameters.models)
-        for at, subject in enumerate(parameters.subjects)
     ]
 
 
 def measure(parameters: Parameters, lab: Lab) -> Equivalence:
     """Check, or take from disk what was checked before."""
-    return Equivalence(lab, conditions(parameters), parameters.training_steps)
+    models = [model.workload for model in parameters.models]
+    absent = subjects.left_out(parameters.subjects, models, [parameters.device])
+    return Equivalence(lab, conditions(parameters), parameters.training_steps, absent)
 
 
 class Equivalence(Result):
     """The certificates as a table and a figure, what was settled and neutralised, and the files side by side."""
 
-    def __init__(self, lab: Lab, conditions: list[Condition], training_steps: int) -> None:
+    def __init__(self, lab: Lab, conditions: list[Condition], training_steps: int, absent: Sequence[str]) -> None:
         certificates = lab.certify(conditions, training_steps=training_steps)
-        notes = [data_note(condition, lab.inputs) for condition in conditions]
+        notes = [*(data_note(condition, lab.inputs) for condition in conditions), *absent]
         references = showing.references(certificates.values())
         super().__init__(_declaration(references), lab.folder, [Gathered(conditions, certificates)], notes)
         self.checked = [(condition, certificates[condition.key]) for condition in conditions]
@@ -187,7 +189,10 @@ class _Differences(Panel):
             return rows
         # Predictions are allowed no difference at all: none is 0 of it, any is too much.
         share = (rows["difference"] / rows["tolerance"]).mask(rows["difference"] == 0, 0.0)
-        return rows.assign(model=rows["workload"] + ", " + rows["subject"], share=share)
+        of = {condition.subject: condition for condition, _ in result.checked}
+        parts = {name: [getattr(of[one], name) for one in rows["subject"]] for name in ("framework", "environment")}
+        rows = named_once(rows.assign(share=share, **parts))
+        return rows.assign(model=rows["workload"] + ", " + rows["subject"])
 
     def draw(
         self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, figures.Look], result: Equivalence, at_left: bool

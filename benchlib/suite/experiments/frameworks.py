@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from benchlib.analysis.training import left_out as runs_left_out
 from benchlib.condition import Condition, DeviceName
 from benchlib.lab import Lab
-from benchlib.suite.experiments import answers, tasks, training
+from benchlib.suite.experiments import answers, subjects, tasks, training
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.findings import other_models, throughputs
 from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
@@ -48,7 +48,7 @@ class Parameters(p.Compared):
 
     tasks: p.Grid[Task]
     device: DeviceName
-    subjects: Annotated[p.Grid[p.Subject], Field(min_length=2)]  # the first is the baseline
+    subjects: Annotated[p.Subjects[p.Subject], Field(min_length=2)]  # the first is the baseline
     seeds: p.Grid[p.Seed]
 
     @model_validator(mode="after")
@@ -85,7 +85,8 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
         limits = {"epochs": task.epochs, "threshold": task.threshold, "most_epochs": task.most_epochs}
         runs = lab.train(group, seeds=parameters.seeds, **limits)
         parts += [Part(comparison, name), Part(runs, name, training.relative_to_first(runs))]
-    return Result(DECLARATION, lab.folder, parts, [data_note(group[0], lab.inputs) for group in groups])
+    absent = subjects.left_out(parameters.subjects, tasks.workloads_of(parameters.tasks), [parameters.device])
+    return Result(DECLARATION, lab.folder, parts, [*(data_note(group[0], lab.inputs) for group in groups), *absent])
 
 
 def _metric_label(rows: pd.DataFrame) -> str:

@@ -9,7 +9,7 @@ from pydantic import model_validator
 from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.suite.experiments import by_batch
+from benchlib.suite.experiments import by_batch, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.by_batch import comparisons
 from benchlib.suite.experiments.result import Declaration, Result, data_note
@@ -36,7 +36,8 @@ def conditions(parameters: Parameters) -> list[Condition]:
 def measure(parameters: Parameters, lab: Lab) -> Result:
     """Measure, or take from disk what was measured before."""
     compared = lab.compare_each(comparisons(parameters), **parameters.settings)
-    return by_batch.result(DECLARATION, lab, compared, notes=[data_note(compared[0].baseline, lab.inputs)])
+    absent = subjects.left_out(parameters.subjects, [parameters.workload], [parameters.device])
+    return by_batch.result(DECLARATION, lab, compared, notes=[data_note(compared[0].baseline, lab.inputs), *absent])
 
 
 DECLARATION = Declaration(

@@ -16,7 +16,7 @@ from benchlib.condition import Condition, DeviceName, WorkloadName, implementati
 from benchlib.lab import Lab
 from benchlib.measure.contract import SyncCheck
 from benchlib.suite import tables
-from benchlib.suite.experiments import answers, self_tests
+from benchlib.suite.experiments import answers, self_tests, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
 from benchlib.suite.panels import Bars, Intervals, Picture
@@ -40,10 +40,10 @@ class Parameters(p.Compared):
     device: DeviceName
     batch_size: p.BatchSize  # of the knobs' comparisons
     hyperparameters: dict[str, Any]
-    subjects: p.Grid[p.Subject]  # each in the lane tuned
+    subjects: p.Subjects[p.Subject]  # each in the lane tuned
     default_lane: bool  # compare each with its lane default
     single_knobs: bool  # compare each with itself without one knob, for all its knobs
-    timers: p.Grid[p.Subject]  # whose timers are tested
+    timers: p.Subjects[p.Subject]  # whose timers are tested
     alone: list[Alone]  # compared with nothing but themselves (A/A), beside the controls of the other comparisons
     simulated: p.Simulated  # comparisons, for the coverage
 
@@ -56,8 +56,7 @@ class Parameters(p.Compared):
                     f"subjects.{number}.lane: {subject.lane!r}: it is the tuned lane whose knobs are asked for"
                 )
         conditions(self)
-        for number, subject in enumerate(self.timers):
-            p.of_subject(self, f"timers.{number}", subject)
+        subjects.conditions(self, "timers")
         return self
 
 
@@ -69,8 +68,7 @@ def conditions(parameters: Parameters) -> list[Condition]:
 def comparisons(parameters: Parameters) -> list[list[Condition]]:
     """For each subject: itself, its default lane, and itself without each of its knobs; then those alone."""
     groups = []
-    for number, subject in enumerate(parameters.subjects):
-        tuned = p.of_subject(parameters, f"subjects.{number}", subject)
+    for tuned in subjects.conditions(parameters, "subjects"):
         group = [tuned]
         if parameters.default_lane:
             group.append(tuned.but(lane="default"))
@@ -80,16 +78,14 @@ def comparisons(parameters: Parameters) -> list[list[Condition]]:
         groups.append(group)
     for number, subject in enumerate(parameters.alone):
         key = f"alone.{number}"
-        groups.append([p.of_subject(parameters, key, subject, batch_size=(key, subject.batch_size))])
-    return groups
+        groups.append(subjects.of_one(parameters, key, subject, batch_size=(key, subject.batch_size)))
+    return [group for group in groups if group]
 
 
 def measure(parameters: Parameters, lab: Lab) -> Instrument:
     """Measure, or take from disk what was measured before."""
     compared = lab.compare_each(comparisons(parameters), **parameters.settings)
-    timers = lab.check_timers(
-        p.of_subject(parameters, f"timers.{number}", subject) for number, subject in enumerate(parameters.timers)
-    )
+    timers = lab.check_timers(subjects.conditions(parameters, "timers"))
     return Instrument(parameters, lab, compared, timers)
 
 
@@ -99,10 +95,12 @@ class Instrument(Result):
     def __init__(
         self, parameters: Parameters, lab: Lab, compared: Sequence[Comparison], timers: Sequence[SyncCheck]
     ) -> None:
-        subjects = [*parameters.subjects, *parameters.timers, *parameters.alone]
-        ceiling = lab.ceiling(parameters.device, within=p.environments_of(subjects))
+        measured = [*conditions(parameters), *(check.condition for check in timers)]
+        ceiling = lab.ceiling(parameters.device, within=p.environments_of(measured))
+        every = [*parameters.subjects, *parameters.timers, *parameters.alone]
+        absent = subjects.left_out(every, [parameters.workload], [parameters.device])
         failed = failures_beside(ceiling, timers)
-        super().__init__(DECLARATION, lab.folder, compared, [ceiling_text(ceiling)], failed)
+        super().__init__(DECLARATION, lab.folder, compared, [ceiling_text(ceiling), *absent], failed)
         self.timers, self.count = timers, parameters.simulated
         self._planned = (parameters.simulated, parameters.budget_s, parameters.pilot)
 

@@ -15,7 +15,7 @@ from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.suite import figures
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments import training_times
+from benchlib.suite.experiments import subjects, training_times
 from benchlib.suite.experiments.metric import Metric
 from benchlib.suite.experiments.result import Declaration, Part, Result, data_note, different_models
 from benchlib.suite.panels import Curves, Picture, Points
@@ -37,7 +37,7 @@ class Parameters(p.Parameters):
     batch_size: p.BatchSize
     hyperparameters: dict[str, Any]
     train_samples: p.Samples | None  # None: all
-    subjects: p.Grid[Subject]
+    subjects: p.Subjects[Subject]
     seeds: p.Grid[p.Seed]
     epochs: p.Epochs  # after which the metric is compared
     most_epochs: p.Epochs  # a run that has not reached the threshold by then ends
@@ -58,15 +58,16 @@ class Parameters(p.Parameters):
 def conditions(parameters: Parameters) -> list[Condition]:
     """All conditions that will be measured."""
     return [
-        p.of_subject(
+        condition
+        for number, subject in enumerate(parameters.subjects)
+        for rate in subject.learning_rates
+        for condition in subjects.of_one(
             parameters,
             f"subjects.{number}",
             subject,
             train_samples=("train_samples", parameters.train_samples),
             learning_rate=(f"subjects.{number}.learning_rates", rate),
         )
-        for number, subject in enumerate(parameters.subjects)
-        for rate in subject.learning_rates
     ]
 
 
@@ -77,9 +78,9 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
     runs = lab.train(trained, **limits)
     note, name = data_note(trained[0], lab.inputs), workloads.load(parameters.workload).metric
     metric = Metric(name, parameters.data, "learning_rate", parameters.epochs, note)
-    return Result(
-        _declaration(metric, parameters.threshold), lab.folder, [Part(runs, beside=_epoch_ratios(runs))], [note]
-    )
+    absent = subjects.left_out(parameters.subjects, [parameters.workload], [parameters.device])
+    parts, notes = [Part(runs, beside=_epoch_ratios(runs))], [note, *absent]
+    return Result(_declaration(metric, parameters.threshold), lab.folder, parts, notes)
 
 
 def _epoch_ratios(runs: TrainingRuns) -> Iterator[dict[str, Any]]:

@@ -17,7 +17,7 @@ from benchlib.analysis.comparison import DISTURBED, Comparison
 from benchlib.condition import Condition, DeviceName, PrecisionName, implementation
 from benchlib.lab import Lab
 from benchlib.measure import availability
-from benchlib.suite.experiments import answers, losses, payback, tasks
+from benchlib.suite.experiments import answers, losses, payback, subjects, tasks
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.findings import absent, other_models, throughputs, unrounded
 from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
@@ -48,7 +48,7 @@ class Parameters(p.Compared):
 
     tasks: p.Grid[Task]
     devices: p.Grid[DeviceName] | None  # None: all that this machine has
-    subjects: Annotated[p.Grid[Subject], Field(min_length=2)]  # the first is the baseline
+    subjects: Annotated[p.Subjects[Subject], Field(min_length=2)]  # the first is the baseline
     seeds: p.Grid[p.Seed]
     trained: Literal["all", "mixed"]  # mixed: only what is there in several precisions, whose losses can be compared
 
@@ -102,7 +102,9 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
         if task.epochs and trained:
             runs = lab.train(trained, seeds=parameters.seeds, epochs=task.epochs)
             parts.append(Part(runs, name, losses.rows(runs)))
-    notes = [data_note(group[0], lab.inputs) for *_, group in groups]
+    devices = dict.fromkeys(group[0].device for *_, group in groups)
+    left_out = subjects.left_out(parameters.subjects, tasks.workloads_of(parameters.tasks), devices)
+    notes = [*(data_note(group[0], lab.inputs) for *_, group in groups), *left_out]
     return Result(DECLARATION, lab.folder, parts, notes, failures_of(failed, lab))
 
 

@@ -13,7 +13,7 @@ from benchlib import workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.suite import figures, tables
-from benchlib.suite.experiments import answers
+from benchlib.suite.experiments import answers, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
 from benchlib.suite.experiments.varied import Varied, looks, sizes_of
@@ -41,7 +41,7 @@ class Parameters(p.Compared):
     device: DeviceName
     operators: p.Grid[Operator]
     passes: p.Grid[str]
-    subjects: p.Grid[p.Subject]  # the first is the baseline
+    subjects: p.Subjects[p.Subject]  # the first is the baseline
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -87,20 +87,17 @@ def comparisons(parameters: Parameters) -> list[list[Condition]]:
                     "hyperparameters": (key, {**values, "passes": passes}),
                 }
                 choices["workload"] = (f"{place}.workload", operator.workload)
-                groups.append(
-                    [
-                        p.of_subject(parameters, f"subjects.{index}", subject, **choices)
-                        for index, subject in enumerate(parameters.subjects)
-                    ]
-                )
+                groups.append(subjects.conditions(parameters, "subjects", **choices))
     return groups
 
 
 def measure(parameters: Parameters, lab: Lab) -> Result:
     """Measure, or take from disk what was measured before."""
     compared = lab.compare_each(comparisons(parameters), **parameters.settings)
-    ceiling = lab.ceiling(parameters.device, within=p.environments_of(parameters.subjects))
-    notes, failed = [ceiling_text(ceiling)], failures_beside(ceiling)
+    ceiling = lab.ceiling(parameters.device, within=p.environments_of(conditions(parameters)))
+    operators = [operator.workload for operator in parameters.operators]
+    absent = subjects.left_out(parameters.subjects, operators, [parameters.device])
+    notes, failed = [ceiling_text(ceiling), *absent], failures_beside(ceiling)
     return Result(_declaration(parameters), lab.folder, compared, notes, failed, ceiling)
 
 

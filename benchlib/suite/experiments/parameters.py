@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, field_validator
 
 from benchlib import environments, limits, metrics, workloads
 from benchlib.analysis import planner
-from benchlib.condition import Condition, FrameworkName, LaneName, ModeName, implementation
+from benchlib.condition import Condition, EnvironmentName, FrameworkName, LaneName, ModeName, implementation
 from benchlib.errors import BenchlibError, shown
 from benchlib.limits import at_most
 from benchlib.measure import memory
@@ -26,9 +26,15 @@ class Subject(BaseModel):
     model_config = Strict.model_config
 
     framework: FrameworkName
-    environment: Annotated[str, BeforeValidator(environments.require)] = environments.DEFAULT
+    if_there: bool = False  # where it is not, it is left out, and the notebook says so (``subjects``); else refused
+    environment: EnvironmentName = environments.DEFAULT
     mode: ModeName
     lane: LaneName
+
+    @field_validator("environment")
+    @classmethod
+    def _is_there(cls, name: str, others: ValidationInfo) -> str:
+        return name if others.data.get("if_there") else environments.require(name)
 
     @property
     def choices(self) -> dict[str, str]:
@@ -53,8 +59,9 @@ def not_empty(values: object) -> object:
 
 
 def _each_once(values: list) -> list:
-    for value in values:
-        if values.count(value) > 1:
+    said = [one.model_dump(exclude={"if_there"}) if isinstance(one, BaseModel) else one for one in values]
+    for value, one in zip(values, said, strict=True):
+        if said.count(one) > 1:
             text = str(value) if isinstance(value, BaseModel) else shown(value)
             raise ValueError(f"{text} is there twice; give each once")
     return values
@@ -63,6 +70,16 @@ def _each_once(values: list) -> list:
 Item = TypeVar("Item")
 Grid = Annotated[list[Item], BeforeValidator(not_empty), AfterValidator(_each_once)]
 """A list of values, at least one, each once."""
+
+
+def _first_stays(subjects: list) -> list:
+    if subjects[0].if_there:
+        raise ValueError(f"{subjects[0]} is the first, which cannot be left out: take its if_there out")
+    return subjects
+
+
+Subjects = Annotated[Grid[Item], AfterValidator(_first_stays)]
+"""A list of subjects, of which all but the first may be left out where they are not there."""
 
 
 def _resolvable(value: float) -> float:

@@ -14,7 +14,7 @@ from benchlib import frameworks, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.measure import availability, npu_smi, nvml
-from benchlib.suite.experiments import groups
+from benchlib.suite.experiments import groups, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.groups import Subject
 from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
@@ -38,7 +38,7 @@ class Parameters(p.Compared):
     data: str
     hyperparameters: dict[str, Any]
     device: DeviceName
-    subjects: p.Grid[p.Subject]
+    subjects: p.Subjects[p.Subject]
     world_sizes: p.Grid[p.Count]  # numbers of processes, beside 1, which is the baseline
     batch_size: p.BatchSize  # of one process, and of all together in strong scaling
 
@@ -76,6 +76,7 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
         places, kind = _places(parameters.device), "core" if parameters.device == "cpu" else "device"
         there = f"there is 1 {kind}" if places == 1 else f"there are {places} {kind}s"
         notes.append(f"Not measured: {', '.join(map(str, left_out))} processes, because {there} here.")
+    notes += subjects.left_out(parameters.subjects, [parameters.workload], [parameters.device])
     every = _subjects(parameters)
     beside = [row for one in every for row in groups.rows(comparison, one, every)]
     order = [condition for one in every for condition in one.conditions]
@@ -143,11 +144,12 @@ DECLARATION = Declaration(
 
 
 def _subjects(parameters: Parameters) -> list[Subject]:
-    """With their conditions for the numbers of processes that this machine has a place for."""
-    return [
-        Subject(_of_subject(parameters, number, _counts(parameters)), _missing(parameters, subject))
-        for number, subject in enumerate(parameters.subjects)
-    ]
+    """With their conditions for the numbers of processes that this machine has a place for; without those that are left
+    out.
+    """
+    counts = _counts(parameters)
+    every = [(one, _of_subject(parameters, at, counts)) for at, one in enumerate(parameters.subjects)]
+    return [Subject(conditions, _missing(parameters, subject)) for subject, conditions in every if conditions]
 
 
 def _missing(parameters: Parameters, subject: p.Subject) -> str | None:
@@ -175,17 +177,15 @@ def _of_subject(parameters: Parameters, number: int, counts: list[int]) -> list[
     threads = max(1, _places("cpu") // most)  # beside a device, too: torchrun would give each process one
     size = parameters.batch_size
 
-    def condition(threads: int, **choices: Any) -> Condition:
+    def of(threads: int, **choices: Any) -> list[Condition]:
         given = {"threads": threads, **choices}
         asked = {name: ("batch_size" if name == "batch_size" else "world_sizes", one) for name, one in given.items()}
-        return p.of_subject(parameters, f"subjects.{number}", parameters.subjects[number], **asked)
+        return subjects.of_one(parameters, f"subjects.{number}", parameters.subjects[number], **asked)
 
-    group = [condition(threads)]
+    group = of(threads)
     for count in counts:
-        group += [condition(threads * count)] if parameters.device == "cpu" else []
-        group += [
-            condition(threads, world_size=count),
-            condition(threads, world_size=count, communication=False),
-            condition(threads, world_size=count, batch_size=count * size),
-        ]
+        group += of(threads * count) if parameters.device == "cpu" else []
+        group += of(threads, world_size=count)
+        group += of(threads, world_size=count, communication=False)
+        group += of(threads, world_size=count, batch_size=count * size)
     return group

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from benchlib import frameworks, workloads
 from benchlib.condition import Condition, WorkloadName
 from benchlib.suite.experiments import parameters as p
+from benchlib.suite.experiments import subjects
 from benchlib.validation import Strict
 
 
@@ -27,15 +28,17 @@ class Task(BaseModel):
 
 
 def conditions(parameters: p.Parameters, number: int, **given: tuple[str, Any]) -> list[Condition]:
-    """Of one of the tasks of ``parameters``, a condition for each of their subjects; ``given`` and what is raised are
-    those of ``parameters.of_subject``.
+    """Of one of the tasks of ``parameters``, a condition for each of their subjects that is not left out; ``given`` and
+    what is raised are those of ``parameters.of_subject``.
     """
     task = parameters.tasks[number]
     of_task = {name: (f"tasks.{number}.{name}", getattr(task, name)) for name in Task.model_fields}
-    return [
-        p.of_subject(parameters, f"subjects.{at}", subject, **of_task, **given)
-        for at, subject in enumerate(parameters.subjects)
-    ]
+    return subjects.conditions(parameters, "subjects", **of_task, **given)
+
+
+def workloads_of(tasks: Sequence[Task]) -> list[str]:
+    """Of each."""
+    return [task.workload for task in tasks]
 
 
 def names(tasks: Sequence[Task]) -> list[str]:

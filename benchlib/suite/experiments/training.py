@@ -30,7 +30,7 @@ def relative_to_first(runs: TrainingRuns) -> list[dict[str, Any]]:
 
 def baseline(row: pd.Series) -> str:
     """The first subject, with which that of a row is compared."""
-    return row["subject"] if pd.isna(other := row["epoch_ratio_baseline_subject"]) else other
+    return row["subject"] if pd.isna(other := row.get("epoch_ratio_baseline_subject")) else other
 
 
 def threshold(row: pd.Series) -> str:
@@ -55,7 +55,7 @@ def metric_label(row: pd.Series) -> str:
 
 def agreement(row: pd.Series) -> str:
     """What the metric's difference from the first shows."""
-    if pd.isna(row["metric_difference"]):
+    if pd.isna(row.get("metric_difference")):  # no column at all where there is no other subject
         return tables.MISSING
     verdict = row["metric_difference_verdict"]
     return "no interval: too few seeds" if pd.isna(verdict) else verdict

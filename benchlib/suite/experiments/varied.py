@@ -56,12 +56,15 @@ class Varied(Ratios):
 
 
 def looks(rows: pd.DataFrame) -> dict[str, figures.Look]:
-    """The marker says what was varied; colour and line the subject or, where there is but one, what was varied too."""
+    """The marker says what was varied, colour and line the subject; where there is but one of either, all three say the
+    other.
+    """
     drawn = rows[["hue", "subject", "varied"]].drop_duplicates()
     by_subject = subject_looks(rows.assign(hue=rows["subject"]))
     by_varied = figures.looks(drawn["varied"])
     lines, key = (by_subject, "subject") if len(by_subject) > 1 else (by_varied, "varied")
+    markers, what = (by_varied, "varied") if len(by_varied) > 1 else (lines, key)
     return {
-        row["hue"]: figures.Look(lines[row[key]].color, by_varied[row["varied"]].marker, lines[row[key]].line)
+        row["hue"]: figures.Look(lines[row[key]].color, markers[row[what]].marker, lines[row[key]].line)
         for _, row in drawn.iterrows()
     }

@@ -23,7 +23,7 @@ from benchlib.analysis.statistics import Interval
 from benchlib.knobs import SCRATCH
 from benchlib.store import Measurement
 from benchlib.suite import tables
-from benchlib.suite.looks import Look, subject_look
+from benchlib.suite.looks import Look, named_once, subject_look
 from benchlib.suite.report.gathered import Gathered
 from benchlib.suite.report.setting import place
 
@@ -115,7 +115,8 @@ def groups(report: Gathered) -> list[Group]:
     measured = _by_file(report.measured)
     titles = {name: summary.get("title", name) for name, summary in report.summaries.items()}
     frames = {
-        name: frame[frame["quantity"].isin(["throughput_ratio", "pair_ratio"])] for name, frame in _frames(report)
+        name: _shown(frame[frame["quantity"].isin(["throughput_ratio", "pair_ratio"])])
+        for name, frame in _frames(report)
     }
     telling = _telling(pd.concat(frames.values())) if frames else {}
     every = [
@@ -199,6 +200,17 @@ def _frames(report: Gathered) -> Iterator[tuple[str, pd.DataFrame]]:
     return ((name, frame) for name, frame in report.frames.items() if len(frame))
 
 
+def _shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """With the subject and the environment of both sides as figures name them, too."""
+    named = named_once(frame)
+    return frame.assign(
+        shown_subject=named["subject"],
+        shown_environment=named["environment"],
+        baseline_shown_subject=named["baseline_subject"],
+        baseline_shown_environment=named["baseline_environment"],
+    )
+
+
 def _by_file(measured: Iterable[Measurement]) -> dict[tuple[str, str], Measurement]:
     """By file and label, a process that went well where there is one."""
     every = sorted(measured, key=lambda m: m.ok)
@@ -256,7 +268,15 @@ def _plain(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 _CHOSEN = [
-    *("label", "subject", *dict.fromkeys((*FILTERS, *tidy.SUBJECT)), "data", "learning_rate", "threads"),
+    *(
+        "label",
+        "shown_subject",
+        "shown_environment",
+        *dict.fromkeys((*FILTERS, *tidy.SUBJECT)),
+        "data",
+        "learning_rate",
+        "threads",
+    ),
     *("world_size", "communication", "without", "hyperparameters", "train_samples"),
 ]
 
@@ -271,10 +291,10 @@ def _member(chosen: Mapping[str, Any], telling: Mapping[str, list[str]], process
         knobs = ", ".join(f"{name}={value}" for name, value in kept.items()) or "none"
     return Member(
         label=chosen["label"],
-        subject=chosen["subject"],
+        subject=chosen["shown_subject"],
         details=tuple(known[name] for name in telling[chosen["workload"]] if name in known),
         choices={name: str(chosen[name]) for name in FILTERS},
-        look=subject_look(*(chosen[name] for name in tidy.SUBJECT)),
+        look=subject_look(*({**chosen, "environment": chosen["shown_environment"]}[name] for name in tidy.SUBJECT)),
         versions=versions,
         knobs=knobs,
     )

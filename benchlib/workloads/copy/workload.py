@@ -32,7 +32,7 @@ WORKLOAD = Workload(
     batch_size=16,
     settled={
         "TensorFlow: copy": "the operator DeepCopy, because tf.identity hands on the memory that it was given",
-        "a copy in MXNet": "identity makes a new array in both modes, as clone does in PyTorch",
+        "MXNet: copy": "identity makes a new array in both modes, as clone does in PyTorch",
         "JAX: copy": "an operation of its own, which jax.jit keeps: what is only handed on would not be copied",
     },
     unit="samples",

@@ -69,5 +69,5 @@ def loss(model: Model, batch: tuple[Tensor, ...]) -> Tensor:
 
 
 def optimizer(model: keras.Model, values: Values, learning_rate: float) -> keras.optimizers.Optimizer:
-    """Adam."""
+    """Adam: AdamW without decay."""
     return AdamW(learning_rate, epsilon=values["epsilon"])

@@ -91,7 +91,7 @@ WORKLOAD = Workload(
         **MXNET_LOSS,
         **MXNET_ADAM,
         **MXNET_GATES,
-        "last state in MXNet": (
+        "MXNet: last state": (
             "a slice of the outputs: SequenceLast without lengths ends the process in its gradient (1.9.1, imperative)"
         ),
     },

@@ -114,10 +114,10 @@ WORKLOAD = Workload(
         **MXNET_LOSS,
         **MXNET_ADAM,
         **MXNET_GATES,
-        "two directions in MXNet": (
+        "MXNet: two directions": (
             "reversed by SequenceReverse; a bidirectional rnn.LSTM heeds lengths (use_sequence_length) on GPUs only"
         ),
-        "last state in MXNet": "by SequenceLast with the lengths",
+        "MXNet: last state": "by SequenceLast with the lengths",
     },
     unit="sequences",
     fields=("tokens", "lengths", "labels"),

@@ -119,7 +119,7 @@ WORKLOAD = Workload(
         **TENSORFLOW_NORM,
         **MXNET,
         **MXNET_NORM,
-        "gradients in MXNet": (
+        "MXNet: gradients": (
             "which no step computes, and the gate compares: of training behaviour with fixed running statistics, "
             "because in evaluation oneDNN's pooling does not keep where the largest numbers were (1.9.1)"
         ),

@@ -63,7 +63,7 @@ def loss(model: keras.Model, batch: tuple[Tensor, ...]) -> Tensor:
 
 
 def optimizer(model: keras.Model, values: Values, learning_rate: float) -> keras.optimizers.Optimizer:
-    """Adam, of gradients that are cut to the norm ``clip``."""
+    """Adam (AdamW without decay), of gradients that are cut to the norm ``clip``."""
     return AdamW(learning_rate, epsilon=values["epsilon"], global_clipnorm=values["clip"])
 
 
