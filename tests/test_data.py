@@ -151,7 +151,9 @@ def test_a_list_of_files_that_names_one_outside_its_folder_is_an_error_that_name
         assert str(error.value).isprintable()
 
 
-@pytest.mark.parametrize("entry", [None, 1, [], {}, {"sha256": None}, "x"])
+@pytest.mark.parametrize(
+    "entry", [None, 1, [], {}, {"sha256": None}, {"sha256": "\ufeff" + "0" * 64}, {"sha256": "0"}, "x"]
+)
 def test_a_list_of_files_without_hashes_is_an_error_that_names_it(folder: Path, entry: object):
     _list(folder, a=entry)
     with pytest.raises(

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -20,6 +21,8 @@ import numpy as np
 from benchlib.errors import BenchlibError, shown
 
 INDEX = "data.json"
+
+_HASH = re.compile("[0-9a-f]{64}")
 
 LONGEST_NAME = 200
 """Characters, so that ``NAME.npy`` is a file's name anywhere."""
@@ -122,8 +125,8 @@ def _index(folder: Path) -> dict[str, Any]:
             raise ValueError
         index = json.loads(path.read_text(encoding="utf-8"))
         about, arrays = index["about"], index["arrays"]
-        if not isinstance(about, dict) or not all(isinstance(entry["sha256"], str) for entry in arrays.values()):
-            raise TypeError
+        if not isinstance(about, dict) or not all(_HASH.fullmatch(entry["sha256"]) for entry in arrays.values()):
+            raise ValueError
     except FileNotFoundError:
         raise BenchlibError(f"{path}: there is no prepared data here; {_remedy(folder)}") from None
     except OSError as error:  # of rights, or of too many open files: the folder is not to blame
