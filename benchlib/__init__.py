@@ -1,7 +1,7 @@
 """Fair, traceable comparisons of deep-learning frameworks."""
 
 _HOMES = {
-    "Certificate": "benchlib.analysis.equivalence",
+    "Certificate": "benchlib.analysis.certificates",
     "Comparison": "benchlib.analysis.comparison",
     "Condition": "benchlib.condition",
     "Interval": "benchlib.analysis.statistics",

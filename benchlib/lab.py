@@ -23,9 +23,10 @@ import pandas as pd
 
 from benchlib import environments, knobs, scratch
 from benchlib.analysis import equivalence, planner, sharing
+from benchlib.analysis.certificates import Certificate, unsealed
 from benchlib.analysis.comparison import MARGIN, Comparison
-from benchlib.analysis.equivalence import Certificate
 from benchlib.analysis.peers import Peers
+from benchlib.analysis.tolerances import tolerances
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
@@ -335,7 +336,7 @@ class Lab:
 
     def _certificate(self, condition: Condition, path: Path) -> Certificate | None:
         try:
-            return equivalence.unsealed(path.read_text(encoding="utf-8"), path, condition)
+            return unsealed(path.read_text(encoding="utf-8"), path, condition)
         except FileNotFoundError:
             return None
         except BenchlibError as error:
@@ -384,7 +385,7 @@ class Lab:
             asked=condition.hyperparameters,
             gate=[samples.prepare(one, self.inputs).depends_on("gate") for one in both],
             set=[knobs.of_gate(one) for one in both],
-            tolerances=equivalence.tolerances(condition),
+            tolerances=tolerances(condition),
         )
         return self.folder / "certificates" / f"{name}.json"
 

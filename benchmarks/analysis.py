@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchlib.analysis.certificates import Certificate, Check
 from benchlib.analysis.comparison import MARGIN, Comparison
-from benchlib.analysis.equivalence import Certificate, Check
 from benchlib.analysis.planner import PILOT
 from benchlib.condition import Condition
 from benchlib.store import Block, Measurement, Store

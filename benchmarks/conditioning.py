@@ -19,7 +19,7 @@ import sklearn.datasets
 import torch
 
 from benchlib import workloads
-from benchlib.analysis.equivalence import NEGLIGIBLE
+from benchlib.analysis.tolerances import NEGLIGIBLE
 from benchlib.data.weights import draw
 
 CASES = (("cnn", {}), ("resnet50", {}), ("resnet50", {"stem": "3x3"}), ("googlenet", {"dropout": 0.0}))

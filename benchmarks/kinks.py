@@ -30,7 +30,8 @@ import torch
 
 from benchlib import workloads
 from benchlib.analysis import equivalence
-from benchlib.analysis.equivalence import Check
+from benchlib.analysis.certificates import Check
+from benchlib.analysis.tolerances import TOLERANCES
 from benchlib.condition import Condition
 from benchlib.data import cifar10
 from benchlib.errors import BenchlibError
@@ -43,7 +44,7 @@ from benchlib.workloads.cnn import pytorch as cnn
 
 IMAGES = 128
 BATCH_SIZES = (BATCH_SIZE, 16)
-TOLERANCE = {"gradients": equivalence.TOLERANCES["gradients"]}
+TOLERANCE = {"gradients": TOLERANCES["gradients"]}
 
 
 def condition() -> Condition:

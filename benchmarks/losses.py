@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 
 from benchlib import workloads
-from benchlib.analysis.equivalence import TOLERANCES
+from benchlib.analysis.tolerances import TOLERANCES
 from benchlib.condition import Condition
 from benchlib.measure import gate
 

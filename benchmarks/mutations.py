@@ -39,7 +39,7 @@ import planting
 from planting import Trial
 
 from benchlib import environments, frameworks, workloads
-from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, SAME, Certificate
+from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED, SAME, Certificate
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.measure import availability, gate, own_code, samples, turn

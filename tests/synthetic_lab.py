@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from benchlib import knobs
+from benchlib.analysis.certificates import Certificate, Check
 from benchlib.analysis.comparison import MARGIN, Comparison
-from benchlib.analysis.equivalence import Certificate, Check, certify
+from benchlib.analysis.equivalence import certify
 from benchlib.analysis.failure import Failure
 from benchlib.analysis.planner import PILOT
 from benchlib.analysis.training import TrainingRuns

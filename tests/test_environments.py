@@ -17,7 +17,7 @@ import pytest
 
 from benchlib import creation, environments, interpreters, knobs
 from benchlib.__main__ import main
-from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.peers import kind
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError

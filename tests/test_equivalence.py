@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from benchlib.analysis import equivalence
+from benchlib.analysis.certificates import Certificate, unsealed
 from benchlib.analysis.equivalence import Own
 from benchlib.analysis.failure import Failure
+from benchlib.analysis.tolerances import TOLERANCES
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 
@@ -53,7 +55,7 @@ def test_rounding_passes(arrays):
     noisy = scaled(noisy, "gradient:conv1.bias", -1)
     certificate = verdict(noisy, arrays)
     assert certificate.same, [one for one in certificate.checks if not one.ok]
-    assert {check.name for check in certificate.checks} == set(equivalence.TOLERANCES) - {"predictions"}
+    assert {check.name for check in certificate.checks} == set(TOLERANCES) - {"predictions"}
 
 
 @pytest.mark.parametrize("trials", [(0, 1, "again"), (1,)])
@@ -117,8 +119,8 @@ def test_outputs_are_never_forgiven(arrays):
 
 def test_only_trials_in_which_something_differs_are_made_again(arrays):
     def beyond(computed, own):
-        differences = equivalence.differences(computed, arrays, equivalence.TOLERANCES)
-        return equivalence.beyond(differences, equivalence.TOLERANCES, own)
+        differences = equivalence.differences(computed, arrays, TOLERANCES)
+        return equivalence.beyond(differences, TOLERANCES, own)
 
     assert beyond(arrays, {}) == set()
     kink = scaled(arrays, "gradient:conv1.weight", 1.004, trials=[1])
@@ -158,7 +160,7 @@ def test_the_probe_is_compared_number_by_number_over_each_stretch(arrays):
 def test_what_is_missing_misshapen_or_not_finite_differs(arrays, broken):
     certificate = verdict({**arrays, **broken}, arrays)
     assert certificate.verdict == "different"
-    assert equivalence.Certificate.model_validate_json(certificate.model_dump_json()) == certificate
+    assert Certificate.model_validate_json(certificate.model_dump_json()) == certificate
 
 
 def test_a_worker_that_failed_proves_nothing(arrays):
@@ -212,17 +214,17 @@ def test_trials_that_were_not_made_are_not_asked_for(arrays):
 def test_a_certificate_that_was_edited_is_refused_by_name(arrays, edit, tmp_path):
     certificate = verdict(scaled(arrays, "gradient:conv1.weight", 1.001), arrays)
     text = certificate.sealed()
-    assert equivalence.unsealed(text, Path("c.json")) == certificate
+    assert unsealed(text, Path("c.json")) == certificate
     assert edit(text) != text
     with pytest.raises(BenchlibError, match=r"^c\.json: .*delete it and run again"):
-        equivalence.unsealed(edit(text), Path("c.json"))
+        unsealed(edit(text), Path("c.json"))
 
 
 def test_no_stored_word_makes_a_verdict(arrays):
     certificate = verdict(scaled(arrays, "losses", 2), arrays)
     told = certificate.model_dump() | {"verdict": "same", "same": True}
     told["checks"] = [{**check, "ok": True} for check in told["checks"]]
-    assert equivalence.Certificate.model_validate(told).verdict == "different"
+    assert Certificate.model_validate(told).verdict == "different"
 
 
 def test_two_certificates_can_be_compared_by_what_was_computed(arrays):

@@ -20,7 +20,7 @@ import pytest
 from framework_session import CASES, COMPILED, DROPPED, LEARNING_RATE
 
 from benchlib import environments, frameworks, workloads
-from benchlib.analysis.equivalence import MIXED_TOLERANCES
+from benchlib.analysis.tolerances import MIXED_TOLERANCES
 from benchlib.environments import DEFAULT
 from benchlib.measure import installed
 

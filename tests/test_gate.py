@@ -14,7 +14,9 @@ from fixed_lab import FixedLab
 
 from benchlib import environments, frameworks, knobs, plugins, variables, workloads
 from benchlib.analysis import equivalence
+from benchlib.analysis.certificates import Certificate, Check, unsealed
 from benchlib.analysis.failure import Failure
+from benchlib.analysis.tolerances import DROPOUT_TOLERANCES, TOLERANCES, TRAINING
 from benchlib.condition import Condition
 from benchlib.measure import availability, gate, own_code, samples, trials
 from benchlib.measure.processes import WorkerFailed
@@ -248,8 +250,8 @@ def test_the_same_model_is_the_same(of_planted):
     assert certificate.same, certificate.checks
     assert certificate.trials == 2
     assert {one.name for one in certificate.checks} == {
-        *set(equivalence.TOLERANCES) - {"state"},
-        *equivalence.DROPOUT_TOLERANCES,
+        *set(TOLERANCES) - {"state"},
+        *DROPOUT_TOLERANCES,
     }
 
 
@@ -353,7 +355,7 @@ def test_a_certificate_that_was_edited_is_made_again(tmp_path, capsys, toy_frame
     again = FixedLab(outputs=tmp_path / "outputs").certify([condition])[condition.key]
     assert again.verdict == "different"
     assert f"{path}: its content does not match its hash" in capsys.readouterr().err
-    assert equivalence.unsealed(path.read_text(), path) == again
+    assert unsealed(path.read_text(), path) == again
     assert path.with_suffix(".damaged").exists()
 
 
@@ -403,7 +405,7 @@ def test_a_longer_training_is_compared_where_it_is_asked_for(tmp_path, toy_frame
     assert lab.certify([condition])[condition.key].training == 0
     longer = lab.certify([condition], training_steps=6)[condition.key]
     assert (longer.training, longer.verdict) == (6, "same")
-    assert next(one for one in longer.checks if one.name == "training").tolerance == equivalence.TRAINING["cpu"]
+    assert next(one for one in longer.checks if one.name == "training").tolerance == TRAINING["cpu"]
     monkeypatch.setattr(gate, "train", lambda *given: pytest.fail("it was made before"))
     assert lab.certify([condition], training_steps=6)[condition.key] == longer
     assert lab.certify([condition])[condition.key] == longer, "it is kept"
@@ -412,10 +414,10 @@ def test_a_longer_training_is_compared_where_it_is_asked_for(tmp_path, toy_frame
 def test_a_training_that_parts_is_another_one(tmp_path, toy_framework):
     """Of a certificate that nothing else has refused."""
     right, wrong = (gate.gated(planted(plant)) for plant in ("", "class 7 twice"))
-    certificate = equivalence.Certificate(
+    certificate = Certificate(
         condition=wrong,
         reference=right,
-        checks=[equivalence.Check(name="outputs", difference=0.0, worst=0.0, at="0/outputs", tolerance=1e-5)],
+        checks=[Check(name="outputs", difference=0.0, worst=0.0, at="0/outputs", tolerance=1e-5)],
     )
     losses = gate.train(wrong, tmp_path, 60, 12)
     longer = equivalence.with_training(certificate, losses)
@@ -479,12 +481,10 @@ def test_a_reference_that_fails_while_it_explains_is_no_failure_of_the_condition
     monkeypatch.setattr(rounded, "_at", lambda its: (next(workers), None))
     its = gate.reference(gate.gated(Condition(workload="cnn", framework="mindspore")))
     expected = {"0/outputs:0": one, "0/gradient:weight": one}
-    differences = equivalence.differences(
-        {**expected, "0/gradient:weight": one * 1.004}, expected, equivalence.TOLERANCES
-    )
-    assert rounded.explain(its, differences, expected, equivalence.TOLERANCES, {}) == {}
+    differences = equivalence.differences({**expected, "0/gradient:weight": one * 1.004}, expected, TOLERANCES)
+    assert rounded.explain(its, differences, expected, TOLERANCES, {}) == {}
     assert "could not be asked what rounding does: worker died" in capsys.readouterr().err
-    own = rounded.explain(its, differences, expected, equivalence.TOLERANCES, {})
+    own = rounded.explain(its, differences, expected, TOLERANCES, {})
     assert own["0/gradient:weight"].difference == pytest.approx(0.003, rel=0.01), "nothing was kept of the failure"
 
 
@@ -630,8 +630,8 @@ def test_no_more_of_the_reference_is_asked_for_than_explains_a_difference(monkey
     its = gate.reference(gate.gated(Condition(workload="cnn", framework="mindspore", lane="tuned")))
 
     def explain(computed):
-        differences = equivalence.differences(computed, expected, equivalence.TOLERANCES)
-        return rounded.explain(its, differences, expected, equivalence.TOLERANCES, {})
+        differences = equivalence.differences(computed, expected, TOLERANCES)
+        return rounded.explain(its, differences, expected, TOLERANCES, {})
 
     assert explain(expected) == {}
     assert seen == [], "nothing differs"

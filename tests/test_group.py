@@ -16,8 +16,8 @@ from fixed_lab import FixedLab
 import benchlib.frameworks
 import benchlib.workloads
 from benchlib import variables
+from benchlib.analysis.certificates import DIFFERENT, SAME
 from benchlib.analysis.comparison import MODELS_DIFFER, NOT_MEASURED
-from benchlib.analysis.equivalence import DIFFERENT, SAME
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import group

@@ -85,7 +85,14 @@ def test_what_measures_counts_and_what_analyses_or_shows_does_not() -> None:
     beside = {
         "rounds": {"analysis", "analysis.length"},
         "epochs": {"metrics", "data", "data.translations"},
-        "gate": {"analysis", "analysis.equivalence", "worker.check", "worker.packed"},
+        "gate": {
+            "analysis",
+            "analysis.certificates",
+            "analysis.equivalence",
+            "analysis.tolerances",
+            "worker.check",
+            "worker.packed",
+        },
         "ceiling": set(),
     }
     of_worker = {

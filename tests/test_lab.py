@@ -25,6 +25,7 @@ from fixed_lab import FixedLab
 from benchlib import lab as lab_module
 from benchlib import progress, scratch
 from benchlib import store as results
+from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.comparison import (
     DISTURBED,
     MODELS_DIFFER,
@@ -34,7 +35,6 @@ from benchlib.analysis.comparison import (
     SLOWER,
     SLOWS_DOWN,
 )
-from benchlib.analysis.equivalence import Certificate
 from benchlib.analysis.planner import BUDGET, PILOT, PRECISION
 from benchlib.condition import Condition
 from benchlib.data import orders

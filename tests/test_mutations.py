@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from benchlib import environments, workloads
-from benchlib.analysis.equivalence import Certificate, Check
+from benchlib.analysis.certificates import Certificate, Check
 from benchlib.condition import Condition
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"

@@ -14,8 +14,8 @@ import pytest
 from matplotlib.figure import Figure
 from synthetic_lab import SyntheticLab
 
+from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.equivalence import Certificate
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.knobs import Ledger
@@ -236,7 +236,7 @@ def test_the_same_figure_gives_the_same_bytes(lab: SyntheticLab) -> None:
 LEDGER = """
 import sys
 from benchlib import knobs, lab
-from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.certificates import Certificate
 from benchlib.condition import Condition
 
 tuned = Condition(workload="cnn", lane="tuned")

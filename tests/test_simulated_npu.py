@@ -15,7 +15,7 @@ import pytest
 from fixed_lab import FixedLab
 
 from benchlib import plugins, variables
-from benchlib.analysis.equivalence import SAME
+from benchlib.analysis.certificates import SAME
 from benchlib.condition import Condition
 from benchlib.measure import availability, npu_smi, own_code
 from benchlib.measure.npu_smi import Npu

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from benchlib.analysis import throughput
-from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED
+from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED
 from benchlib.analysis.measured import Measured, baselines_of, failed, is_usable
 from benchlib.analysis.moderation import Spread, moderated_interval, usable
 from benchlib.analysis.planner import Paired, Plan, best_rounds, gain, half_width, plan, settled, spreads

@@ -19,123 +19,21 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
-from pydantic import BaseModel, ConfigDict
 
 from benchlib import workloads
+from benchlib.analysis.certificates import Certificate, Check, Forgiven, Whose
 from benchlib.analysis.failure import Failure
+from benchlib.analysis.tolerances import DROPOUT_TOLERANCES, FORGIVABLE, NEGLIGIBLE, OWN, ROUNDING, TRAINING, tolerances
 from benchlib.condition import Condition
-from benchlib.errors import BenchlibError
-from benchlib.shown import Shown
-
-SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"
 
 AGAIN, PROBE, DROPOUT = "again", "probe", "dropout"
 """What stands for the number of a trial in the names of arrays: the first trial made again, after all others; what is
 asked of the optimizer and of dropout by themselves.
 """
-
-TOLERANCES = {
-    "outputs": 1e-5,
-    "gradients": 1e-4,
-    "losses": 1e-5,
-    "updates": 1e-4,
-    "state": 1e-4,
-    "evaluation outputs": 1e-4,
-    "predictions": 0.0,
-    "repetition": 1e-5,
-    "optimizer": 1e-3,
-}
-"""Largest relative difference allowed on the CPU, in fp32. Between frameworks with equal models it is about 1e-6.
-``updates`` are what steps add to the trained weights, ``state`` what they add to the rest, such as running statistics;
-``optimizer`` is the first of these of given gradients (see :func:`_of_probe`), ``repetition`` the first trial against
-itself.
-"""
-
-CUDA_TOLERANCES = {name: 10 * allowed for name, allowed in TOLERANCES.items()}
-"""The same on an NVIDIA GPU, whose libraries sum in other orders and may use Winograd's convolution. TF32 is off in the
-gate (``benchlib.knobs.GATE``). Not set from a run on a GPU: none has been at hand.
-"""
-
-HALF_TOLERANCES = {
-    "outputs": 1e-2,
-    "gradients": 3e-2,
-    "losses": 1e-2,
-    "updates": 3e-2,
-    "state": 3e-2,
-    "evaluation outputs": 3e-2,
-    "predictions": 0.0,
-    "repetition": 1e-2,
-    "optimizer": 1e-3,
-}
-"""The same on an NPU, which may round fp32 products to 10 bits after the point (HF32), and where nothing switches that
-off in the gate yet. Never run on Ascend.
-"""
-
-MIXED_TOLERANCES = {
-    "bf16": {
-        "outputs": 0.06,
-        "gradient size": 0.5,
-        "update size": 0.25,
-        "losses": 0.06,
-        "state": 0.5,
-        "evaluation outputs": 0.25,
-    },
-    "fp16": {"outputs": 0.008, "gradient size": 0.5, "update size": 0.25, "losses": 0.06},
-}
-"""The largest relative differences that mixed precision may have from fp32: of outputs about 16 roundings. Of gradients
-each array's Euclidean norm is compared, and of the steps the length of the way that all trained weights together go:
-rounding as coarse as that meets kinks in every batch and turns single gradients another way, those
-of ``cnn`` by 0.1 of the largest, those of ``googlenet`` altogether. This is there to find a wrong cast, a loss that is
-scaled twice, gradients that nobody has unscaled or a step that is left out. That the model is the same is shown in
-fp32: mixed precision is certified only where the same framework, mode, device and lane are in fp32, too. Which words
-are decoded is not asked, where rounding decides near ties.
-"""
-
-DROPOUT_TOLERANCES = {
-    "dropout places": 0.0,
-    "dropout sizes": 0.0,
-    "dropout share": 5.0,
-    "dropout scale": 1e-4,
-    "dropout masks": 6.0,
-    "dropout repeats": 0.0,
-    "evaluation repeats": 0.0,
-}
-"""Of dropout at work: how many places are more or fewer than the workload declares; how many numbers more or fewer they
-are given than the reference's; by how many standard deviations the share of zeros is off; by how much, relatively, what
-is left is not 1 / (1 - p) of what it was; by how many standard deviations numbers beside each other are dropped
-together more or less often than by chance; how often the same are dropped in two passes, or in two places; by how much
-two evaluations of the same batch differ.
-"""
-
-TRAINING = {"cpu": 1e-4, "cuda": 1e-3}
-"""By how much, relatively, a loss may differ in a longer training, where rounding adds up over its steps: 50 steps of
-``cnn`` and ``lstm`` in MindSpore stay within 6e-7 of PyTorch's. On other devices 3e-2.
-"""
-
-NEGLIGIBLE = 1e-3
-"""Arrays are compared relative to their own largest value, or to this share of the largest in their group if that is
-more: the gradient of a bias that the next layer cancels is rounding noise, and has no relative precision.
-"""
-
-ROUNDING = 2.0**-22
-"""Of a weight, by so much of its size two frameworks may part in each step: each rounds twice, its decay and its
-update, by half a unit in the last of 24 digits. What a step adds cannot be known better.
-"""
-
-OWN = 2.0
-"""A difference is forgiven that is at most so many times that of the reference from itself: both are the outcome of
-chance, which way a few numbers were rounded.
-"""
-
-FORGIVABLE = frozenset(TOLERANCES) - {"outputs", "optimizer", "repetition"}
 
 
 class Own(NamedTuple):
@@ -149,145 +47,8 @@ class Own(NamedTuple):
 
 NONE = Own(0.0, "")
 
-Whose = Literal["condition", "reference"]
-
 Differences = dict[str, dict[str, float]]
 """By quantity and array."""
-
-
-class Forgiven(BaseModel):
-    """A difference beyond the tolerance that rounding explains: the array, and by how much the reference's differs from
-    itself there, in the same trial, and by what.
-    """
-
-    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
-
-    at: str
-    difference: float
-    own: float
-    by: str = ""
-
-    @property
-    def explained(self) -> bool:
-        return self.difference <= OWN * self.own
-
-
-class Check(BaseModel):
-    """One quantity compared over all trials: ``difference`` is the largest that was not forgiven (``at`` is where),
-    ``worst`` the largest of all.
-    """
-
-    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
-
-    name: str
-    difference: float  # inf: missing, misshapen, or not finite
-    worst: float
-    at: str
-    tolerance: float
-    trials: int = 1  # in which it was compared
-    forgiven: tuple[Forgiven, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        """Recomputed whenever it is asked for: nothing that was stored says it."""
-        return self.difference <= self.tolerance and all(one.explained for one in self.forgiven) and not self.unseen
-
-    @property
-    def unseen(self) -> list[str]:
-        """The arrays that were forgiven in every trial: nobody has seen them agree."""
-        times = Counter(one.at.partition("/")[2] for one in self.forgiven)
-        return [name for name, count in times.items() if count >= self.trials]
-
-
-class Certificate(Shown, BaseModel):
-    """What the gate found for one condition; ``verdict`` is "same", "different" or "not checked" (with ``reason``)."""
-
-    model_config = ConfigDict(frozen=True)
-
-    condition: Condition  # as it was gated
-    reference: Condition
-    checks: list[Check] = []
-    reason: str = ""
-    failure: Failure | None = None  # of the condition's worker, or of the reference's
-    failed: Whose | None = None  # whose it is
-    file: str = ""  # in which it is kept, without folder and ending
-    attempts: int = 1  # to make it
-    run: str = ""  # in which the last of them was
-    trials: int = 0  # that the condition made
-    inputs: dict[str, str] = {}  # hashes of what both were given: data, order of the samples, initial weights
-    training: int = 0  # steps of the longer comparison of training; 0: it was not made
-    exercised: dict[str, bool] = {}  # what the data can contain, and whether it was among what was compared
-    digests: dict[str, str] = {}  # of what the condition computed, by trial and quantity
-    reference_digests: dict[str, str] = {}  # of what it was compared with
-    knobs: dict[str, str] = {}  # set in the condition's worker: as of a measurement, and those of the gate
-    inherited: dict[str, str] = {}  # libraries and devices, see ``benchlib.variables``
-    left_out: list[str] = []  # names of variables that the worker did not get and that could have mattered
-    neutralised: dict[str, Any] = {}  # hyperparameters and environment variables that were set for the gate only
-
-    @property
-    def verdict(self) -> str:
-        if not self.checks:
-            return NOT_CHECKED
-        return SAME if all(check.ok for check in self.checks) else DIFFERENT
-
-    @property
-    def same(self) -> bool:
-        return self.verdict == SAME
-
-    @property
-    def refused(self) -> bool:
-        """Did the condition's framework refuse it (see :attr:`Failure.is_refusal`)?"""
-        return self.failed == "condition" and self.failure is not None and self.failure.is_refusal
-
-    @property
-    def unrounded(self) -> bool:
-        """Was mixed precision asked for, and nothing rounded: are its outputs the reference's to what fp32 keeps?"""
-        outputs = [check.worst for check in self.checks if check.name == "outputs"]
-        return self.condition.precision != "fp32" and bool(outputs) and max(outputs) <= TOLERANCES["outputs"]
-
-    @property
-    def unexercised(self) -> list[str]:
-        """What the data can contain, and was in none of the samples that were compared."""
-        return [name for name, met in self.exercised.items() if not met]
-
-    def table(self) -> pd.DataFrame:
-        """A row per check."""
-        columns = ["name", "difference", "worst", "at", "tolerance", "ok", "trials", "forgiven"]
-        rows = [{**check.model_dump(), "ok": check.ok, "forgiven": len(check.forgiven)} for check in self.checks]
-        return pd.DataFrame(rows, columns=columns)
-
-    def sealed(self) -> str:
-        """As JSON, with a hash of all the rest: see :func:`unsealed`."""
-        document = json.loads(self.model_dump_json())
-        return json.dumps({**document, "sha256": _seal(document)}, indent=2)
-
-
-def unsealed(text: str, where: Path, condition: Condition | None = None) -> Certificate:
-    """The certificate that was :meth:`Certificate.sealed`; one that was cut or changed since, or is another's than that
-    of ``condition``, is a BenchlibError that names the file ``where`` it is.
-    """
-    try:
-        document = json.loads(text)
-        seal = document.pop("sha256")
-        certificate = Certificate.model_validate(document)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise BenchlibError(
-            f"{where}: no whole certificate: it was cut, or made by an older benchlib; {_REMEDY}"
-        ) from None
-    if seal != _seal(document):
-        raise BenchlibError(
-            f"{where}: its content does not match its hash, it was changed after it was made; {_REMEDY}"
-        )
-    if condition is not None and (certificate.condition, certificate.file) != (condition, where.stem):
-        raise BenchlibError(f"{where}: it is the certificate of {certificate.condition}, copied here; {_REMEDY}")
-    return certificate
-
-
-_REMEDY = "delete it and run again: it is made anew"
-
-
-def _seal(document: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def certify(
@@ -335,15 +96,6 @@ def with_training(certificate: Certificate, losses: np.ndarray) -> Certificate:
     shorter = [check for check in certificate.checks if check.name != "training"]
     checks = [*shorter, _check("training", differences, tolerance, {})]
     return certificate.model_copy(update={"checks": checks, "training": losses.shape[1]})
-
-
-def tolerances(condition: Condition) -> Mapping[str, float]:
-    """The largest relative differences allowed from the reference in fp32 on the CPU, by kind of quantity; one that is
-    not named is not compared.
-    """
-    if condition.precision != "fp32":
-        return MIXED_TOLERANCES[condition.precision.partition("-")[0]]
-    return {"cpu": TOLERANCES, "cuda": CUDA_TOLERANCES}.get(condition.device, HALF_TOLERANCES)
 
 
 def digests(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.certificates import Certificate
 from benchlib.condition import Condition
 from benchlib.knobs import Ledger
 from benchlib.shown import Shown

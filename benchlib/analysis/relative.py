@@ -12,6 +12,7 @@ from typing import Any
 from benchlib import metrics, workloads
 from benchlib.analysis import frame as tidy
 from benchlib.analysis.amortisation import PAYS, amortisation
+from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED, SAME
 from benchlib.analysis.comparison import (
     DISTURBED,
     MODELS_DIFFER,
@@ -22,7 +23,6 @@ from benchlib.analysis.comparison import (
     Comparison,
     verdict_on,
 )
-from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, SAME
 from benchlib.analysis.statistics import Interval, geometric_interval, mean_interval
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED, SAME
 from benchlib.analysis.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED
-from benchlib.analysis.equivalence import DIFFERENT, NOT_CHECKED, SAME
 from benchlib.analysis.measured import Measured
 from benchlib.analysis.soundness import MOST
 from benchlib.analysis.statistics import Interval, geometric_interval

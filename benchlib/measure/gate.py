@@ -25,7 +25,8 @@ import numpy as np
 
 from benchlib import environments, frameworks, knobs, variables, workloads
 from benchlib.analysis import equivalence
-from benchlib.analysis.equivalence import Certificate, Own
+from benchlib.analysis.certificates import Certificate, Whose
+from benchlib.analysis.equivalence import Own
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 from benchlib.measure import availability, own_code, record, samples, trials
@@ -96,16 +97,14 @@ def _referred_to(offered: Iterable[str]) -> tuple[str, str]:
     return next(usable, (environments.DEFAULT, by_rank[0]))  # what is not there will be refused as such
 
 
-def train(
-    condition: Condition, inputs: Path, patience_s: float, steps: int
-) -> np.ndarray | tuple[Failure, equivalence.Whose]:
+def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> np.ndarray | tuple[Failure, Whose]:
     """The losses (2, steps) of a gated condition and of its reference in a longer training, side by side, on batches of
     the data in its own order; or why there are none, and whose failure that is. See :class:`Gate` for whether each goes
     its own way. With the condition's own settings, but without dropout.
     """
     fed, losses = workloads.load(condition.workload).gate.fed, np.empty((2, steps))
     workers: list[WorkerProcess] = []
-    whose: equivalence.Whose = "condition"
+    whose: Whose = "condition"
     try:
         for one in (condition, reference(condition)):
             whose = "reference" if workers else "condition"

@@ -19,6 +19,7 @@ from benchlib import workloads
 from benchlib.analysis import equivalence
 from benchlib.analysis.equivalence import Differences, Own
 from benchlib.analysis.failure import Failure
+from benchlib.analysis.tolerances import TOLERANCES, tolerances
 from benchlib.condition import Condition
 from benchlib.measure import record, samples
 from benchlib.measure.jobs import Job
@@ -67,7 +68,7 @@ def of_condition(
     if workload.kind != "training":  # what is kept of a batch, for the next time, is wrong for other weights
         met = samples.batches(job)  # the number of a trial that takes the first batch again, with larger weights
         arrays |= beside.add(_trial(worker, job, met), met)
-    if "repetition" in equivalence.tolerances(condition):
+    if "repetition" in tolerances(condition):
         repeated = _trial(worker, job, 0, again=True)
         arrays |= {name.replace("0/", f"{equivalence.AGAIN}/", 1): array for name, array in repeated.items()}
     if workload.kind == "training" and condition.precision == "fp32" and condition.world_size == 1:
@@ -85,7 +86,7 @@ class _Beside:
         self._reference, self._rounded = reference, rounded
         self._expected = None if isinstance(expected, Failure) else expected
         self._differences: Differences = {}
-        self._allowed = equivalence.tolerances(condition)
+        self._allowed = tolerances(condition)
 
     def add(self, arrays: Arrays, trial: int = 0) -> Arrays:
         """What the condition computed in ``trial``; returns it."""
@@ -149,9 +150,9 @@ class Rounded:
             except WorkerFailed as failure:  # it explains nothing, and is not the condition's failure
                 say(f"The reference {reference}, {by}, could not be asked what rounding does: {failure}")
                 return {}
-            own = equivalence.own_differences(arrays, expected, equivalence.TOLERANCES, by)
+            own = equivalence.own_differences(arrays, expected, TOLERANCES, by)
             outputs = [one.difference for name, one in own.items() if f"{trial}/outputs" in name]
-            close = max(outputs, default=0.0) <= equivalence.TOLERANCES["outputs"]
+            close = max(outputs, default=0.0) <= TOLERANCES["outputs"]
             self._own[reference, trial, by] = own if close else {}
         return self._own[reference, trial, by]
 

@@ -15,8 +15,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from benchlib.analysis import frame as tidy
+from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.equivalence import Certificate
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition, implementation
 from benchlib.knobs import Ledger

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.certificates import Certificate
 from benchlib.condition import implementation
 from benchlib.suite import tables
 

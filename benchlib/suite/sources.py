@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchlib import knobs, variables
-from benchlib.analysis.equivalence import Certificate, unsealed
+from benchlib.analysis.certificates import Certificate, unsealed
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from benchlib.analysis.certificates import DIFFERENT, SAME, Certificate
 from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.equivalence import DIFFERENT, SAME, Certificate
 from benchlib.analysis.training import TrainingRuns, median_to_threshold, undisturbed
 from benchlib.knobs import Ledger
 from benchlib.shown import Shown

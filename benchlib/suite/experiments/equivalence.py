@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from pydantic import BaseModel, Field, model_validator
 
 from benchlib import workloads
-from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.certificates import Certificate
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.measure import gate

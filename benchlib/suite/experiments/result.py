@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from benchlib import data, knobs, workloads
 from benchlib.analysis import frame as tidy
 from benchlib.analysis import relative
+from benchlib.analysis.certificates import SAME, Certificate
 from benchlib.analysis.comparison import MARGIN, Comparison
-from benchlib.analysis.equivalence import SAME, Certificate
 from benchlib.analysis.measured import failures as failures_of
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition

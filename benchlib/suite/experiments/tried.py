@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from benchlib.analysis import frame as tidy
-from benchlib.analysis.equivalence import NOT_CHECKED, Certificate
+from benchlib.analysis.certificates import NOT_CHECKED, Certificate
 from benchlib.analysis.frame import FAILED, IMPOSSIBLE, NOT_COMPARED
 from benchlib.analysis.measured import failures
 from benchlib.condition import Condition

@@ -8,8 +8,9 @@ import pandas as pd
 from IPython.display import HTML
 
 from benchlib import workloads
+from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.comparison import is_within
-from benchlib.analysis.equivalence import DROPOUT_TOLERANCES, Certificate
+from benchlib.analysis.tolerances import DROPOUT_TOLERANCES
 from benchlib.measure import gate
 from benchlib.suite import showing, tables
 from benchlib.suite.report.gathered import Gathered

@@ -15,7 +15,7 @@ import scrapbook
 from papermill.exceptions import PapermillException
 
 from benchlib.analysis import frame as tidy
-from benchlib.analysis.equivalence import Certificate
+from benchlib.analysis.certificates import Certificate
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
