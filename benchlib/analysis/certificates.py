@@ -1,0 +1,157 @@
+"""What the equivalence gate found for one condition, sealed with a hash, to be kept, read and compared with another."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict
+
+from benchlib.analysis.failure import Failure
+from benchlib.analysis.tolerances import OWN, TOLERANCES
+from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
+from benchlib.shown import Shown
+
+SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"
+
+Whose = Literal["condition", "reference"]
+
+
+class Forgiven(BaseModel):
+    """A difference beyond the tolerance that rounding explains: the array, and by how much the reference's differs from
+    itself there, in the same trial, and by what.
+    """
+
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
+
+    at: str
+    difference: float
+    own: float
+    by: str = ""
+
+    @property
+    def explained(self) -> bool:
+        return self.difference <= OWN * self.own
+
+
+class Check(BaseModel):
+    """One quantity compared over all trials: ``difference`` is the largest that was not forgiven (``at`` is where),
+    ``worst`` the largest of all.
+    """
+
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
+
+    name: str
+    difference: float  # inf: missing, misshapen, or not finite
+    worst: float
+    at: str
+    tolerance: float
+    trials: int = 1  # in which it was compared
+    forgiven: tuple[Forgiven, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Recomputed whenever it is asked for: nothing that was stored says it."""
+        return self.difference <= self.tolerance and all(one.explained for one in self.forgiven) and not self.unseen
+
+    @property
+    def unseen(self) -> list[str]:
+        """The arrays that were forgiven in every trial: nobody has seen them agree."""
+        times = Counter(one.at.partition("/")[2] for one in self.forgiven)
+        return [name for name, count in times.items() if count >= self.trials]
+
+
+class Certificate(Shown, BaseModel):
+    """What the gate found for one condition; ``verdict`` is "same", "different" or "not checked" (with ``reason``)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    condition: Condition  # as it was gated
+    reference: Condition
+    checks: list[Check] = []
+    reason: str = ""
+    failure: Failure | None = None  # of the condition's worker, or of the reference's
+    failed: Whose | None = None  # whose it is
+    file: str = ""  # in which it is kept, without folder and ending
+    attempts: int = 1  # to make it
+    run: str = ""  # in which the last of them was
+    trials: int = 0  # that the condition made
+    inputs: dict[str, str] = {}  # hashes of what both were given: data, order of the samples, initial weights
+    training: int = 0  # steps of the longer comparison of training; 0: it was not made
+    exercised: dict[str, bool] = {}  # what the data can contain, and whether it was among what was compared
+    digests: dict[str, str] = {}  # of what the condition computed, by trial and quantity
+    reference_digests: dict[str, str] = {}  # of what it was compared with
+    knobs: dict[str, str] = {}  # set in the condition's worker: as of a measurement, and those of the gate
+    inherited: dict[str, str] = {}  # libraries and devices, see ``benchlib.variables``
+    left_out: list[str] = []  # names of variables that the worker did not get and that could have mattered
+    neutralised: dict[str, Any] = {}  # hyperparameters and environment variables that were set for the gate only
+
+    @property
+    def verdict(self) -> str:
+        if not self.checks:
+            return NOT_CHECKED
+        return SAME if all(check.ok for check in self.checks) else DIFFERENT
+
+    @property
+    def same(self) -> bool:
+        return self.verdict == SAME
+
+    @property
+    def refused(self) -> bool:
+        """Did the condition's framework refuse it (see :attr:`Failure.is_refusal`)?"""
+        return self.failed == "condition" and self.failure is not None and self.failure.is_refusal
+
+    @property
+    def unrounded(self) -> bool:
+        """Was mixed precision asked for, and nothing rounded: are its outputs the reference's to what fp32 keeps?"""
+        outputs = [check.worst for check in self.checks if check.name == "outputs"]
+        return self.condition.precision != "fp32" and bool(outputs) and max(outputs) <= TOLERANCES["outputs"]
+
+    @property
+    def unexercised(self) -> list[str]:
+        """What the data can contain, and was in none of the samples that were compared."""
+        return [name for name, met in self.exercised.items() if not met]
+
+    def table(self) -> pd.DataFrame:
+        """A row per check."""
+        columns = ["name", "difference", "worst", "at", "tolerance", "ok", "trials", "forgiven"]
+        rows = [{**check.model_dump(), "ok": check.ok, "forgiven": len(check.forgiven)} for check in self.checks]
+        return pd.DataFrame(rows, columns=columns)
+
+    def sealed(self) -> str:
+        """As JSON, with a hash of all the rest: see :func:`unsealed`."""
+        document = json.loads(self.model_dump_json())
+        return json.dumps({**document, "sha256": _seal(document)}, indent=2)
+
+
+def unsealed(text: str, where: Path, condition: Condition | None = None) -> Certificate:
+    """The certificate that was :meth:`Certificate.sealed`; one that was cut or changed since, or is another's than that
+    of ``condition``, is a BenchlibError that names the file ``where`` it is.
+    """
+    try:
+        document = json.loads(text)
+        seal = document.pop("sha256")
+        certificate = Certificate.model_validate(document)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise BenchlibError(
+            f"{where}: no whole certificate: it was cut, or made by an older benchlib; {_REMEDY}"
+        ) from None
+    if seal != _seal(document):
+        raise BenchlibError(
+            f"{where}: its content does not match its hash, it was changed after it was made; {_REMEDY}"
+        )
+    if condition is not None and (certificate.condition, certificate.file) != (condition, where.stem):
+        raise BenchlibError(f"{where}: it is the certificate of {certificate.condition}, copied here; {_REMEDY}")
+    return certificate
+
+
+_REMEDY = "delete it and run again: it is made anew"
+
+
+def _seal(document: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

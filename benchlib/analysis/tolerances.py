@@ -1,0 +1,112 @@
+"""By how much two frameworks may differ and be the same model: what the equivalence gate allows, and forgives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from benchlib.condition import Condition
+
+
+def tolerances(condition: Condition) -> Mapping[str, float]:
+    """The largest relative differences allowed from the reference in fp32 on the CPU, by kind of quantity; one that is
+    not named is not compared.
+    """
+    if condition.precision != "fp32":
+        return MIXED_TOLERANCES[condition.precision.partition("-")[0]]
+    return {"cpu": TOLERANCES, "cuda": CUDA_TOLERANCES}.get(condition.device, HALF_TOLERANCES)
+
+
+TOLERANCES = {
+    "outputs": 1e-5,
+    "gradients": 1e-4,
+    "losses": 1e-5,
+    "updates": 1e-4,
+    "state": 1e-4,
+    "evaluation outputs": 1e-4,
+    "predictions": 0.0,
+    "repetition": 1e-5,
+    "optimizer": 1e-3,
+}
+"""Largest relative difference allowed on the CPU, in fp32. Between frameworks with equal models it is about 1e-6.
+``updates`` are what steps add to the trained weights, ``state`` what they add to the rest, such as running statistics;
+``optimizer`` is the first of these of given gradients (see :func:`_of_probe`), ``repetition`` the first trial against
+itself.
+"""
+
+CUDA_TOLERANCES = {name: 10 * allowed for name, allowed in TOLERANCES.items()}
+"""The same on an NVIDIA GPU, whose libraries sum in other orders and may use Winograd's convolution. TF32 is off in the
+gate (``benchlib.knobs.GATE``). Not set from a run on a GPU: none has been at hand.
+"""
+
+HALF_TOLERANCES = {
+    "outputs": 1e-2,
+    "gradients": 3e-2,
+    "losses": 1e-2,
+    "updates": 3e-2,
+    "state": 3e-2,
+    "evaluation outputs": 3e-2,
+    "predictions": 0.0,
+    "repetition": 1e-2,
+    "optimizer": 1e-3,
+}
+"""The same on an NPU, which may round fp32 products to 10 bits after the point (HF32), and where nothing switches that
+off in the gate yet. Never run on Ascend.
+"""
+
+MIXED_TOLERANCES = {
+    "bf16": {
+        "outputs": 0.06,
+        "gradient size": 0.5,
+        "update size": 0.25,
+        "losses": 0.06,
+        "state": 0.5,
+        "evaluation outputs": 0.25,
+    },
+    "fp16": {"outputs": 0.008, "gradient size": 0.5, "update size": 0.25, "losses": 0.06},
+}
+"""The largest relative differences that mixed precision may have from fp32: of outputs about 16 roundings. Of gradients
+each array's Euclidean norm is compared, and of the steps the length of the way that all trained weights together go:
+rounding as coarse as that meets kinks in every batch and turns single gradients another way, those
+of ``cnn`` by 0.1 of the largest, those of ``googlenet`` altogether. This is there to find a wrong cast, a loss that is
+scaled twice, gradients that nobody has unscaled or a step that is left out. That the model is the same is shown in
+fp32: mixed precision is certified only where the same framework, mode, device and lane are in fp32, too. Which words
+are decoded is not asked, where rounding decides near ties.
+"""
+
+DROPOUT_TOLERANCES = {
+    "dropout places": 0.0,
+    "dropout sizes": 0.0,
+    "dropout share": 5.0,
+    "dropout scale": 1e-4,
+    "dropout masks": 6.0,
+    "dropout repeats": 0.0,
+    "evaluation repeats": 0.0,
+}
+"""Of dropout at work: how many places are more or fewer than the workload declares; how many numbers more or fewer they
+are given than the reference's; by how many standard deviations the share of zeros is off; by how much, relatively, what
+is left is not 1 / (1 - p) of what it was; by how many standard deviations numbers beside each other are dropped
+together more or less often than by chance; how often the same are dropped in two passes, or in two places; by how much
+two evaluations of the same batch differ.
+"""
+
+TRAINING = {"cpu": 1e-4, "cuda": 1e-3}
+"""By how much, relatively, a loss may differ in a longer training, where rounding adds up over its steps: 50 steps of
+``cnn`` and ``lstm`` in MindSpore stay within 6e-7 of PyTorch's. On other devices 3e-2.
+"""
+
+NEGLIGIBLE = 1e-3
+"""Arrays are compared relative to their own largest value, or to this share of the largest in their group if that is
+more: the gradient of a bias that the next layer cancels is rounding noise, and has no relative precision.
+"""
+
+ROUNDING = 2.0**-22
+"""Of a weight, by so much of its size two frameworks may part in each step: each rounds twice, its decay and its
+update, by half a unit in the last of 24 digits. What a step adds cannot be known better.
+"""
+
+OWN = 2.0
+"""A difference is forgiven that is at most so many times that of the reference from itself: both are the outcome of
+chance, which way a few numbers were rounded.
+"""
+
+FORGIVABLE = frozenset(TOLERANCES) - {"outputs", "optimizer", "repetition"}
