@@ -22,7 +22,9 @@ from benchlib.suite.report import ratios
 from benchlib.suite.report.ratios import Group, Member, Ratio
 
 MANY = 26
-"""Rows of two lines that fit on the first page of a paper; where there are more, each has one."""
+"""Rows that fit on the first page of a paper beside the board of claims; where there are more, they take two columns,
+and the board is below.
+"""
 
 MARKS = {
     "o": '<circle r="4.2"/>',
@@ -101,10 +103,12 @@ def picture(every: Sequence[Group]) -> str:
     axis = axis_of(shown, {group.margin for group in every})
     usual = usual_baseline(every)
     by_workload = itertools.groupby(enumerate(every), lambda pair: pair[1].workload)
-    workloads = "".join(_workload(name, list(own), axis, usual) for name, own in by_workload)
+    unsaid = _unsaid(every)
+    workloads = "".join(_workload(name, list(own), axis, usual, unsaid) for name, own in by_workload)
+    many = len(shown) > MANY
     return (
-        f'<div class="forest{" many" * (len(shown) > MANY)}" data-usual="{html.escape(usual)}">'
-        f"{_axis_row(axis)}{workloads}</div>"
+        f'<div class="forest{" many" * many}" data-usual="{html.escape(usual)}">'
+        f"{_axis_row(axis)}{_axis_row(axis) * many}{workloads}</div>"
         f'<script type="application/json" id="benchlib-ratios">{_embedded(ratios.as_json(every))}</script>'
     )
 
@@ -148,6 +152,7 @@ def legend(every: Sequence[Group]) -> str:
     if any(group.restless for group in every):
         entries.append(f"<span>{band.format('control restless')}A/A excludes 1: believe nothing of that size</span>")
     entries.append(f"<span>{band.format('margin')}within {_margins(every)} of 1</span>")
+    entries += [f'<span class="for-many">all {lane}</span>' for name, lane in _unsaid(every) if name == "lane"]
     return f'<p class="legend">{"".join(entries)}</p>'
 
 
@@ -227,10 +232,36 @@ def _plain(tick: float) -> str:
     return f"{tick:,.6f}".rstrip("0").rstrip(".")
 
 
-def _workload(name: str, numbered: list[tuple[int, Group]], axis: Axis, usual: str) -> str:
+def _unsaid(every: Sequence[Group]) -> set[tuple[str, str]]:
+    """Choices that go without saying where there is no room: a lane that is everybody's, and environments that are
+    called like their framework, where that is in no other one.
+    """
+    choices = [member.choices for group in every for member in group.members]
+    homes = {(one["framework"], one["environment"]) for one in choices}
+    only = {framework for framework, _ in homes if sum(framework == one for one, _ in homes) == 1}
+    lanes = {("lane", one["lane"]) for one in choices}
+    return {("environment", name) for name, home in homes if name == home and name in only} | (
+        lanes if len(lanes) == 1 else set()
+    )
+
+
+def _who(member: Member, unsaid: set[tuple[str, str]]) -> str:
+    """A member's subject, in which is marked what goes without saying."""
+    words = [html.escape(word) for word in member.subject.split(" ")]
+    for name, place in (("environment", 1), ("lane", -1)):
+        if (name, member.choices[name]) in unsaid and words[place] == html.escape(member.choices[name]):
+            words[place] = f'<span class="unsaid">{words[place]}</span>'
+    return " ".join(words)
+
+
+def _workload(
+    name: str, numbered: list[tuple[int, Group]], axis: Axis, usual: str, unsaid: set[tuple[str, str]]
+) -> str:
     data = ", ".join(dict.fromkeys(group.task.partition(" on ")[2] for _, group in numbered))
     rows = "".join(
-        _row(number, place, group, axis, usual) for number, group in numbered for place in range(len(group.members))
+        _row(number, place, group, axis, usual, unsaid)
+        for number, group in numbered
+        for place in range(len(group.members))
     )
     on = f" <small>on {html.escape(data)}</small>" if data else ""
     heads = "".join(f'<th scope="col">{text}</th>' for text in ("condition", "plot", "throughput ratio", "verdict"))
@@ -241,13 +272,13 @@ def _workload(name: str, numbered: list[tuple[int, Group]], axis: Axis, usual: s
     )
 
 
-def _row(number: int, place: int, group: Group, axis: Axis, usual: str) -> str:
+def _row(number: int, place: int, group: Group, axis: Axis, usual: str, unsaid: set[tuple[str, str]]) -> str:
     member, ratio = group.members[place], group.relative_to(0).get(place)
     kind = ratio.kind if ratio else ratios.NONE
     what = f'{html.escape(member.apart)}<span class="title"> · {html.escape(group.title)}</span>'
     against = versus(member, group.members[0], usual) if place else ""
     beside = f" <i>vs {html.escape(against)}</i>" if against else ""
-    who = f"{mark(member.look)}{html.escape(member.subject)} <small>{what}{beside}</small>"
+    who = f"{mark(member.look)}{_who(member, unsaid)} <small>{what}{beside}</small>"
     start = f'<tr class="{kind}" data-group="{number}" data-member="{place}"'
     if not place:  # what the others are relative to: there until a reader compares with another
         return f'{start} hidden><th scope="row">{who}</th><td></td><td></td><td></td></tr>'
@@ -257,7 +288,7 @@ def _row(number: int, place: int, group: Group, axis: Axis, usual: str) -> str:
         f"{start}>"
         f'<th scope="row">{who}</th>'
         f"<td>{strip(ratio, group, member.look, axis)}</td><td>{numbers}</td>"
-        f'<td class="verdict {kind}">{glyph(kind)}{verdict}</td></tr>'
+        f'<td class="verdict {kind}">{glyph(kind)}<span>{verdict}</span></td></tr>'
     )
 
 
