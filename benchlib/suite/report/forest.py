@@ -34,6 +34,10 @@ MARKS = {
     "v": '<path d="M0 5 4.8-3.9h-9.6z"/>',
     "P": '<path d="M-1.7-4.8h3.4v3.1h3.1v3.4h-3.1v3.1h-3.4v-3.1h-3.1v-3.4h3.1z"/>',
     "X": '<path d="M-4.6-2.3-2.3-4.6 0-2.3 2.3-4.6 4.6-2.3 2.3 0 4.6 2.3 2.3 4.6 0 2.3-2.3 4.6-4.6 2.3-2.3 0z"/>',
+    "<": '<path d="M-5 0 3.9-4.8v9.6z"/>',
+    ">": '<path d="M5 0-3.9-4.8v9.6z"/>',
+    "p": '<path d="M0-5 4.8-1.5 2.9 4h-5.8l-1.9-5.5z"/>',
+    "*": '<path d="M0 -5.4 1.4 -1.9 5.1 -1.7 2.2 0.7 3.2 4.4 0 2.3 -3.2 4.4 -2.2 0.7 -5.1 -1.7 -1.4 -1.9z"/>',
 }
 """The markers of ``looks``, around the origin, as high as a line of text at most."""
 
@@ -103,8 +107,8 @@ def picture(every: Sequence[Group]) -> str:
     axis = axis_of(shown, {group.margin for group in every})
     usual = usual_baseline(every)
     by_workload = itertools.groupby(enumerate(every), lambda pair: pair[1].workload)
-    unsaid = _unsaid(every)
-    workloads = "".join(_workload(name, list(own), axis, usual, unsaid) for name, own in by_workload)
+    lane = _lane(every)
+    workloads = "".join(_workload(name, list(own), axis, usual, lane) for name, own in by_workload)
     many = len(shown) > MANY
     return (
         f'<div class="forest{" many" * many}" data-usual="{html.escape(usual)}">'
@@ -152,7 +156,8 @@ def legend(every: Sequence[Group]) -> str:
     if any(group.restless for group in every):
         entries.append(f"<span>{band.format('control restless')}A/A excludes 1: believe nothing of that size</span>")
     entries.append(f"<span>{band.format('margin')}within {_margins(every)} of 1</span>")
-    entries += [f'<span class="for-many">all {lane}</span>' for name, lane in _unsaid(every) if name == "lane"]
+    if lane := _lane(every):
+        entries.append(f'<span class="for-many">all {html.escape(lane)}</span>')
     return f'<p class="legend">{"".join(entries)}</p>'
 
 
@@ -232,34 +237,24 @@ def _plain(tick: float) -> str:
     return f"{tick:,.6f}".rstrip("0").rstrip(".")
 
 
-def _unsaid(every: Sequence[Group]) -> set[tuple[str, str]]:
-    """Choices that go without saying where there is no room: a lane that is everybody's, and environments that are
-    called like their framework, where that is in no other one.
-    """
-    choices = [member.choices for group in every for member in group.members]
-    homes = {(one["framework"], one["environment"]) for one in choices}
-    only = {framework for framework, _ in homes if sum(framework == one for one, _ in homes) == 1}
-    lanes = {("lane", one["lane"]) for one in choices}
-    return {("environment", name) for name, home in homes if name == home and name in only} | (
-        lanes if len(lanes) == 1 else set()
-    )
+def _lane(every: Sequence[Group]) -> str:
+    """The lane that all members have, which goes without saying where there is no room; empty if they differ."""
+    lanes = {member.choices["lane"] for group in every for member in group.members}
+    return lanes.pop() if len(lanes) == 1 else ""
 
 
-def _who(member: Member, unsaid: set[tuple[str, str]]) -> str:
-    """A member's subject, in which is marked what goes without saying."""
-    words = [html.escape(word) for word in member.subject.split(" ")]
-    for name, place in (("environment", 1), ("lane", -1)):
-        if (name, member.choices[name]) in unsaid and words[place] == html.escape(member.choices[name]):
-            words[place] = f'<span class="unsaid">{words[place]}</span>'
-    return " ".join(words)
+def _who(member: Member, lane: str) -> str:
+    """A member's subject, in which its lane is marked where that goes without saying."""
+    text, _, last = member.subject.rpartition(" ")
+    if last != lane:
+        return html.escape(member.subject)
+    return f'{html.escape(text)} <span class="unsaid">{html.escape(lane)}</span>'
 
 
-def _workload(
-    name: str, numbered: list[tuple[int, Group]], axis: Axis, usual: str, unsaid: set[tuple[str, str]]
-) -> str:
+def _workload(name: str, numbered: list[tuple[int, Group]], axis: Axis, usual: str, lane: str) -> str:
     data = ", ".join(dict.fromkeys(group.task.partition(" on ")[2] for _, group in numbered))
     rows = "".join(
-        _row(number, place, group, axis, usual, unsaid)
+        _row(number, place, group, axis, usual, lane)
         for number, group in numbered
         for place in range(len(group.members))
     )
@@ -272,13 +267,13 @@ def _workload(
     )
 
 
-def _row(number: int, place: int, group: Group, axis: Axis, usual: str, unsaid: set[tuple[str, str]]) -> str:
+def _row(number: int, place: int, group: Group, axis: Axis, usual: str, lane: str) -> str:
     member, ratio = group.members[place], group.relative_to(0).get(place)
     kind = ratio.kind if ratio else ratios.NONE
     what = f'{html.escape(member.apart)}<span class="title"> · {html.escape(group.title)}</span>'
     against = versus(member, group.members[0], usual) if place else ""
     beside = f" <i>vs {html.escape(against)}</i>" if against else ""
-    who = f"{mark(member.look)}{_who(member, unsaid)} <small>{what}{beside}</small>"
+    who = f"{mark(member.look)}{_who(member, lane)} <small>{what}{beside}</small>"
     start = f'<tr class="{kind}" data-group="{number}" data-member="{place}"'
     if not place:  # what the others are relative to: there until a reader compares with another
         return f'{start} hidden><th scope="row">{who}</th><td></td><td></td><td></td></tr>'
