@@ -52,6 +52,7 @@ from benchlib.measure.once import Once
 from benchlib.measure.processes import PATIENCE_S
 from benchlib.measure.repetitions import Asked
 from benchlib.measure.turn import turn
+from benchlib.measure.watched import watched
 from benchlib.plugins import use as use_plugins
 from benchlib.progress import Progress, say
 from benchlib.store import ATTEMPTS, Measurement, Store, frame
@@ -241,15 +242,30 @@ class Lab:
                 raise NotMeasured(f"{absent} of {len(jobs)} training runs of {conditions[0].workload}")
             missing = []
         random.Random(0).shuffle(missing)  # so that the machine's drift does not favour whoever comes first
-        if missing:
-            with Progress(len(missing) * settings.most_epochs, f"training {conditions[0].workload}") as progress:
-                for together in training.together(missing, conditions):
-                    trained = training.trained(together, settings, self.store, self.patience_s, self._keep, progress)
-                    with self._turn(progress.tell) as waited_s, closing(trained):
-                        progress.stood_still(waited_s)
-                        for attempt, run in trained:
-                            measured[attempt.group] = run
+        kept = TrainingRuns(conditions, list(measured.values()), certificates, epochs, threshold)
+        with watched(self.folder, kept) as after_epoch:
+            for attempt, run in self._trained(missing, settings, after_epoch):
+                measured[attempt.group] = run
         return TrainingRuns(conditions, [measured[group] for group in groups], certificates, epochs, threshold)
+
+    def _trained(
+        self,
+        missing: list[attempts.Attempt],
+        settings: epochs_procedure.Settings,
+        after_epoch: epochs_procedure.AfterEpoch,
+    ) -> Iterator[tuple[attempts.Attempt, Measurement]]:
+        """Training runs that are not there, each as soon as it is kept."""
+        if not missing:
+            return
+        conditions = [job.condition for attempt in missing for _, job in attempt.members]
+        with Progress(len(missing) * settings.most_epochs, f"training {conditions[0].workload}") as progress:
+            for together in training.together(missing, conditions):
+                trained = training.trained(
+                    together, settings, self.store, self.patience_s, self._keep, progress, after_epoch
+                )
+                with self._turn(progress.tell) as waited_s, closing(trained):
+                    progress.stood_still(waited_s)
+                    yield from trained
 
     def ceiling(self, device: str, precision: str = "fp32", within: Iterable[str] = (DEFAULT,)) -> Ceiling:
         """The machine's limits on a device, as far as the frameworks of some environments reach them; measured once for

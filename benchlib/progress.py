@@ -60,7 +60,7 @@ class Progress:
 
     def _show(self, text: str) -> None:
         line = f"{self.title}: {self.done}/{self.total}{text}"
-        if not _in_jupyterlab():
+        if not in_jupyterlab():
             say(line)
             return
         # Plain HTML, not a widget: it needs no extension, and a saved notebook shows its last state.
@@ -84,16 +84,16 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+def in_jupyterlab() -> bool:
+    """Does somebody watch in JupyterLab? Its server names a kernel's session in its environment; a headless execution
+    has no such name. A program that a notebook starts inherits it, but is no kernel, which has imported IPython.
+    """
+    return FILE_VARIABLE not in os.environ and "JPY_SESSION_NAME" in os.environ and "IPython" in sys.modules
+
+
 def duration(seconds: float) -> str:
     """Seconds as one would say them: ``8 s``, ``3 min``, ``1 h 20 min``."""
     if seconds < 99.5:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def _in_jupyterlab() -> bool:
-    """JupyterLab's server names a kernel's session in its environment; a headless execution has no such name. A program
-    that a notebook starts inherits it, but is no kernel, which has imported IPython.
-    """
-    return FILE_VARIABLE not in os.environ and "JPY_SESSION_NAME" in os.environ and "IPython" in sys.modules

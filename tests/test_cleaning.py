@@ -67,6 +67,16 @@ def test_what_no_notebook_names_is_listed_and_goes_only_when_it_is_said(
     assert {path.name for path in (folder / "measurements").iterdir()} == {"aa.parquet", "bb.parquet"}
 
 
+def test_event_files_go_with_their_measurements(folder: Path) -> None:
+    runs = folder / "events" / "cnn" / "pytorch" / "eager" / "fp32 cpu"
+    for name in ("seed 0 aa", "seed 1 cc"):
+        (runs / name).mkdir(parents=True)
+        (runs / name / "events.out.tfevents.1.benchlib").touch()
+    assert runs / "seed 1 cc" in cleaning.unused(folder)
+    assert main(["clean", "--outputs", str(folder), "--yes"]) == 0
+    assert [path.name for path in runs.iterdir()] == ["seed 0 aa"]
+
+
 @pytest.mark.parametrize("damage", ["cut record", "no record", "no records", "failed", "running"])
 def test_where_it_is_not_known_what_is_needed_nothing_goes(folder: Path, damage: str) -> None:
     path = folder / "notebooks" / "modes.json"

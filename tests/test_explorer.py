@@ -10,15 +10,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import explored
+import numpy as np
 import pypdfium2
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from synthetic_lab import SyntheticLab
+from test_experiments import quick, save_as_the_suite_does
 from test_ratios import group, ratio
 
 from benchlib.analysis import frame as tidy
 from benchlib.analysis.statistics import Interval
-from benchlib.suite import looks, tables
+from benchlib.suite import experiments, looks, tables
+from benchlib.suite.plan import GATHERING
 from benchlib.suite.report import forest, pdf, ratios, so_far
 from benchlib.suite.report.ratios import Group, Member, Ratio
 
@@ -263,6 +267,49 @@ class TestPaper:
         assert len(sizes) > 3
         assert min(sizes) >= 7
 
+    def test_sixty_ratios_of_five_frameworks_are_on_the_first_page_and_nothing_is_cut_or_covered(
+        self, browser: Browser, tmp_path: Path
+    ) -> None:
+        groups = explored.five_frameworks()
+        explored.results(tmp_path, groups)
+        explored.report(tmp_path)
+        pdf.print_pdf(tmp_path / "report.html", tmp_path / "report.pdf", "a4", so_far.datetime(2026, 1, 1).astimezone())
+        with pypdfium2.PdfDocument(tmp_path / "report.pdf") as document:
+            first = document[0].get_textpage().get_text_bounded()
+            document[0].render(scale=1.6).to_pil().save(tmp_path / "first.png")
+        shown = from_frame(tmp_path, explored.TORCH.subject)
+        number = sum(len(group) - 1 for group in groups)
+        assert len(shown) == number == 66
+        assert all(text in first for text, _ in shown)
+        assert first.count("tensorflow graph batch") == 16, "an environment's name is not said twice"
+        assert "mxnet against pytorch" in first, "the sentences are there, too"
+        page = browser.new_page(viewport={"width": 688, "height": 1000})  # as wide as the paper is
+        page.emulate_media(media="print")
+        page.goto(address(tmp_path))
+        wider = page.locator(".forest tbody tr:not([hidden])").evaluate_all(
+            """rows => rows.flatMap(row => [...row.querySelectorAll('th, td')].filter(cell => {
+              const range = document.createRange();
+              range.selectNodeContents(cell);
+              return range.getBoundingClientRect().right > cell.getBoundingClientRect().right + 3;
+            }).map(cell => cell.textContent))"""
+        )
+        assert wider == []
+
+    def test_no_page_before_the_appendix_is_a_third_empty_but_the_last_of_a_part(self, tmp_path: Path) -> None:
+        for name in experiments.NOTEBOOKS:
+            if name not in GATHERING:
+                result = experiments.measure(name, SyntheticLab(tmp_path), **quick(name))
+                save_as_the_suite_does(tmp_path, name, result.summary())
+        explored.report(tmp_path)
+        pdf.print_pdf(tmp_path / "report.html", tmp_path / "report.pdf", "a4", so_far.datetime(2026, 1, 1).astimezone())
+        with pypdfium2.PdfDocument(tmp_path / "report.pdf") as document:
+            pages = [(page.get_textpage().get_text_bounded().splitlines(), _filled(page)) for page in document]
+        begins = {head: next(at for at, (lines, _) in enumerate(pages) if head in lines) for head in PARTS}
+        last = {at - 1 for at in begins.values()}
+        appendix = begins["Appendix"]
+        assert appendix <= 12
+        assert [at for at, (_, share) in enumerate(pages[:appendix]) if share < 2 / 3 and at not in last] == []
+
     def test_a_view_is_printed_as_it_is_seen(self, page: Page, tmp_path: Path, folder: Path) -> None:
         page.locator("select[name='relative to']").select_option(explored.MINDSPORE.subject)
         page.pdf(path=tmp_path / "view.pdf")
@@ -270,6 +317,18 @@ class TestPaper:
             first = document[0].get_textpage().get_text_bounded()
         for row in from_frame(folder, explored.MINDSPORE.subject):
             assert row[0] in first
+
+
+PARTS = ("The questions", "How sure it is", "Appendix")
+"""What the parts of the report begin with, after its first page."""
+
+
+def _filled(page: pypdfium2.PdfPage) -> float:
+    """How much of a page's text area is filled, from its top to the last line or picture."""
+    drawn = np.asarray(page.render(scale=1).to_pil().convert("L"))
+    top, bottom = (round(mm / 297 * len(drawn)) for mm in (16, 297 - 18))
+    inked = np.flatnonzero((drawn[top:bottom] < 200).any(axis=1))
+    return (inked.max() + 1) / (bottom - top)
 
 
 class TestTables:

@@ -1,5 +1,5 @@
-"""JupyterLab in a real browser, judged by the notebooks that it saves: the start page, a notebook run with changed
-parameters, and one interrupted in the middle.
+"""JupyterLab in a real browser, judged by the notebooks that it saves: the start page, a notebook with a profile's
+parameters, one run with changed ones, and one interrupted in the middle.
 """
 
 import contextlib
@@ -56,6 +56,21 @@ outputs = None
 
 TUNED = '{"framework": "pytorch", "mode": "eager", "lane": "tuned"},'
 DEFAULT = '{"framework": "pytorch", "mode": "eager", "lane": "default"},'
+
+LEARNING = {
+    "workload": "cnn",
+    "data": "digits",
+    "device": "cpu",
+    "batch_size": 96,
+    "hyperparameters": {"image_size": 8},
+    "train_samples": 480,
+    "subjects": [{"framework": "pytorch", "mode": "eager", "lane": "tuned", "learning_rates": [0.01]}],
+    "seeds": [3],
+    "epochs": 3,
+    "most_epochs": 3,
+    "threshold": 0.9,
+}
+"""Parameters of a profile of one's own."""
 
 EXPLORING = [
     "burn_ms = 3.0",
@@ -160,8 +175,8 @@ def page(browser, server):
 class Notebook:
     """A notebook that is open in the browser. What it holds is read from its file, after saving it."""
 
-    def __init__(self, page, path):
-        self.page, self.path = page, path
+    def __init__(self, page, project, place):
+        self.page, self.path, self.place = page, project / place, place
         self.panel = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
         self.wait_until_connected()
         self.wait_until_idle()
@@ -174,7 +189,7 @@ class Notebook:
 
         def connected():
             answer = self.page.request.get(sessions, headers={"Authorization": f"token {TOKEN}"}).json()
-            kernels = [one["kernel"] for one in answer if one["path"] == f"notebooks/{self.path.name}"]
+            kernels = [one["kernel"] for one in answer if one["path"] == self.place]
             return any(one["connections"] and one["execution_state"] == "idle" for one in kernels)
 
         wait_for(connected, SECONDS)
@@ -242,9 +257,9 @@ def errors(cells):
     return [output for cell in cells for output in cell.outputs if output.output_type == "error"]
 
 
-def measured(project):
+def measured(project, profile="quick"):
     """The measurements on disk, with the time when each was written."""
-    return {path.name: path.stat().st_mtime_ns for path in project.glob("outputs/quick/measurements/*.parquet")}
+    return {path.name: path.stat().st_mtime_ns for path in project.glob(f"outputs/{profile}/measurements/*.parquet")}
 
 
 def workers(server):
@@ -274,10 +289,38 @@ def test_it_opens_on_a_rendered_page_of_links_to_the_notebooks_and_their_states(
     expect(page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")).to_contain_text("Devices: what a GPU gives")
 
 
+def test_the_page_of_a_profile_opens_its_notebooks_with_its_parameters(page, server, project):
+    _, address, opens_on = server
+    folder = project / "parameters/mine"
+    folder.mkdir()
+    (folder / "learning_rate.yaml").write_text(json.dumps(LEARNING), encoding="utf-8")
+    committed = {path.name: path.read_bytes() for path in project.glob("notebooks/*.ipynb")}
+    written = "from benchlib.suite import start; start.write('mine')"
+    subprocess.run([sys.executable, "-c", written], cwd=project, check=True)
+    page.goto(f"{address}{opens_on}?token={TOKEN}")
+    rendered = page.locator(".jp-MarkdownViewer .jp-RenderedMarkdown")
+    expect(rendered).to_contain_text("Profile mine", timeout=60_000)
+    expect(rendered.get_by_role("link", name="devices", exact=True)).to_have_count(0)  # mine has no parameters for it
+    rendered.get_by_role("link", name="learning_rate", exact=True).click()
+    notebook = Notebook(page, project, "outputs/mine/lab/learning_rate.ipynb")
+    cell = notebook.panel.locator(".jp-CodeCell").first
+    expect(cell).to_contain_text('outputs = "../../mine"')
+    expect(cell).to_contain_text("batch_size = 96")
+    cells = notebook.run_all(SECONDS)
+    page.screenshot(path=project / "mine.png")
+    assert not errors(cells)
+    assert len(measured(project, "mine")) == 1
+    assert not measured(project)
+    shown = outputs(cells[1:2], "text/html")
+    assert len([html for html in shown if "3 epochs of 1 runs so far" in html]) == 1, "the figure that grew, at its end"
+    assert len(list(project.glob("outputs/mine/events/cnn/pytorch/eager/*/*/*tfevents*"))) == 1
+    assert {path.name: path.read_bytes() for path in project.glob("notebooks/*.ipynb")} == committed
+
+
 def test_a_notebook_runs_with_changed_parameters_and_then_measures_only_what_is_new(page, server, project):
     _, address, _ = server
     page.goto(f"{address}/lab/tree/notebooks/devices.ipynb?reset")
-    notebook = Notebook(page, project / "notebooks/devices.ipynb")
+    notebook = Notebook(page, project, "notebooks/devices.ipynb")
     notebook.type_parameters(PARAMETERS.format(subjects=TUNED))
     cells = notebook.run_all(SECONDS)
     page.screenshot(path=project / "first.png")
@@ -308,7 +351,7 @@ def test_a_notebook_runs_with_changed_parameters_and_then_measures_only_what_is_
 def test_an_interrupt_ends_the_workers_keeps_what_was_measured_and_it_goes_on_from_there(page, server, project):
     process, address, _ = server
     page.goto(f"{address}/lab/tree/notebooks/exploring.ipynb?reset")
-    notebook = Notebook(page, project / "notebooks/exploring.ipynb")
+    notebook = Notebook(page, project, "notebooks/exploring.ipynb")
     notebook.type_parameters("burn_ms = 5.0")
     before = measured(project)
     notebook.start_all()

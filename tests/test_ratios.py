@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import explored
@@ -149,6 +150,20 @@ def test_what_a_ratio_shows_is_its_row_s_kind(one: Ratio, kind: str) -> None:
     assert ('href="#mark-' in row.split("<td>")[1]) is (kind != "none"), "no mark without a ratio"
     assert f'href="#glyph-{kind}"' in row
     assert one.verdict in row
+
+
+def test_every_marker_of_a_look_is_drawn_on_the_page() -> None:
+    assert set(looks._MARKERS) == set(forest.MARKS)
+
+
+def test_a_lane_that_is_everybodys_is_marked_for_pages_without_room(groups: list[Group]) -> None:
+    assert '<span class="unsaid">tuned</span>' in forest.picture(groups)
+    assert '<span class="for-many">all tuned</span>' in forest.legend(groups)
+    one = groups[0].members[-1]
+    other = replace(one, subject="pytorch eager default", choices={**one.choices, "lane": "default"})
+    mixed = [replace(groups[0], members=[*groups[0].members[:-1], other]), *groups[1:]]
+    assert "unsaid" not in forest.picture(mixed)
+    assert "for-many" not in forest.legend(mixed)
 
 
 def test_the_axis_has_one_all_points_and_the_margins_and_lets_far_ends_run_out() -> None:

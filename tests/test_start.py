@@ -1,7 +1,10 @@
 """The start page: each notebook with its question, its state and links; and ``lab``, which opens JupyterLab on it."""
 
+import ast
+import json
 import os
 import re
+import shutil
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -10,7 +13,8 @@ import pytest
 from test_suite import make_project, run_and_read, write_notebook, write_parameters
 
 from benchlib.errors import BenchlibError
-from benchlib.suite import outputs, plan, records, start
+from benchlib.suite import experiments, opened, outputs, plan, records, start
+from benchlib.suite.experiments import parameter_file
 
 ROOT = Path(__file__).parents[1]
 
@@ -108,7 +112,7 @@ class TestPage:
         page = start.write("quick").read_text()
         targets = set(re.findall(r"\]\(([^)]+)\)", page)) - {"../README.md"}
         assert targets == {
-            *(f"../notebooks/{name}.ipynb" for name in ("first", "second", "report")),
+            *(f"quick/lab/{name}.ipynb" for name in ("first", "second", "report")),
             "quick/notebooks/first.ipynb",
             "quick/report.html",
         }
@@ -121,13 +125,26 @@ class TestPage:
         assert self.rows()["first"][2] == f"**stale** {date}: these have changed: parameters"
         assert self.rows()["second"][2] == "**missing**: it has not been started"
 
-    def test_of_another_profile_it_says_what_the_notebooks_open_with(self):
-        Path("parameters/quick").rename("parameters/full")
-        page = start.write("full").read_text()
-        assert "**The notebooks open with the parameters of `quick`, and measure into `outputs/quick`.**" in page
-        assert 'outputs = "../outputs/full"' in page
-        Path("parameters/full").rename("parameters/quick")
-        assert "open with" not in start.write("quick").read_text()
+    def test_a_notebook_without_parameters_in_the_profile_opens_nothing(self):
+        Path("parameters/quick/first.yaml").unlink()
+        Path("parameters/quick/second.yaml").write_text("count: 1\ncount: 2\n")
+        assert list(self.rows()) == ["first", "second", "report"]
+        assert "lab/first.ipynb" not in start.PAGE.read_text()
+        assert "lab/second.ipynb" not in start.PAGE.read_text()
+
+    def test_a_copy_with_changes_stays_as_it_is_and_is_said(self):
+        start.write("quick")
+        copy = Path("outputs/quick/lab/first.ipynb")
+        mine = json.loads(copy.read_text())
+        mine["cells"][-1]["source"] = ["2 + 2"]
+        copy.write_text(json.dumps(mine))
+        write_parameters("first", count=2)
+        page = start.write("quick").read_text()
+        assert json.loads(copy.read_text()) == mine
+        assert "[first](quick/lab/first.ipynb) (with changes of yours; without `outputs/quick/lab/first.ipynb`" in page
+        copy.unlink()
+        assert "changes of yours" not in start.write("quick").read_text()
+        assert copy.exists()
 
     def test_lab_becomes_jupyterlab_on_the_page(self, monkeypatch):
         became = []
@@ -148,3 +165,83 @@ def test_the_real_notebooks_ask_something(monkeypatch):
     for notebook in Path("notebooks").glob("*.ipynb"):
         question = start._question(notebook)
         assert 20 < len(question) < 400, notebook
+
+
+PARAMETER_FILES = [(path.parent.name, path.stem) for path in sorted(Path(ROOT, "parameters").glob("*/*.yaml"))]
+
+
+def variables(source):
+    """What a parameters cell sets, and what it says beside."""
+    values = {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(source).body}
+    return values, re.findall("#.*", source)
+
+
+def parameters_of(path):
+    """The source of a notebook's parameters cell."""
+    cells = json.loads(path.read_text())["cells"]
+    (source,) = ("".join(c["source"]) for c in cells if "parameters" in c["metadata"].get("tags", []))
+    return source
+
+
+class TestCopies:
+    """The notebooks that the page opens."""
+
+    @pytest.fixture(autouse=True)
+    def real(self, tmp_path, monkeypatch):
+        for name in ("notebooks", "parameters"):
+            shutil.copytree(ROOT / name, tmp_path / name)
+        monkeypatch.chdir(tmp_path)
+
+    @pytest.mark.parametrize(("profile", "name"), PARAMETER_FILES)
+    def test_one_has_the_parameters_of_the_profile_and_the_rest_of_the_notebook(self, profile, name):
+        notebook, file = Path("notebooks", f"{name}.ipynb"), Path("parameters", profile, f"{name}.yaml")
+        before = notebook.read_bytes()
+        path, changed = opened.copy(notebook, file, profile)
+        assert (path, changed) == (Path("outputs", profile, "lab", f"{name}.ipynb"), False)
+        folder = None if profile == "quick" else f"../../{profile}"
+        values, comments = variables(parameters_of(path))
+        assert values == {**parameter_file.read(file), "outputs": folder}
+        assert "# the folder of the results; None: outputs/quick of this project" in comments
+        if folder:
+            assert (path.parent / folder).resolve() == Path("outputs", profile).resolve()
+        others = [[c for c in plan.sources(one) if c[1] != parameters_of(one)] for one in (notebook, path)]
+        assert others[0] == others[1]
+        assert notebook.read_bytes() == before
+
+    def test_quicks_are_the_notebooks_as_they_are(self):
+        for name in experiments.NOTEBOOKS:
+            notebook, file = Path("notebooks", f"{name}.ipynb"), Path("parameters/quick", f"{name}.yaml")
+            path, _ = opened.copy(notebook, file if file.exists() else None, "quick")
+            assert parameters_of(path) == parameters_of(notebook)
+
+    def test_outputs_are_no_change_and_go_where_the_parameters_are_others(self):
+        notebook, file = Path("notebooks/devices.ipynb"), Path("parameters/quick/devices.yaml")
+        path, _ = opened.copy(notebook, file, "quick")
+        run = json.loads(path.read_text())
+        code = next(cell for cell in run["cells"] if cell["cell_type"] == "code")
+        code["outputs"], code["execution_count"] = [{"output_type": "stream", "name": "stdout", "text": ["x"]}], 1
+        path.write_text(json.dumps(run))
+        assert opened.copy(notebook, file, "quick") == (path, False)
+        assert json.loads(path.read_text()) == run
+        file.write_text(re.sub("(?m)^batch_size: .*", "batch_size: 33", file.read_text()))
+        assert opened.copy(notebook, file, "quick") == (path, False)
+        assert variables(parameters_of(path))[0]["batch_size"] == 33
+        assert '"text": ["x"]' not in path.read_text()
+
+    @pytest.mark.parametrize("text", ["", "no notebook", "[]", "{}"])
+    def test_what_lies_in_its_place_and_is_none_is_left_alone(self, text):
+        path = Path("outputs/quick/lab/claims.ipynb")
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        assert opened.copy(Path("notebooks/claims.ipynb"), None, "quick") == (path, True)
+        assert path.read_text() == text
+
+
+def test_only_what_differs_is_written_anew():
+    source = 'one = 1  # first\nmany = [  # each\n    {"ä": "ö"},  # that\n]\nlast = None  # None: all'
+    assert opened.with_values(source, {"one": 1, "many": [{"ä": "ö"}], "last": None}) == source
+    changed = opened.with_values(source, {"many": [{"ä": True, "more": "x" * 60}] * 2, "last": 0.5, "new": "ü"})
+    assert changed.startswith("one = 1  # first\nmany = [\n    {")
+    assert changed.endswith(']\nlast = 0.5  # None: all\nnew = "ü"')
+    assert variables(changed)[0] == {"one": 1, "many": [{"ä": True, "more": "x" * 60}] * 2, "last": 0.5, "new": "ü"}
+    assert max(map(len, changed.splitlines())) <= opened.WIDTH

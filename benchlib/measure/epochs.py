@@ -23,6 +23,9 @@ from benchlib.workloads import load
 BLOCK_STEPS = 16
 """Steps of a block in training: their batches are put on the device together, off the clock."""
 
+AfterEpoch = Callable[[Measurement], None]
+"""Takes a run at work, after each of its epochs: its worker waits meanwhile, and nothing is timed."""
+
 
 class Settings(Strict):
     """How long a run trains; a part of its key."""
@@ -37,7 +40,7 @@ def measure_runs(
     jobs: list[Job],
     settings: Settings,
     patience_s: float,
-    progress: Callable[[str], None],
+    after_epoch: AfterEpoch,
 ) -> Iterator[Measurement]:
     """Fill ``measurements`` (one a job) with a training run each, and yield each as soon as it is done. The processes
     start together, and train one after the other; a failure is recorded, with the epochs before it kept.
@@ -48,22 +51,21 @@ def measure_runs(
         entries.build(members)
         for number, entry in enumerate(members):
             others = [other.worker for other in members[number + 1 :] if other.worker is not None]
-            guarded(entry, lambda e, o=others: _train(e, o, settings, progress))
+            guarded(entry, lambda e, o=others: _train(e, o, settings, after_epoch))
             yield entry.measurement
             entries.end([entry])
     finally:
         entries.end(members)
 
 
-def _train(entry: Entry, others: list[WorkerProcess], settings: Settings, progress: Callable[[str], None]) -> None:
-    measurement, job = entry.measurement, entry.job
+def _train(entry: Entry, others: list[WorkerProcess], settings: Settings, after_epoch: AfterEpoch) -> None:
+    measurement = entry.measurement
     measurement.started_utc = record.now()  # not when its process started, beside another
     record.first_step(measurement, entry.worker, others)
     entry.worker.ask("reset")
     for number in range(1, settings.most_epochs + 1):
-        epoch = _epoch(entry, others, number)
-        measurement.epochs.append(epoch)
-        progress(f"{job.condition}, seed {job.seed}, epoch {number}: loss {epoch.loss:.3f}, metric {epoch.metric:.3f}")
+        measurement.epochs.append(_epoch(entry, others, number))
+        after_epoch(measurement)
         if number >= settings.epochs and _is_settled(measurement.epochs, settings.threshold):
             break
     record.memory(measurement, entry.worker)

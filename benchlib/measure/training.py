@@ -31,9 +31,10 @@ def trained(
     patience_s: float,
     keep: Callable[[list[Measurement]], None],
     progress: Progress,
+    after_epoch: epochs.AfterEpoch,
 ) -> Iterator[tuple[Attempt, Measurement]]:
-    """Each run, which goes to ``keep`` as soon as it is done; what another process has measured meanwhile is read from
-    ``store``.
+    """Each run, which goes to ``keep`` as soon as it is done, and to ``after_epoch`` after each of its epochs; what
+    another process has measured meanwhile is read from ``store``.
     """
     missing = []
     for attempt in attempts:
@@ -42,11 +43,23 @@ def trained(
             yield attempt, *of_another
         else:
             missing.append((attempt, *attempt.members[0]))
+
+    def step(run: Measurement) -> None:
+        after_epoch(run)
+        progress.step(_line(run))
+
     empty = [record.begin("training", "epochs", attempt, role, job, job.seed) for attempt, role, job in missing]
     jobs = [job for _, _, job in missing]
-    runs = epochs.measure_runs(empty, jobs, settings, patience_s, progress.step)
+    runs = epochs.measure_runs(empty, jobs, settings, patience_s, step)
     with closing(runs):
         for (attempt, _, _), run in zip(missing, runs, strict=True):
             keep([run])
             progress.total -= settings.most_epochs - len(run.epochs)
             yield attempt, run
+
+
+def _line(run: Measurement) -> str:
+    """What the last epoch gave, for whoever reads along."""
+    epoch = run.epochs[-1]
+    gave = f"loss {epoch.loss:.3f}, metric {epoch.metric:.3f}"
+    return f"{run.condition}, seed {run.seed}, epoch {epoch.epoch}: {gave}"

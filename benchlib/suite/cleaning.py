@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from benchlib.errors import BenchlibError
-from benchlib.suite import experiments, records
+from benchlib.suite import events, experiments, records
 from benchlib.suite.at_work import alone
 
 
@@ -30,8 +30,9 @@ def clean(folder: Path, whole: bool, sure: bool) -> int:
 
 
 def unused(folder: Path) -> list[Path]:
-    """Measurements that no notebook's result names, parts of files that were never finished, and inputs, which are
-    made again in seconds. What was measured in JupyterLab only is among them: no record names it.
+    """Measurements that no notebook's result names, the event files of others than those, parts of files that were
+    never finished, and inputs, which are made again in seconds. What was measured in JupyterLab only is among them: no
+    record names it.
 
     A BenchlibError where it is not known what is needed: a notebook has not come to its end, or its record is gone.
     """
@@ -49,6 +50,7 @@ def unused(folder: Path) -> list[Path]:
     inputs = folder / "inputs"
     return [
         *(path for path in measured if path.relative_to(folder) not in named),
+        *events.others(folder / events.FOLDER, (path.stem for path in named)),
         *sorted(folder.glob("*/.partial-*")),
         *([inputs] if inputs.is_dir() else []),
     ]

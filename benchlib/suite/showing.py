@@ -55,12 +55,13 @@ def image(svg: bytes, caption: str) -> HTML:
     from IPython.display import HTML
 
     inches = float(re.search(rb'width="([\d.]+)pt"', svg)[1]) / 72
-    width = f"width: {math.floor(100 * inches / PAGE)}%; max-width: {1.4 * inches:.1f}in"
+    percent = math.floor(100 * inches / PAGE)
+    width = f"width: {percent}%; max-width: {1.4 * inches:.1f}in"
     style = f"display: inline-block; vertical-align: top; margin: 1em 0; padding-right: 1em; {width}"
     style += "; box-sizing: border-box"
     source = base64.b64encode(svg).decode()
-    text = html.escape(caption)
+    text, kind = html.escape(caption), "benchlib-figure half" if percent <= 50 else "benchlib-figure"
     return HTML(
-        f'<figure class="benchlib-figure" style="{style}"><img alt="{text}" style="width: 100%; background: white" '
+        f'<figure class="{kind}" style="{style}"><img alt="{text}" style="width: 100%; background: white" '
         f'src="data:image/svg+xml;base64,{source}"><figcaption>{text}</figcaption></figure>'
     )

@@ -9,7 +9,9 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchlib.suite import outputs
+from benchlib.errors import BenchlibError
+from benchlib.suite import opened, outputs
+from benchlib.suite.plan import GATHERING, parameter_files
 
 PAGE = Path("outputs", "start.md")
 
@@ -17,9 +19,6 @@ SETTINGS = Path(__file__).parent / "jupyterlab"
 """JupyterLab's defaults here: Markdown opens as it reads. What a user has set in JupyterLab wins over them. (An address
 with ``?factory=Markdown Preview`` would do, too, but JupyterLab prints a broken one when it adds its token to that.)
 """
-
-OPENED = "quick"
-"""The profile whose parameters stand in the notebooks' parameters cells."""
 
 _QUESTION = re.compile(r"\*\*The question\.\*\*\s*(.+?)(?:\n\s*\n|\Z)", re.DOTALL)
 
@@ -46,7 +45,8 @@ def write(profile: str) -> Path:
 
 
 def _page(profile: str, states: list[outputs.State]) -> str:
-    rows = "\n".join(_row(state) for state in states)
+    files = parameter_files(profile)
+    rows = "\n".join(_row(state, *_opens(state.name, files, profile)) for state in states)
     html = Path("outputs", profile, "report.html")
     report = f"The [report]({_link(html)}) of the last run is there. " if html.exists() else ""
     return f"""# benchlib
@@ -54,7 +54,8 @@ def _page(profile: str, states: list[outputs.State]) -> str:
 Profile `{profile}`, as of {_local(datetime.now(UTC))}. {report}What a result means: [README](../README.md).
 
 Open a notebook, change its parameters cell if you like, and choose *Run > Run All Cells*: only what is new is measured.
-*Kernel > Interrupt Kernel* stops the workers and keeps what was measured.{_others(profile)}
+*Kernel > Interrupt Kernel* stops the workers and keeps what was measured. A notebook opens with the parameters of
+`{profile}`, in a copy of yours in `outputs/{profile}/{opened.FOLDER}`.
 
 | notebook | question | state | result |
 |---|---|---|---|
@@ -67,24 +68,25 @@ writes this page anew.
 """
 
 
-def _others(profile: str) -> str:
-    """Of a profile whose parameters are not those that the notebooks open with: what to do."""
-    if profile == OPENED:
-        return ""
-    return f"""
+def _opens(name: str, files: dict[str, Path], profile: str) -> tuple[Path | None, str]:
+    """What opens where a notebook's name is clicked, None if nothing can; and what is to be said of it."""
+    notebook = Path("notebooks", f"{name}.ipynb")
+    if not notebook.exists() or (name not in files and name not in GATHERING):
+        return None, ""
+    try:
+        path, changed = opened.copy(notebook, files.get(name), profile)
+    except (BenchlibError, ValueError, KeyError):  # state or question say what is wrong with file or notebook
+        return None, ""
+    return path, f" (with changes of yours; without `{path}` it is made anew)" if changed else ""
 
-**The notebooks open with the parameters of `{OPENED}`, and measure into `outputs/{OPENED}`.** For those of `{profile}`,
-run `make report PROFILE={profile}`; or set a notebook's parameters cell as `parameters/{profile}/` says, with
-`outputs = "../outputs/{profile}"`."""
 
-
-def _row(state: outputs.State) -> str:
-    notebook = Path("notebooks", f"{state.name}.ipynb")
-    name = f"[{state.name}]({_link(notebook)})" if notebook.exists() else state.name
+def _row(state: outputs.State, opens: Path | None, remark: str) -> str:
+    name = (f"[{state.name}]({_link(opens)})" if opens else state.name) + remark
     date = f" {_local(datetime.fromisoformat(state.started_utc))}" if state.started_utc else ""
     why = f": {_cell(state.why)}" if state.why else ""
     executed = f"[executed]({_link(state.executed)})" if state.executed else ""
-    return f"| {name} | {_cell(_question(notebook))} | **{state.word}**{date}{why} | {executed} |"
+    question = _cell(_question(Path("notebooks", f"{state.name}.ipynb")))
+    return f"| {name} | {question} | **{state.word}**{date}{why} | {executed} |"
 
 
 def _question(notebook: Path) -> str:

@@ -22,7 +22,9 @@ from benchlib.suite.report import ratios
 from benchlib.suite.report.ratios import Group, Member, Ratio
 
 MANY = 26
-"""Rows of two lines that fit on the first page of a paper; where there are more, each has one."""
+"""Rows that fit on the first page of a paper beside the board of claims; where there are more, they take two columns,
+and the board is below.
+"""
 
 MARKS = {
     "o": '<circle r="4.2"/>',
@@ -32,6 +34,10 @@ MARKS = {
     "v": '<path d="M0 5 4.8-3.9h-9.6z"/>',
     "P": '<path d="M-1.7-4.8h3.4v3.1h3.1v3.4h-3.1v3.1h-3.4v-3.1h-3.1v-3.4h3.1z"/>',
     "X": '<path d="M-4.6-2.3-2.3-4.6 0-2.3 2.3-4.6 4.6-2.3 2.3 0 4.6 2.3 2.3 4.6 0 2.3-2.3 4.6-4.6 2.3-2.3 0z"/>',
+    "<": '<path d="M-5 0 3.9-4.8v9.6z"/>',
+    ">": '<path d="M5 0-3.9-4.8v9.6z"/>',
+    "p": '<path d="M0-5 4.8-1.5 2.9 4h-5.8l-1.9-5.5z"/>',
+    "*": '<path d="M0 -5.4 1.4 -1.9 5.1 -1.7 2.2 0.7 3.2 4.4 0 2.3 -3.2 4.4 -2.2 0.7 -5.1 -1.7 -1.4 -1.9z"/>',
 }
 """The markers of ``looks``, around the origin, as high as a line of text at most."""
 
@@ -101,10 +107,12 @@ def picture(every: Sequence[Group]) -> str:
     axis = axis_of(shown, {group.margin for group in every})
     usual = usual_baseline(every)
     by_workload = itertools.groupby(enumerate(every), lambda pair: pair[1].workload)
-    workloads = "".join(_workload(name, list(own), axis, usual) for name, own in by_workload)
+    lane = _lane(every)
+    workloads = "".join(_workload(name, list(own), axis, usual, lane) for name, own in by_workload)
+    many = len(shown) > MANY
     return (
-        f'<div class="forest{" many" * (len(shown) > MANY)}" data-usual="{html.escape(usual)}">'
-        f"{_axis_row(axis)}{workloads}</div>"
+        f'<div class="forest{" many" * many}" data-usual="{html.escape(usual)}">'
+        f"{_axis_row(axis)}{_axis_row(axis) * many}{workloads}</div>"
         f'<script type="application/json" id="benchlib-ratios">{_embedded(ratios.as_json(every))}</script>'
     )
 
@@ -148,6 +156,8 @@ def legend(every: Sequence[Group]) -> str:
     if any(group.restless for group in every):
         entries.append(f"<span>{band.format('control restless')}A/A excludes 1: believe nothing of that size</span>")
     entries.append(f"<span>{band.format('margin')}within {_margins(every)} of 1</span>")
+    if lane := _lane(every):
+        entries.append(f'<span class="for-many">all {html.escape(lane)}</span>')
     return f'<p class="legend">{"".join(entries)}</p>'
 
 
@@ -227,10 +237,26 @@ def _plain(tick: float) -> str:
     return f"{tick:,.6f}".rstrip("0").rstrip(".")
 
 
-def _workload(name: str, numbered: list[tuple[int, Group]], axis: Axis, usual: str) -> str:
+def _lane(every: Sequence[Group]) -> str:
+    """The lane that all members have, which goes without saying where there is no room; empty if they differ."""
+    lanes = {member.choices["lane"] for group in every for member in group.members}
+    return lanes.pop() if len(lanes) == 1 else ""
+
+
+def _who(member: Member, lane: str) -> str:
+    """A member's subject, in which its lane is marked where that goes without saying."""
+    text, _, last = member.subject.rpartition(" ")
+    if last != lane:
+        return html.escape(member.subject)
+    return f'{html.escape(text)} <span class="unsaid">{html.escape(lane)}</span>'
+
+
+def _workload(name: str, numbered: list[tuple[int, Group]], axis: Axis, usual: str, lane: str) -> str:
     data = ", ".join(dict.fromkeys(group.task.partition(" on ")[2] for _, group in numbered))
     rows = "".join(
-        _row(number, place, group, axis, usual) for number, group in numbered for place in range(len(group.members))
+        _row(number, place, group, axis, usual, lane)
+        for number, group in numbered
+        for place in range(len(group.members))
     )
     on = f" <small>on {html.escape(data)}</small>" if data else ""
     heads = "".join(f'<th scope="col">{text}</th>' for text in ("condition", "plot", "throughput ratio", "verdict"))
@@ -241,13 +267,13 @@ def _workload(name: str, numbered: list[tuple[int, Group]], axis: Axis, usual: s
     )
 
 
-def _row(number: int, place: int, group: Group, axis: Axis, usual: str) -> str:
+def _row(number: int, place: int, group: Group, axis: Axis, usual: str, lane: str) -> str:
     member, ratio = group.members[place], group.relative_to(0).get(place)
     kind = ratio.kind if ratio else ratios.NONE
     what = f'{html.escape(member.apart)}<span class="title"> · {html.escape(group.title)}</span>'
     against = versus(member, group.members[0], usual) if place else ""
     beside = f" <i>vs {html.escape(against)}</i>" if against else ""
-    who = f"{mark(member.look)}{html.escape(member.subject)} <small>{what}{beside}</small>"
+    who = f"{mark(member.look)}{_who(member, lane)} <small>{what}{beside}</small>"
     start = f'<tr class="{kind}" data-group="{number}" data-member="{place}"'
     if not place:  # what the others are relative to: there until a reader compares with another
         return f'{start} hidden><th scope="row">{who}</th><td></td><td></td><td></td></tr>'
@@ -257,7 +283,7 @@ def _row(number: int, place: int, group: Group, axis: Axis, usual: str) -> str:
         f"{start}>"
         f'<th scope="row">{who}</th>'
         f"<td>{strip(ratio, group, member.look, axis)}</td><td>{numbers}</td>"
-        f'<td class="verdict {kind}">{glyph(kind)}{verdict}</td></tr>'
+        f'<td class="verdict {kind}">{glyph(kind)}<span>{verdict}</span></td></tr>'
     )
 
 

@@ -61,9 +61,8 @@ def _section(report: Gathered, summary: dict[str, Any], with_table: bool) -> str
         f"<details><summary>The numbers</summary>{_table(report, path, shown)}</details>"
         for path, shown in summary["in_report"][:with_table]
     )
-    kind = "question-page" if with_table and figures else "question-beside"  # the one has a page on paper
     return (
-        f'<section class="{kind}"><h3>{html.escape(summary["title"])}</h3>'
+        f"<section><h3>{html.escape(summary['title'])}</h3>"
         f'<p class="question">{html.escape(summary["question"])}</p><ul class="answers">{answers}</ul>'
         f"{figures}{folded}</section>"
     )

@@ -135,7 +135,7 @@
       const visible = now.filter((one) => one.visible);
       const axis = axisOf(visible.map((one) => one.ratio).filter(Boolean), new Set(data.groups.map((one) => one.margin)));
       if (!isThere) {
-        drawAxis(forest.querySelector(".ticks"), axis);
+        for (const ticks of forest.querySelectorAll(".ticks")) drawAxis(ticks, axis);
         for (const one of now) {
           one.row.hidden = !one.visible;
           if (one.visible) drawRow(one, axis, forest.dataset.usual, view);
@@ -340,7 +340,7 @@
     strip.replaceChildren(stripOf(ratio, group, look, axis));
     numbers.textContent = kind === NONE ? "" : ratio.text;
     verdict.className = `verdict ${kind}`;
-    verdict.replaceChildren(glyph(kind), ratio ? ratio.verdict : "not measured");
+    verdict.replaceChildren(glyph(kind), element("span", { textContent: ratio ? ratio.verdict : "not measured" }));
   }
 
   function versus(member, baseline, usual) {

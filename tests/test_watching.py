@@ -1,0 +1,345 @@
+"""Training to watch: event files that a reader of one's own and TensorBoard's can read, and a figure that grows."""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbclient
+import nbformat
+import numpy as np
+import pytest
+from synthetic_lab import SyntheticLab
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from benchlib.analysis.training import TrainingRuns
+from benchlib.condition import Condition
+from benchlib.lab import Lab
+from benchlib.measure import disturbance, epochs
+from benchlib.store import Measurement
+from benchlib.suite import events, plots, watching
+
+DOUBLES = Path(__file__).parent / "doubles"
+TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
+SEEDS, EPOCHS = [0, 1], 3
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toy_framework: None) -> Lab:
+    monkeypatch.setattr(disturbance, "_too_much", lambda *_: False)  # what else goes on on this machine
+    return Lab(outputs=tmp_path / "outputs", patience_s=20)
+
+
+def toy() -> Condition:
+    return Condition(workload="toy", framework="toy", hyperparameters={"burn_ms": 0.1})
+
+
+def train(lab: Lab, seeds: list[int] = SEEDS) -> TrainingRuns:
+    return lab.train([toy()], seeds=seeds, epochs=EPOCHS)
+
+
+def crc(data: bytes) -> int:
+    """CRC-32C, as RFC 3720 has it, masked as TFRecord has it."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
+    value ^= 0xFFFFFFFF
+    return ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def records(data: bytes) -> Iterator[bytes]:
+    """The records of a TFRecord file, their checksums looked at."""
+    while data:
+        (length,), (of_length,) = struct.unpack("<Q", data[:8]), struct.unpack("<I", data[8:12])
+        record, (of_record,) = data[12 : 12 + length], struct.unpack("<I", data[12 + length : 16 + length])
+        assert (of_length, of_record) == (crc(data[:8]), crc(record))
+        yield record
+        data = data[16 + length :]
+
+
+def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a message in protobuf's encoding, by number."""
+    while message:
+        tag, message = varint(message)
+        number, wire = tag >> 3, tag & 7
+        if wire == 0:
+            value, message = varint(message)
+        else:
+            length, message = varint(message) if wire == 2 else ({1: 8, 5: 4}[wire], message)
+            value, message = message[:length], message[length:]
+        yield number, value
+
+
+def varint(data: bytes) -> tuple[int, bytes]:
+    value = 0
+    for place, byte in enumerate(data):
+        value |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            return value, data[place + 1 :]
+    raise AssertionError("a number is cut")
+
+
+def read(path: Path) -> list[tuple[str, int, float, float]]:
+    """Tag, step, time and value of each number in an event file, whose first record says what it is."""
+    first, *rest = (dict(fields(record)) for record in records(path.read_bytes()))
+    assert first[3] == b"brain.Event:2"
+    found = []
+    for event in rest:
+        (wall_time,) = struct.unpack("<d", event[1])
+        for _, value in fields(event[5]):
+            scalar = dict(fields(value))
+            found.append((scalar[1].decode(), event[2], wall_time, struct.unpack("<f", scalar[2])[0]))
+    return found
+
+
+def files(lab: Lab) -> list[Path]:
+    return sorted(lab.folder.glob("events/**/*tfevents*"))
+
+
+def expected(run: Measurement) -> list[tuple[str, int, float]]:
+    """What is to be read of a run, but for its times."""
+    return [
+        (f"{run.condition.workload}/{tag}", epoch.epoch, np.float32(value))
+        for epoch in run.epochs
+        for tag, value in (("loss", epoch.loss), ("accuracy", epoch.metric))
+    ]
+
+
+def without_times(numbers: list[tuple[str, int, float, float]]) -> list[tuple[str, int, float]]:
+    return [(tag, step, value) for tag, step, _, value in numbers]
+
+
+def test_every_run_has_a_file_that_a_reader_of_ones_own_reads(lab: Lab) -> None:
+    runs, rest = train(lab), "fp32 cpu default batch 32 lr 0.1 digits burn_ms=0.1"
+    assert [path.parent.relative_to(lab.folder / "events").parts for path in files(lab)] == [
+        ("toy", "toy", "eager", rest, f"seed {run.seed} {run.file[:8]}") for run in runs.measurements
+    ]
+    for run, path in zip(runs.measurements, files(lab), strict=True):
+        numbers = read(path)
+        assert without_times(numbers) == expected(run)
+        first, last = numbers[0][2], numbers[-1][2]
+        assert last - first == pytest.approx(sum(epoch.wall_s for epoch in run.epochs[1:]), abs=1e-3)
+
+
+def test_tensorboard_reads_them(lab: Lab) -> None:
+    run, *_ = train(lab).measurements
+    read = EventAccumulator(str(lab.folder / "events" / events.name(run))).Reload()
+    assert sorted(read.Tags()["scalars"]) == ["toy/accuracy", "toy/loss"]
+    assert [(one.step, one.value) for one in read.Scalars("toy/loss")] == [
+        (epoch.epoch, np.float32(epoch.loss)) for epoch in run.epochs
+    ]
+
+
+def test_an_epoch_is_there_as_soon_as_it_has_ended(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    there, add = [], events.add
+
+    def looked_at(folder: Path, run: Measurement) -> None:
+        add(folder, run)
+        there.append((run.epochs[-1].epoch, without_times(read(files(lab)[-1])) == expected(run)))
+
+    monkeypatch.setattr(events, "add", looked_at)
+    train(lab, seeds=[0])
+    assert there == [(1, True), (2, True), (3, True)]
+
+
+def test_what_is_kept_is_not_written_again_and_written_where_it_is_gone(lab: Lab) -> None:
+    runs, before = train(lab), {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files(lab)}
+    train(lab)
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files(lab)} == before
+    events.remove(lab.folder / "events", runs.measurements[0])
+    assert len(files(lab)) == len(SEEDS) - 1
+    train(lab)
+    assert {path: path.read_bytes() for path in files(lab)} == {path: data for path, (data, _) in before.items()}
+
+
+def test_an_interrupted_run_can_be_read_and_the_next_takes_its_place(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    epoch = epochs._epoch
+
+    def interrupted(entry: object, others: object, number: int) -> object:
+        if number == 3:
+            raise KeyboardInterrupt
+        return epoch(entry, others, number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(epochs, "_epoch", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train(lab, seeds=[0])
+    (path,) = files(lab)
+    assert [step for _, step, _, _ in read(path)] == [1, 1, 2, 2]
+    time.sleep(1.1)  # so that the next begins in another second, which is in its file's name
+    (run,) = train(lab, seeds=[0]).measurements
+    (again,) = files(lab)
+    assert again.parent == path.parent
+    assert without_times(read(again)) == expected(run)
+
+
+def test_a_run_that_failed_has_the_epochs_before(tmp_path: Path) -> None:
+    run = SyntheticLab(tmp_path).train([TORCH], seeds=[0], epochs=2).measurements[0]
+    run.failure = "the worker died"
+    never = run.model_copy(update={"file": "another", "epochs": []})
+    events.keep(tmp_path / "events", [run, never])
+    (path,) = tmp_path.glob("events/**/*tfevents*")
+    assert without_times(read(path)) == expected(run)
+
+
+def test_a_disk_that_is_full_ends_no_run_and_is_said_once(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add = events.add
+
+    def full(folder: Path, run: Measurement) -> None:
+        if len(run.epochs) == 2:
+            raise OSError(28, "No space left on device")
+        add(folder, run)
+
+    monkeypatch.setattr(events, "add", full)
+    assert list(train(lab).runs()["epochs"]) == [EPOCHS] * 2
+    assert capsys.readouterr().err.count("could not be written (No space left on device)") == 1
+    assert files(lab) == [], "nothing that is not whole"
+    monkeypatch.setattr(events, "add", add)
+    train(lab)
+    assert len(files(lab)) == len(SEEDS), "another time all is written"
+
+
+def test_without_the_suites_packages_runs_are_trained_all_the_same(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tensorboard.compat.proto.event_pb2", None)
+    for name in ("watching", "events"):
+        monkeypatch.delitem(sys.modules, f"benchlib.suite.{name}", raising=False)
+        monkeypatch.delattr(f"benchlib.suite.{name}", raising=False)
+    assert list(train(lab, seeds=[0]).runs()["epochs"]) == [EPOCHS]
+    assert files(lab) == []
+
+
+def test_who_watches_imports_no_framework_and_starts_no_thread(tmp_path: Path) -> None:
+    run = SyntheticLab(tmp_path).train([TORCH], seeds=[0], epochs=2).measurements[0]
+    before = threading.active_count()
+    events.keep(tmp_path / "events", [run])
+    assert threading.active_count() == before
+    script = (
+        "import sys, benchlib.suite.watching\n"
+        "print(sorted({'torch', 'tensorflow', 'mindspore', 'jax', 'matplotlib'} & set(sys.modules)))"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"
+
+
+def points(figure: plots.Figure, panel: int) -> list[list[tuple[float, float]]]:
+    """Of each line of a panel, but for the threshold's."""
+    lines = [line for line in figure.axes[panel].lines if line.get_transform() == figure.axes[panel].transData]
+    return [list(zip(line.get_xdata(), line.get_ydata(), strict=True)) for line in lines]
+
+
+def test_the_figure_has_each_run_as_far_as_it_has_come(tmp_path: Path) -> None:
+    conditions = [TORCH, TORCH.but(framework="mindspore", mode="graph")]
+    runs = SyntheticLab(tmp_path).train(conditions, seeds=[0, 1], epochs=5, threshold=0.5, most_epochs=5)
+    runs.measurements[-1].epochs = runs.measurements[-1].epochs[:2]
+    runs.measurements[0].epochs = []
+    figure = plots.at_work(runs)
+    for panel, name in enumerate(("metric", "loss")):
+        assert points(figure, panel) == [
+            [(epoch.epoch, getattr(epoch, name)) for epoch in run.epochs] for run in runs.measurements[1:]
+        ]
+    assert "12 epochs of 3 runs so far" in figure._repr_html_()
+    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["pytorch, eager", "mindspore, graph"]
+
+
+@pytest.mark.slow
+class TestInAKernel:
+    """What a front end is sent while a cell trains: the messages of a real kernel."""
+
+    SOURCE = f"""
+import sys
+sys.path.insert(0, {str(DOUBLES.parent)!r})
+from pathlib import Path
+from benchlib import frameworks, workloads
+from benchlib.measure import turn
+from benchlib.suite import watching
+
+turn.LOCK, watching.SHARE = Path({{lock!r}}), 1e9
+for package in (frameworks, workloads):
+    package.__path__ = [*package.__path__, str(Path({str(DOUBLES)!r}, package.__name__.rpartition(".")[2]))]
+
+from benchlib import Condition, Lab
+toy = Condition(workload="toy", framework="toy", hyperparameters={{{{"burn_ms": 0.1}}}})
+runs = Lab(outputs={{outputs!r}}).train([toy], seeds=[0], epochs=4)
+"""
+
+    def messages(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **variables: str) -> list[tuple[str, str, str]]:
+        """Kind, id and HTML of what is displayed while the runs of a lab in ``folder`` are trained or read."""
+        for name in ("JPY_SESSION_NAME", "BENCHLIB_PROGRESS"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in {"BENCHLIB_WORKER_PATH": str(DOUBLES), **variables}.items():
+            monkeypatch.setenv(name, value)
+        source = self.SOURCE.format(lock=str(folder / "lock"), outputs=str(folder / "outputs"))
+        received = []
+
+        class Listening(nbclient.NotebookClient):
+            def process_message(self, message: dict, cell: object, cell_index: int) -> object:
+                if message["msg_type"] in ("display_data", "update_display_data"):
+                    content = message["content"]
+                    display = content["transient"].get("display_id", "")
+                    received.append((message["msg_type"], display, content["data"].get("text/html", "")))
+                return super().process_message(message, cell, cell_index)
+
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+        Listening(notebook, timeout=120, kernel_name="python3").execute()
+        return received
+
+    def points(self, html: str) -> int:
+        """How many marks a figure in HTML has in the panel on the left: each is one <use> in each panel."""
+        svg = base64.b64decode(re.search('base64,([^"]+)', html)[1]).decode()
+        panel = svg[svg.index('id="axes_1"') : svg.index('id="axes_2"')]
+        return max(len(re.findall("<use", group)) for group in re.findall(r"<g clip-path.*?</g>", panel, re.DOTALL))
+
+    def test_one_output_is_updated_with_more_and_more_points(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        received = self.messages(tmp_path, monkeypatch, JPY_SESSION_NAME="a notebook")
+        figures = [one for one in received if "benchlib-figure" in one[2]]
+        assert [kind for kind, _, _ in figures] == ["display_data", *["update_display_data"] * 3]
+        assert len({display for _, display, _ in figures}) == 1, "one output"
+        assert [self.points(html) for _, _, html in figures] == [1, 2, 3, 4]
+        assert "4 epochs of 1 runs so far" in figures[-1][2]
+
+        again = self.messages(tmp_path, monkeypatch, JPY_SESSION_NAME="a notebook")
+        assert not [html for _, _, html in again if "benchlib-figure" in html], "nothing is at work"
+
+    @pytest.mark.parametrize("variables", [{}, {"JPY_SESSION_NAME": "a notebook", "BENCHLIB_PROGRESS": "progress.log"}])
+    def test_a_notebook_that_is_run_headless_has_none(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]
+    ) -> None:
+        variables = {name: str(tmp_path / value) for name, value in variables.items()}
+        assert self.messages(tmp_path, monkeypatch, **variables) == []
+        assert list(tmp_path.glob("outputs/events/**/*tfevents*"))
+
+
+def test_drawing_takes_no_more_than_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock of the test's own, on which a drawing takes a second and an epoch four."""
+    now, drawn = [0.0], []
+    runs = SyntheticLab(tmp_path).train([TORCH], seeds=[0], epochs=40)
+    (run,), every = runs.measurements, runs.measurements[0].epochs
+
+    def draw(trained: TrainingRuns) -> object:
+        drawn.append(sum(len(one.epochs) for one in trained.measurements))
+        now[0] += 1.0
+        return plots._nothing("nothing")
+
+    monkeypatch.setattr(watching.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(plots, "at_work", draw)
+    monkeypatch.setattr("IPython.display.display", lambda *_, **__: type("Handle", (), {"update": lambda *_: None})())
+    figure = watching._Figure(TrainingRuns(runs.conditions, [], {}, 40, None))
+    for number in range(1, 41):
+        now[0] += 4.0
+        figure.add(run.model_copy(update={"epochs": every[:number]}))
+    assert drawn == list(range(1, 41, 3))
+    figure.complete()
+    assert drawn[-1] == 40
