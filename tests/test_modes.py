@@ -22,7 +22,7 @@ from benchlib.analysis.statistics import ratio_of_means
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import availability, gate, needs, nvml
+from benchlib.measure import availability, gate, needs, nvml, samples
 from benchlib.measure.disturbance import NO_CPU
 from benchlib.suite.experiments import groups, modes, scaling
 from benchlib.suite.experiments.losses import NONE_DIVERGED
@@ -341,7 +341,7 @@ def test_what_failed_in_the_gate_is_tried_again_by_the_next_run_and_not_for_ever
         every = list(conditions)
         tried.append(len(every))
         died = Failure(sentence="worker died in 'check' (signal SIGKILL)", printed="")
-        yield from (gate.Gated(one, died, died, {}, Surroundings()) for one in every)
+        yield from (gate.Gated(one, died, died, {}, Surroundings(), samples.prepare(one, inputs)) for one in every)
 
     monkeypatch.setattr(gate, "run", dies)
     parameters = modes.Parameters(**quick("modes"))
@@ -353,7 +353,9 @@ def test_what_failed_in_the_gate_is_tried_again_by_the_next_run_and_not_for_ever
 def test_mixed_precision_of_a_pytorch_that_failed_in_fp32_is_not_called_impossible(tmp_path, monkeypatch):
     def refuses(conditions, inputs, patience_s):
         refused = refusal("build", "TypeError", "no")
-        yield from (gate.Gated(one, refused, refused, {}, Surroundings()) for one in conditions)
+        yield from (
+            gate.Gated(one, refused, refused, {}, Surroundings(), samples.prepare(one, inputs)) for one in conditions
+        )
 
     monkeypatch.setattr(gate, "run", refuses)
     result = modes.measure(modes.Parameters(**quick("modes")), Lab(outputs=tmp_path))
