@@ -615,6 +615,7 @@ def test_models_whose_types_have_to_fit_each_other_run_in_mixed_precision(
     [
         ({("default", 2): 1.003}, [("default", 1), ("default", 2)], "moved by 2"),
         ({("tuned", 0): 1.003}, [*(("default", one) for one in (1, 2, 3, 4)), ("tuned", 0)], "its lane tuned"),
+        ({("default", 7): 1.003}, trials.ROUNDINGS[:8], "moved by 4, the 2. time"),
     ],
 )
 def test_no_more_of_the_reference_is_asked_for_than_explains_a_difference(monkeypatch, moves, asked, by):

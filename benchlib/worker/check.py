@@ -23,6 +23,7 @@ SAMPLED = 2000  # numbers of a weight that the probe hands out, at most, spread 
 PERIOD = 4093  # numbers after which given weights and gradients repeat; a prime, so that no dimension falls in with it
 ENOUGH = 10_000  # numbers that a dropout was given: then its share of zeros is known to 0.005 (a standard deviation)
 PASSES = 8  # to get there, at most
+DIGITS = (1, 2, 4, 8)  # by so many units in the last digit weights are moved, see `roundings`
 
 
 def computed(
@@ -122,14 +123,14 @@ def imported(package: str, beside: Sequence[str]) -> list[str]:
 
 
 def roundings(initial: dict[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
-    """Weights that are more or less, at random, by 1, 2, 4 ... in the last digit, by the ``number`` from 1: sums of
-    many products are rounded as often.
+    """Weights that are more or less, at random, by one of ``DIGITS`` in the last digit, by the ``number`` from 1, and
+    after the last by the first again, of other weights: sums of many products are rounded as often.
     """
     random = np.random.RandomState(number)
     moved = {}
     for name, array in initial.items():
         signs = (random.randint(0, 2, array.shape) * 2 - 1).astype(np.float32)
-        moved[name] = array + signs * np.float32(2 ** (number - 1)) * np.spacing(np.abs(array))
+        moved[name] = array + signs * np.float32(DIGITS[(number - 1) % len(DIGITS)]) * np.spacing(np.abs(array))
     return moved
 
 
