@@ -12,7 +12,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from benchlib.analysis.failure import Failure
-from benchlib.analysis.tolerances import OWN, TOLERANCES
+from benchlib.analysis.tolerances import TOLERANCES, explains
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.shown import Shown
@@ -36,7 +36,7 @@ class Forgiven(BaseModel):
 
     @property
     def explained(self) -> bool:
-        return self.difference <= OWN * self.own
+        return explains(self.own, self.difference)
 
 
 class Check(BaseModel):
@@ -61,9 +61,22 @@ class Check(BaseModel):
 
     @property
     def unseen(self) -> list[str]:
-        """The arrays that were forgiven in every trial: nobody has seen them agree."""
-        times = Counter(one.at.partition("/")[2] for one in self.forgiven)
-        return [name for name, count in times.items() if count >= self.trials]
+        """The arrays that were forgiven in every trial, or in all but the first, which takes fewer steps: nobody has
+        seen them agree.
+        """
+        places = [one.at.partition("/") for one in self.forgiven]
+        times = Counter(name for _, _, name in places)
+        later = Counter(name for trial, _, name in places if trial != "0")
+        return [name for name, count in times.items() if self.trials in (count, later[name] + 1)]
+
+    @property
+    def why(self) -> str:
+        """What is wrong, in words; empty if nothing is."""
+        if self.difference > self.tolerance:
+            return f"{self.at} differs by {self.difference:.1e}, {self.tolerance:.0e} allowed"
+        if self.unseen:
+            return f"{self.unseen[0]} was only explained by rounding, and never seen to agree"
+        return "" if self.ok else f"{self.forgiven[0].at} is not explained by rounding"
 
 
 class Certificate(Shown, BaseModel):

@@ -10,13 +10,15 @@ Every trial counts. Networks have kinks (the two largest values of a pooling win
 within rounding of each other), where rounding decides which way a gradient goes: PyTorch's gradients of ``cnn`` on
 CIFAR-10 part from themselves there by 0.1 to 1 % when oneDNN is switched off or the mode is graph. So a difference
 that is larger than the tolerance is forgiven where, in the same trial, the same array of the reference differs from
-itself by as much once its weights were moved in the last digit and the batch turned round, or in its other lane, whose
-convolutions sum in another order (:class:`Forgiven`), by so little that its outputs stay within what is allowed, unless
-it is so in every trial: then nobody has seen the two agree. Outputs are never forgiven.
+itself by as much, to a factor of ``OWN``, neither less nor more, once its weights were moved in the last digit and the
+batch turned round, or in its other lane, whose convolutions sum in another order (:class:`Forgiven`), by so little that
+its outputs stay within what is allowed, unless it is so in every trial, or in every trial after the first, which takes
+fewer steps: then nobody has seen the two agree. Outputs and the first loss are never forgiven.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 from collections.abc import Collection, Iterable, Mapping
@@ -27,7 +29,15 @@ import numpy as np
 from benchlib import workloads
 from benchlib.analysis.certificates import Certificate, Check, Forgiven, Whose
 from benchlib.analysis.failure import Failure
-from benchlib.analysis.tolerances import DROPOUT_TOLERANCES, FORGIVABLE, NEGLIGIBLE, OWN, ROUNDING, TRAINING, tolerances
+from benchlib.analysis.tolerances import (
+    DROPOUT_TOLERANCES,
+    FORGIVABLE,
+    NEGLIGIBLE,
+    ROUNDING,
+    TRAINING,
+    explains,
+    tolerances,
+)
 from benchlib.condition import Condition
 
 AGAIN, PROBE, DROPOUT = "again", "probe", "dropout"
@@ -112,8 +122,9 @@ def digests(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
 def differences(
     found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], allowed: Mapping[str, float]
 ) -> Differences:
-    """By quantity, the largest relative difference of each of two sets of arrays by name (``0/gradient:conv1.weight``,
-    ``1/losses`` ...), over the trials that were ``found``: more may be expected.
+    """By quantity, the largest relative difference (of predictions: the share that is not the same) of each of two sets
+    of arrays by name (``0/gradient:conv1.weight``, ``1/losses`` ...), over the trials that were ``found``: more may be
+    expected.
     """
     made = {_trial(name) for name in found}
     groups: dict[tuple[str, str], list[str]] = {}
@@ -124,7 +135,8 @@ def differences(
     for (quantity, trial), names in groups.items():
         floors = _floors(quantity, trial, names, expected, allowed[quantity])
         for name in names:
-            by_quantity[quantity][name] = _difference(found.get(name), expected.get(name), floors[name])
+            difference = _share_of_others if quantity == "predictions" else functools.partial(_difference, floors[name])
+            by_quantity[quantity][name] = difference(found.get(name), expected.get(name))
     if AGAIN in made and "repetition" in allowed:
         by_quantity["repetition"] = _of_repetition(found, allowed)
     if PROBE in made and "optimizer" in allowed:
@@ -148,8 +160,21 @@ def beyond(differences: Differences, allowed: Mapping[str, float], own: Mapping[
         for name, difference in by_array.items()
         if _trial(name) != PROBE
         and allowed[quantity] < difference < np.inf
-        and difference > OWN * own.get(name, NONE).difference
+        and not explains(own.get(name, NONE).difference, difference)
     }
+
+
+def nearest(differences: Differences, own: Mapping[str, Own], found: Mapping[str, Own]) -> dict[str, Own]:
+    """``own`` and ``found``: of each array what is nearest to its difference from the reference, as a factor."""
+    every = {name: one for by_array in differences.values() for name, one in by_array.items() if 0 < one < np.inf}
+
+    def apart(name: str, one: Own) -> float:
+        return abs(np.log(max(one.difference, np.finfo(float).tiny) / every[name]))
+
+    chosen = dict(own)
+    for name in every.keys() & found.keys():
+        chosen[name] = min(chosen.get(name, NONE), found[name], key=functools.partial(apart, name))
+    return chosen
 
 
 def own_differences(
@@ -200,7 +225,14 @@ def _floors(
     }
 
 
-def _difference(found: np.ndarray | None, expected: np.ndarray | None, floor: float) -> float:
+def _share_of_others(found: np.ndarray | None, expected: np.ndarray | None) -> float:
+    """The share of whole numbers that are not the expected: which of two words it is says nothing of by how much."""
+    if found is None or expected is None or found.shape != expected.shape:
+        return np.inf
+    return float(np.mean(found != expected))
+
+
+def _difference(floor: float, found: np.ndarray | None, expected: np.ndarray | None) -> float:
     """Largest difference relative to the largest expected value; infinite where an array is missing, misshapen or not
     finite.
     """
@@ -253,7 +285,7 @@ def _check(quantity: str, differences: Mapping[str, float], tolerance: float, ow
     forgiven = [
         Forgiven(at=name, difference=difference, own=own[name].difference, by=own[name].by)
         for name, difference in differences.items()
-        if quantity in FORGIVABLE and tolerance < difference <= OWN * own.get(name, NONE).difference
+        if quantity in FORGIVABLE and tolerance < difference and explains(own.get(name, NONE).difference, difference)
     ]
     left = {name: one for name, one in differences.items() if name not in {each.at for each in forgiven}}
     at = max(left, key=left.__getitem__) if left else ""
@@ -287,7 +319,7 @@ def _of_dropout(
             f"in evaluation, {in_evaluation} of 0": float(in_evaluation),
         },
         "evaluation repeats": {
-            name: _difference(seen.get(name.replace("evaluation", "evaluation again")), array, 0.0)
+            name: _difference(0.0, seen.get(name.replace("evaluation", "evaluation again")), array)
             for name, array in seen.items()
             if name.startswith("evaluation:")
         },

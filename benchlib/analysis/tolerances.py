@@ -19,6 +19,7 @@ def tolerances(condition: Condition) -> Mapping[str, float]:
 TOLERANCES = {
     "outputs": 1e-5,
     "gradients": 1e-4,
+    "first loss": 1e-5,
     "losses": 1e-5,
     "updates": 1e-4,
     "state": 1e-4,
@@ -29,8 +30,8 @@ TOLERANCES = {
 }
 """Largest relative difference allowed on the CPU, in fp32. Between frameworks with equal models it is about 1e-6.
 ``updates`` are what steps add to the trained weights, ``state`` what they add to the rest, such as running statistics;
-``optimizer`` is the first of these of given gradients (see :func:`_of_probe`), ``repetition`` the first trial against
-itself.
+``optimizer`` is the first of these of given gradients (see ``equivalence._of_probe``), ``predictions`` the share that
+is not the same, ``repetition`` the first trial against itself.
 """
 
 CUDA_TOLERANCES = {name: 10 * allowed for name, allowed in TOLERANCES.items()}
@@ -41,6 +42,7 @@ gate (``benchlib.knobs.GATE``). Not set from a run on a GPU: none has been at ha
 HALF_TOLERANCES = {
     "outputs": 1e-2,
     "gradients": 3e-2,
+    "first loss": 1e-2,
     "losses": 1e-2,
     "updates": 3e-2,
     "state": 3e-2,
@@ -105,8 +107,15 @@ update, by half a unit in the last of 24 digits. What a step adds cannot be know
 """
 
 OWN = 2.0
-"""A difference is forgiven that is at most so many times that of the reference from itself: both are the outcome of
-chance, which way a few numbers were rounded.
+"""A difference is forgiven where the reference differs from itself by as much, to this factor: both are the outcome of
+chance, which way a few numbers were rounded. One that is many times smaller than the reference's own has another
+reason, as has one that is many times larger.
 """
 
-FORGIVABLE = frozenset(TOLERANCES) - {"outputs", "optimizer", "repetition"}
+
+def explains(own: float, difference: float) -> bool:
+    """Is a difference of the reference from itself of the size of the difference of a condition from it?"""
+    return difference / OWN <= own <= OWN * difference
+
+
+FORGIVABLE = frozenset(TOLERANCES) - {"outputs", "first loss", "optimizer", "repetition"}

@@ -198,7 +198,5 @@ def _certified(condition: Condition, inputs: Path, patience_s: float) -> str:
     certificate = gate.certify(one)
     if certificate.same:
         return ""
-    parted = [
-        f"{one.name} by {one.difference:.2g} ({one.tolerance:.2g} allowed)" for one in certificate.checks if not one.ok
-    ]
+    parted = [f"{one.name}: {one.why}" for one in certificate.checks if not one.ok]
     return certificate.reason or f"it differs from {its.subject}: {', '.join(parted)}"

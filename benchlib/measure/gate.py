@@ -44,19 +44,19 @@ memory a framework may take as a whole, one.
 
 REASONS = {
     "batch_size": "few samples meet few kinks, where rounding decides which way a gradient goes",
-    "learning_rate": "small steps keep a deep model from kinks that rounding would carry it across",
+    "learning_rate": "another than the probe's, which is the workload's own: a model that has its rate built in shows",
 }
 """Why a gated condition's own differ from the condition's."""
 
 
 def gated(condition: Condition) -> Condition:
-    """The condition as the gate runs it: a small batch, and the workload's own learning rate unless it says otherwise
-    for this. What its workload has to neutralise is, where trials are made of it (``equivalence.neutral``).
+    """The condition as the gate runs it: a small batch, and half the workload's own learning rate unless it says
+    otherwise for this. What its workload has to neutralise is, where trials are made of it (``equivalence.neutral``).
     """
     workload = workloads.load(condition.workload)
     return condition.but(
         batch_size=workload.gate.batch_size or min(condition.batch_size, max(BATCH_SIZE, 2 * condition.world_size)),
-        learning_rate=workload.gate.learning_rate or workload.learning_rate,
+        learning_rate=workload.gate.learning_rate or (workload.learning_rate and workload.learning_rate / 2),
         threads=condition.threads if condition.world_size > 1 else None,
         communication=True,
         without=[],
@@ -157,7 +157,8 @@ def certify(gated: Gated, set_for_it: Mapping[str, str] = MappingProxyType({})) 
     )
     if not certificate.checks:
         return certificate
-    batches = max(certificate.trials, trials.STEPS)  # which are trained with
+    fed = workloads.load(gated.condition.workload).gate.fed
+    batches = certificate.trials if fed else max(certificate.trials, trials.STEPS)  # which are trained with
     return certificate.model_copy(update={"exercised": samples.exercised(gated.job, batches)})
 
 

@@ -73,7 +73,7 @@ def _(certificate: Certificate) -> str:
             "quantity": check.name,
             "largest relative difference": f"{check.difference:.1e}",
             "allowed": f"{check.tolerance:.1e}",
-            "verdict": SAME if check.ok else DIFFERENT,
+            "verdict": SAME if check.ok else f"{DIFFERENT}: {check.why}",
             "with what rounding explains": f"{check.worst:.1e}",
             "where": check.at,
         }

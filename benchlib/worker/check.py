@@ -22,8 +22,7 @@ SMALL_FROM = 30  # steps of the probe after which all gradients are small: what 
 SAMPLED = 2000  # numbers of a weight that the probe hands out, at most, spread evenly
 PERIOD = 4093  # numbers after which given weights and gradients repeat; a prime, so that no dimension falls in with it
 ENOUGH = 10_000  # numbers that a dropout was given: then its share of zeros is known to 0.005 (a standard deviation)
-PASSES = 8  # to get there, at most
-DIGITS = (1, 2, 4, 8)  # by so many units in the last digit weights are moved, see `roundings`
+PASSES = 500  # to get there, at most: fewer than 64 numbers a pass are too few to be told from chance
 
 
 def computed(
@@ -37,9 +36,10 @@ def computed(
     moved: int,
     again: bool,
 ) -> dict[str, np.ndarray]:
-    """Outputs and gradients of batch ``trial``; losses (of an operator: what its first step gives), by how much weights
-    and running statistics have changed, evaluation outputs and predictions after ``steps`` from it. Where there are
-    fewer batches than that, it is one of them again, with all weights larger by an eighth for each trial. Where
+    """Outputs and gradients of batch ``trial``; losses, and the first of them, which no step has changed (of an
+    operator: what its first step gives), by how much weights and running statistics have changed, evaluation outputs
+    and predictions after ``steps`` from it. Where there are fewer batches than that, it is one of them again, with all
+    weights larger by an eighth for each trial. Where
     ``moved`` is not 0, it is from weights that differ from the initial ones as :func:`roundings` says, and the batches
     are :func:`turned`. Of a trial that is made ``again``, what trains is asked for no more than steps and evaluation
     show: what an earlier trial left behind is in these, too.
@@ -65,6 +65,7 @@ def computed(
         arrays["outputs:step"] = session.to_numpy(results[0])
     else:
         arrays["losses"] = np.array([float(session.to_numpy(loss)) for loss in results])
+        arrays["first loss"] = arrays["losses"][:1]
     arrays.update(_changes(session.weights(), initial, workload, values))
     evaluated = _numbered("evaluation outputs", session.outputs(batches[0], training=False))
     arrays.update(evaluated)
@@ -122,15 +123,20 @@ def imported(package: str, beside: Sequence[str]) -> list[str]:
     return sorted(names)
 
 
-def roundings(initial: dict[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
-    """Weights that are more or less, at random, by one of ``DIGITS`` in the last digit, by the ``number`` from 1, and
-    after the last by the first again, of other weights: sums of many products are rounded as often.
+def units(number: int) -> int:
+    """By how many units in the last digit weights are moved for the ``number``, from 1: by one at first, then by 8,
+    which moves outputs about as much as sums of many products in another order do.
     """
+    return 1 if number == 1 else 8
+
+
+def roundings(initial: dict[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
+    """Weights that are more or less, at random, by :func:`units` in the last digit."""
     random = np.random.RandomState(number)
     moved = {}
     for name, array in initial.items():
         signs = (random.randint(0, 2, array.shape) * 2 - 1).astype(np.float32)
-        moved[name] = array + signs * np.float32(DIGITS[(number - 1) % len(DIGITS)]) * np.spacing(np.abs(array))
+        moved[name] = array + signs * np.float32(units(number)) * np.spacing(np.abs(array))
     return moved
 
 
