@@ -1,4 +1,4 @@
-"""Why does the equivalence gate make several trials, and accept gradients that agree in one of them?
+"""Why does the equivalence gate ask the reference what rounding does to it, before it calls two models different?
 
     BENCHLIB_DATA=FOLDER python benchmarks/kinks.py
 
@@ -11,9 +11,9 @@ largest of all weights' gradients, as the gate computes it.
 How to read the table: rounding by itself makes differences far below the gate's tolerance, and those are the trials
 that agree. In the others some image meets a kink: the two largest values of a pooling window, or a ReLU's input and 0,
 lie within rounding of each other, and rounding decides which way the gradient goes. One such image is enough to part
-the gradients of its whole batch, so that larger batches agree more rarely. A gate of one trial would therefore call one
-model two, every now and then; another model differs in all trials. The last line is the control: with oneDNN on both
-times, nothing but chance could differ.
+the gradients of its whole batch, so that larger batches agree more rarely. A gate that forgave nothing would therefore
+call one model two, every now and then; of another model the reference, moved, shows no such difference. The last line is
+the control: with oneDNN on both times, nothing but chance could differ.
 """
 
 from __future__ import annotations

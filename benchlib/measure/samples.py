@@ -24,8 +24,9 @@ from benchlib.workloads import Samples, Workload
 BATCHES = DISTINCT_BATCHES  # that a worker holds
 
 LABELS, KINDS = 32, 4
-"""Of a field with a whole number for each sample, such as labels, each value is to be met if there are so many at most;
-of one with several numbers for each, such as segments or a mask, if there are so few.
+"""Of a field with a number for each sample, such as labels, each value is to be met if there are so many at most, and
+if there are more it is said how many were; of one with several numbers for each, such as segments or a mask, if there
+are so few.
 """
 
 SPREAD = 0.05
@@ -54,8 +55,10 @@ def exercised(job: Job, batches: int) -> dict[str, bool]:
     workload, condition = workloads.load(job.condition.workload), job.condition
     samples = _samples(files.arrays(job.data), workload)
     first = {name: array[: batches * condition.batch_size] for name, array in samples.items()}
-    declared = {name: one.shown(first) for name, one in workload.exercises.items()}
-    met = {**_values(first, files.about(job.data)["values"]), **declared}
+    about, declared = files.about(job.data), {name: one.shown(first) for name, one in workload.exercises.items()}
+    seen = {field: len(np.unique(first[field])) for field in about["many"]}
+    some = {f"{field}: {seen[field]:,} of {count:,}": seen[field] == count for field, count in about["many"].items()}
+    met = {**_values(first, about["values"]), **some, **declared}
     return {name: bool(np.any(shown)) for name, shown in met.items()}
 
 
@@ -79,18 +82,32 @@ def _chosen(job: Job, inputs: Path) -> Path:
         arrays = files.arrays(job.data)
         order = files.arrays(job.orders)["orders"][0]
         every = {field: array[order] for field, array in _samples(arrays, workload).items()}
-        values = {
-            field: np.unique(array).tolist()
-            for field, array in every.items()
-            if array.dtype.kind in "iu"
-            and len(np.unique(array)) <= (LABELS if array.size == len(array) or len(array) == 1 else KINDS)
-        }
+        found = {field: _distinct(array) for field, array in every.items()}
+        values = {field: some.tolist() for field, some in found.items() if len(some) <= _most(every[field])}
+        many = {field: len(some) for field, some in found.items() if field not in values and _is_one(every[field])}
         rows = _rows(every, workload, values, DISTINCT_BATCHES * condition.batch_size, condition.batch_size)
         chosen = {f"train_{field}": array for field, array in rows.items()}
         kept = {"repeat": arrays["repeat"]} if "repeat" in arrays else {}
-        files.write(folder, {**chosen, **kept}, {**files.about(job.data), "values": values})
+        files.write(folder, {**chosen, **kept}, {**files.about(job.data), "values": values, "many": many})
     files.check(folder)
     return folder
+
+
+def _is_one(array: np.ndarray) -> bool:
+    """Has a field one number for each sample, or for each place of the only sample?"""
+    return array.size == len(array) or len(array) == 1
+
+
+def _most(array: np.ndarray) -> int:
+    return LABELS if _is_one(array) else KINDS
+
+
+def _distinct(array: np.ndarray) -> np.ndarray:
+    """The values of a field; of one with several numbers for each sample, those of a few samples if they are too many
+    already: nobody sorts all pixels of a data set.
+    """
+    few = np.unique(array[:64])
+    return few if len(few) > _most(array) and not _is_one(array) else np.unique(array)
 
 
 def _samples(arrays: Mapping[str, np.ndarray], workload: Workload) -> dict[str, np.ndarray]:

@@ -104,11 +104,15 @@ def _findings(result: Equivalence) -> Iterator[str]:
     )
     for condition, certificate in result.checked:
         if not certificate.same:
-            why = f" ({certificate.reason})" if certificate.reason else ""
+            wrong = certificate.reason or next((f"{one.name}: {one.why}" for one in certificate.checks if one.why), "")
+            why = f" ({wrong})" if wrong else ""
             yield f"{condition.workload} in {condition.subject}: {certificate.verdict}{why}; there is no ratio of it."
-    unmet = {condition.workload: one.unexercised for condition, one in result.checked if one.unexercised}
+    unmet: dict[str, dict[str, None]] = {}
+    for condition, one in result.checked:
+        if one.unexercised:
+            unmet.setdefault(condition.workload, {}).update(dict.fromkeys(one.unexercised))
     for name, some in unmet.items():
-        yield f"{name}: no sample that was compared has {', '.join(some)}: what the model does with it was not seen."
+        yield f"{name}: no sample of a comparison has {', '.join(some)}: what the model does with it was not seen."
     yield _of_training([one for condition, one in result.checked if workloads.load(condition.workload).learning_rate])
 
 
@@ -117,7 +121,10 @@ def _rounding(certificates: Iterable[Certificate]) -> str:
     if not forgiven:
         return ""
     who = ", ".join(dict.fromkeys(f"{one.condition.workload} in {one.condition.subject}" for one in forgiven))
-    return f" Of {who} rounding explains some differences: the reference differs from itself by as much there."
+    return (
+        f" Of {who} rounding explains some differences: the reference differs from itself by as much there, to a "
+        "factor of two."
+    )
 
 
 def _of_training(certificates: list[Certificate]) -> str:
@@ -125,8 +132,8 @@ def _of_training(certificates: list[Certificate]) -> str:
     if not lengths:
         return "A longer training was not compared here: the profile release does that."
     return (
-        f"Of {len(lengths)} of the {len(certificates)} that train, at least {min(lengths)} steps of training were "
-        "compared, too."
+        f"Of {len(lengths)} of the {len(certificates)} that train, the losses of at least {min(lengths)} steps of "
+        "training were compared, too (of deep convolutional models, from the same weights before each)."
     )
 
 

@@ -96,7 +96,8 @@ def _neutralised(every: list[Certificate]) -> list[str]:
 
 def _unexercised(every: list[Certificate]) -> list[str]:
     """For each workload what its data can contain, and no sample did that was compared."""
-    unmet = {one.condition.workload: one.unexercised for one in every if one.unexercised}
-    return [
-        f"{name}, not exercised by any sample that was compared: {', '.join(some)}." for name, some in unmet.items()
-    ]
+    unmet: dict[str, dict[str, None]] = {}
+    for one in every:
+        if one.unexercised:
+            unmet.setdefault(one.condition.workload, {}).update(dict.fromkeys(one.unexercised))
+    return [f"{name}, not exercised by any sample of a comparison: {', '.join(some)}." for name, some in unmet.items()]
