@@ -12,8 +12,8 @@ How to read the table: rounding by itself makes differences far below the gate's
 that agree. In the others some image meets a kink: the two largest values of a pooling window, or a ReLU's input and 0,
 lie within rounding of each other, and rounding decides which way the gradient goes. One such image is enough to part
 the gradients of its whole batch, so that larger batches agree more rarely. A gate that forgave nothing would therefore
-call one model two, every now and then; of another model the reference, moved, shows no such difference. The last line is
-the control: with oneDNN on both times, nothing but chance could differ.
+call one model two, every now and then; of another model the reference, moved, shows no such difference. The last line
+is the control: with oneDNN on both times, nothing but chance could differ.
 """
 
 from __future__ import annotations
