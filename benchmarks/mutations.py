@@ -1,7 +1,7 @@
 """Does the equivalence gate see it when a model, an optimizer or a session is not what it should be?
 
     .venv/bin/python benchmarks/mutations.py [--only WORDS] [--modes eager graph] [--to FOLDER] [--again]
-    .venv/bin/python benchmarks/mutations.py --unmodified 10 [--only WORDS] [--modes eager] [--to FOLDER]
+    .venv/bin/python benchmarks/mutations.py --unmodified 10 [--first 1] [--only WORDS] [--modes eager] [--to FOLDER]
 
 Plants the differences that ``benchmarks/mutants`` declares, one at a time, into a file of a workload or of a
 framework's session, and certifies as a user would, in the sizes of ``parameters/quick/equivalence.yaml`` and the lane
@@ -14,8 +14,8 @@ helper module is changed has to get a new certificate.
 exit code is 1 if less than 97 % of what changes something was caught, something was called different that changes
 nothing, or a worker failed that should not.
 
-``--unmodified N`` asks the other way round: all workloads as they are, from N other seeds of weights and batches, have
-to be called the same. ``--only`` takes those whose name has all of the words: workload, framework, mode, what is
+``--unmodified N`` asks the other way round: all workloads as they are, from N other seeds of weights and batches, from ``--first``
+on, have to be called the same. ``--only`` takes those whose name has all of the words: workload, framework, mode, what is
 planted. ``--again`` keeps the rows of ``mutations.csv`` in which all was as it should be, and makes the others, once
 more or for the first time. With ``--training-steps``, what is the same is trained for so many steps, too, as in the
 profile ``release``.
@@ -65,13 +65,14 @@ def main() -> None:
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
     parser.add_argument("--to", type=Path, default=FOLDER)
     parser.add_argument("--unmodified", type=int, metavar="N")
+    parser.add_argument("--first", type=int, default=1, metavar="SEED")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--training-steps", type=int, default=0, metavar="N")
     arguments = parser.parse_args()
     arguments.to.mkdir(parents=True, exist_ok=True)
     turn.LOCK = arguments.to / "turn.lock"  # nothing is timed: nobody has to wait for it
     if arguments.unmodified:
-        rows = list(_unmodified(arguments.unmodified, arguments.modes, arguments.only, arguments.to))
+        rows = list(_unmodified(arguments.first, arguments.unmodified, arguments.modes, arguments.only, arguments.to))
         frame = pd.DataFrame(rows)
         sys.exit(bool((frame.verdict != SAME).any()))
     chosen = [one for one in planting.trials() if one.mode in arguments.modes and _named(str(one), arguments.only)]
@@ -288,7 +289,9 @@ def _elsewhere(folder: Path) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _unmodified(number: int, modes: Iterable[str], words: list[str], folder: Path) -> Iterator[dict[str, Any]]:
+def _unmodified(
+    first: int, number: int, modes: Iterable[str], words: list[str], folder: Path
+) -> Iterator[dict[str, Any]]:
     """A row for each workload, framework that is there, in whatever environment, and mode, from other seeds of weights
     and batches than the gate's.
     """
@@ -304,7 +307,7 @@ def _unmodified(number: int, modes: Iterable[str], words: list[str], folder: Pat
     if not chosen:
         sys.exit(f"--only {' '.join(words)}: no workload, framework and mode has all of these words")
     rows: list[dict[str, Any]] = []
-    for seed in range(1, 1 + number):
+    for seed in range(first, first + number):
         gate.INITIAL_SEED = samples.INITIAL_SEED = seed
         certificates = _certified(chosen, folder)
         for one in chosen:
