@@ -14,11 +14,11 @@ helper module is changed has to get a new certificate.
 exit code is 1 if less than 97 % of what changes something was caught, something was called different that changes
 nothing, or a worker failed that should not.
 
-``--unmodified N`` asks the other way round: all workloads as they are, from N other seeds of weights and batches, from ``--first``
-on, have to be called the same. ``--only`` takes those whose name has all of the words: workload, framework, mode, what is
-planted. ``--again`` keeps the rows of ``mutations.csv`` in which all was as it should be, and makes the others, once
-more or for the first time. With ``--training-steps``, what is the same is trained for so many steps, too, as in the
-profile ``release``.
+``--unmodified N`` asks the other way round: all workloads as they are, from N other seeds of weights and batches, from
+``--first`` on, have to be called the same. ``--only`` takes those whose name has all of the words: workload, framework,
+mode, what is planted. ``--again`` keeps the rows of ``mutations.csv`` in which all was as it should be, and makes the
+others, once more or for the first time. With ``--training-steps``, what is the same is trained for so many steps, too,
+as in the profile ``release``.
 """
 
 from __future__ import annotations
