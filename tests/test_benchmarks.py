@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchlib import variables, workloads
+from benchlib import environments, variables, workloads
 from benchlib.analysis import moderation
 from benchlib.analysis.planner import PRECISION
 from benchlib.analysis.statistics import Interval
@@ -310,3 +310,48 @@ def test_the_neighbours_are_enough_to_lend_and_none_is_what_is_then_asked_for(co
     assert len(lending) >= moderation.LEAST_PEERS
     asked = {Condition(**task, **subject) for task, _ in seconds.RATIOS.values()} | {versus.CONDITION.but(lane="tuned")}
     assert not lending & asked
+
+
+# --- libraries
+
+
+@pytest.fixture
+def libraries(command, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.setenv(variables.WORKER_PATH, "")
+    monkeypatch.setattr(workloads, "__path__", [*workloads.__path__])
+    module = command("libraries")
+    module.put_beside()
+    return module
+
+
+def test_a_librarys_model_and_ours_differ_in_their_code_alone(libraries: ModuleType) -> None:
+    cases = libraries.cases()
+    assert {case.ours.framework for case in cases} == set(libraries.FRAMEWORKS)
+    for case in cases:
+        own, its = case.ours.model_dump(), case.library.model_dump()
+        assert its.pop("workload") == f"{own.pop('workload')}_library"
+        its["hyperparameters"].pop("norm_momentum", None)  # which ours has in its code
+        assert its == own
+
+
+def test_convolutions_have_biases_where_the_library_has_them(libraries: ModuleType) -> None:
+    of_v1, without = workloads.load("resnet50_v1"), workloads.load("resnet50")
+    plain = without.weights(without.values({}))
+    counts = {}
+    for biases in ("all", "on the way"):
+        found = of_v1.weights(of_v1.values({"biases": biases}))
+        assert {name: found[name] for name in plain} == plain
+        counts[biases] = len(found) - len(plain)
+    assert counts == {"all": 53, "on the way": 32}
+
+
+def test_what_a_library_needs_and_is_not_there_is_named_with_what_makes_it(
+    libraries: ModuleType, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(environments, "root", lambda: tmp_path)
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "environments" / "mxnet.txt").touch()
+    (case,) = (case for case in libraries.cases() if case.ours.framework == "mxnet")
+    assert "benchlib environment create mxnet" in case.missing
+    needy = replace(libraries.cases()[0], package="no_such_package")
+    assert "pip install no_such_package" in needy.missing

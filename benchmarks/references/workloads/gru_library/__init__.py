@@ -1,0 +1,1 @@
+"""The GRU of flax.nnx."""

@@ -1,0 +1,1 @@
+"""ResNet-50 as flax's example for ImageNet is written."""
