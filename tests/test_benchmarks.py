@@ -310,3 +310,37 @@ def test_the_neighbours_are_enough_to_lend_and_none_is_what_is_then_asked_for(co
     assert len(lending) >= moderation.LEAST_PEERS
     asked = {Condition(**task, **subject) for task, _ in seconds.RATIOS.values()} | {versus.CONDITION.but(lane="tuned")}
     assert not lending & asked
+
+
+# --- homes, losses
+
+
+def test_frameworks_are_asked_in_their_environments_and_those_that_are_not_there_left_out(
+    command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes = command("homes")
+    assert set(homes.ENVIRONMENTS) == {"pytorch", "mindspore", "jax", "tensorflow", "mxnet"}
+    places = {("pytorch", "default"), ("mindspore", "default"), ("jax", "jax"), ("mxnet", "mxnet")}
+    monkeypatch.setattr(
+        homes.availability, "available", lambda framework, _, place: None if (framework, place) in places else "absent"
+    )
+    assert homes.there("cnn") == ["pytorch", "mindspore", "jax", "mxnet"]
+    assert homes.there("bert") == ["pytorch", "mindspore", "jax"], "MXNet has no file for it"
+
+
+def test_losses_are_of_what_frameworks_can_agree_on(command) -> None:
+    losses = command("losses")
+    asked = {"originals": False, "learning_rate": None, "batch_size": None}
+    given = [SimpleNamespace(**asked, every_step=every_step) for every_step in (False, True)]
+    for name in losses.SIZES:
+        workload, usual = workloads.load(name), Condition(workload=name, hyperparameters=losses.SIZES[name])
+        alone, fed = (losses._condition(name, "jax", "graph", one) for one in given)
+        assert {alone.environment, fed.environment} == {"jax"}
+        for one in (alone, fed):
+            assert all(probability == 0.0 for _, probability in workload.dropouts(one.hyperparameters)), name
+        for key in losses.THEIR_OWN:
+            assert alone.hyperparameters.get(key) == usual.hyperparameters.get(key), name
+        for key in {"epsilon", "norm_bias"} & {*workload.gate.hyperparameters}:
+            assert alone.hyperparameters[key] == workload.gate.hyperparameters[key], name
+            assert fed.hyperparameters[key] == usual.hyperparameters[key], name
+        assert alone.batch_size < fed.batch_size == usual.batch_size
