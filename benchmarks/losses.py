@@ -1,49 +1,59 @@
-"""Do two frameworks stay together beyond the gate's few steps? Losses from the same weights and batches.
+"""Do frameworks stay together beyond the gate's few steps? Losses from the same weights and batches.
 
-    [BENCHLIB_DATA=FOLDER] .venv/bin/python benchmarks/losses.py resnet50 googlenet bert [--steps 50] [--originals]
+    [BENCHLIB_DATA=FOLDER] .venv/bin/python benchmarks/losses.py cnn gru bert [--steps 50] [--originals]
         [--learning-rate 0.0001]
     ... losses.py resnet50 googlenet --originals --every-step --batch-size 128
 
 PyTorch eager in the lane ``default`` is the reference, as in the gate. Compared with it are PyTorch in the lane
-``tuned``, which computes the same with other instructions and so shows what rounding alone does, and MindSpore. The
-largest relative difference of a loss so far is printed beside the gate's tolerance. Each step has a batch of its own.
-``--originals`` takes CIFAR-10 where the workload has it, else digits.
+``tuned``, which computes the same with other instructions and so shows what rounding alone does, and every other
+framework that is there, MindSpore or one in an environment of its own, in eager and in graph mode. The largest relative
+difference of a loss so far is printed beside the gate's tolerance. Each step has a batch of its own. ``--originals``
+takes CIFAR-10 where the workload has it, else digits.
 
 Each goes its own way from the same initial weights, with batches of the size that the gate takes, dropout off, and the
-biases of batch normalisation, Adam's epsilon and the rate of the gate, which keep rounding small; weight decay and
-warm-up are the workload's own. A deep model with ReLU makes rounding grow from step to step all the same, until two
-lanes of PyTorch are apart. ``--every-step`` asks what can be asked of such a model: the reference trains with the
+biases of batch normalisation, Adam's epsilon and the rate of the gate, which keep rounding small; weight decay, warm-up
+and clipping are the workload's own. A deep model with ReLU makes rounding grow from step to step all the same, until
+two lanes of PyTorch are apart. ``--every-step`` asks what can be asked of such a model: the reference trains with the
 workload's own settings, only dropout is off, and before each step the others are given the weights that it then has.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import tempfile
-from itertools import count, islice
 from pathlib import Path
-from typing import Any
 
-import alone
+import homes
 import numpy as np
 import pandas as pd
 
 from benchlib import workloads
+from benchlib.analysis import equivalence
 from benchlib.analysis.tolerances import TOLERANCES
 from benchlib.condition import Condition
-from benchlib.measure import gate
+from benchlib.measure import gate, record
+from benchlib.measure.jobs import INITIAL_SEED, prepare_job
+from benchlib.measure.processes import WorkerFailed, WorkerProcess
+from benchlib.measure.turn import turn
+from benchlib.progress import say
 
 INPUTS = Path(__file__).resolve().parent.parent / "outputs" / "benchmarks" / "losses"
-SUBJECTS = (("pytorch", "eager"), ("mindspore", "eager"), ("mindspore", "graph"))
-SIZES = {"resnet50": {"image_size": 32}, "googlenet": {"image_size": 32}, "bert": {}}
-THEIR_OWN = ("weight_decay", "warm_up")  # set in the gate only because three steps would not show them
+MODES = {"pytorch": ("eager",)}  # of the others both
+SIZES = {
+    "cnn": {"image_size": 8},
+    "resnet50": {"image_size": 32},
+    "googlenet": {"image_size": 32},
+    "gru": {"length": 8},
+    "lstm": {"length": 16},
+    "seq2seq": {"length": 6},
+    "bert": {},
+}
+THEIR_OWN = ("weight_decay", "warm_up", "clip")  # set in the gate only because three steps would not show them
 
 
 def main() -> None:
     """Print the table: a row for each workload, framework and mode."""
-    parser = argparse.ArgumentParser(description="Losses of two frameworks, step by step.")
+    parser = argparse.ArgumentParser(description="Losses of frameworks, step by step.")
     parser.add_argument("workloads", nargs="+", choices=SIZES)
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--originals", action="store_true")
@@ -53,9 +63,13 @@ def main() -> None:
     arguments = parser.parse_args()
     rows = []
     for name in arguments.workloads:
-        subjects = [_condition(name, framework, mode, arguments) for framework, mode in SUBJECTS]
+        subjects = [
+            _condition(name, framework, mode, arguments)
+            for framework in homes.there(name)
+            for mode in MODES.get(framework, ("eager", "graph"))
+        ]
         with tempfile.TemporaryDirectory() as folder:  # of the reference's weights: gigabytes, with --every-step
-            given = {"steps": arguments.steps, "weights": folder if arguments.every_step else None}
+            given = {"steps": arguments.steps, "weights": Path(folder) if arguments.every_step else None}
             expected = losses(gate.reference(subjects[0]), leads=True, **given)
             for condition in subjects:
                 apart = np.abs(losses(condition, leads=False, **given) - expected) / np.abs(expected)
@@ -63,46 +77,44 @@ def main() -> None:
                 print(pd.DataFrame(rows).to_string(index=False), flush=True)
 
 
-def losses(condition: Condition, steps: int, weights: str | None, leads: bool) -> np.ndarray:
+def losses(condition: Condition, steps: int, weights: Path | None, leads: bool) -> np.ndarray:
     """The losses (steps,) of a condition in a fresh process. In the folder ``weights`` it leaves those before every
     step, if it ``leads``, or takes them from there.
     """
-    return np.array(alone.asked(__file__, condition, INPUTS, steps=steps, weights=weights, leads=leads))
+    job = prepare_job(condition, INITIAL_SEED, INPUTS)
+    files = [weights and str(weights / f"{step}.npz") for step in range(steps)]
+    try:
+        with turn(say), WorkerProcess(condition, INITIAL_SEED) as worker:
+            worker.opened()
+            record.require_inputs(worker, job, worker.ask("build", **job.document()))
+            asked = (worker.ask("train_on", step=step, weights=file, leads=leads) for step, file in enumerate(files))
+            return np.array([answer["loss"] for answer in asked])
+    except WorkerFailed as failure:
+        raise SystemExit(f"{condition}: {failure}") from None
 
 
 def _condition(name: str, framework: str, mode: str, arguments: argparse.Namespace) -> Condition:
     offered = workloads.load(name).data
-    data = "cifar10" if arguments.originals and "cifar10" in offered else offered[0]
-    sizes, lane = SIZES[name], "tuned"
-    asked = Condition(workload=name, framework=framework, mode=mode, lane=lane, data=data, hyperparameters=sizes)
+    asked = Condition(
+        workload=name,
+        framework=framework,
+        environment=homes.ENVIRONMENTS[framework],
+        mode=mode,
+        lane="tuned",
+        data="cifar10" if arguments.originals and "cifar10" in offered else offered[0],
+        hyperparameters=SIZES[name],
+    )
     if arguments.every_step:
         off = {key: 0.0 for key in asked.hyperparameters if key.endswith("dropout")}
         condition = asked.but(hyperparameters={**asked.hyperparameters, **off})
     else:
-        gated = gate.gated(asked)
+        neutral = equivalence.neutral(gate.gated(asked))
         own = {key: value for key, value in asked.hyperparameters.items() if key in THEIR_OWN}
-        condition = gated.but(hyperparameters={**gated.hyperparameters, **own})
+        condition = neutral.but(hyperparameters={**neutral.hyperparameters, **own})
     return condition.but(
         batch_size=arguments.batch_size or condition.batch_size,
         learning_rate=arguments.learning_rate or condition.learning_rate,
     )
-
-
-def _child(given: dict[str, Any]) -> list[float]:
-    worker = alone.worker(given)
-    session = worker.session
-    batches = (arrays for epoch in count(1) for arrays in worker.batches.epoch(epoch))
-    results = []
-    for step, arrays in enumerate(islice(batches, given["steps"])):
-        if given["weights"]:
-            file = Path(given["weights"]) / f"{step}.npz"
-            if given["leads"]:
-                np.savez(file, **session.weights())
-            else:
-                with np.load(file) as weights:
-                    session.load(dict(weights))
-        results.append(session.step(session.put(arrays)))
-    return [float(session.to_numpy(loss)) for loss in results]
 
 
 def _row(condition: Condition, apart: np.ndarray, expected: np.ndarray) -> dict[str, object]:
@@ -122,7 +134,4 @@ def _row(condition: Condition, apart: np.ndarray, expected: np.ndarray) -> dict[
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--child"]:
-        print(json.dumps(_child(json.loads(sys.argv[2]))))
-    else:
-        main()
+    main()

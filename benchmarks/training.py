@@ -1,10 +1,11 @@
-"""Do the workloads learn what they should, on the real data? Training runs in both frameworks, from several seeds.
+"""Do the workloads learn what they should, on the real data? Training runs in every framework, from several seeds.
 
     BENCHLIB_DATA=FOLDER .venv/bin/python benchmarks/training.py gcn gru lstm cnn [--seeds 3] [--frameworks pytorch]
 
-FOLDER holds the data sets as published (see docs/data.md); without it they are downloaded. The table has a row for each
-workload and framework: the metric after the last epoch as mean with its 95 % interval over the seeds, lowest and
-highest, its difference from the first framework's within seeds, how many runs reached what is asked for, and the
+FOLDER holds the data sets as published (see docs/data.md); without it they are downloaded. Frameworks are all that are
+there for a workload, each in its environment, PyTorch in eager mode and the others in graph mode. The table has a row
+for each workload and framework: the metric after the last epoch as mean with its 95 % interval over the seeds, lowest
+and highest, its difference from the first framework's within seeds, how many runs reached what is asked for, and the
 seconds of an epoch. What has been trained is kept in outputs/benchmarks/training, with every run epoch by epoch in
 runs.csv there.
 """
@@ -15,6 +16,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import homes
 import pandas as pd
 
 from benchlib.analysis.statistics import mean_interval
@@ -33,7 +35,6 @@ TASKS: dict[str, dict[str, Any]] = {  # condition, epochs, seeds, what is asked 
     "bert": {"data": "pydoc", "epochs": 20, "seeds": 1, "asked": None},
 }
 COLUMNS = ("workload", "data", "framework", "mode", "device", "lane", "seed", "epoch", "loss", "metric", "seconds")
-MODES = {"pytorch": "eager", "mindspore": "graph"}
 
 
 def main() -> None:
@@ -42,7 +43,7 @@ def main() -> None:
     parser.add_argument("tasks", nargs="+", choices=TASKS)
     parser.add_argument("--seeds", type=int, help="so many in place of the task's own number")
     parser.add_argument("--epochs", type=int, help="so many in place of the task's own number")
-    parser.add_argument("--frameworks", nargs="+", choices=MODES, default=list(MODES))
+    parser.add_argument("--frameworks", nargs="+", choices=homes.ENVIRONMENTS, help="in place of all that are there")
     parser.add_argument("--mode", choices=("eager", "graph"), help="for all frameworks")
     parser.add_argument("--device", choices=("cpu", "cuda", "npu"), default="cpu")
     arguments = parser.parse_args()
@@ -54,12 +55,13 @@ def main() -> None:
             Condition(
                 workload=name,
                 framework=one,
-                mode=arguments.mode or MODES[one],
+                environment=homes.ENVIRONMENTS[one],
+                mode=arguments.mode or ("eager" if one == "pytorch" else "graph"),
                 lane="tuned",
                 device=arguments.device,
                 **task,
             )
-            for one in arguments.frameworks
+            for one in arguments.frameworks or homes.there(name, arguments.device)
         ]
         seeds = list(range(arguments.seeds or seeds))
         runs = Lab(outputs=FOLDER).train(conditions, seeds=seeds, epochs=arguments.epochs or epochs)

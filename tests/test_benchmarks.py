@@ -355,3 +355,91 @@ def test_what_a_library_needs_and_is_not_there_is_named_with_what_makes_it(
     assert "benchlib environment create mxnet" in case.missing
     needy = replace(libraries.cases()[0], package="no_such_package")
     assert "pip install no_such_package" in needy.missing
+
+
+# --- homes, losses
+
+
+def test_frameworks_are_asked_in_their_environments_and_those_that_are_not_there_left_out(
+    command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    homes = command("homes")
+    assert set(homes.ENVIRONMENTS) == {"pytorch", "mindspore", "jax", "tensorflow", "mxnet"}
+    places = {("pytorch", "default"), ("mindspore", "default"), ("jax", "jax"), ("mxnet", "mxnet")}
+    monkeypatch.setattr(
+        homes.availability, "available", lambda framework, _, place: None if (framework, place) in places else "absent"
+    )
+    assert homes.there("cnn") == ["pytorch", "mindspore", "jax", "mxnet"]
+    assert homes.there("bert") == ["pytorch", "mindspore", "jax"], "MXNet has no file for it"
+
+
+def test_losses_are_of_what_frameworks_can_agree_on(command) -> None:
+    losses = command("losses")
+    asked = {"originals": False, "learning_rate": None, "batch_size": None}
+    given = [SimpleNamespace(**asked, every_step=every_step) for every_step in (False, True)]
+    for name in losses.SIZES:
+        workload, usual = workloads.load(name), Condition(workload=name, hyperparameters=losses.SIZES[name])
+        alone, fed = (losses._condition(name, "jax", "graph", one) for one in given)
+        assert {alone.environment, fed.environment} == {"jax"}
+        for one in (alone, fed):
+            assert all(probability == 0.0 for _, probability in workload.dropouts(one.hyperparameters)), name
+        for key in losses.THEIR_OWN:
+            assert alone.hyperparameters.get(key) == usual.hyperparameters.get(key), name
+        for key in {"epsilon", "norm_bias"} & {*workload.gate.hyperparameters}:
+            assert alone.hyperparameters[key] == workload.gate.hyperparameters[key], name
+            assert fed.hyperparameters[key] == usual.hyperparameters[key], name
+        assert alone.batch_size < fed.batch_size == usual.batch_size
+
+
+# --- profiles
+
+
+def test_the_time_of_what_is_within_an_operator_is_not_its_own(command) -> None:
+    worker = command("profiles_worker")
+    loop = [
+        ("while", 0.0, 100.0),
+        ("dot", 10.0, 40.0),
+        ("add", 20.0, 25.0),
+        ("dot", 40.0, 60.0),
+        ("copy", 100.0, 130.0),
+    ]
+    rows = worker._own_times([loop[::-1], [("dot", 0.0, 50.0)], []])
+    found = {row["operator"]: (worker.STEPS * row["calls a step"], worker.STEPS * row["ms a step"]) for row in rows}
+    assert found == {"while": (1, 50.0), "dot": (3, 95.0), "add": (1, 5.0), "copy": (1, 30.0)}
+
+
+XLA = """HloModule jit_step, is_scheduled=true, entry_computation_layout={(f32[4]{0})->f32[4]{0}}
+
+%fused_computation.1 (param_0.1: f32[100,4,4,64], param_1.1: f32[4,4,64,100]) -> f32[100,3,3,100] {
+  %param_0.1 = f32[100,4,4,64]{3,2,1,0} parameter(0)
+  ROOT %convolution.7 = f32[100,3,3,100]{3,2,1,0} convolution(%param_0.1, %param_1.1), window={size=4x4 pad=1_1x1_1}
+}
+
+%fused_computation.2 (param_0.2: f32[4]) -> f32[4] {
+  %add.1 = f32[4]{0} add(%param_0.2, %param_0.2), metadata={op_name="jit(step)/jvp()/add" stack_frame_id=1}
+  ROOT %maximum.1 = f32[4]{0} maximum(%add.1, %param_0.2)
+}
+
+%region_1 (arg: (s32[], f32[4])) -> (s32[], f32[4]) {
+  %dot.3 = f32[4]{0} dot(%arg, %arg), metadata={op_name="jit(step)/transpose(jvp(jit(gru)))/while/body/dot_general"}
+}
+
+ENTRY %main.1 (Arg_0.1: f32[4]) -> (f32[4], s32[]) {
+  %fusion.1 = f32[100,3,3,100]{3,2,1,0} fusion(%copy.2, %copy.3), kind=kCustom, calls=%fused_computation.1
+  %add_maximum_fusion.12.clone = f32[4]{0} fusion(%Arg_0.1), kind=kLoop, calls=%fused_computation.2
+  %while.1 = (s32[], f32[4]{0}, /*index=5*/u32[]) while(%tuple.1), condition=%region_0, body=%region_1
+  ROOT %copy.2 = f32[4]{0} copy(%add_maximum_fusion.12.clone), metadata={op_name="jit(step)/mul"}
+}
+"""
+
+
+def test_instructions_of_xla_are_called_after_what_they_compute(command) -> None:
+    kinds = command("profiles_worker").Instructions(XLA).kinds
+    named = ("fusion.1", "add_maximum_fusion.12.clone", "while.1", "dot.3", "copy.2")
+    assert [kinds[name] for name in named] == [
+        "convolution",
+        "add_maximum_fusion forward",
+        "while",
+        "dot backward",
+        "copy",
+    ]
