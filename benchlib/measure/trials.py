@@ -19,7 +19,7 @@ from benchlib import workloads
 from benchlib.analysis import equivalence
 from benchlib.analysis.equivalence import Differences, Own
 from benchlib.analysis.failure import Failure
-from benchlib.analysis.tolerances import TOLERANCES, tolerances
+from benchlib.analysis.tolerances import tolerances
 from benchlib.condition import Condition
 from benchlib.measure import record, samples
 from benchlib.measure.jobs import Job
@@ -158,9 +158,10 @@ class Rounded:
             except WorkerFailed as failure:  # it explains nothing, and is not the condition's failure
                 say(f"The reference {reference}, {by}, could not be asked what rounding does: {failure}")
                 return None
-            own = equivalence.own_differences(arrays, expected, TOLERANCES, by)
+            allowed = tolerances(reference)
+            own = equivalence.own_differences(arrays, expected, allowed, by)
             outputs = [one.difference for name, one in own.items() if f"{trial}/outputs" in name]
-            close = max(outputs, default=0.0) <= tolerances(reference)["outputs"]
+            close = max(outputs, default=0.0) <= allowed["outputs"]
             self._own[reference, trial, by] = own if close else {}
         return self._own[reference, trial, by]
 
