@@ -66,12 +66,14 @@ def seconds(condition: Condition) -> float:
     return 0.01 * factor
 
 
-def results(folder: Path, groups: list[list[Condition]] = COMPARED, notebook: str = "modes") -> Result:
+def results(
+    folder: Path, groups: list[list[Condition]] = COMPARED, notebook: str = "modes", title: str = "Modes"
+) -> Result:
     """The results of a notebook that compares these groups."""
     lab = SyntheticLab(folder, step=seconds, spread=0.01)
     asked = {"precision": 0.03, "budget_s": 1, "block_s": 0.1}
     parts = [Part(lab.compare(group, **asked), f"{group[0].workload} on {group[0].data}") for group in groups]
-    declared = Declaration(notebook=notebook, title="Modes", question="What does graph mode give?", **DECLARED)
+    declared = Declaration(notebook=notebook, title=title, question="What does graph mode give?", **DECLARED)
     result = Result(declared, folder, parts, ["digits: a small, easy task."])
     save_as_the_suite_does(folder, notebook, result.summary())
     return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,8 +67,9 @@ def test_the_ratios_are_the_rows_of_the_frame_for_every_baseline(folder: Path, g
 
 def test_a_member_says_what_it_is_and_what_it_was_measured_with(groups: list[Group]) -> None:
     torch, graph, mindspore = groups[0].members
-    assert torch.apart == f"batch {explored.TORCH.batch_size}"
-    assert groups[2].members[0].apart == "batch 1"
+    assert groups[0].setting == f"batch {explored.TORCH.batch_size}"
+    assert [groups[0].apart(place) for place in range(3)] == [""] * 3
+    assert groups[2].setting == "batch 1"
     assert mindspore.choices == {
         **{"framework": "mindspore", "environment": "default", "workload": "cnn", "mode": "graph", "device": "cpu"},
         **{"batch_size": str(explored.TORCH.batch_size), "lane": "tuned", "precision": "fp32"},
@@ -156,14 +158,14 @@ def test_every_marker_of_a_look_is_drawn_on_the_page() -> None:
     assert set(looks._MARKERS) == set(forest.MARKS)
 
 
-def test_a_lane_that_is_everybodys_is_marked_for_pages_without_room(groups: list[Group]) -> None:
+def test_the_lane_of_most_is_marked_for_pages_without_room(groups: list[Group]) -> None:
     assert '<span class="unsaid">tuned</span>' in forest.picture(groups)
-    assert '<span class="for-many">all tuned</span>' in forest.legend(groups)
+    assert '<span class="for-many">tuned where no lane is named</span>' in forest.legend(groups)
     one = groups[0].members[-1]
     other = replace(one, subject="pytorch eager default", choices={**one.choices, "lane": "default"})
     mixed = [replace(groups[0], members=[*groups[0].members[:-1], other]), *groups[1:]]
-    assert "unsaid" not in forest.picture(mixed)
-    assert "for-many" not in forest.legend(mixed)
+    assert "pytorch eager default <small>" in forest.picture(mixed)
+    assert forest.picture(mixed).count("unsaid") == forest.picture(groups).count("unsaid") - 1
 
 
 def test_the_axis_has_one_all_points_and_the_margins_and_lets_far_ends_run_out() -> None:
@@ -199,8 +201,40 @@ def test_what_is_compared_with_something_else_than_usual_says_so() -> None:
     other = Member("b", "jax graph", (("batch 4", False), ("all threads", True)), {}, looks.looks(["a"])["a"])
     assert forest.versus(one, other, "pytorch eager") == "jax graph, all threads"
     assert forest.versus(one, one, "pytorch eager") == ""
-    assert one.apart == "batch 4, 1 thread"
-    assert other.apart == "batch 4", "all threads go without saying"
+
+
+def test_what_comparisons_have_in_common_is_said_once() -> None:
+    one = group(ratio(2))
+    other = replace(one, members=[replace(member, details=(("batch 8", False),)) for member in one.members])
+    assert forest.headings("on digits", [one, one]) == ("on digits, batch 4 · Modes", ["", ""])
+    assert forest.headings("", [one, other]) == ("Modes", ["batch 4", "batch 8"])
+    titled = replace(other, title="Frameworks")
+    assert forest.headings("on digits", [one, titled]) == ("on digits", ["batch 4 · Modes", "batch 8 · Frameworks"])
+    assert forest.headings("", [one, replace(one, title="Frameworks")]) == ("batch 4", ["Modes", "Frameworks"])
+    shown = forest.picture([one, other])
+    assert re.findall(r'<th scope="rowgroup" colspan="4">(.*?)</th>', shown) == ["batch 4", "batch 8"]
+    assert shown.count("<tbody>") == 2
+    assert "rowgroup" not in forest.picture([one, one])
+
+
+def test_what_two_notebooks_have_is_shown_once_and_found_by_either_key(tmp_path: Path) -> None:
+    for notebook in ("modes", "frameworks"):
+        explored.results(tmp_path, explored.COMPARED[: 1 + (notebook == "modes")], notebook, title=notebook)
+    report = Report(Lab(outputs=tmp_path))
+    of_notebooks = ratios.groups(report)
+    shown = ratios.once(of_notebooks)
+    assert sorted(one.title for one in of_notebooks) == ["frameworks", "modes", "modes"]
+    assert sorted(one.title for one in shown) == ["frameworks; modes", "modes"]
+    page = report.show_first_page().data
+    assert "mindspore against pytorch, 2 ratios" in page
+    assert page.count('scope="row"') == sum(len(one.members) for one in shown)
+    assert page.count("frameworks; modes") >= 1
+    for group in of_notebooks:
+        for one in group.ratios:
+            (number,) = trace.numbers(tmp_path / "tables" / "report_ratios.csv", one.key)
+            assert number.keys == one.files
+    margins = [replace(one, margin=0.01 * place) for place, one in enumerate(of_notebooks)]
+    assert len(ratios.once(margins)) == 3, "what differs in what it shows is no repetition"
 
 
 def test_without_ratios_it_is_said(tmp_path: Path) -> None:
@@ -220,10 +254,11 @@ def test_text_of_measurements_cannot_end_the_data_element() -> None:
 def test_threads_and_knobs_that_differ_tell_members_apart(tmp_path: Path) -> None:
     base = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
     explored.results(tmp_path, [[base, base.but(threads=1), base.but(learning_rate=0.5)]])
-    ((one, two, three),) = (group.members for group in ratios.groups(Report(Lab(outputs=tmp_path))))
-    batch = f"batch {base.batch_size}"
-    assert [one.apart, two.apart] == [f"{batch}, learning rate 0.01", f"{batch}, 1 thread, learning rate 0.01"]
-    assert three.apart == f"{batch}, learning rate 0.5"
+    (group,) = ratios.groups(Report(Lab(outputs=tmp_path)))
+    one, two, _ = group.members
+    assert group.setting == f"batch {base.batch_size}"
+    apart = ["learning rate 0.01", "1 thread, learning rate 0.01", "learning rate 0.5"]
+    assert [group.apart(place) for place in range(3)] == apart, "all threads go without saying"
     assert forest.versus(two, one, one.subject) == "all threads"
 
 
@@ -238,12 +273,15 @@ def test_the_figure_for_a_paper_has_a_row_for_each_ratio_and_leads_to_its_measur
     report = Report(Lab(outputs=folder))
     axes = forest_figure.draw(ratios.groups(report)).axes[0]
     labels = [label.get_text() for label in axes.get_yticklabels()]
-    assert [label.split()[0] for label in labels] == ["cnn", "pytorch", "mindspore", "mindspore", "gcn", "mindspore"]
+    batches = [f"batch {one[0].batch_size}" for one in explored.COMPARED]
+    graph, mindspore = explored.GRAPH.subject, explored.MINDSPORE.subject
+    cnn = ["cnn · Modes", batches[0], graph, mindspore, batches[1], mindspore]
+    assert labels == [*cnn, f"gcn, {batches[2]} · Modes", mindspore]
     points = [tuple(line.get_data()) for line in axes.lines if len(line.get_xdata()) == 1]
     shown = [one for group in ratios.groups(report) for one in group.relative_to(0).values()]
     assert [at[0][0] for at in points] == [one.interval.estimate for one in shown]
     ticks = list(axes.get_yticks())
-    assert [ticks.index(at[1][0]) for at in points] == [1, 2, 3, 5], "each beside its label"
+    assert [ticks.index(at[1][0]) for at in points] == [2, 3, 5, 7], "each beside its label"
     report.show_first_page()
     (number,) = trace.numbers(folder / "figures" / "report_ratios.svg")
     assert set(number.keys) == {key for group in ratios.groups(report) for one in group.ratios for key in one.files}

@@ -13,6 +13,7 @@ import pandas as pd
 from benchlib import frameworks
 from benchlib.analysis import frame as tidy
 from benchlib.environments import DEFAULT
+from benchlib.suite import naming
 
 _COLORS = [
     tuple(int(code[at : at + 2], 16) / 255 for at in (0, 2, 4))
@@ -72,18 +73,16 @@ def subject_look(framework: str, environment: str, mode: str, precision: str, la
 
 
 def named_once(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows in which a framework's environment that is called like it goes without saying ("jax graph tuned"), where the
-    framework is not in the default one beside it: figures have no room to say the same twice.
+    """Rows with their subjects as :mod:`naming` calls them, and an environment that goes without saying as the default
+    one, whose look is the usual one.
     """
-    sides = [side for side in ("", "baseline_") if f"{side}framework" in rows and f"{side}environment" in rows]
-    pairs = {
-        pair for side in sides for pair in rows[[f"{side}framework", f"{side}environment"]].itertuples(index=False)
-    }
-    own = [name for name, environment in pairs if name == environment and (name, DEFAULT) not in pairs]
-    for side in sides if own else ():
+    rows = naming.in_rows(rows)
+    for side in ("", "baseline_"):
         who, where, subject = (f"{side}{column}" for column in ("framework", "environment", "subject"))
-        twice = rows[who].isin(own) & (rows[where] == rows[who])
-        shorter = [text.partition(" ")[2] for text in rows.loc[twice, subject]]
-        rows = rows.assign(**{subject: rows[subject].mask(twice, pd.Series(shorter, rows.index[twice], dtype=object))})
-        rows = rows.assign(**{where: rows[where].mask(twice, DEFAULT)})
+        if who in rows and where in rows:
+            unsaid = [
+                pd.notna(name) and home == name and not text.startswith(f"{name} {home} ")
+                for name, home, text in zip(rows[who], rows[where], rows[subject], strict=True)
+            ]
+            rows = rows.assign(**{where: rows[where].mask(pd.Series(unsaid, rows.index, dtype=bool), DEFAULT)})
     return rows

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from benchlib.analysis.certificates import Certificate
-from benchlib.condition import implementation
 from benchlib.suite import tables
 
 if TYPE_CHECKING:
@@ -42,12 +41,6 @@ def references(certificates: Iterable[Certificate]) -> str:
     others.pop("pytorch", None)
     usual = "PyTorch eager on the CPU"
     return f"{usual} (where that is not there: {', '.join(others)})" if others else usual
-
-
-def implementations(frame: pd.DataFrame) -> pd.Series:
-    """Framework and environment of each row, as a condition names them."""
-    pairs = zip(frame["framework"], frame["environment"], strict=True)
-    return pd.Series([implementation(*pair) for pair in pairs], index=frame.index, dtype=frame["framework"].dtype)
 
 
 def image(svg: bytes, caption: str) -> HTML:

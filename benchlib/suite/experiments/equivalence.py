@@ -15,7 +15,7 @@ from benchlib.analysis.certificates import Certificate
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.measure import gate
-from benchlib.suite import figures, showing, tables
+from benchlib.suite import figures, naming, showing, tables
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import side_by_side, subjects
 from benchlib.suite.experiments.result import Declaration, Gathered, Result, data_note
@@ -102,11 +102,12 @@ def _findings(result: Equivalence) -> Iterator[str]:
         f"{same} of {len(result.checked)} models compute what the reference computes, within the tolerance of each "
         f"quantity, in every trial.{_rounding(one for _, one in result.checked)}"
     )
+    named = naming.subjects(condition for condition, _ in result.checked)
     for condition, certificate in result.checked:
         if not certificate.same:
             wrong = certificate.reason or next((f"{one.name}: {one.why}" for one in certificate.checks if one.why), "")
             why = f" ({wrong})" if wrong else ""
-            yield f"{condition.workload} in {condition.subject}: {certificate.verdict}{why}; there is no ratio of it."
+            yield f"{condition.workload} in {named[condition]}: {certificate.verdict}{why}; there is no ratio of it."
     unmet: dict[str, dict[str, None]] = {}
     for condition, one in result.checked:
         if one.unexercised:
@@ -117,10 +118,12 @@ def _findings(result: Equivalence) -> Iterator[str]:
 
 
 def _rounding(certificates: Iterable[Certificate]) -> str:
-    forgiven = [one for one in certificates if any(check.forgiven for check in one.checks)]
+    every = list(certificates)
+    forgiven = [one for one in every if any(check.forgiven for check in one.checks)]
     if not forgiven:
         return ""
-    who = ", ".join(dict.fromkeys(f"{one.condition.workload} in {one.condition.subject}" for one in forgiven))
+    named = naming.subjects(one.condition for one in every)
+    who = ", ".join(dict.fromkeys(f"{one.condition.workload} in {named[one.condition]}" for one in forgiven))
     return (
         f" Of {who} rounding explains some differences: the reference differs from itself by as much there, to a "
         "factor of two."
@@ -138,10 +141,11 @@ def _of_training(certificates: list[Certificate]) -> str:
 
 
 def _certificates(result: Equivalence) -> pd.DataFrame:
+    named = naming.subjects(condition for condition, _ in result.checked)
     return pd.DataFrame(
         {
             "workload": condition.workload,
-            "subject": condition.subject,
+            "subject": named[condition],
             "verdict": certificate.verdict,
             "trials": certificate.trials,
             "quantity": check.name,
@@ -196,7 +200,8 @@ class _Differences(Panel):
             return rows
         # Predictions are allowed no difference at all: none is 0 of it, any is too much.
         share = (rows["difference"] / rows["tolerance"]).mask(rows["difference"] == 0, 0.0)
-        of = {condition.subject: condition for condition, _ in result.checked}
+        named = naming.subjects(condition for condition, _ in result.checked)
+        of = {name: condition for condition, name in named.items()}
         parts = {name: [getattr(of[one], name) for one in rows["subject"]] for name in ("framework", "environment")}
         rows = named_once(rows.assign(share=share, **parts))
         return rows.assign(model=rows["workload"] + ", " + rows["subject"])

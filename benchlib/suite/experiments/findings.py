@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from benchlib.analysis.comparison import Comparison
 from benchlib.analysis.frame import FAILED
+from benchlib.suite import naming
 from benchlib.suite.experiments.result import Result, different_models
 from benchlib.suite.sentences import ratios_text
 
@@ -27,10 +28,11 @@ def absent(result: Result) -> Iterator[str]:
 def unrounded(result: Result) -> Iterator[str]:
     """Which precisions change nothing."""
     for part in result.parts:
-        for one in part.measured.conditions if isinstance(part.measured, Comparison) else ():
+        compared = part.measured.conditions if isinstance(part.measured, Comparison) else ()
+        for one, name in naming.subjects(compared).items():
             if part.measured.certificates[one.key].unrounded:
                 yield (
-                    f"{part.task}: {one.subject} computes as exactly as fp32: this precision changes nothing of this "
+                    f"{part.task}: {name} computes as exactly as fp32: this precision changes nothing of this "
                     "model here, so its ratio shows nothing of the precision."
                 )
 

@@ -12,10 +12,10 @@ from pydantic import model_validator
 from benchlib import knobs
 from benchlib.analysis.comparison import Comparison, is_within, same_within
 from benchlib.analysis.simulation import coverages
-from benchlib.condition import Condition, DeviceName, WorkloadName, implementation
+from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.measure.contract import SyncCheck
-from benchlib.suite import tables
+from benchlib.suite import naming, tables
 from benchlib.suite.experiments import answers, self_tests, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
@@ -159,7 +159,7 @@ def _half_width(row: pd.Series) -> float:
 
 
 def _subject(row: pd.Series) -> str:
-    return f"{implementation(row['framework'], row['environment'])} {row['mode']}"
+    return f"{naming.implementation_of(row)} {row['mode']}"
 
 
 def _change(row: pd.Series) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from benchlib.analysis import relative
 from benchlib.analysis.training import TrainingRuns
-from benchlib.condition import implementation
+from benchlib.suite import naming
 from benchlib.suite.experiments.result import Result
 from benchlib.suite.panels import Curves, Picture
 from benchlib.suite.selections import Column, Table
@@ -49,9 +49,7 @@ PICTURE = Picture(
     caption="Training loss by epoch in each precision: lines are means over seeds, bands go from the lowest to "
     "the highest.",
     panels=[Curves(y="loss", ylabel="training loss", hue="precision")],
-    each=lambda row: (
-        f"{row['task']}\n{implementation(row['framework'], row['environment'])} {row['mode']} {row['lane']}"
-    ),
+    each=lambda row: f"{row['task']}\n{naming.implementation_of(row)} {row['mode']} {row['lane']}",
     columns=3,
 )
 

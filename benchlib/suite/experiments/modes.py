@@ -14,9 +14,10 @@ from pydantic import Field, model_validator
 from benchlib import frameworks, workloads
 from benchlib.analysis import relative
 from benchlib.analysis.comparison import DISTURBED, Comparison
-from benchlib.condition import Condition, DeviceName, PrecisionName, implementation
+from benchlib.condition import Condition, DeviceName, PrecisionName
 from benchlib.lab import Lab
 from benchlib.measure import availability
+from benchlib.suite import naming
 from benchlib.suite.experiments import answers, losses, payback, subjects, tasks
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.findings import absent, other_models, throughputs, unrounded
@@ -122,7 +123,7 @@ def _within(comparison: Comparison) -> Iterator[dict[str, Any]]:
 
 
 def _kind(row: pd.Series) -> str:
-    return f"{implementation(row['framework'], row['environment'])} {row['mode']}"
+    return f"{naming.implementation_of(row)} {row['mode']}"
 
 
 def _ratios_caption(rows: pd.DataFrame) -> str:

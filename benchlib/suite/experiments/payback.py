@@ -13,10 +13,10 @@ from benchlib.analysis import frame as tidy
 from benchlib.analysis import relative
 from benchlib.analysis.amortisation import AT_ONCE, NEVER, NOT_MEASURED, NOT_SHOWN, PAYS
 from benchlib.analysis.comparison import DISTURBED, Comparison
-from benchlib.condition import Condition, implementation
+from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
 from benchlib.lab import Lab
-from benchlib.suite import tables
+from benchlib.suite import naming, tables
 from benchlib.suite.experiments.result import Result
 from benchlib.suite.panels import Costs, Picture
 from benchlib.suite.selections import Column, Table, verdict
@@ -42,7 +42,7 @@ def _steps_of_epoch(condition: Condition, lab: Lab) -> float | None:
 
 def _without_mode(row: pd.Series) -> str:
     precision = [] if row["precision"] == "fp32" else [row["precision"]]
-    return " ".join([implementation(row["framework"], row["environment"]), *precision, row["lane"]])
+    return " ".join([naming.implementation_of(row), *precision, row["lane"]])
 
 
 def _timed(row: pd.Series) -> bool:

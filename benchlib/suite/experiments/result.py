@@ -24,7 +24,7 @@ from benchlib.data.prepare import prepare
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
 from benchlib.store import ATTEMPTS
-from benchlib.suite import figures, latex, showing, tables
+from benchlib.suite import figures, latex, naming, showing, tables
 from benchlib.suite.experiments.doubts import disturbances, disturbed_controls, disturbed_runs, unfinished
 from benchlib.suite.panels import Picture
 from benchlib.suite.selections import Listed, Runs, Table, wide
@@ -147,8 +147,8 @@ class Result:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """All that was measured, tidy: see ``benchlib.analysis.frame``."""
-        return tidy.together(self._in_order(number, part) for number, part in enumerate(self.parts))
+        """All that was measured, tidy: see ``benchlib.analysis.frame``; subjects as :mod:`naming` calls them."""
+        return naming.in_rows(tidy.together(self._in_order(number, part) for number, part in enumerate(self.parts)))
 
     def _in_order(self, number: int, part: Part) -> pd.DataFrame:
         frame, places = self._frame(number, part), {str(one): place for place, one in enumerate(part.order)}
@@ -180,9 +180,10 @@ class Result:
 
     def _trained(self, rows: Callable[[TrainingRuns], pd.DataFrame]) -> pd.DataFrame:
         frames = []
+        named = naming.subjects(one for measured in self.measured for one in measured.conditions)
+        subjects = {str(one): name for one, name in named.items()}
         for number, part in enumerate(self.parts):
             if isinstance(part.measured, TrainingRuns) and len(of_part := rows(part.measured)):
-                subjects = {str(one): one.subject for one in part.measured.conditions}
                 of_part.insert(0, "subject", of_part["label"].map(subjects))
                 common = {"task": self._task(part), "part": number, "threshold": part.measured.threshold}
                 frames.append(of_part.assign(**common))

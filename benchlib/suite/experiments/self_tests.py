@@ -9,6 +9,7 @@ import pandas as pd
 
 from benchlib.analysis.simulation import ASKED, TOGETHER
 from benchlib.measure.contract import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
+from benchlib.suite import naming
 from benchlib.suite.selections import Listed
 
 
@@ -23,8 +24,9 @@ class Tested(Protocol):
 def timers(result: Tested) -> Iterator[str]:
     """Whether the timers see all the work."""
     blind = "THE TIMER DOES NOT SEE ALL THE WORK: believe none of its times"
+    named = naming.subjects(check.condition for check in result.timers)
     for check in result.timers:
-        who = f"{check.condition.subject} on {check.condition.device}"
+        who = f"{named[check.condition]} on {check.condition.device}"
         if check.failure:
             yield f"{who}: the timer could not be tested: {check.failure}"
             continue
@@ -49,9 +51,10 @@ def coverage(result: Tested) -> Iterator[str]:
 
 
 def _checks(result: Tested) -> pd.DataFrame:
+    named = naming.subjects(one.condition for one in result.timers)
     return pd.DataFrame(
         {
-            "subject": one.condition.subject,
+            "subject": named[one.condition],
             "device": one.condition.device,
             "known_s": one.known_s,
             "timed_s": one.timed_s,

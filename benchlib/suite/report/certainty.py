@@ -12,7 +12,7 @@ from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.comparison import is_within
 from benchlib.analysis.tolerances import DROPOUT_TOLERANCES
 from benchlib.measure import gate
-from benchlib.suite import showing, tables
+from benchlib.suite import naming, showing, tables
 from benchlib.suite.report.gathered import Gathered
 
 
@@ -60,7 +60,8 @@ def certificates(report: Gathered) -> HTML:
     every = report.certificates
     if not every:
         return tables.bullets(["No model was checked."])
-    rows = [_certified(certificate) for certificate in every]
+    named = naming.subjects(one.condition for one in every)
+    rows = [_certified(certificate, named[certificate.condition]) for certificate in every]
     names = ["workload", "subject", "device", "verdict"]
     checks = list(dict.fromkeys(name for row in rows for name in row if name not in names))
     groups = pd.DataFrame(rows, columns=[*names, *checks]).groupby(names, sort=False)
@@ -74,12 +75,12 @@ def certificates(report: Gathered) -> HTML:
     return HTML(tables.html(frame, caption).data + tables.bullets([*_neutralised(every), *_unexercised(every)]).data)
 
 
-def _certified(certificate: Certificate) -> dict[str, Any]:
+def _certified(certificate: Certificate, subject: str) -> dict[str, Any]:
     condition, verdict = certificate.condition, certificate.verdict
     if not certificate.same:
         verdict = f"{verdict}: {condition} {certificate.reason}".strip()
     checks = {check.name: check.difference for check in certificate.checks if check.name not in DROPOUT_TOLERANCES}
-    named = {"workload": condition.workload, "subject": condition.subject, "device": condition.device}
+    named = {"workload": condition.workload, "subject": subject, "device": condition.device}
     return {**named, "verdict": verdict, **checks}
 
 

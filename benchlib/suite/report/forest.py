@@ -14,6 +14,7 @@ from __future__ import annotations
 import html
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -157,7 +158,7 @@ def legend(every: Sequence[Group]) -> str:
         entries.append(f"<span>{band.format('control restless')}A/A excludes 1: believe nothing of that size</span>")
     entries.append(f"<span>{band.format('margin')}within {_margins(every)} of 1</span>")
     if lane := _lane(every):
-        entries.append(f'<span class="for-many">all {html.escape(lane)}</span>')
+        entries.append(f'<span class="for-many">{html.escape(lane)} where no lane is named</span>')
     return f'<p class="legend">{"".join(entries)}</p>'
 
 
@@ -219,6 +220,19 @@ def versus(member: Member, baseline: Member, usual: str) -> str:
     return ", ".join(parts)
 
 
+def headings(about: str, own: Sequence[Group]) -> tuple[str, list[str]]:
+    """What comparisons are ``about``, with their setting and notebook if all have the same; and for each of them what
+    it has of its own of these.
+    """
+    setting, title = (len(set(texts)) == 1 for texts in ([one.setting for one in own], [one.title for one in own]))
+    common = _heading(_heading(about, own[0].setting * setting, ", "), own[0].title * title)
+    return common, [_heading(one.setting * (not setting), one.title * (not title)) for one in own]
+
+
+def _heading(first: str, second: str, between: str = " · ") -> str:
+    return between.join(filter(None, (first, second)))
+
+
 def usual_baseline(every: Sequence[Group]) -> str:
     """The subject that most ratios are relative to."""
     subjects = [group.members[0].subject for group in every for _ in group.relative_to(0)]
@@ -238,9 +252,9 @@ def _plain(tick: float) -> str:
 
 
 def _lane(every: Sequence[Group]) -> str:
-    """The lane that all members have, which goes without saying where there is no room; empty if they differ."""
-    lanes = {member.choices["lane"] for group in every for member in group.members}
-    return lanes.pop() if len(lanes) == 1 else ""
+    """The lane that most members have, which goes without saying where there is no room."""
+    lanes = Counter(member.choices["lane"] for group in every for member in group.members)
+    return max(lanes, key=lanes.get)
 
 
 def _who(member: Member, lane: str) -> str:
@@ -252,28 +266,35 @@ def _who(member: Member, lane: str) -> str:
 
 
 def _workload(name: str, numbered: list[tuple[int, Group]], axis: Axis, usual: str, lane: str) -> str:
-    data = ", ".join(dict.fromkeys(group.task.partition(" on ")[2] for _, group in numbered))
+    data = ", ".join(filter(None, dict.fromkeys(group.task.partition(" on ")[2] for _, group in numbered)))
+    about, apart = headings(f"on {data}" if data else "", [group for _, group in numbered])
+    pairs = itertools.groupby(zip(apart, numbered, strict=True), lambda pair: pair[0])
+    bodies = "".join(_body(heading, [of for _, of in own], axis, usual, lane) for heading, own in pairs)
+    heads = "".join(f'<th scope="col">{text}</th>' for text in ("condition", "plot", "throughput ratio", "verdict"))
+    return (
+        f'<div class="of-workload"><table class="workload" data-workload="{html.escape(name)}">'
+        f"<caption>{html.escape(name)} <small>{html.escape(about)}</small></caption>"
+        f"<colgroup><col><col><col><col></colgroup><thead><tr>{heads}</tr></thead>{bodies}</table></div>"
+    )
+
+
+def _body(heading: str, numbered: list[tuple[int, Group]], axis: Axis, usual: str, lane: str) -> str:
+    """The rows of comparisons in one setting, below it, where that is not the whole workload's."""
     rows = "".join(
         _row(number, place, group, axis, usual, lane)
         for number, group in numbered
         for place in range(len(group.members))
     )
-    on = f" <small>on {html.escape(data)}</small>" if data else ""
-    heads = "".join(f'<th scope="col">{text}</th>' for text in ("condition", "plot", "throughput ratio", "verdict"))
-    return (
-        f'<div class="of-workload"><table class="workload" data-workload="{html.escape(name)}">'
-        f"<caption>{html.escape(name)}{on}</caption>"
-        f"<colgroup><col><col><col><col></colgroup><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
+    head = f'<tr class="setting"><th scope="rowgroup" colspan="4">{html.escape(heading)}</th></tr>' if heading else ""
+    return f"<tbody>{head}{rows}</tbody>"
 
 
 def _row(number: int, place: int, group: Group, axis: Axis, usual: str, lane: str) -> str:
     member, ratio = group.members[place], group.relative_to(0).get(place)
     kind = ratio.kind if ratio else ratios.NONE
-    what = f'{html.escape(member.apart)}<span class="title"> · {html.escape(group.title)}</span>'
     against = versus(member, group.members[0], usual) if place else ""
     beside = f" <i>vs {html.escape(against)}</i>" if against else ""
-    who = f"{mark(member.look)}{_who(member, lane)} <small>{what}{beside}</small>"
+    who = f"{mark(member.look)}{_who(member, lane)} <small>{html.escape(group.apart(place))}{beside}</small>"
     start = f'<tr class="{kind}" data-group="{number}" data-member="{place}"'
     if not place:  # what the others are relative to: there until a reader compares with another
         return f'{start} hidden><th scope="row">{who}</th><td></td><td></td><td></td></tr>'

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,6 +19,9 @@ from benchlib.suite.report.ratios import Group, Ratio
 LINE, GAP, LABEL = 0.125, 0.05, 44
 """Inches of a line of a row's label, and between rows; characters of such a line."""
 
+HEADING = {"fontstyle": "italic", "color": figures.GREY}
+"""How the setting of the ratios below it is written."""
+
 HATCH = "/////"
 """Over an A/A control that excludes 1."""
 
@@ -27,33 +30,45 @@ HATCH = "/////"
 def draw(every: Sequence[Group]) -> Figure:
     """A row for each ratio, relative to what it was measured with, by workload."""
     usual = forest.usual_baseline(every)
-    rows: list[tuple[str, Group | None, Ratio | None]] = []
-    for name, own in itertools.groupby(every, lambda group: group.workload):
-        rows.append((name, None, None))
-        rows += [(_label(group, one, usual), group, one) for group in own for one in group.relative_to(0).values()]
+    rows = [row for _, own in itertools.groupby(every, lambda group: group.workload) for row in _rows([*own], usual)]
     heights = [GAP + LINE * (1 + label.count("\n")) for label, *_ in rows]
     total, middles = sum(heights), [sum(heights[:place]) + height / 2 for place, height in enumerate(heights)]
     figure, (axes,) = figures.panels(1, 1, height=0.5 + total)
     axes.set(xscale="log", xlabel=f"throughput relative to {usual}", ylim=(total, 0))
     axes.axvline(1, color="0.2", linewidth=0.8, zorder=1.5)
-    for middle, height, (_, group, ratio) in zip(middles, heights, rows, strict=True):
-        if group is not None:
-            _draw_row(axes, middle, height, group, ratio)
+    for middle, height, (*_, ratio) in zip(middles, heights, rows, strict=True):
+        if ratio is not None:
+            _draw_row(axes, middle, height, *ratio)
     axes.set_yticks(middles, [label for label, *_ in rows])
-    for text, (_, group, _) in zip(axes.get_yticklabels(), rows, strict=True):
-        text.set_fontweight("normal" if group else "bold")
+    for text, (_, style, _) in zip(axes.get_yticklabels(), rows, strict=True):
+        text.set(**style)
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0)
-    known = [ratio.interval for *_, ratio in rows if ratio and ratio.kind != ratios.NONE]
+    known = [row[-1][1].interval for row in rows if row[-1] and row[-1][1].kind != ratios.NONE]
     margins = [end for group in every for end in (1 - group.margin, 1 + group.margin)]
     ends = [end for one in known for end in (one.low, one.high)]
     figures.ratio_axis(axes.xaxis, [one.estimate for one in known], [*ends, *margins])
     return figures.finish(figure, {}, [figures.CONTROL, figures.margin_legend(every[0].margin)])
 
 
+def _rows(own: Sequence[Group], usual: str) -> Iterator[tuple[str, dict[str, str], tuple[Group, Ratio] | None]]:
+    """Of a workload: its name, each setting, and the ratios below; each with its label, and how that is written."""
+    about, apart = forest.headings(own[0].workload, own)
+    yield textwrap.fill(about, LABEL), {"fontweight": "bold"}, None
+    for heading, groups in itertools.groupby(zip(apart, own, strict=True), lambda pair: pair[0]):
+        if heading:
+            yield textwrap.fill(heading, LABEL), HEADING, None
+        yield from (
+            (_label(group, one, usual), {}, (group, one))
+            for _, group in groups
+            for one in group.relative_to(0).values()
+        )
+
+
 def _label(group: Group, ratio: Ratio, usual: str) -> str:
     member, against = group.members[ratio.of], forest.versus(group.members[ratio.of], group.members[0], usual)
-    return textwrap.fill(f"{member.subject}, {member.apart}{f' vs {against}' if against else ''}", LABEL)
+    label = ", ".join(filter(None, (member.subject, group.apart(ratio.of))))
+    return textwrap.fill(f"{label} vs {against}" if against else label, LABEL)
 
 
 def _draw_row(axes: Axes, place: float, height: float, group: Group, ratio: Ratio) -> None:

@@ -12,7 +12,7 @@ from IPython.display import HTML
 from benchlib import frameworks
 from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED
 from benchlib.analysis.comparison import same_within
-from benchlib.suite import tables
+from benchlib.suite import naming, tables
 from benchlib.suite.claims.verdicts import VERDICTS
 from benchlib.suite.report.certainty import controls, resolved
 from benchlib.suite.report.gathered import Gathered, distinct
@@ -43,7 +43,8 @@ def compared(report: Gathered) -> list[str]:
     conditions = report.conditions
     if not conditions:
         return ["nothing yet"]
-    subjects = dict.fromkeys(f"{one.implementation} {one.mode}" for one in conditions)
+    named = naming.implementations((one.framework, one.environment) for one in conditions)
+    subjects = dict.fromkeys(f"{named[one.framework, one.environment]} {one.mode}" for one in conditions)
     names = dict.fromkeys(one.workload for one in conditions)
     sets = dict.fromkeys(one.data for one in conditions)
     data = [", ".join(name for name in sets if name != "random"), "random numbers" if "random" in sets else ""]

@@ -33,8 +33,9 @@ MANY = 3  # frameworks of which a sentence tells each one's largest effects
 
 def picture(report: Gathered) -> HTML:
     """The first page; writes the table and the figure of all ratios, which ``benchlib trace`` reads."""
-    every = ratios.groups(report)
-    files = _files(report, every) if every else []
+    of_notebooks = ratios.groups(report)
+    every = ratios.once(of_notebooks)
+    files = _files(report, of_notebooks, every) if every else []
     sentences = "".join(f"<p>{html.escape(one)}</p>" for one in (who(every), how_sure(report, every), on_what(report)))
     usual = forest.usual_baseline(every)
     caption = (
@@ -54,13 +55,15 @@ def picture(report: Gathered) -> HTML:
     )
 
 
-def _files(report: Gathered, every: Sequence[Group]) -> list[str]:
-    """Write them; those that the page leads to."""
+def _files(report: Gathered, of_notebooks: Sequence[Group], every: Sequence[Group]) -> list[str]:
+    """Write the table, in which a ratio that two notebooks have stands twice, so that either's key leads to it, and the
+    figure; their paths.
+    """
     from benchlib.suite import figures  # matplotlib takes long to import: not for nothing
     from benchlib.suite.report import forest_figure
 
     (report.folder / "tables").mkdir(parents=True, exist_ok=True)
-    ratios.table(every).to_csv(report.folder / "tables" / f"{RATIOS}.csv", index=False)
+    ratios.table(of_notebooks).to_csv(report.folder / "tables" / f"{RATIOS}.csv", index=False)
     keys = dict.fromkeys(key for group in every for ratio in group.ratios for key in ratio.files)
     figures.save(forest_figure.draw(every), report.folder / "figures", RATIOS, list(keys))
     return [f"tables/{RATIOS}.csv", f"figures/{RATIOS}.svg", f"figures/{RATIOS}.pdf"]

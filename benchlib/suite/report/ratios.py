@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -48,11 +48,6 @@ class Member:
     look: Look
     versions: str = ""
     knobs: str = ""
-
-    @property
-    def apart(self) -> str:
-        """What tells it from others of its workload, but for what goes without saying."""
-        return ", ".join(text for text, usual in self.details if not usual)
 
 
 @dataclass(frozen=True)
@@ -100,6 +95,22 @@ class Group:
     ratios: list[Ratio]
     machine: str = ""
 
+    @property
+    def setting(self) -> str:
+        """What all members share of their details, but for what goes without saying."""
+        return ", ".join(text for text, usual in self._shared if not usual)
+
+    def apart(self, place: int) -> str:
+        """What tells a member from the others beside its subject, but for what goes without saying."""
+        shared = self._shared
+        own = (detail for detail in self.members[place].details if detail not in shared)
+        return ", ".join(text for text, usual in own if not usual)
+
+    @property
+    def _shared(self) -> list[tuple[str, bool]]:
+        first, *others = self.members
+        return [detail for detail in first.details if all(detail in other.details for other in others)]
+
     def relative_to(self, baseline: int) -> dict[int, Ratio]:
         """By its place, the ratio of every member but the baseline."""
         return {one.of: one for one in self.ratios if one.to == baseline}
@@ -128,8 +139,23 @@ def groups(report: Gathered) -> list[Group]:
     return sorted(every, key=lambda one: order.index(one.workload))
 
 
+def once(every: Iterable[Group]) -> list[Group]:
+    """Without those that another notebook has, too: of the same members, by the same measurements. The one that stays
+    has the titles of all.
+    """
+    same: dict[tuple[Any, ...], list[Group]] = {}
+    for group in every:
+        members = tuple(one.label for one in group.members)
+        shown = tuple((one.of, one.to, one.text, one.verdict, one.files) for one in group.ratios)
+        same.setdefault((group.task, group.margin, members, shown), []).append(group)
+    return [
+        replace(first, title="; ".join(dict.fromkeys(one.title for one in (first, *others))))
+        for first, *others in same.values()
+    ]
+
+
 def table(every: Iterable[Group]) -> pd.DataFrame:
-    """A row for each ratio, relative to each choice of baseline, with the keys of its measurements."""
+    """A row for each ratio of each notebook, relative to each choice of baseline, with the keys of its measurements."""
     rows = [
         {
             "key": ratio.key,

@@ -9,9 +9,10 @@ import pandas as pd
 from IPython.display import HTML
 
 from benchlib import knobs, workloads
-from benchlib.condition import Condition, implementation
+from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
-from benchlib.suite import showing, tables
+from benchlib.store import Measurement
+from benchlib.suite import naming, tables
 from benchlib.suite.report.gathered import Gathered, distinct
 
 PLACE = ("cpu", "cores", "gpus", "npus")
@@ -20,11 +21,12 @@ PLACE = ("cpu", "cores", "gpus", "npus")
 
 def compared(report: Gathered) -> HTML:
     """A row for each notebook, workload, subject and device: at which batch sizes."""
+    named = naming.subjects(report.conditions)
     rows = [
         {
             **condition,
             "notebook": notebook,
-            "subject": Condition(**condition).subject,
+            "subject": named[Condition(**condition)],
             "image size": condition["hyperparameters"].get("image_size", ""),
         }
         for notebook, summary in report.summaries.items()
@@ -42,8 +44,8 @@ def machine(report: Gathered) -> HTML:
     """The machines that the measurements were made on, the versions in use, and the code."""
     measured = report.measured
     rows = [row for one in distinct(m.machine for m in measured) for row in _machine_rows(one)]
-    for name in dict.fromkeys(m.condition.implementation for m in measured):
-        every = distinct(m.versions for m in measured if m.condition.implementation == name and m.versions)
+    for home, name in naming.implementations(map(_home, measured)).items():
+        every = distinct(m.versions for m in measured if _home(m) == home and m.versions)
         rows += [(name, " ".join(f"{package} {version}" for package, version in one.items())) for one in every]
     rows.append(("code", ", ".join(sorted({m.commit for m in measured}))))
     frame = pd.DataFrame(rows, columns=["what", "it is"])
@@ -53,8 +55,9 @@ def machine(report: Gathered) -> HTML:
 def settings(report: Gathered) -> HTML:
     """What was in force in the workers, read back from the frameworks after the first step."""
     in_force: dict[tuple[str, str, str], dict[str, dict[str, None]]] = {}  # by subject, device and threads
+    named = naming.subjects(m.condition for m in report.measured)
     for m in report.measured:
-        who = (m.condition.subject, m.condition.device, str(m.condition.threads or "all"))
+        who = (named[m.condition], m.condition.device, str(m.condition.threads or "all"))
         for name, value in m.settings.items():
             if value is not None and (text := _text(value)):
                 in_force.setdefault(who, {}).setdefault(name, {})[text] = None
@@ -76,7 +79,9 @@ def ledger(report: Gathered) -> HTML:
     names = ["name", "value", "reason", "source", "framework", "environment", "device", "lane"]
     frame = pd.DataFrame(rows, columns=names).drop_duplicates()
     effects = [effect for summary in summaries for effect in summary.get("effects", [])]
-    where = showing.implementations(frame) + " " + frame["lane"] + " " + frame["device"]
+    named = naming.implementations(zip(frame["framework"], frame["environment"], strict=True))
+    frame["who"] = [named[home] for home in zip(frame["framework"], frame["environment"], strict=True)]
+    where = frame["who"] + " " + frame["lane"] + " " + frame["device"]
     frame["effect"] = [_effect(row, effects) for row in frame.to_dict("records")]
     frame["knob"] = frame["name"] + "\n" + frame["value"]
     frame["why"] = frame["reason"] + " (" + frame["source"] + ")"
@@ -133,13 +138,17 @@ def _effect(knob: dict[str, Any], effects: list[dict[str, Any]]) -> str:
     for name, words in ((knob["name"], ""), (None, ", with the rest of the lane")):
         mine = [one for one in effects if _place(one) == place and one["knob"] == name]
         if mine:
-            return "; ".join(f"{place[0]} {one['mode']} {one['effect']}{words}" for one in mine)
-    return f"{place[0]}: not measured in this profile"
+            return "; ".join(f"{knob['who']} {one['mode']} {one['effect']}{words}" for one in mine)
+    return f"{knob['who']}: not measured in this profile"
 
 
-def _place(row: dict[str, Any]) -> tuple[str, str]:
+def _place(row: dict[str, Any]) -> tuple[str, str, str]:
     """Where a knob is set, or has an effect."""
-    return implementation(row["framework"], row.get("environment", DEFAULT)), row["device"]
+    return row["framework"], row.get("environment", DEFAULT), row["device"]
+
+
+def _home(one: Measurement) -> tuple[str, str]:
+    return one.condition.framework, one.condition.environment
 
 
 def _lines(values: pd.Series) -> str:

@@ -37,6 +37,7 @@
           choices: choices.map(text),
           details: details.map(([what, usual]) => ({ text: text(what), usual: usual === 1 })),
         })),
+        shared: sharedBy(group.members.map((member) => member[5])).map(text),
         ratios: new Map(
           group.ratios.map(([of, to, estimate, low, high, processes, kind, verdict, shown, key, files, reason]) => [
             `${of} ${to}`,
@@ -53,6 +54,12 @@
         ),
       })),
     };
+  }
+
+  // Of the details of some members, with their texts' places, those that all of them have.
+  function sharedBy([first, ...others]) {
+    const places = others.map((details) => new Set(details.map(([what]) => what)));
+    return first.map(([what]) => what).filter((what) => places.every((own) => own.has(what)));
   }
 
   function interval([estimate, low, high], text) {
@@ -97,7 +104,7 @@
 
   function explore(section, data) {
     const forest = section.querySelector(".forest");
-    const rows = [...forest.querySelectorAll("tbody tr")].map((row) => ({
+    const rows = [...forest.querySelectorAll("tbody tr[data-member]")].map((row) => ({
       row,
       group: data.groups[row.dataset.group],
       number: Number(row.dataset.group),
@@ -141,8 +148,8 @@
           if (one.visible) drawRow(one, axis, forest.dataset.usual, view);
         }
       }
-      for (const part of forest.querySelectorAll(".of-workload")) {
-        part.hidden = !part.querySelector("tbody tr:not([hidden])");
+      for (const part of forest.querySelectorAll(".of-workload, tbody")) {
+        part.hidden = !part.querySelector("tr[data-member]:not([hidden])");
       }
       const without = data.groups.filter((group, number) => baselineOf(group, number, view) === null).length;
       const parts = [`${visible.length} of ${rows.length - data.groups.length} ratios`];
@@ -188,12 +195,12 @@
     }
 
     forest.addEventListener("mouseover", (event) => {
-      const row = event.target.closest("tbody tr");
+      const row = event.target.closest("tr[data-member]");
       if (row) showCard(row);
     });
     forest.addEventListener("mouseleave", hideCard);
     forest.addEventListener("focusin", (event) => {
-      const row = event.target.closest("tbody tr");
+      const row = event.target.closest("tr[data-member]");
       if (row) showCard(row);
     });
     forest.addEventListener("focusout", (event) => {
@@ -201,7 +208,7 @@
     });
     forest.addEventListener("keydown", (event) => {
       if (event.key === "Escape") return hideCard();
-      const row = event.target.closest("tbody tr");
+      const row = event.target.closest("tr[data-member]");
       if (!row) return;
       const visible = current.filter((one) => one.visible);
       const at = visible.findIndex((one) => one.row === row);
@@ -332,8 +339,8 @@
     const kind = ratio ? ratio.kind : NONE;
     row.className = kind;
     const small = row.querySelector("small");
-    small.textContent = member.details.filter((one) => !one.usual).map((one) => one.text).join(", ");
-    small.append(element("span", { className: "title", textContent: ` · ${group.title}` }));
+    const apart = member.details.filter((one) => !one.usual && !group.shared.includes(one.text));
+    small.textContent = apart.map((one) => one.text).join(", ");
     const against = versus(member, group.members[to], view.baseline || usual);
     if (against) small.append(" ", element("i", { textContent: `vs ${against}` }));
     const [strip, numbers, verdict] = row.querySelectorAll("td");
