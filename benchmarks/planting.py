@@ -163,9 +163,11 @@ class Bed:
         python = folder / "bin" / "python"
         python.parent.mkdir(parents=True)
         python.symlink_to(base)
-        (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\n", encoding="utf-8")
+        settings = f"home = {base.parent}\ninclude-system-site-packages = false\n"
+        (folder / "pyvenv.cfg").write_text(settings, encoding="utf-8")
         (folder / place).mkdir(parents=True)
-        lines = [f"import sys; sys.path.insert(0, {str(self._path)!r})", f"import site; site.addsitedir({packages!r})"]
+        lines = [f"import sys; sys.path.insert(0, {str(self._path)!r})"]
+        lines += [f"import site; site.addsitedir({one!r})" for one in packages]
         (folder / place / "planted.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
         environments.register(Environment(name, str(python)))
 
@@ -176,15 +178,18 @@ class Bed:
 
 
 @functools.cache
-def _of_interpreter(python: str) -> tuple[Path, str, Path]:
-    """The interpreter that a virtual environment is of, where its packages lie, and that from its folder."""
+def _of_interpreter(python: str) -> tuple[Path, list[str], Path]:
+    """The interpreter that a virtual environment is of, the folders of its packages, and where a virtual environment
+    has them.
+    """
     code = (
-        "import json, sys, sysconfig; "
-        "print(json.dumps([sys.base_prefix, sys.version_info[:2], sys.prefix, sysconfig.get_path('purelib')]))"
+        "import json, site, sys, sysconfig; "
+        "print(json.dumps([sys.base_prefix, sys.version_info[:2], site.getsitepackages(), sys.prefix, "
+        "sysconfig.get_path('purelib')]))"
     )
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
-    base, version, prefix, packages = json.loads(done.stdout)
-    return Path(base, "bin", "python{}.{}".format(*version)), packages, Path(packages).relative_to(prefix)
+    base, version, packages, prefix, own = json.loads(done.stdout)
+    return Path(base, "bin", "python{}.{}".format(*version)), packages, Path(own).relative_to(prefix)
 
 
 def _lay(folder: Path, own: Path, place: list[str], text: str) -> None:
