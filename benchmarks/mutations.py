@@ -5,9 +5,10 @@
 
 Plants the differences that ``benchmarks/mutants`` declares, one at a time, into a file of a workload or of a
 framework's session, and certifies as a user would, in the sizes of ``parameters/quick/equivalence.yaml`` and the lane
-``tuned``. Each is an environment of its own, with the packages of this one and a benchlib in which that one file
-differs, so the reference stays what it is, and a difference in PyTorch's file is seen, too. Beside them, a model whose
-helper module is changed has to get a new certificate.
+``tuned``. Each is an environment of its own, with the packages of its framework's (``planting.ENVIRONMENTS``) and a
+benchlib in which that one file differs, so the reference stays what it is, and a difference in PyTorch's file is seen,
+too. Frameworks that are not there are named and left out. Beside them, a model whose helper module is changed has to
+get a new certificate.
 
 ``FOLDER`` (``outputs/benchmarks/mutations``) gets ``mutations.csv``, a row for each, as soon as it is known, and
 ``mutations.md``, what was caught and what passed. ``times allowed`` is the largest difference over its tolerance. The
@@ -75,7 +76,14 @@ def main() -> None:
         rows = list(_unmodified(arguments.first, arguments.unmodified, arguments.modes, arguments.only, arguments.to))
         frame = pd.DataFrame(rows)
         sys.exit(bool((frame.verdict != SAME).any()))
-    chosen = [one for one in planting.trials() if one.mode in arguments.modes and _named(str(one), arguments.only)]
+    absent = planting.absent()
+    for framework, why in absent.items():
+        print(f"left out: {framework}: {why}")
+    chosen = [
+        one
+        for one in planting.trials()
+        if one.framework not in absent and one.mode in arguments.modes and _named(str(one), arguments.only)
+    ]
     table = arguments.to / "mutations.csv"
     kept = _good_rows(table) if arguments.again else []
     missing = [one for one in chosen if _name(one) not in {_name(row) for row in kept}]
@@ -100,15 +108,19 @@ def outcomes(
     meanwhile.
     """
     rows = list(kept)
+    needed = {planting.ENVIRONMENTS[one.framework] for one in chosen}
+    pythons = {name: environments.find(name).python for name in needed}
     with _elsewhere(folder / "environments"):
-        beds: list[planting.Bed] = []
+        beds: dict[str, planting.Bed] = {}
         for together in _batches(chosen):
-            beds += [
-                planting.Bed(folder / "environments" / str(n), f"planted-{n}") for n in range(len(beds), len(together))
-            ]
-            for bed, trial in zip(beds, together, strict=False):
-                bed.plant(trial.mutant.place(trial.framework), planting.planted(trial.mutant, trial.framework))
-            conditions = [_condition(one, bed.name) for one, bed in zip(together, beds, strict=False)]
+            conditions = []
+            for number, trial in enumerate(together):
+                environment = planting.ENVIRONMENTS[trial.framework]
+                name = f"planted-{environment}-{number}"
+                if name not in beds:
+                    beds[name] = planting.Bed(folder / "environments" / name, name, pythons[environment])
+                beds[name].plant(trial.mutant.place(trial.framework), planting.planted(trial.mutant, trial.framework))
+                conditions.append(_condition(trial, name))
             started = time.monotonic()
             certificates = _certified(conditions, folder, training_steps)
             seconds = (time.monotonic() - started) / len(together)
@@ -130,22 +142,24 @@ def is_good(frame: pd.DataFrame) -> bool:
 
 
 def summary(frame: pd.DataFrame) -> str:
-    """In Markdown: what was caught of each kind, and all that passed."""
+    """In Markdown: what was caught of each kind, in all and in each framework, and all that passed."""
     counted = frame[frame.changes != "nothing"]
     caught, passed = counted[counted.verdict != SAME], counted[counted.verdict == SAME]
+    columns = [one for one in planting.FRAMEWORKS if one in set(counted.framework)]
     lines = [
         f"{len(counted)} differences planted that change something, {len(caught)} caught "
         f"({100 * len(caught) / max(1, len(counted)):.1f} %), {len(passed)} passed; {len(frame) - len(counted)} that "
         f"change nothing.",
         "",
-        "| kind | planted | caught | least, median of times allowed | passed |",
-        "|---|---|---|---|---|",
+        f"| kind | planted | caught | least, median of times allowed | passed | {' | '.join(columns)} |",
+        f"|---|---|---|---|---|{'---|' * len(columns)}",
     ]
     for kind, rows in counted.groupby("kind"):
         seen = rows[rows.verdict == DIFFERENT]["times_allowed"]
         lines.append(
             f"| {kind} | {len(rows)} | {(rows.verdict != SAME).sum()} | "
-            f"{f'{seen.min():.2g}, {seen.median():.2g}' if len(seen) else '-'} | {(rows.verdict == SAME).sum()} |"
+            f"{f'{seen.min():.2g}, {seen.median():.2g}' if len(seen) else '-'} | {(rows.verdict == SAME).sum()} | "
+            f"{' | '.join(_caught_of(rows[rows.framework == framework]) for framework in columns)} |"
         )
     lines += ["", "| passed | in | nearest check | times allowed | why |", "|---|---|---|---|---|"]
     lines += [f"{_line(row)} {row.unseen} |" for row in passed.itertuples()]
@@ -159,6 +173,10 @@ def _wrong(frame: pd.DataFrame) -> pd.DataFrame:
     """What was called different though it changes nothing, or failed though it should not."""
     false_alarm = (frame.changes == "nothing") & (frame.verdict != SAME)
     return frame[false_alarm | ((frame.verdict == NOT_CHECKED) & ~frame.refused)]
+
+
+def _caught_of(rows: pd.DataFrame) -> str:
+    return f"{(rows.verdict != SAME).sum()} of {len(rows)}" if len(rows) else "-"
 
 
 def _line(row: Any) -> str:

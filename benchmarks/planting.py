@@ -11,14 +11,16 @@ A file there is about one workload's files, or about the frameworks' sessions:
         mindspore: {old: "ops.cross_entropy(model(images), labels)", new: "... reduction='sum')"}
         pytorch: {old: ..., new: ...}
 
-``old`` must be in the file exactly once. See :class:`Mutant` for what else can be said.
+``old`` must be in the file exactly once. A module that the workloads of one framework share is a ``file`` by its whole
+name (``workloads/_flax.py``). See :class:`Mutant` for what else can be said.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 import shutil
-import sys
-import sysconfig
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,11 +30,17 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from benchlib import environments, plugins
-from benchlib.environments import Environment
+from benchlib import environments, plugins, workloads
+from benchlib.environments import DEFAULT, Environment
+from benchlib.measure import availability
 
 DECLARED = Path(__file__).with_name("mutants")
-FRAMEWORKS = ("pytorch", "mindspore")
+ENVIRONMENTS = {"pytorch": DEFAULT, "mindspore": DEFAULT, "jax": "jax", "tensorflow": "tensorflow", "mxnet": "mxnet"}
+"""The environment of each framework that something is planted into."""
+
+FRAMEWORKS = tuple(ENVIRONMENTS)
+USUAL = {"pytorch": "eager", "mindspore": "eager", "jax": "graph", "tensorflow": "graph", "mxnet": "eager"}
+"""The mode that each is planted in unless a mutant says otherwise."""
 
 
 class Text(BaseModel):
@@ -45,13 +53,13 @@ class Text(BaseModel):
 
 
 class Mutant(BaseModel):
-    """One difference, in the files of one framework or of both.
+    """One difference, in the files of one framework or of several.
 
     ``changes`` says what: what is "trained" (or handed out), only how fast ("speed"), or "nothing": then the gate has
-    to say "same". ``graph`` are the frameworks in which it is planted in graph mode, too; or only there, if
-    ``eager`` is false. In those of ``refused`` the worker is known to fail, because what the gate asks it for is not
-    there any more. ``hyperparameters`` are other sizes than quick's, where these would hide it: a certificate is of the
-    sizes that it was made with. ``unseen`` is why the gate does not see it, where that is known.
+    to say "same". ``other`` are the frameworks in which it is planted in the mode that is not their ``USUAL`` one, too;
+    or only there, if ``usual`` is false. In those of ``refused`` the worker is known to fail, because what the gate
+    asks it for is not there any more. ``hyperparameters`` are other sizes than quick's, where these would hide it: a
+    certificate is of the sizes that it was made with. ``unseen`` is why the gate does not see it, where that is known.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,8 +72,11 @@ class Mutant(BaseModel):
     hyperparameters: dict[str, Any] = {}
     pytorch: Text | None = None
     mindspore: Text | None = None
-    eager: bool = True
-    graph: tuple[str, ...] = ()
+    jax: Text | None = None
+    tensorflow: Text | None = None
+    mxnet: Text | None = None
+    usual: bool = True
+    other: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     unseen: str = ""
 
@@ -75,7 +86,13 @@ class Mutant(BaseModel):
 
     def text(self, framework: str) -> Text | None:
         """What is replaced in that framework's file; None: nothing."""
-        return {"pytorch": self.pytorch, "mindspore": self.mindspore}[framework]
+        return getattr(self, framework)
+
+    def modes(self, framework: str) -> list[str]:
+        """Those that it is planted in."""
+        usual = USUAL[framework]
+        other = "graph" if usual == "eager" else "eager"
+        return [usual] * self.usual + [other] * (framework in self.other)
 
 
 @dataclass(frozen=True)
@@ -105,11 +122,21 @@ def declared() -> list[Mutant]:
 
 
 def trials() -> Iterator[Trial]:
-    """Each mutant in each workload, framework and mode that it is declared for."""
+    """Each mutant in each workload, framework that has the workload, and mode that it is declared for."""
     for mutant in declared():
         for framework in [one for one in FRAMEWORKS if mutant.text(one)]:
-            modes = ["eager"] * mutant.eager + ["graph"] * (framework in mutant.graph)
-            yield from (Trial(mutant, framework, workload, mode) for workload in mutant.workloads for mode in modes)
+            yield from (
+                Trial(mutant, framework, workload, mode)
+                for workload in mutant.workloads
+                if framework in workloads.load(workload).frameworks()
+                for mode in mutant.modes(framework)
+            )
+
+
+def absent() -> dict[str, str]:
+    """The frameworks that are not there in their environment, each with what to do about it."""
+    found = {one: availability.available(one, "cpu", environment) for one, environment in ENVIRONMENTS.items()}
+    return {framework: why for framework, why in found.items() if why is not None}
 
 
 def planted(mutant: Mutant, framework: str) -> str:
@@ -123,33 +150,46 @@ def planted(mutant: Mutant, framework: str) -> str:
 
 
 class Bed:
-    """An environment with this one's packages, whose benchlib is ours but for one file.
+    """An environment with the packages of an interpreter, whose benchlib is ours but for one file.
 
-    Its interpreter is a virtual environment's, made by hand: what lies beside this interpreter is found through a
-    ``.pth`` file, which puts that benchlib before all others.
+    Its own interpreter is a virtual environment's, made by hand: what lies beside the other is found through a ``.pth``
+    file, which puts that benchlib before all others.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, interpreter: str) -> None:
         self.name = name
         self._path = folder / "path"
-        base = Path(sys.base_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")
+        base, packages, place = _of_interpreter(interpreter)
         python = folder / "bin" / "python"
         python.parent.mkdir(parents=True)
         python.symlink_to(base)
-        (folder / "pyvenv.cfg").write_text(f"home = {base.parent}\n", encoding="utf-8")
-        packages = folder / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
-        packages.mkdir(parents=True)
-        lines = [
-            f"import sys; sys.path.insert(0, {str(self._path)!r})",
-            f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})",
-        ]
-        (packages / "planted.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        settings = f"home = {base.parent}\ninclude-system-site-packages = false\n"
+        (folder / "pyvenv.cfg").write_text(settings, encoding="utf-8")
+        (folder / place).mkdir(parents=True)
+        lines = [f"import sys; sys.path.insert(0, {str(self._path)!r})"]
+        lines += [f"import site; site.addsitedir({one!r})" for one in packages]
+        (folder / place / "planted.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
         environments.register(Environment(name, str(python)))
 
     def plant(self, place: str, text: str) -> None:
         """Have its benchlib have ``text`` for the file ``place``; a difference from before is gone."""
         shutil.rmtree(self._path, ignore_errors=True)
         _lay(self._path / "benchlib", plugins.library(), place.split("/"), text)
+
+
+@functools.cache
+def _of_interpreter(python: str) -> tuple[Path, list[str], Path]:
+    """The interpreter that a virtual environment is of, the folders of its packages, and where a virtual environment
+    has them.
+    """
+    code = (
+        "import json, site, sys, sysconfig; "
+        "print(json.dumps([sys.base_prefix, sys.version_info[:2], site.getsitepackages(), sys.prefix, "
+        "sysconfig.get_path('purelib')]))"
+    )
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True)
+    base, version, packages, prefix, own = json.loads(done.stdout)
+    return Path(base, "bin", "python{}.{}".format(*version)), packages, Path(own).relative_to(prefix)
 
 
 def _lay(folder: Path, own: Path, place: list[str], text: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import importlib
 import subprocess
+import sys
+import venv
 from pathlib import Path
 from types import ModuleType
 
@@ -33,7 +35,7 @@ def test_every_mutant_can_be_planted_into_the_files_of_today(planting):
     for mutant in planting.declared():
         places = [framework for framework in planting.FRAMEWORKS if mutant.text(framework)]
         assert places, f"{mutant.what}: no framework's file is changed"
-        assert set(mutant.graph) | set(mutant.refused) <= set(places), mutant.what
+        assert set(mutant.other) | set(mutant.refused) <= set(places), mutant.what
         for framework in places:
             text = planting.planted(mutant, framework)
             assert ast.dump(ast.parse(text)) != ast.dump(ast.parse(_file(planting, mutant, framework))), mutant.what
@@ -43,15 +45,58 @@ def _file(planting, mutant, framework):
     return (planting.plugins.OWN / mutant.place(framework)).read_text(encoding="utf-8")
 
 
-def test_mutants_are_of_every_workload_that_can_be_compared_and_both_frameworks(planting):
+def test_mutants_are_of_every_workload_that_can_be_compared_in_the_frameworks_of_the_default_environment(planting):
     trials = list(planting.trials())
     several = {name for name in workloads.names() if len(workloads.load(name).frameworks()) > 1}
     comparable = several - {"copy"}  # a measure of the machine, whose given gradient is not of its output's shape
-    for framework in planting.FRAMEWORKS:
+    for framework in ("pytorch", "mindspore"):
         assert {one.workload for one in trials if one.framework == framework} == comparable
-        assert {one.mode for one in trials if one.framework == framework} == {"eager", "graph"}
     assert {one.mutant.changes for one in trials} == {"trained", "speed", "nothing"}
     assert len(trials) >= 200
+
+
+def test_mutants_of_each_framework_are_many_of_many_kinds_and_in_both_modes(planting):
+    trials = list(planting.trials())
+    for framework in planting.FRAMEWORKS:
+        own = [one for one in trials if one.framework == framework]
+        assert len({one.mutant.what for one in own}) >= 25
+        assert len({one.mutant.kind for one in own}) >= 20
+        assert {one.mutant.changes for one in own} == {"trained", "speed", "nothing"}
+        assert {one.mode for one in own} == {"eager", "graph"}
+        assert all(framework in workloads.load(one.workload).frameworks() for one in own)
+
+
+@pytest.mark.parametrize(
+    ("framework", "usual", "other"), [("mindspore", "eager", "graph"), ("jax", "graph", "eager")], ids=str
+)
+def test_a_mutant_is_planted_in_the_usual_mode_of_its_framework(planting, framework, usual, other):
+    mutant = planting.Mutant(what="a sum", kind="loss")
+    assert mutant.modes(framework) == [usual]
+    too = mutant.model_copy(update={"other": (framework,)})
+    assert too.modes(framework) == [usual, other]
+    assert too.model_copy(update={"usual": False}).modes(framework) == [other]
+
+
+def test_a_framework_whose_environment_is_not_there_is_named_and_left_out(
+    planting, mutations, monkeypatch, tmp_path, capsys
+):
+    chosen = []
+
+    def outcomes(trials, *_):
+        chosen.extend(trials)
+        return rows(different=1).to_dict("records")
+
+    monkeypatch.setattr(planting, "ENVIRONMENTS", {"pytorch": environments.DEFAULT, "mxnet": "no-such"})
+    monkeypatch.setattr(mutations, "outcomes", outcomes)
+    monkeypatch.setattr(mutations.turn, "LOCK", tmp_path / "lock")
+    monkeypatch.setattr("sys.argv", ["mutations.py", "--only", "gru", "the loss is a sum", "--to", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        mutations.main()
+    (left_out,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("left out")]
+    assert left_out.startswith("left out: mxnet: ")
+    assert "'no-such'" in left_out
+    assert "mxnet" not in {one.framework for one in chosen}
+    assert "pytorch" in {one.framework for one in chosen}
 
 
 @pytest.mark.parametrize("old", ["there is no such text", "import"], ids=["absent", "more than once"])
@@ -69,17 +114,43 @@ def test_what_is_not_there_once_is_not_planted(planting, old):
 
 def test_a_bed_has_the_packages_of_this_environment_and_one_file_of_its_own(planting, mutations, tmp_path):
     with mutations._elsewhere(tmp_path / "environments"):
-        bed = planting.Bed(tmp_path / "bed", "planted-0")
+        bed = planting.Bed(tmp_path / "bed", "planted-0", sys.executable)
         for text in ("PLANTED = 1", "PLANTED = 2"):
             bed.plant("workloads/cnn/pytorch.py", text)
             code = (
                 "import numpy; from benchlib.workloads.cnn import pytorch, workload; print(pytorch.__dict__['PLANTED'])"
             )
-            python = environments.find("planted-0").python
-            done = subprocess.run([python, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-            assert done.stdout.strip() == text[-1], done.stderr
+            assert printed("planted-0", code, tmp_path) == text[-1]
     with pytest.raises(environments.BenchlibError, match="planted-0"):
         environments.find("planted-0")
+
+
+def test_a_bed_has_the_packages_of_another_interpreter_and_none_of_this_one(planting, mutations, tmp_path):
+    venv.create(tmp_path / "other", symlinks=True)
+    other = tmp_path / "other" / "bin" / "python"
+    packages = subprocess.run(
+        [other, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    Path(packages, "only_there.py").write_text("PLACE = 'other'\n", encoding="utf-8")
+    with mutations._elsewhere(tmp_path / "environments"):
+        bed = planting.Bed(tmp_path / "bed", "planted-0", str(other))
+        bed.plant("errors.py", "PLANTED = 1")
+        code = (
+            "import importlib.util, only_there; from benchlib import errors; "
+            "print(only_there.PLACE, errors.PLANTED, importlib.util.find_spec('numpy'))"
+        )
+        assert printed("planted-0", code, tmp_path) == "other 1 None"
+
+
+def printed(environment: str, code: str, folder: Path) -> str:
+    """What the code prints in an environment."""
+    python = environments.find(environment).python
+    done = subprocess.run([python, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 def certificate(*checks: Check) -> Certificate:
@@ -124,10 +195,26 @@ def test_it_is_good_if_97_of_100_are_caught_and_nothing_else_is_wrong(mutations)
     assert mutations.is_good(pd.concat([good, rows(not_checked=1).assign(refused=True)], ignore_index=True))
 
 
+def test_the_summary_counts_what_was_caught_in_each_framework(mutations):
+    told = mutations.summary(
+        pd.concat(
+            [
+                rows(different=2, same=1),
+                rows(different=1).assign(framework="jax"),
+                rows(different=1).assign(framework="jax", kind="masks"),
+            ],
+            ignore_index=True,
+        )
+    )
+    assert "times allowed | passed | pytorch | jax |" in told
+    assert "| loss | 4 | 3 | 2, 2 | 1 | 2 of 3 | 1 of 1 |" in told
+    assert "| masks | 1 | 1 | 2, 2 | 0 | - | 1 of 1 |" in told
+
+
 def test_the_summary_names_each_that_passed(mutations):
     told = mutations.summary(pd.concat([rows(different=2, same=1), rows(same=1).assign(changes="nothing")]))
     assert "3 differences planted that change something, 2 caught (66.7 %), 1 passed; 1 that change nothing." in told
-    assert "| loss | 3 | 2 | 2, 2 | 1 |" in told
+    assert "| loss | 3 | 2 | 2, 2 | 1 | 2 of 3 |" in told
     assert "| a sum | cnn pytorch eager | outputs 0/outputs:0 | 2 | why |" in told
 
 
