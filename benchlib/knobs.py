@@ -53,6 +53,9 @@ class Knob:
 SCRATCH = "{scratch}"
 """In a knob's value: the worker's own scratch directory, empty at its start."""
 
+CORES = "{cores}"
+"""In a knob's value: how many cores benchlib may use, which its workers get."""
+
 _MALLOC = "glibc manual, 'Memory Allocation Tunables'"
 
 SHARED = (
@@ -153,7 +156,8 @@ def declared(framework: str) -> list[Knob]:
 
 def of(condition: Condition) -> dict[str, str]:
     """The knobs set for a condition: values by name; ``SCRATCH`` in them is not filled in."""
-    knobs = {knob.name: knob.value for knob in _set(condition)}
+    cores = str(len(os.sched_getaffinity(os.getpid())))  # of the process: a thread of the gate may be bound to a few
+    knobs = {knob.name: knob.value.replace(CORES, cores) for knob in _set(condition)}
     for name in condition.without:
         if name not in knobs:
             raise BenchlibError(f"{condition}: without: {unknown('knob of this condition', name, knobs)}")

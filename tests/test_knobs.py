@@ -1,5 +1,7 @@
 """No knob is silent: what a worker's environment holds is what the lane declares."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -130,3 +132,18 @@ def test_the_ledger_lists_every_knob_that_was_set_with_its_reason():
     assert "NPROC, XLA_FLAGS." in shown
     assert ledger["reason"].str.len().min() > 20
     assert ledger["source"].str.len().min() > 5
+
+
+def test_a_framework_that_takes_half_of_the_cores_is_told_to_take_all_of_them():
+    mxnet = Condition(workload="cnn", framework="mxnet", environment="mxnet", lane="tuned")
+    every = os.sched_getaffinity(0)
+    assert knobs.of(mxnet)["OMP_NUM_THREADS"] == str(len(every))
+    assert "OMP_NUM_THREADS" not in knobs.of(mxnet.but(lane="default"))
+    assert knobs.of(mxnet.but(threads=1))["OMP_NUM_THREADS"] == "1", "what the condition asks for comes first"
+
+    def bound():
+        os.sched_setaffinity(0, {min(every)})  # of this thread alone, as the gate binds those that start its workers
+        return knobs.of(mxnet)["OMP_NUM_THREADS"]
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(bound).result() == str(len(every))

@@ -47,6 +47,18 @@ NEEDS = (
 )
 MODES = ("graph", "eager")
 VARIABLES = ("MXNET_", "DMLC_", "MKLDNN_")
+KNOBS = (
+    {
+        "name": "OMP_NUM_THREADS",
+        "value": "{cores}",
+        "devices": ("cpu",),
+        "reason": (
+            "MXNet takes half of the processors on x86 unless it is told a number, because it takes two for one core: "
+            "of two cores one, where the others take both"
+        ),
+        "source": "MXNet's src/engine/openmp.cc; docs/mxnet.md has what it gives",
+    },
+)
 
 _NAMES = {  # the end of Gluon's name for a weight to the workload's, where they differ
     "gamma": "weight",
