@@ -80,7 +80,8 @@ def ledger(report: Gathered) -> HTML:
     frame = pd.DataFrame(rows, columns=names).drop_duplicates()
     effects = [effect for summary in summaries for effect in summary.get("effects", [])]
     named = naming.implementations(zip(frame["framework"], frame["environment"], strict=True))
-    frame["who"] = [named[home] for home in zip(frame["framework"], frame["environment"], strict=True)]
+    homes = zip(frame["framework"], frame["environment"], strict=True)
+    frame["who"] = pd.Series([named[home] for home in homes], frame.index, dtype=object)  # there may be none
     where = frame["who"] + " " + frame["lane"] + " " + frame["device"]
     frame["effect"] = [_effect(row, effects) for row in frame.to_dict("records")]
     frame["knob"] = frame["name"] + "\n" + frame["value"]
