@@ -6,6 +6,7 @@ import shutil
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from benchlib import environments, frameworks, knobs, plugins, variables, worklo
 from benchlib.analysis import equivalence
 from benchlib.analysis.certificates import Certificate, Check, unsealed
 from benchlib.analysis.failure import Failure
-from benchlib.analysis.tolerances import DROPOUT_TOLERANCES, TOLERANCES, TRAINING
+from benchlib.analysis.tolerances import DROPOUT_TOLERANCES, TOLERANCES, TRAINING, tolerances
 from benchlib.condition import Condition
 from benchlib.measure import availability, gate, own_code, samples, trials
 from benchlib.measure.processes import WorkerFailed
@@ -333,6 +334,41 @@ def test_of_small_sizes_samples_are_cut_so_that_there_is_padding(tmp_path):
             )
             == 8
         )
+
+
+def test_of_a_field_with_many_values_it_is_said_how_many_were_met(tmp_path, monkeypatch):
+    monkeypatch.setattr(samples, "LABELS", 5)
+    job = samples.prepare(gate.gated(Condition(workload="cnn", hyperparameters={"image_size": 8})), tmp_path)
+    labels = files.arrays(job.data)["train_labels"].tolist()
+    for batches in (1, 8):
+        met = len(set(labels[: 4 * batches]))
+        assert samples.exercised(job, batches) == {f"labels: {met} of 10": met == 10}
+
+
+@pytest.mark.parametrize("dtype", [bool, np.float32, np.int32])
+def test_both_values_of_a_mask_are_looked_for_whatever_its_type(dtype):
+    mask = np.zeros((200, 7), dtype=dtype)
+    mask[-1, 3] = 1
+    assert samples._distinct(mask).tolist() == [0, 1], "the other value is in the last sample only"
+    assert len(samples._distinct(np.arange(200 * 7).reshape(200, 7))) > samples.KINDS
+
+
+def test_trials_have_another_learning_rate_than_the_probe():
+    for workload in ("cnn", "bert", "resnet50"):
+        gated = gate.gated(Condition(workload=workload, learning_rate=0.05))
+        assert 0 < gated.learning_rate < equivalence.usual(gated).learning_rate, workload
+
+
+@pytest.mark.parametrize(("workload", "steps"), [("cnn", [1, 3, 3]), ("resnet50", [1, 1, 1])])
+def test_a_model_that_makes_rounding_grow_takes_one_step_in_each_trial(workload, steps, tmp_path, monkeypatch):
+    job, asked = samples.prepare(gate.gated(Condition(workload=workload)), tmp_path), []
+    worker = SimpleNamespace(scratch=tmp_path, ask=lambda _, **told: asked.append(told["steps"]))
+    monkeypatch.setattr(trials, "_read", lambda *_: {})
+    worker.condition = SimpleNamespace(world_size=1)
+    for trial in range(3):
+        trials._trial(worker, job, trial)
+    assert asked == steps
+    assert (tolerances(job.condition) == TOLERANCES) == (steps[-1] > 1)
 
 
 def test_no_initial_weight_is_the_same_number_everywhere(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -140,6 +141,15 @@ class Certificate(Shown, BaseModel):
         """As JSON, with a hash of all the rest: see :func:`unsealed`."""
         document = json.loads(self.model_dump_json())
         return json.dumps({**document, "sha256": _seal(document)}, indent=2)
+
+
+def unexercised(certificates: Iterable[Certificate]) -> dict[str, list[str]]:
+    """By workload, what one of its certificates at least is of no sample of: of several sizes or data each counts."""
+    unmet: dict[str, dict[str, None]] = {}
+    for one in certificates:
+        if one.unexercised:
+            unmet.setdefault(one.condition.workload, {}).update(dict.fromkeys(one.unexercised))
+    return {workload: list(some) for workload, some in unmet.items()}
 
 
 def unsealed(text: str, where: Path, condition: Condition | None = None) -> Certificate:

@@ -135,8 +135,10 @@ def differences(
     for (quantity, trial), names in groups.items():
         floors = _floors(quantity, trial, names, expected, allowed[quantity])
         for name in names:
-            difference = _share_of_others if quantity == "predictions" else functools.partial(_difference, floors[name])
-            by_quantity[quantity][name] = difference(found.get(name), expected.get(name))
+            ours, its = found.get(name), expected.get(name)
+            by_quantity[quantity][name] = (
+                _share_of_others(ours, its) if quantity == "predictions" else _difference(ours, its, floors[name])
+            )
     if AGAIN in made and "repetition" in allowed:
         by_quantity["repetition"] = _of_repetition(found, allowed)
     if PROBE in made and "optimizer" in allowed:
@@ -151,8 +153,16 @@ def compare(differences: Differences, allowed: Mapping[str, float], own: Mapping
 
 def beyond(differences: Differences, allowed: Mapping[str, float], own: Mapping[str, Own]) -> set[int]:
     """The trials in which something differs by more than is allowed, and that the reference has to make again, from
-    weights that are rounded the other way, to know whether rounding explains it.
+    weights that are rounded the other way, to know whether rounding explains it. None where something differs that is
+    never forgiven: whatever rounding explains, the two are not the same.
     """
+    if any(
+        difference > allowed[quantity]
+        for quantity, by_array in differences.items()
+        if quantity not in FORGIVABLE
+        for difference in by_array.values()
+    ):
+        return set()
     return {
         int(_trial(name))
         for quantity, by_array in differences.items()
@@ -232,7 +242,7 @@ def _share_of_others(found: np.ndarray | None, expected: np.ndarray | None) -> f
     return float(np.mean(found != expected))
 
 
-def _difference(floor: float, found: np.ndarray | None, expected: np.ndarray | None) -> float:
+def _difference(found: np.ndarray | None, expected: np.ndarray | None, floor: float) -> float:
     """Largest difference relative to the largest expected value; infinite where an array is missing, misshapen or not
     finite.
     """
@@ -319,7 +329,7 @@ def _of_dropout(
             f"in evaluation, {in_evaluation} of 0": float(in_evaluation),
         },
         "evaluation repeats": {
-            name: _difference(0.0, seen.get(name.replace("evaluation", "evaluation again")), array)
+            name: _difference(seen.get(name.replace("evaluation", "evaluation again")), array, 0.0)
             for name, array in seen.items()
             if name.startswith("evaluation:")
         },

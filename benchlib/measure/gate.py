@@ -44,7 +44,10 @@ memory a framework may take as a whole, one.
 
 REASONS = {
     "batch_size": "few samples meet few kinks, where rounding decides which way a gradient goes",
-    "learning_rate": "another than the probe's, which is the workload's own: a model that has its rate built in shows",
+    "learning_rate": (
+        "another than the probe's, which is the workload's own, so that a rate that is built in shows; small in a deep "
+        "model, which rounding would else carry across kinks"
+    ),
 }
 """Why a gated condition's own differ from the condition's."""
 

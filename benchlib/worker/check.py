@@ -22,7 +22,7 @@ SMALL_FROM = 30  # steps of the probe after which all gradients are small: what 
 SAMPLED = 2000  # numbers of a weight that the probe hands out, at most, spread evenly
 PERIOD = 4093  # numbers after which given weights and gradients repeat; a prime, so that no dimension falls in with it
 ENOUGH = 10_000  # numbers that a dropout was given: then its share of zeros is known to 0.005 (a standard deviation)
-PASSES = 500  # to get there, at most: fewer than 64 numbers a pass are too few to be told from chance
+PASSES = 500  # to get there, at most: a place of 20 numbers a pass gets there
 
 
 def computed(
@@ -39,10 +39,9 @@ def computed(
     """Outputs and gradients of batch ``trial``; losses, and the first of them, which no step has changed (of an
     operator: what its first step gives), by how much weights and running statistics have changed, evaluation outputs
     and predictions after ``steps`` from it. Where there are fewer batches than that, it is one of them again, with all
-    weights larger by an eighth for each trial. Where
-    ``moved`` is not 0, it is from weights that differ from the initial ones as :func:`roundings` says, and the batches
-    are :func:`turned`. Of a trial that is made ``again``, what trains is asked for no more than steps and evaluation
-    show: what an earlier trial left behind is in these, too.
+    weights larger by an eighth for each trial. Where ``moved`` is not 0, it is from weights that differ from the
+    initial ones as :func:`roundings` says, and the batches are :func:`turned`. Of a trial that is made ``again``, what
+    trains is asked for no more than steps and evaluation show: what an earlier trial left behind is in these, too.
 
     Names are ``trial/quantity`` or ``trial/quantity:array``.
     """

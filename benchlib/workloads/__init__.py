@@ -146,9 +146,10 @@ class Gate:
 
     settings: Mapping[str, tuple[Any, str]] = field(default_factory=dict)  # hyperparameters: value, and why
     batch_size: int | None = None  # None: the gate's own, which is small
-    learning_rate: float | None = None  # None: the workload's own
+    learning_rate: float | None = None  # None: half the workload's own
     trials: int | None = None  # at most; None: as many as there are batches, which is enough for a model with kinks
-    # does it make rounding grow from step to step? Then training is compared from the same weights before each
+    # does it make rounding grow from step to step? Then a trial takes one step, more is allowed than of others
+    # (``analysis.tolerances``), and in a longer training it is given the reference's weights before each step
     fed: bool = False
 
     @property

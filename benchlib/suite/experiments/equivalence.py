@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from pydantic import BaseModel, Field, model_validator
 
 from benchlib import workloads
-from benchlib.analysis.certificates import Certificate
+from benchlib.analysis.certificates import Certificate, unexercised
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.measure import gate
@@ -108,11 +108,7 @@ def _findings(result: Equivalence) -> Iterator[str]:
             wrong = certificate.reason or next((f"{one.name}: {one.why}" for one in certificate.checks if one.why), "")
             why = f" ({wrong})" if wrong else ""
             yield f"{condition.workload} in {named[condition]}: {certificate.verdict}{why}; there is no ratio of it."
-    unmet: dict[str, dict[str, None]] = {}
-    for condition, one in result.checked:
-        if one.unexercised:
-            unmet.setdefault(condition.workload, {}).update(dict.fromkeys(one.unexercised))
-    for name, some in unmet.items():
+    for name, some in unexercised(certificate for _, certificate in result.checked).items():
         yield f"{name}: no sample of a comparison has {', '.join(some)}: what the model does with it was not seen."
     yield _of_training([one for condition, one in result.checked if workloads.load(condition.workload).learning_rate])
 

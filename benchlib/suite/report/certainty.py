@@ -8,7 +8,7 @@ import pandas as pd
 from IPython.display import HTML
 
 from benchlib import workloads
-from benchlib.analysis.certificates import Certificate
+from benchlib.analysis.certificates import Certificate, unexercised
 from benchlib.analysis.comparison import is_within
 from benchlib.analysis.tolerances import DROPOUT_TOLERANCES
 from benchlib.measure import gate
@@ -97,8 +97,7 @@ def _neutralised(every: list[Certificate]) -> list[str]:
 
 def _unexercised(every: list[Certificate]) -> list[str]:
     """For each workload what its data can contain, and no sample did that was compared."""
-    unmet: dict[str, dict[str, None]] = {}
-    for one in every:
-        if one.unexercised:
-            unmet.setdefault(one.condition.workload, {}).update(dict.fromkeys(one.unexercised))
-    return [f"{name}, not exercised by any sample of a comparison: {', '.join(some)}." for name, some in unmet.items()]
+    return [
+        f"{name}, not exercised by any sample of a comparison: {', '.join(some)}."
+        for name, some in unexercised(every).items()
+    ]

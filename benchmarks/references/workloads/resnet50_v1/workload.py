@@ -2,8 +2,8 @@
 paper, and biases of convolutions, where Keras's and Gluon's own models have them.
 
 Each framework's file takes the model of ``resnet50`` and changes these alone. A bias before batch normalisation has a
-gradient of 0, which rounding makes something of: TensorFlow and PyTorch differ in that of the stem's in every trial,
-and the gate calls them different for it.
+gradient of 0, which rounding makes something of: TensorFlow and PyTorch differ in those of the stem's and of the first
+shortcut's in every trial, and the gate calls them different for it.
 """
 
 from __future__ import annotations
