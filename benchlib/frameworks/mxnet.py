@@ -183,8 +183,8 @@ class Session:
         with self._untrained_kept():
             if self._trains:
                 self._loss_and_gradients(batch)
-            elif self._training and self._backward:
-                self._operated(batch)  # the step that is timed
+            elif self._training and self._values["passes"] == "forward+backward":
+                self._operated(batch)  # the step that is timed, whether it goes back or not
             elif self._training:
                 self._output_and_gradients(batch, self._network, training=True)
             else:  # in evaluation oneDNN's pooling remembers no maxima, and its gradient is of what it has not written
