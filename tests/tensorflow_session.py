@@ -180,7 +180,15 @@ def facts() -> dict:
         for mode in ("eager", "graph")
     }
     found["operations of an LSTM"] = operations(LSTM(3), (4, 2, 5))
-    found["operations of a convolution"] = operations(Conv2D(3, 1), (2, 4, 4, 3))
+    found["operations of convolutions"] = {
+        name: [padding for kind, padding in operations(layer, (2, 4, 4, 3)) if kind == "Conv2D"]
+        for name, layer in {
+            "1x1": Conv2D(3, 1),
+            "3x3": Conv2D(3, 3, pixels=1),
+            "3x3, stride 2": Conv2D(3, 3, 2, pixels=1),
+            "3x3, 2 pixels": Conv2D(3, 3, pixels=2),
+        }.items()
+    }
     convolution = Conv2D(1, 3, strides=2, pixels=1, use_bias=False, kernel_initializer="ones")
     found["first pixel"] = float(convolution(tf.ones((1, 4, 4, 1)))[0, 0, 0, 0])
 

@@ -194,9 +194,10 @@ def test_weights_of_an_lstm_are_the_workload_s_wherever_they_are_seen():
 
 
 @with_tensorflow
-def test_a_convolution_that_does_not_pad_says_so():
-    """Its operator has ways for that which it has not for padding by nothing on each side."""
-    assert ["Conv2D", "VALID"] in facts()["operations of a convolution"]
+def test_a_convolution_says_its_padding_by_name_where_it_has_one():
+    """Its operator has ways for these which it has not for the same number of pixels on each side."""
+    of = {"1x1": ["VALID"], "3x3": ["SAME"], "3x3, stride 2": ["EXPLICIT"], "3x3, 2 pixels": ["EXPLICIT"]}
+    assert facts()["operations of convolutions"] == of
 
 
 @with_tensorflow

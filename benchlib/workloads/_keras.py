@@ -43,10 +43,18 @@ class Conv2D(layers.Conv2D):
         return super().compute_output_shape((batch, *padded, channels))
 
     def convolution_op(self, inputs: Tensor, kernel: Tensor) -> Tensor:  # (batch, height, width, channels)
+        return tf.nn.conv2d(inputs, tf.convert_to_tensor(kernel), list(self.strides), self.around())
+
+    def around(self) -> str | list[list[int]]:
+        """The padding, by name where it has one: the operator has shorter ways for these, which it does not take where
+        it is told the same in pixels.
+        """
+        if not self.pixels:
+            return "VALID"
+        if set(self.strides) == {1} and set(self.kernel_size) == {2 * self.pixels + 1}:
+            return "SAME"
         around = [self.pixels, self.pixels]
-        # The operator has shorter ways for "VALID", which it does not take where it is told to pad by nothing.
-        padding = [[0, 0], around, around, [0, 0]] if self.pixels else "VALID"
-        return tf.nn.conv2d(inputs, tf.convert_to_tensor(kernel), list(self.strides), padding)
+        return [[0, 0], around, around, [0, 0]]
 
 
 class BatchNormalization(layers.BatchNormalization):

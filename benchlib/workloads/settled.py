@@ -154,8 +154,9 @@ TENSORFLOW_IMAGES = {
 }
 TENSORFLOW_PADDING = {
     "TensorFlow: padding of convolutions": (
-        'a number of pixels on each side, given to tf.nn.conv2d: with a stride of 2 padding="same" begins one pixel '
-        "later than PyTorch, and layers.ZeroPadding2D moves the image once more"
+        'as many pixels on each side, by padding="same" where the stride is 1 and in pixels, given to tf.nn.conv2d, '
+        "where it is 2: there same begins one pixel later than PyTorch. In pixels the gradients take longer, and "
+        "layers.ZeroPadding2D moves the image once more"
     ),
 }
 TENSORFLOW_POOLING = {
