@@ -163,6 +163,7 @@ DECLARATION = Declaration(
             ),
             panels=[Bars(quantity="throughput_ratio", xlabel=relative_to, labels="subject")],
             each="task",
+            title=lambda rows: textwrap.fill(rows["task"].iloc[0], TITLE),
             columns=2,
         ),
         "curves": Picture(
