@@ -14,14 +14,16 @@ import explored
 import numpy as np
 import pypdfium2
 import pytest
+import yaml
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from synthetic_lab import SyntheticLab
-from test_experiments import quick, save_as_the_suite_does
+from test_experiments import save_as_the_suite_does
 from test_ratios import group, ratio
 
 from benchlib.analysis import frame as tidy
 from benchlib.analysis.statistics import Interval
+from benchlib.measure import availability
 from benchlib.suite import experiments, looks, tables
 from benchlib.suite.plan import GATHERING
 from benchlib.suite.report import forest, pdf, ratios, so_far
@@ -317,10 +319,16 @@ class TestPaper:
         )
         assert plot > 0.3 * column
 
-    def test_no_page_before_the_appendix_is_a_third_empty_but_the_last_of_a_part(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("profile", ["quick", "frameworks"])
+    def test_no_page_before_the_appendix_is_a_third_empty_but_the_last_of_a_part(
+        self, profile: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if profile == "frameworks":  # whose environments may not be here
+            monkeypatch.setattr(availability, "available", lambda framework, device, environment: None)
         for name in experiments.NOTEBOOKS:
-            if name not in GATHERING:
-                result = experiments.measure(name, SyntheticLab(tmp_path), **quick(name))
+            asked = explored.ROOT / "parameters" / profile / f"{name}.yaml"
+            if name not in GATHERING and asked.is_file():
+                result = experiments.measure(name, SyntheticLab(tmp_path), **yaml.safe_load(asked.read_text()))
                 save_as_the_suite_does(tmp_path, name, result.summary())
         explored.report(tmp_path)
         pdf.print_pdf(tmp_path / "report.html", tmp_path / "report.pdf", "a4", so_far.datetime(2026, 1, 1).astimezone())

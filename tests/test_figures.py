@@ -315,14 +315,15 @@ def test_log_axes_have_plain_numbers(made: dict[str, Figure]) -> None:
 
 
 @pytest.mark.parametrize("case", ["devices, gpu", "batch sizes, all", "operators, all"])
-def test_every_subject_is_in_the_legend_with_a_look_of_its_own(case: str) -> None:
+def test_every_subject_is_named_and_has_a_look_of_its_own(case: str) -> None:
     subjects = [f"{subject['framework']} {subject['mode']} {subject['lane']}" for subject in FOUR]
     for name, figure in drawn(case).items():
         (legend,) = figure.legends
         entries = [text.get_text() for text in legend.get_texts()]
         expected = subjects[1:] if name == "ratios" else subjects[:2] if name == "metric" else subjects
+        entries += [text.get_text().replace("\n", " ") for axes in figure.axes for text in axes.texts]  # beside lines
         for subject in expected:
-            assert any(entry.startswith(subject) for entry in entries), f"{name}: {subject} is not in the legend"
+            assert any(entry.startswith(subject) for entry in entries), f"{name}: {subject} is not named"
         handles = [handle for handle in legend.legend_handles if hasattr(handle, "get_marker")]
         seen = [(str(handle.get_color()), handle.get_marker(), str(handle.get_linestyle())) for handle in handles]
         assert len(set(seen)) == len(seen)
@@ -369,6 +370,16 @@ def test_names_stand_at_the_ends_of_lines_where_there_is_room() -> None:
     assert [text.xy[1] for text in axes.texts] == [1, 3, 5]
     assert axes.get_xticks().tolist() == [1, 10], "none where the names are"
     assert axes.spines.bottom.get_bounds()[1] < axes.get_xlim()[1]
+
+
+def test_the_line_at_1_ends_where_the_names_begin() -> None:
+    (axes,) = drawn("batch sizes, five")["ratios"].axes
+    (line,) = (line for line in axes.lines if list(line.get_ydata()) == [1, 1])
+    renderer = axes.figure.canvas.get_renderer()
+    end = axes.transAxes.transform((line.get_xdata()[1], 0))[0]
+    assert [text.get_text().split()[0] for text in axes.texts] == ["mindspore", "jax", "tensorflow", "mxnet"]
+    starts = [text.get_window_extent(renderer).x0 for text in axes.texts]
+    assert 0.5 * axes.bbox.width < end - axes.bbox.x0 < min(starts) - axes.bbox.x0
 
 
 def test_names_go_to_the_legend_where_they_would_cover_each_other_or_a_line() -> None:

@@ -442,6 +442,8 @@ def _label_lines(figure: Figure, series: Mapping[str, Look], width: int) -> bool
     written = [_write_names(axes, lines, width) for axes, lines in panels]
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()
+    for (axes, limits, _), names in zip(before, written, strict=True):
+        _end_across(axes, limits[1], names, renderer)
     if all(
         names and _spread_out(names, renderer) and _covers_nothing(axes, lines, names, renderer)
         for (axes, lines), names in zip(panels, written, strict=True)
@@ -452,9 +454,25 @@ def _label_lines(figure: Figure, series: Mapping[str, Look], width: int) -> bool
     for (axes, limits, locator), names in zip(before, written, strict=True):
         for name in names:
             name.remove()
+        for line in _across(axes):
+            line.set_xdata([0, 1])
         axes.set_xlim(limits)
         axes.xaxis.set_major_locator(locator)
     return False
+
+
+def _across(axes: Axes) -> list[Line2D]:
+    """The lines right across a panel, as that at 1."""
+    return [line for line in axes.lines if line.get_transform() == axes.get_yaxis_transform(which="grid")]
+
+
+def _end_across(axes: Axes, last: float, names: Sequence[Annotation], renderer: RendererBase) -> None:
+    """End the lines right across a panel where its axis ends, at ``last``, or before names that begin just there."""
+    box, gap = axes.get_window_extent(), renderer.points_to_pixels(LABEL_GAP)
+    at = axes.transData.transform((last, axes.get_ylim()[0]))[0]
+    first = min([at, *(name.get_window_extent(renderer).x0 - 1 for name in names)])
+    for line in _across(axes) if at - first < 2 * gap else ():
+        line.set_xdata([0, (first - box.x0) / box.width])
 
 
 def _named_lines(axes: Axes, series: Mapping[str, Look]) -> dict[str, Line2D]:

@@ -90,7 +90,7 @@ class Rows(OfQuantity):
     labels: Value
 
     def height(self, rows: pd.DataFrame) -> float:
-        return 0.45 + 0.24 * len(rows)
+        return 0.45 + 0.24 * max(len(rows), 2)  # one row needs more for its number
 
     def names(self, rows: pd.DataFrame) -> list[str]:
         return values(rows, self.labels)

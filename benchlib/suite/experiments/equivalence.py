@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from IPython.display import HTML
 
 
+MOST, LEAST_ROW = 6.2, 0.13
+"""Inches of all rows of the figure, which then fits on a page with what is said above it; and of a row at least."""
+
+
 class Model(BaseModel):
     """A workload with the sizes in which it is checked."""
 
@@ -209,7 +213,8 @@ class _Differences(Panel):
         axes.axvline(1, color="0.2", linewidth=0.8)
 
     def height(self, rows: pd.DataFrame) -> float:
-        return 0.6 + 0.2 * rows["model"].nunique()
+        count = rows["model"].nunique()
+        return 0.6 + min(0.2 * count, max(MOST, LEAST_ROW * count))
 
 
 def _declaration(references: str) -> Declaration:

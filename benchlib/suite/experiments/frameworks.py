@@ -161,7 +161,10 @@ DECLARATION = Declaration(
                 f"Throughput of each workload relative to {rows['baseline_subject'].iloc[0]}, with 95 % intervals; "
                 "above 1 is faster."
             ),
-            panels=[Bars(quantity="throughput_ratio", xlabel=relative_to, labels="task")],
+            panels=[Bars(quantity="throughput_ratio", xlabel=relative_to, labels="subject")],
+            each="task",
+            title=lambda rows: textwrap.fill(rows["task"].iloc[0], TITLE),
+            columns=2,
         ),
         "curves": Picture(
             caption="Training loss and metric by epoch: lines are means over seeds, bands go from the lowest to the "

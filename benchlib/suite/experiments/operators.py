@@ -138,7 +138,10 @@ def _size(row: pd.Series) -> str:
 
 
 def _title(rows: pd.DataFrame) -> str:
-    return f"{workloads.load(rows['workload'].iloc[0]).title}, {_passes(rows.iloc[0])}"
+    """The operator with its passes, and what was varied where the names of the series do not say it."""
+    first = rows.iloc[0]
+    title = f"{workloads.load(first['workload']).title}, {_passes(first)}"
+    return f"{title}\n{first['varied']} varied" if first.get("series") == first["subject"] else title
 
 
 def _operator(row: pd.Series) -> tuple[str, str]:

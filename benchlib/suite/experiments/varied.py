@@ -30,17 +30,12 @@ def sizes_of(row: pd.Series) -> dict[str, Any]:
     return {"batch_size": row["batch_size"], **json.loads(row["hyperparameters"])}
 
 
-def series(row: pd.Series) -> str:
-    """Who is compared, and what was varied."""
-    return f"{row['subject']}, {row['varied']} varied"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Varied(Ratios):
     """The ratios once for each thing varied that they belong to: the base size belongs to all of its operator."""
 
     bases: Sequence[tuple[str, Mapping[str, Any], Sequence[str]]]  # workload, its sizes, the names of what is varied
-    hue: Value = series
+    hue: Value = "series"  # who is compared, and what was varied, where that is not the same for all
 
     def source(self, result: Measured) -> pd.DataFrame:
         rows, parts = super().source(result), []
@@ -52,7 +47,9 @@ class Varied(Ratios):
                     for _, row in rows.iterrows()
                 ]
                 parts.append(rows[own].assign(varied=VARIED.get(varied, varied.replace("_", " "))))
-        return pd.concat(parts)
+        every = pd.concat(parts)
+        apart = ", " + every["varied"] + " varied" if every["varied"].nunique() > 1 else ""
+        return every.assign(series=every["subject"] + apart)
 
 
 def looks(rows: pd.DataFrame) -> dict[str, figures.Look]:

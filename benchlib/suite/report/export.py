@@ -32,7 +32,7 @@ LOADING = ("src", "srcset", "href", "xlink:href", "data", "poster", "background"
 TEMPLATE = Path(__file__).parent / "template"
 EXPLORER = TEMPLATE / "report" / "report.js"
 
-SHORT_ROWS, SHORT_TEXT = 12, 1500
+SHORT_ROWS, SHORT_TEXT = 8, 1500
 """A table of at most so many rows and characters is not broken: moved to the next page, it leaves a small gap."""
 
 
@@ -133,7 +133,21 @@ def _mark_tables(page: bs4.BeautifulSoup) -> None:
             marks.append("short")
         if marks:
             table["class"] = [*table.get("class", []), *marks]
+        if "very-wide" in marks:
+            _keep_ends(page, table)
 
+
+def _keep_ends(page: bs4.BeautifulSoup, table: bs4.Tag) -> None:
+    """Make the ends of intervals one word: where there is no room for all of a number, it breaks before them."""
+    for text in table.tbody.find_all(string=ENDS) if table.tbody else ():
+        before, ends, after = text.partition(ENDS.search(text)[0])
+        kept = page.new_tag("span", attrs={"class": "ends"})
+        kept.string = ends
+        text.replace_with(before, kept, after)
+
+
+ENDS = re.compile(r"\[[^\[\]]+, [^\[\]]+\]")
+"""Of an interval, as ``tables`` writes them."""
 
 PAGE_CHARACTERS, BETWEEN = 128, 1.5
 """Of the smallest type, so many stand beside each other on paper; a gap between columns is as wide as so many."""

@@ -23,8 +23,8 @@ from benchlib.suite.report import ratios
 from benchlib.suite.report.ratios import Group, Member, Ratio
 
 MANY = 26
-"""Rows that fit on the first page of a paper beside the board of claims; where there are more, they take two columns,
-and the board is below.
+"""Rows, with the settings above them, that fit on the first page of a paper beside the board of claims; where there are
+more, they take two columns, and the board is below.
 """
 
 MARKS = {
@@ -110,7 +110,7 @@ def picture(every: Sequence[Group]) -> str:
     by_workload = itertools.groupby(enumerate(every), lambda pair: pair[1].workload)
     lane = _lane(every)
     workloads = "".join(_workload(name, list(own), axis, usual, lane) for name, own in by_workload)
-    many = len(shown) > MANY
+    many = len(shown) + workloads.count('class="setting"') > MANY
     return (
         f'<div class="forest{" many" * many}" data-usual="{html.escape(usual)}">'
         f"{_axis_row(axis)}{_axis_row(axis) * many}{workloads}</div>"

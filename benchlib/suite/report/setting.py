@@ -79,9 +79,8 @@ def ledger(report: Gathered) -> HTML:
     names = ["name", "value", "reason", "source", "framework", "environment", "device", "lane"]
     frame = pd.DataFrame(rows, columns=names).drop_duplicates()
     effects = [effect for summary in summaries for effect in summary.get("effects", [])]
-    named = naming.implementations(zip(frame["framework"], frame["environment"], strict=True))
-    homes = zip(frame["framework"], frame["environment"], strict=True)
-    frame["who"] = pd.Series([named[home] for home in homes], frame.index, dtype=object)  # there may be none
+    homes = list(zip(frame["framework"], frame["environment"], strict=True))
+    frame["who"] = pd.Series(map(naming.implementations(homes).get, homes), frame.index, dtype=object)
     where = frame["who"] + " " + frame["lane"] + " " + frame["device"]
     frame["effect"] = [_effect(row, effects) for row in frame.to_dict("records")]
     frame["knob"] = frame["name"] + "\n" + frame["value"]
