@@ -278,6 +278,8 @@ def test_the_same_model_is_the_same(of_planted):
         ("dropout of 1 - p", "dropout share", 50),
         ("dropout not scaled", "dropout scale", 0.2),
         ("the same dropped", "dropout repeats", 1),
+        ("the same dropped", "dropout in steps", np.inf),
+        ("no dropout in steps", "dropout in steps", np.inf),
         ("whole rows dropped", "dropout masks", 20),
     ],
 )

@@ -31,6 +31,7 @@ from benchlib.analysis.certificates import Certificate, Check, Forgiven, Whose
 from benchlib.analysis.failure import Failure
 from benchlib.analysis.tolerances import (
     DROPOUT_TOLERANCES,
+    DROPS,
     FORGIVABLE,
     NEGLIGIBLE,
     ROUNDING,
@@ -334,6 +335,11 @@ def _of_dropout(
             if name.startswith("evaluation:")
         },
     }
+    if declared:
+        losses = seen["step losses"]
+        apart = np.ptp(losses) / np.abs(losses).max()
+        at = f"losses of {len(losses)} steps, {apart:.1e} apart"
+        differences["dropout in steps"] = {at: float(DROPS / apart) if apart > 0 else np.inf}
     if declared and not off:
         sizes = expected.get(f"{DROPOUT}/given", np.array([]))
         apart = np.abs(seen["given"] - sizes) if len(sizes) == len(declared) else [np.inf] * len(declared)

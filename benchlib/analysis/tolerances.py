@@ -92,13 +92,20 @@ DROPOUT_TOLERANCES = {
     "dropout scale": 1e-4,
     "dropout masks": 6.0,
     "dropout repeats": 0.0,
+    "dropout in steps": 1.0,
     "evaluation repeats": 0.0,
 }
 """Of dropout at work: how many places are more or fewer than the workload declares; how many numbers more or fewer they
 are given than the reference's; by how many standard deviations the share of zeros is off; by how much, relatively, what
 is left is not 1 / (1 - p) of what it was; by how many standard deviations numbers beside each other are dropped
-together more or less often than by chance; how often the same are dropped in two passes, or in two places; by how much
-two evaluations of the same batch differ.
+together more or less often than by chance; how often the same are dropped in two passes, or in two places; how often
+the losses of steps from the same weights and batch would have to be as far apart as they are to be ``DROPS`` apart; by
+how much two evaluations of the same batch differ.
+"""
+
+DROPS = 1e-4
+"""By how much, relatively, the losses of a few steps from the same weights and batch are apart, at least, where the
+steps drop other numbers each time; rounding makes it 1e-6 at most.
 """
 
 TRAINING = {"cpu": 1e-4, "cuda": 1e-3}

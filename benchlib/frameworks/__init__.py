@@ -63,6 +63,7 @@ class Session(Protocol):
     def load(self, weights: dict[str, np.ndarray], loss_scale: float = LOSS_SCALE) -> None:
         """Set the model's whole state, by the workload's names; an unknown or missing name or shape is a
         BenchlibError. Also forgets the optimizer's state, and in fp16 scales the loss by ``loss_scale`` from here on.
+        Random numbers, such as dropout's, go on.
         """
 
     def weights(self) -> dict[str, np.ndarray]:

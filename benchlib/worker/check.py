@@ -23,6 +23,7 @@ SAMPLED = 2000  # numbers of a weight that the probe hands out, at most, spread 
 PERIOD = 4093  # numbers after which given weights and gradients repeat; a prime, so that no dimension falls in with it
 ENOUGH = 10_000  # numbers that a dropout was given: then its share of zeros is known to 0.005 (a standard deviation)
 PASSES = 500  # to get there, at most: a place of 20 numbers a pass gets there
+DROPPING = 4  # steps from the same weights and batch: that all masks of a few numbers happen to be alike is no accident
 
 
 def computed(
@@ -150,7 +151,9 @@ def probed(
     """Of a workload that trains, built with the hyperparameters that it is measured with: ``probe/weights STEP:NAME``
     after each of ``records`` steps of the optimizer with given gradients from given weights, ``SAMPLED`` numbers of
     each, up to ``OF_ALL`` steps; ``probe/weights STEP:NAME alone`` after all of them, of weights of each kind alone;
-    ``probe/evaluation outputs`` from the initial weights; and ``dropout/...``, see :func:`dropped`.
+    ``probe/evaluation outputs`` from the initial weights; ``dropout/...``, see :func:`dropped`; and, of a workload that
+    declares dropout, ``dropout/step losses`` of ``DROPPING`` steps, each from the initial weights and with the batch:
+    what :func:`dropped` looks into is not the step that is timed, which a framework may have compiled.
     """
     for method in ("update", "dropouts"):
         if not hasattr(session, method):
@@ -165,6 +168,8 @@ def probed(
     again = session.outputs(batch, training=False)
     for name, outputs in (("evaluation", evaluated), ("evaluation again", again)):
         arrays.update({f"dropout/{one}": array for one, array in _numbered(name, outputs).items()})
+    if any(p > 0 for _, p in workload.dropouts(values)):
+        arrays["dropout/step losses"] = np.array([_loss(session, initial, batch) for _ in range(DROPPING)])
     shapes = {name: weight.shape for name, weight in workload.weights(values).items() if weight.trained}
     for of, suffix, until in ((shapes, "", OF_ALL), (_of_each_kind(shapes), " alone", max(records))):
         session.load({**initial, **_given_weights(shapes)})
@@ -177,6 +182,14 @@ def probed(
             state = session.weights()
             arrays.update({f"probe/weights {step}:{name}{suffix}": _sampled(state[name]) for name in of})
     return arrays
+
+
+def _loss(session: Session, initial: dict[str, np.ndarray], batch: Any) -> float:
+    """Of a step from the ``initial`` weights, as it is timed."""
+    session.load(initial)
+    loss = session.step(batch)
+    session.synchronize()
+    return float(session.to_numpy(loss))
 
 
 def _of_each_kind(shapes: dict[str, tuple]) -> dict[str, tuple]:

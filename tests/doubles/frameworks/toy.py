@@ -65,6 +65,7 @@ class Session:
     def build(self, workload, module, values, learning_rate):
         self.values, self.rate = values, learning_rate
         self.shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
+        self.random = np.random.RandomState(0)
         how = values["misbehave"]
         if how != "slow down":  # nothing of it gets faster with use: it would warm up for longer than it does all else
             steady.LEAST_S, steady.CHUNK_S = 0.03, 0.003
@@ -79,7 +80,7 @@ class Session:
         check_weights("weights for toy", self.shapes, {name: array.shape for name, array in weights.items()})
         self.state = {name: array.copy() for name, array in weights.items()}
         self.velocity = {name: np.zeros_like(array) for name, array in weights.items()}
-        self.random, self.dropped = np.random.RandomState(0), []
+        self.dropped = []
 
     def weights(self):
         return {name: array.copy() for name, array in self.state.items()}
@@ -88,8 +89,8 @@ class Session:
         return arrays[0].reshape(len(arrays[0]), -1), arrays[1]
 
     def outputs(self, batch, training):
-        inputs = self._masked(batch[0], training)
-        return (self.SCALE * inputs @ self.state["weight"] + self.state["bias"],)
+        self.taken_in = self._masked(batch[0], training)
+        return (self.SCALE * self.taken_in @ self.state["weight"] + self.state["bias"],)
 
     def _masked(self, inputs, training):
         p = self.values.get("dropout", 0.0)
@@ -109,10 +110,9 @@ class Session:
 
     def gradients(self, batch):
         d = self._probabilities(batch)
-        inputs = self.dropped[-1][2] if self.dropped else batch[0]
         d[np.arange(len(d)), batch[1]] -= 1
         d *= np.float32(self._of_samples(batch[1]))[:, None]
-        found = {"weight": inputs.T @ d, "bias": d.sum(axis=0)}
+        found = {"weight": self.taken_in.T @ d, "bias": d.sum(axis=0)}
         if self.values.get("plant", "").startswith("a kink"):
             found["weight"] = found["weight"] * np.float32(1.01 if self._beyond(batch) else 1.0)
         return self._mean(found, self.world_size)

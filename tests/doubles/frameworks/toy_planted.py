@@ -11,6 +11,8 @@ DEVICES = ("cpu",)
 
 
 class Session(toy.Session):
+    stepping = False
+
     def load(self, weights, loss_scale=1.0):
         kept = getattr(self, "velocity", None) if self.values["plant"] == "state kept" else None
         super().load(weights, loss_scale)
@@ -45,9 +47,15 @@ class Session(toy.Session):
     def _rounded(self):
         return not super()._rounded()
 
+    def step(self, batch):
+        self.stepping = True
+        loss = super().step(batch)
+        self.stepping = False
+        return loss
+
     def _masked(self, inputs, training):
         p, plant = self.values["dropout"], self.values["plant"]
-        if plant == "no dropout":
+        if plant == "no dropout" or (plant == "no dropout in steps" and self.stepping):
             return inputs
         if plant == "dropout in evaluation":
             training = True

@@ -24,6 +24,7 @@ PLANTS = (
     "dropout of 1 - p",
     "dropout of 0.25",
     "no dropout",
+    "no dropout in steps",
     "dropout not scaled",
     "the same dropped",
     "whole rows dropped",
