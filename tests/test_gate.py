@@ -427,11 +427,18 @@ def test_a_longer_training_that_fails_leaves_the_certificate_as_it_is(lab, toy_f
     assert lab.certify([condition])[condition.key] == before
 
 
-def test_a_file_that_the_hash_of_the_code_does_not_know_is_refused(tmp_path, lab, altered):
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Condition(workload="cnn", framework="mindspore", batch_size=4, lane="tuned"),
+        Condition(workload="cnn", framework="mindspore", batch_size=4, lane="tuned", world_size=2, threads=1),
+    ],
+    ids=["alone", "group"],
+)
+def test_a_file_that_the_hash_of_the_code_does_not_know_is_refused(tmp_path, lab, altered, condition):
     (tmp_path / "hidden.py").write_text("WIDTH = 1\n")
-    line = f"import sys\n\nsys.path.append({str(tmp_path)!r})\n__import__('hid' + 'den')\n\nfrom torch import nn"
-    altered("workloads/linear/pytorch.py", "from torch import nn", line)
-    condition = Condition(workload="linear", batch_size=4, hyperparameters={"in_features": 4, "out_features": 4})
+    lines = f"import sys\n\nsys.path.append({str(tmp_path)!r})\n__import__('hid' + 'den')\n\nfrom "
+    altered(f"workloads/{condition.workload}/mindspore.py", "from mindspore import", f"{lines}mindspore import")
     certificate = lab.certify([condition])[condition.key]
     assert certificate.verdict == "not checked"
     assert "imported hidden, which the hash of the code does not know" in certificate.reason

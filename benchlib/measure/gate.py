@@ -421,8 +421,6 @@ def _computed(
 
 def _require_known(worker: WorkerProcess, known: Collection[str]) -> None:
     """What a worker has imported has to be in the hash of its code, or a certificate would outlive its model."""
-    if worker.condition.world_size > 1:
-        return
     modules = worker.ask("imported", beside=variables.worker_folders(os.environ))["modules"]
     if unknown := [name for name in modules if name not in known]:
         raise worker.failed(
