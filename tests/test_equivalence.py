@@ -259,18 +259,26 @@ def test_two_certificates_can_be_compared_by_what_was_computed(arrays):
     assert {name for name, one in other.items() if one != digests[name]} == {"1/losses"}
 
 
-def of_dropout(given=20_000, losses=(2.0, 2.1, 1.9)):
-    """What the two dropouts of ``gcn`` do as they should, the second ``given`` so many numbers; and losses of steps."""
-    one = {"places": [2, 2], "given": [20_000, given], "numbers": [40_000] * 2, "zeros": [20_000] * 2}
-    rest = {"least scale": [2.0] * 2, "greatest scale": [2.0] * 2, "neighbours": [1.0] * 2, "repeats": [0] * 2}
-    ends = {
+def of_dropout(**seen):
+    """What the two dropouts of ``gcn`` do as they should, and its steps with them; but for what is ``seen``."""
+    usual = {
+        "places": [2, 2],
+        "given": [20_000] * 2,
+        "root mean square": [1.0, 2.0],
+        "numbers": [40_000] * 2,
+        "zeros": [20_000] * 2,
+        "least scale": [2.0] * 2,
+        "greatest scale": [2.0] * 2,
+        "neighbours": [1.0] * 2,
+        "repeats": [0] * 2,
         "twins": [0] * 2,
         "evaluation places": [0],
         "evaluation:0": [1.0],
         "evaluation again:0": [1.0],
-        "step losses": losses,
+        "step losses": [2.0, 2.1, 1.9],
+        "steps moved": [0.1, 0.2, 0.1, 0.001],
     }
-    return {f"dropout/{name}": np.array(value, dtype=float) for name, value in {**one, **rest, **ends}.items()}
+    return {f"dropout/{name}": np.array(value, dtype=float) for name, value in (usual | seen).items()}
 
 
 def wrong_of_dropout(arrays, **seen):
@@ -283,14 +291,28 @@ def wrong_of_dropout(arrays, **seen):
 def test_one_mask_for_what_the_reference_draws_many_for_is_seen(arrays):
     """Everything else about it is as it should be: it is given ones, and what is left of them is multiplied with."""
     assert wrong_of_dropout(arrays) == []
-    assert wrong_of_dropout(arrays, given=2_000) == ["dropout sizes"]
+    assert wrong_of_dropout(arrays, given=[20_000, 2_000]) == ["dropout sizes"]
+
+
+def test_dropout_of_other_numbers_is_seen(arrays):
+    """As many of them, dropped as they should be: of a sum, where one of its terms should be dropped from."""
+    assert wrong_of_dropout(arrays, **{"root mean square": [1.0, 2.02]}) == []
+    assert wrong_of_dropout(arrays, **{"root mean square": [1.0, 2.4]}) == ["dropout inputs"]
+
+
+def test_steps_that_do_less_while_dropout_is_at_work_are_seen(arrays):
+    for moved in ([0.1, 0.2, 0.1, 0.0], [0.1, 0.2, 0.03, 0.001], [0.4, 0.8, 0.4, 0.004], [0.0] * 4):
+        assert wrong_of_dropout(arrays, **{"steps moved": moved}) == ["steps with dropout"]
+    assert wrong_of_dropout(arrays, **{"steps moved": [0.12, 0.18, 0.1, 0.0011]}) == [], "as other masks have it"
 
 
 def test_steps_that_drop_nothing_or_always_the_same_are_seen(arrays):
     """Whatever the model's own code does in training: a step may have been compiled in evaluation behaviour."""
-    assert wrong_of_dropout(arrays, losses=(2.0, 2.0, 2.0)) == ["dropout in steps"]
-    assert wrong_of_dropout(arrays, losses=(2.0, 2.000002, 2.0)) == ["dropout in steps"], "which rounding does, too"
-    assert wrong_of_dropout(arrays, losses=(2.0, 2.002, 2.0)) == []
+    assert wrong_of_dropout(arrays, **{"step losses": [2.0, 2.0, 2.0]}) == ["dropout in steps"]
+    assert wrong_of_dropout(arrays, **{"step losses": [2.0, 2.000002, 2.0]}) == ["dropout in steps"], (
+        "which rounding does, too"
+    )
+    assert wrong_of_dropout(arrays, **{"step losses": [2.0, 2.002, 2.0]}) == []
 
 
 def test_running_statistics_are_compared_by_how_they_change(arrays):

@@ -280,6 +280,9 @@ def test_the_same_model_is_the_same(of_planted):
         ("the same dropped", "dropout repeats", 1),
         ("the same dropped", "dropout in steps", np.inf),
         ("no dropout in steps", "dropout in steps", np.inf),
+        ("dropout of other numbers", "dropout inputs", 0.49),
+        ("no steps with dropout", "steps with dropout", 100),
+        ("three steps with dropout", "steps with dropout", 1.5),
         ("whole rows dropped", "dropout masks", 20),
     ],
 )

@@ -340,10 +340,19 @@ def _of_dropout(
         apart = np.ptp(losses) / np.abs(losses).max()
         at = f"losses of {len(losses)} steps, {apart:.1e} apart"
         differences["dropout in steps"] = {at: float(DROPS / apart) if apart > 0 else np.inf}
+        trained = [name for name, weight in workload.weights(condition.hyperparameters).items() if weight.trained]
+        moved, its = seen["steps moved"], expected.get(f"{DROPOUT}/steps moved", np.zeros(len(trained)))
+        floor = NEGLIGIBLE * its.max() + np.finfo(np.float32).tiny
+        ratios = (moved + floor) / (its + floor)
+        apart = np.maximum(ratios, 1 / ratios) - 1
+        differences["steps with dropout"] = dict(zip(trained, apart.tolist(), strict=True))
     if declared and not off:
         sizes = expected.get(f"{DROPOUT}/given", np.array([]))
         apart = np.abs(seen["given"] - sizes) if len(sizes) == len(declared) else [np.inf] * len(declared)
         differences["dropout sizes"] = {name: float(one) for (name, _), one in zip(declared, apart, strict=True)}
+        means = expected.get(f"{DROPOUT}/root mean square", np.array([]))
+        apart = np.abs(seen["root mean square"] / means - 1) if len(means) == len(declared) else apart
+        differences["dropout inputs"] = {name: float(one) for (name, _), one in zip(declared, apart, strict=True)}
         rows = [(name, p, *(float(seen[one][place]) for one in _OF_PLACE)) for place, (name, p) in enumerate(declared)]
         for name, p, numbers, zeros, smallest, greatest, neighbours, repeats, twins in rows:
             deviation = np.sqrt(p * (1 - p) / max(numbers, 1.0))

@@ -88,19 +88,23 @@ are decoded is not asked, where rounding decides near ties.
 DROPOUT_TOLERANCES = {
     "dropout places": 0.0,
     "dropout sizes": 0.0,
+    "dropout inputs": 0.1,
     "dropout share": 5.0,
     "dropout scale": 1e-4,
     "dropout masks": 6.0,
     "dropout repeats": 0.0,
     "dropout in steps": 1.0,
+    "steps with dropout": 1.0,
     "evaluation repeats": 0.0,
 }
 """Of dropout at work: how many places are more or fewer than the workload declares; how many numbers more or fewer they
-are given than the reference's; by how many standard deviations the share of zeros is off; by how much, relatively, what
+are given than the reference's, and by how much, relatively, the root mean square of these differs (other masks in the
+places before make it 2 % at most); by how many standard deviations the share of zeros is off; by how much, relatively, what
 is left is not 1 / (1 - p) of what it was; by how many standard deviations numbers beside each other are dropped
 together more or less often than by chance; how often the same are dropped in two passes, or in two places; how often
 the losses of steps from the same weights and batch would have to be as far apart as they are to be ``DROPS`` apart; by
-how much two evaluations of the same batch differ.
+how much, relatively, a few steps with dropout move each weight farther than the reference's do, or less far; by how
+much two evaluations of the same batch differ.
 """
 
 DROPS = 2e-5

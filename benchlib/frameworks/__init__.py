@@ -110,8 +110,9 @@ class Session(Protocol):
         """
 
     def dropouts(self, batch: Any, training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """Every dropout that the model's forward pass goes through, in order: what it is called in messages, what went
-        in, and what came out; with ``training`` in the behaviour that a step finds the model in, else in evaluation's.
+        """Every dropout that the model's forward pass goes through, and with ``training`` the loss behind it, in order:
+        what it is called in messages, what went in, and what came out; with ``training`` in the behaviour that a step
+        finds the model in, else in evaluation's.
         Of dropout inside another operator, such as an attention's: what it dropped of, and what it left. Empty where
         there is none. Weights and running statistics stay as they were.
         """

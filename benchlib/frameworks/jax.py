@@ -292,7 +292,7 @@ class Session:
         self._trained |= part
 
     def dropouts(self, batch: tuple[Array, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """What each dropout of a forward pass was given, and what it left."""
+        """What each dropout of a forward pass and, in training, of the loss was given, and what it left."""
         seen = []
 
         class Seen(nnx.Dropout):
@@ -305,7 +305,10 @@ class Session:
         for _, module in nnx.iter_modules(model):
             if type(module) is nnx.Dropout:
                 module.__class__ = Seen
-        model(*batch[: -self._targets])  # operation by operation: what is compiled cannot be looked into
+        if training:  # operation by operation: what is compiled cannot be looked into
+            self._module.loss(model, batch)
+        else:
+            model(*batch[: -self._targets])
         self._kept |= self._random(self._kept_of(model))
         return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen]
 

@@ -332,14 +332,17 @@ class Session:
         return ms.jit(update) if self._graph else update, order
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """What each dropout of a forward pass was given, and what it left: of the model's own code, which runs in eager
-        mode for this, because nothing can look into a graph.
+        """What each dropout of a forward pass and, in training, of the loss was given, and what it left: of the model's
+        own code, which runs in eager mode for this, because nothing can look into a graph.
         """
         ms.set_context(mode=ms.PYNATIVE_MODE)
         try:
             behaving = nullcontext() if training else self._behaving(training=False)
             with self._untrained_kept(), behaving, _dropouts_seen() as seen:
-                self._model(*batch[: -self._targets])
+                if training:
+                    self._module.loss(self._model, batch)
+                else:
+                    self._model(*batch[: -self._targets])
                 self.synchronize()
         finally:
             ms.set_context(mode=ms.GRAPH_MODE if self._graph else ms.PYNATIVE_MODE)

@@ -207,11 +207,14 @@ class Session:
             self._take_step(given)
 
     def dropouts(self, batch: tuple[NDArray, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """What each dropout of a forward pass was given, and what it left: of the model's own code, operation by
-        operation, because nothing can look into a graph.
+        """What each dropout of a forward pass and, in training, of the loss was given, and what it left: of the model's
+        own code, operation by operation, because nothing can look into a graph.
         """
         with self._untrained_kept(), _behaving(training), _dropouts_seen() as seen:
-            self._model(*batch[: -self._targets])
+            if training:
+                self._module.loss(self._model, batch)
+            else:
+                self._model(*batch[: -self._targets])
             return [("Dropout", _numpy(given), _numpy(left)) for given, left in seen]
 
     def to_numpy(self, value: NDArray) -> np.ndarray:

@@ -280,10 +280,13 @@ class Session:
             self._take_step()
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """What each dropout of a forward pass was given, and what it left."""
+        """What each dropout of a forward pass and, in training, of the loss was given, and what it left."""
         seen, behaving = _Dropouts(), nullcontext() if training else self._behaving(training=False)
         with self._untrained_kept(), behaving, torch.no_grad(), self._mixed(), seen:
-            self._model(*batch[: -self._targets])
+            if training:
+                self._module.loss(self._model, batch)
+            else:
+                self._model(*batch[: -self._targets])
         return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen.all]
 
     def to_numpy(self, value: Tensor) -> np.ndarray:

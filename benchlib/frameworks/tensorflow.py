@@ -102,7 +102,7 @@ class Session:
         """Build model, loss and optimizer (or the operator) from ``module``, the workload's file for TensorFlow."""
         self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
         self._trains = workload.kind == "training"
-        self._targets, training = workload.targets, not workload.evaluates
+        self._module, self._targets, training = module, workload.targets, not workload.evaluates
         self._model = model = module.build(values)
         every = {layout.name: layout for layout in _layouts(model)}
         shapes = {name: layout.outside(np.empty(layout.variable.shape)).shape for name, layout in every.items()}
@@ -233,11 +233,14 @@ class Session:
             self._update(ready[number % len(ready)])
 
     def dropouts(self, batch: tuple[Tensor, ...], training: bool) -> list[tuple[str, np.ndarray, np.ndarray]]:
-        """What each dropout of a forward pass was given, and what it left: of the model's own code in eager mode,
-        because nothing can look into a graph.
+        """What each dropout of a forward pass and, in training, of the loss was given, and what it left: of the model's
+        own code in eager mode, because nothing can look into a graph.
         """
         with self._untrained_kept(), _dropouts_seen() as seen:
-            self._model(*batch[: -self._targets], training=training)
+            if training:
+                self._module.loss(self._model, batch)
+            else:
+                self._model(*batch[: -self._targets], training=False)
         return [(name, self.to_numpy(given), self.to_numpy(left)) for name, given, left in seen]
 
     def to_numpy(self, value: Tensor) -> np.ndarray:

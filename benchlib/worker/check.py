@@ -18,12 +18,14 @@ from benchlib.frameworks import GRADIENT_SCALE, Session
 from benchlib.workloads import Values, Workload
 
 OF_ALL = 3  # steps of the probe with all weights; further ones are taken with a few, which cost next to nothing
+FEW = 64  # numbers: of fewer, given gradients may all be 0, or nearly
 SMALL_FROM = 30  # steps of the probe after which all gradients are small: what remembers larger ones shows
 SAMPLED = 2000  # numbers of a weight that the probe hands out, at most, spread evenly
 PERIOD = 4093  # numbers after which given weights and gradients repeat; a prime, so that no dimension falls in with it
 ENOUGH = 10_000  # numbers that a dropout was given: then its share of zeros is known to 0.005 (a standard deviation)
 PASSES = 500  # to get there, at most: a place of 20 numbers a pass gets there
-DROPPING = 4  # steps from the same weights and batch: that all masks of a few numbers happen to be alike is no accident
+DROPPING = 3  # steps with dropout from the same weights and batch, each of which drops other numbers
+LIVE = 8  # steps with dropout, one after another
 
 
 def computed(
@@ -152,8 +154,7 @@ def probed(
     after each of ``records`` steps of the optimizer with given gradients from given weights, ``SAMPLED`` numbers of
     each, up to ``OF_ALL`` steps; ``probe/weights STEP:NAME alone`` after all of them, of weights of each kind alone;
     ``probe/evaluation outputs`` from the initial weights; ``dropout/...``, see :func:`dropped`; and, of a workload that
-    declares dropout, ``dropout/step losses`` of ``DROPPING`` steps, each from the initial weights and with the batch:
-    what :func:`dropped` looks into is not the step that is timed, which a framework may have compiled.
+    declares dropout, ``dropout/step losses`` and ``dropout/steps moved``, see :func:`lived`.
     """
     for method in ("update", "dropouts"):
         if not hasattr(session, method):
@@ -169,7 +170,8 @@ def probed(
     for name, outputs in (("evaluation", evaluated), ("evaluation again", again)):
         arrays.update({f"dropout/{one}": array for one, array in _numbered(name, outputs).items()})
     if any(p > 0 for _, p in workload.dropouts(values)):
-        arrays["dropout/step losses"] = np.array([_loss(session, initial, batch) for _ in range(DROPPING)])
+        trained = [name for name, weight in workload.weights(values).items() if weight.trained]
+        arrays.update(lived(session, initial, batch, trained))
     shapes = {name: weight.shape for name, weight in workload.weights(values).items() if weight.trained}
     for of, suffix, until in ((shapes, "", OF_ALL), (_of_each_kind(shapes), " alone", max(records))):
         session.load({**initial, **_given_weights(shapes)})
@@ -184,20 +186,37 @@ def probed(
     return arrays
 
 
-def _loss(session: Session, initial: dict[str, np.ndarray], batch: Any) -> float:
-    """Of a step from the ``initial`` weights, as it is timed."""
-    session.load(initial)
-    loss = session.step(batch)
+def lived(
+    session: Session, initial: dict[str, np.ndarray], batch: Any, trained: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Of steps as they are timed, with dropout at work, which :func:`dropped` does not look into, because a framework
+    may have compiled them: ``dropout/step losses`` of ``DROPPING`` steps, each from the initial weights and with the
+    same batch; ``dropout/steps moved``, how far each of the ``trained`` weights is from its initial one, as a norm,
+    after the last of these and further ones, ``LIVE`` in all.
+    """
+    losses = []
+    for _ in range(DROPPING):
+        session.load(initial)
+        losses.append(session.to_numpy(session.step(batch)))
+    for _ in range(LIVE - 1):
+        session.step(batch)
     session.synchronize()
-    return float(session.to_numpy(loss))
+    state = session.weights()
+    moved = [_size([state[name].astype(float) - initial[name]]) for name in trained]
+    return {"dropout/step losses": np.array(losses, dtype=float), "dropout/steps moved": np.concatenate(moved)}
 
 
 def _of_each_kind(shapes: dict[str, tuple]) -> dict[str, tuple]:
-    """Of the weights with as many dimensions, the smallest: what treats weights differently, such as decay, does so by
-    that, or has shown in the first steps, of all.
+    """Of the weights with as many dimensions, the smallest of ``FEW`` numbers or more (else the largest): what treats
+    weights differently, such as decay, does so by that, or has shown in the first steps, of all.
     """
+
+    def order(name: str) -> tuple[bool, int, str]:
+        size = int(np.prod(shapes[name]))
+        return size < FEW, -size if size < FEW else size, name
+
     kinds = {}  # type: dict[int, str]
-    for name in sorted(shapes, key=lambda one: (int(np.prod(shapes[one])), one)):
+    for name in sorted(shapes, key=order):
         kinds.setdefault(len(shapes[name]), name)
     return {name: shapes[name] for name in shapes if name in kinds.values()}
 
@@ -247,11 +266,12 @@ def _sampled(array: np.ndarray) -> np.ndarray:
 
 def dropped(session: Session, batch: Any) -> dict[str, np.ndarray]:
     """What dropout does to a batch, pass after pass: ``dropout/places``, how many there are, the least and the most of
-    any pass; of each place, in order, how many numbers it is ``given`` in a pass; ``numbers`` that were not 0 before
-    and how many ``zeros`` are among them after; ``least scale`` and ``greatest scale`` of what is left; ``neighbours``,
-    by how many standard deviations numbers beside each other, along any axis, are dropped together more or less often
-    than by chance; ``repeats``, in how many pairs of passes the same are dropped; ``twins``, how many of the places
-    before drop the same. And ``evaluation places``, those that change anything in evaluation.
+    any pass; of each place, in order, how many numbers it is ``given`` in a pass, and their ``root mean square`` over
+    all passes; ``numbers`` that were not 0 before and how many ``zeros`` are among them after; ``least scale`` and
+    ``greatest scale`` of what is left; ``neighbours``, by how many standard deviations numbers beside each other, along
+    any axis, are dropped together more or less often than by chance; ``repeats``, in how many pairs of passes the same
+    are dropped; ``twins``, how many of the places before drop the same. And ``evaluation places``, those that change
+    anything in evaluation.
     """
     places = []  # type: list[_Place]
     counts = []
@@ -267,7 +287,17 @@ def dropped(session: Session, batch: Any) -> dict[str, np.ndarray]:
             break
     arrays = {"places": np.array([min(counts), max(counts)])}
     if places:
-        names = ("given", "numbers", "zeros", "least scale", "greatest scale", "neighbours", "repeats", "twins")
+        names = (
+            "given",
+            "root mean square",
+            "numbers",
+            "zeros",
+            "least scale",
+            "greatest scale",
+            "neighbours",
+            "repeats",
+            "twins",
+        )
         rows = np.array([place.row() for place in places], dtype=float)
         arrays.update(zip(names, rows.T))
     evaluated = session.dropouts(batch, False)
@@ -281,6 +311,7 @@ class _Mask:
     """
 
     def __init__(self, given: np.ndarray, left: np.ndarray) -> None:
+        self.squares = float(np.square(given, dtype=float).sum())
         self.seen = given != 0
         self.zero = self.seen & (left == 0)
         kept = self.seen & (left != 0) & (np.abs(given) > np.finfo(np.float32).tiny * 2**24)
@@ -298,12 +329,15 @@ class _Place:
 
     def __init__(self) -> None:
         self.given, self.numbers, self.zeros, self.repeats, self.twins = 0, 0, 0, 0, 0
+        self.passes, self.squares = 0, 0.0
         self.least, self.greatest = math.inf, -math.inf
         self.together = {}  # type: dict[int, list[float]]
         self.before = None  # type: _Mask | None
 
     def add(self, mask: _Mask, others: list[_Mask]) -> None:
         self.given = mask.seen.size
+        self.passes += 1
+        self.squares += mask.squares
         self.numbers += int(mask.seen.sum())
         self.zeros += int(mask.zero.sum())
         if mask.scales.size:
@@ -324,7 +358,9 @@ class _Place:
 
     def row(self) -> tuple[float, ...]:
         neighbours = max((abs(total) / math.sqrt(pairs) for total, pairs in self.together.values() if pairs), default=0)
-        return self.given, self.numbers, self.zeros, self.least, self.greatest, neighbours, self.repeats, self.twins
+        mean = math.sqrt(self.squares / max(1, self.passes * self.given))
+        given = self.given, mean, self.numbers
+        return (*given, self.zeros, self.least, self.greatest, neighbours, self.repeats, self.twins)
 
 
 def _size(arrays: list[np.ndarray]) -> np.ndarray:

@@ -32,6 +32,9 @@ class Session(toy.Session):
         return rate, 0.89 if plant == "momentum of 0.89" else momentum, decay * (0.5 if plant == "decay of half" else 1)
 
     def _descend(self, gradients):
+        without = {"no steps with dropout": 0, "three steps with dropout": 3}.get(self.values["plant"], math.inf)
+        if self.stepping and self.values["dropout"] and self.taken >= without:
+            return
         if self.values["plant"] == "bias exempt from decay":
             gradients = {**gradients, "bias": gradients["bias"] - np.float32(self._settings()[2]) * self.state["bias"]}
         super()._descend(gradients)
@@ -67,8 +70,10 @@ class Session(toy.Session):
             self.random = np.random.default_rng(3)
         shape = (len(inputs), 1) if plant == "whole rows dropped" else inputs.shape
         left = inputs * (self.random.random(shape) >= p) / (1 if plant == "dropout not scaled" else 1 - p)
-        self.dropped.append(("dropout", inputs, left.astype(np.float32)))
-        return self.dropped[-1][2]
+        left = left.astype(np.float32)
+        larger = np.float32(1.5 if plant == "dropout of other numbers" else 1.0)
+        self.dropped.append(("dropout", larger * inputs, larger * left))
+        return left
 
     def outputs(self, batch, training):
         (outputs,) = super().outputs(batch, training)
