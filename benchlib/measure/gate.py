@@ -103,7 +103,7 @@ def _referred_to(offered: Iterable[str]) -> tuple[str, str]:
 def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> np.ndarray | tuple[Failure, Whose]:
     """The losses (2, steps) of a gated condition and of its reference in a longer training, side by side, on batches of
     the data in its own order; or why there are none, and whose failure that is. See :class:`Gate` for whether each goes
-    its own way. With the condition's own settings, but without dropout.
+    its own way. With the settings of the gate's batches and the workload's usual rate, but without dropout.
     """
     fed, losses = workloads.load(condition.workload).gate.fed, np.empty((2, steps))
     workers: list[WorkerProcess] = []
