@@ -30,6 +30,7 @@ from benchlib import workloads
 from benchlib.analysis.certificates import Certificate, Check, Forgiven, Whose
 from benchlib.analysis.failure import Failure
 from benchlib.analysis.tolerances import (
+    DEEP,
     DROPOUT_TOLERANCES,
     DROPS,
     FORGIVABLE,
@@ -364,8 +365,9 @@ def _of_dropout(
             }
             for quantity, difference in of_place.items():
                 differences.setdefault(quantity, {})[name] = difference if np.isfinite(difference) else np.inf
+    times = DEEP if workload.gate.fed else {}
     return [
-        _check(name, differences[name], tolerance, {})
+        _check(name, differences[name], tolerance * times.get(name, 1), {})
         for name, tolerance in DROPOUT_TOLERANCES.items()
         if name in differences
     ]

@@ -37,11 +37,11 @@ TOLERANCES = {
 is not the same, ``repetition`` the first trial against itself.
 """
 
-DEEP = {"outputs": 2, "gradients": 5, "updates": 5}
+DEEP = {"outputs": 2, "gradients": 5, "updates": 5, "steps with dropout": 3}
 """So many times that is allowed for a model that makes rounding grow (``Gate.fed``). PyTorch's ``resnet50`` and
 ``googlenet``, from weights that are moved by 8 units in the last digit, or in the lane ``tuned``, differ from
 themselves by up to 1.2e-5 in outputs and 2e-4 in gradients where they meet no kink (from four and three seeds of
-weights).
+weights). Eight steps of ``googlenet`` with other masks move a bias by up to 1.9 times as much.
 """
 
 CUDA_TOLERANCES = {name: 10 * allowed for name, allowed in TOLERANCES.items()}
