@@ -48,6 +48,8 @@ class Varied(Ratios):
                 ]
                 parts.append(rows[own].assign(varied=VARIED.get(varied, varied.replace("_", " "))))
         every = pd.concat(parts)
+        if every.empty:  # then it has no columns either
+            return every
         apart = ", " + every["varied"] + " varied" if every["varied"].nunique() > 1 else ""
         return every.assign(series=every["subject"] + apart)
 
