@@ -297,11 +297,18 @@ def test_one_mask_for_what_the_reference_draws_many_for_is_seen(arrays):
 def test_dropout_of_other_numbers_is_seen(arrays):
     """As many of them, dropped as they should be: of a sum, where one of its terms should be dropped from."""
     assert wrong_of_dropout(arrays, **{"root mean square": [1.0, 2.02]}) == []
-    assert wrong_of_dropout(arrays, **{"root mean square": [1.0, 2.4]}) == ["dropout inputs"]
+    for size in (2.4, np.nan):
+        assert wrong_of_dropout(arrays, **{"root mean square": [1.0, size]}) == ["dropout inputs"]
 
 
 def test_steps_that_do_less_while_dropout_is_at_work_are_seen(arrays):
-    for moved in ([0.1, 0.2, 0.1, 0.0], [0.1, 0.2, 0.03, 0.001], [0.4, 0.8, 0.4, 0.004], [0.0] * 4):
+    for moved in (
+        [0.1, 0.2, 0.1, np.nan],
+        [0.1, 0.2, 0.1, 0.0],
+        [0.1, 0.2, 0.03, 0.001],
+        [0.4, 0.8, 0.4, 0.004],
+        [0.0] * 4,
+    ):
         assert wrong_of_dropout(arrays, **{"steps moved": moved}) == ["steps with dropout"]
     assert wrong_of_dropout(arrays, **{"steps moved": [0.12, 0.18, 0.1, 0.0011]}) == [], "as other masks have it"
 

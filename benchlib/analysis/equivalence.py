@@ -345,15 +345,15 @@ def _of_dropout(
         moved, its = seen["steps moved"], expected.get(f"{DROPOUT}/steps moved", np.zeros(len(trained)))
         floor = NEGLIGIBLE * its.max() + np.finfo(np.float32).tiny
         ratios = (moved + floor) / (its + floor)
-        apart = np.maximum(ratios, 1 / ratios) - 1
-        differences["steps with dropout"] = dict(zip(trained, apart.tolist(), strict=True))
+        farther = _finite(np.maximum(ratios, 1 / ratios) - 1)
+        differences["steps with dropout"] = dict(zip(trained, farther, strict=True))
     if declared and not off:
         sizes = expected.get(f"{DROPOUT}/given", np.array([]))
         apart = np.abs(seen["given"] - sizes) if len(sizes) == len(declared) else [np.inf] * len(declared)
         differences["dropout sizes"] = {name: float(one) for (name, _), one in zip(declared, apart, strict=True)}
         means = expected.get(f"{DROPOUT}/root mean square", np.array([]))
-        apart = np.abs(seen["root mean square"] / means - 1) if len(means) == len(declared) else apart
-        differences["dropout inputs"] = {name: float(one) for (name, _), one in zip(declared, apart, strict=True)}
+        larger = np.abs(seen["root mean square"] / means - 1) if len(means) == len(declared) else apart
+        differences["dropout inputs"] = dict(zip((name for name, _ in declared), _finite(larger), strict=True))
         rows = [(name, p, *(float(seen[one][place]) for one in _OF_PLACE)) for place, (name, p) in enumerate(declared)]
         for name, p, numbers, zeros, smallest, greatest, neighbours, repeats, twins in rows:
             deviation = np.sqrt(p * (1 - p) / max(numbers, 1.0))
@@ -371,6 +371,11 @@ def _of_dropout(
         for name, tolerance in DROPOUT_TOLERANCES.items()
         if name in differences
     ]
+
+
+def _finite(differences: Iterable[float]) -> list[float]:
+    """What is no number is no small difference: the largest of several would pass it over."""
+    return [float(one) if np.isfinite(one) else np.inf for one in differences]
 
 
 _OF_PLACE = ("numbers", "zeros", "least scale", "greatest scale", "neighbours", "repeats", "twins")
