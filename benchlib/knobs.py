@@ -41,12 +41,15 @@ class Knob:
     source: str
     when: str = TUNED
     convolutions_only: bool = False
+    modes: tuple[str, ...] = ()  # empty: all
     by_session: bool = False
     same_numbers: bool = False  # of what is set for the gate: does it change no number?
 
     def applies(self, condition: Condition) -> bool:
-        return (not self.devices or condition.device in self.devices) and (
-            not self.convolutions_only or workloads.load(condition.workload).convolutions
+        return (
+            (not self.devices or condition.device in self.devices)
+            and (not self.modes or condition.mode in self.modes)
+            and (not self.convolutions_only or workloads.load(condition.workload).convolutions)
         )
 
 

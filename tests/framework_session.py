@@ -70,6 +70,13 @@ def passing(workload: workloads.Workload, values: workloads.Values) -> dict[str,
     return weights
 
 
+KNOBS = {
+    "pytorch": {"channels_last": "on", "cudnn_benchmark": "on", "float32_matmul_precision": "high"},
+    "mindspore": {"launch_blocking": "on"},
+}
+"""Those that sessions set, in eager mode."""
+
+
 def mixed_precisions(framework: str, mode: str) -> list[str]:
     """Those that are tried: all in eager mode; of MindSpore's levels one where each has to be compiled."""
     offered = frameworks.precisions(framework)[1:]
@@ -179,17 +186,17 @@ class Probe:
         return found
 
     def knobs(self) -> dict[str, np.ndarray]:
-        """Outputs and gradients of ``cnn`` with every knob that PyTorch's sessions set. It is the last that is asked:
-        knobs are for the whole process.
+        """Outputs and gradients of ``cnn`` with every knob that the framework's session sets. It is the last that is
+        asked: knobs are for the whole process.
         """
-        session = self.open(channels_last="on", cudnn_benchmark="on", float32_matmul_precision="high")
+        session = self.open(**KNOBS[self.framework])
         workload, values = self.build("cnn", WITHOUT_DROPOUT, session)
         batch = session.put(batches(workload, values)[0])
         found = {"loaded:" + name: array for name, array in session.weights().items()}
         found |= {"outputs": session.outputs(batch, training=True)[0], **_named("gradient", session.gradients(batch))}
         settings = session.settings()
-        asked = ("channels_last", "float32_matmul_precision")
-        return {**found, "settings": np.array([str(settings[name]) for name in asked])}
+        asked = [name for name in KNOBS[self.framework] if name in settings]
+        return {**found, "settings": np.array([f"{name}={settings[name]}" for name in asked])}
 
     def mixed(self) -> dict[str, dict[str, float | str]]:
         """By precision: how far outputs, gradients and losses of ``cnn`` are from fp32's, relative to the largest; the
@@ -303,7 +310,7 @@ def main() -> None:
     else:
         facts |= {"refusals": probe.refusals(), "dropout": probe.dropout(), "zeroed": probe.zeroed()}
         facts |= {"passes": probe.passes(), "waits": probe.waits(), "mixed": probe.mixed()}
-    if (framework, mode) == ("pytorch", "eager"):
+    if mode == "eager" and framework in KNOBS:
         arrays |= {f"knobs/{name}": array for name, array in probe.knobs().items()}
     np.savez(folder / "arrays.npz", **arrays)
     (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")

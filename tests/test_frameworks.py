@@ -240,15 +240,24 @@ def test_what_is_wrong_is_refused_by_name(framework, mode):
     assert said["precision"].startswith(f"unknown precision of {framework} 'fp8'")
     told = {
         "pytorch": "unknown knob of pytorch 'channels_first=on': did you mean 'channels_last=on'?",
-        "mindspore": "knob 'channels_first': mindspore has no such setting",
+        "mindspore": "unknown knob of mindspore 'channels_first=on':",
     }
     knob = said["knob"].partition(" (there are: ")[0]
     assert knob == told.get(framework, knob) != "accepted"
 
 
-def test_knobs_change_how_pytorch_computes_and_not_what():
-    plain, turned = case_of("pytorch", "eager", "cnn"), case_of("pytorch", "eager", "knobs")
-    assert list(turned.pop("settings")) == ["True", "high"], "read back after they were set"
+READ_BACK = {
+    "pytorch": ["channels_last=True", "float32_matmul_precision=high"],
+    "mindspore": ["launch_blocking=True"],
+}
+
+
+@pytest.mark.parametrize("framework", READ_BACK)
+def test_knobs_change_how_a_framework_computes_and_not_what(framework):
+    plain, turned = case_of(framework, "eager", "cnn"), case_of(framework, "eager", "knobs")
+    settings = given(framework, "eager").facts["settings"]
+    before = [f"{name}={settings[name]}" for name in framework_session.KNOBS[framework] if name in settings]
+    assert list(turned.pop("settings")) == READ_BACK[framework] != before, "read back after they were set"
     assert group(turned, "loaded").keys() == group(plain, "loaded").keys()
     for name, array in turned.items():
         assert difference(array, plain[name]) < GRADIENTS, name
@@ -296,7 +305,8 @@ def test_mixed_precision_is_near_fp32_and_not_fp32(framework, mode):
         assert "why" not in apart, apart
         # Of this batch gradients agree to 64 roundings: nearer than the gate can ask of any batch.
         gradients = 64 * {"bf16": 2.0**-8, "fp16": 2.0**-11}[kind]
-        allowed = {"losses": 0.1, "state": 0.1, "predictions": 0.1, **MIXED_TOLERANCES[kind], "gradients": gradients}
+        # After three steps evaluation shows all that rounding did: 0.08 in PyTorch, 0.06 even in fp16.
+        allowed = {"losses": 0.1, "state": 0.1, "predictions": 0.2, **MIXED_TOLERANCES[kind], "gradients": gradients}
         for name, difference in apart.items():
             assert difference < allowed[name], (precision, name)
         assert apart["outputs"] > 1e-5, "it was computed in fp32"

@@ -24,11 +24,14 @@ def test_the_default_lane_sets_what_both_need_and_the_tuned_lane_what_is_declare
     malloc = {"MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"}
     assert knobs.of(TORCH.but(lane="tuned")).keys() == malloc | always | {"channels_last"}
     assert knobs.of(MINDSPORE.but(lane="tuned")).keys() == malloc | printed | {"ONEDNN_MAX_CPU_ISA"}
+    eager = knobs.of(MINDSPORE.but(lane="tuned", mode="eager"))
+    assert eager.keys() == malloc | printed | {"ONEDNN_MAX_CPU_ISA", "launch_blocking"}
+    assert "launch_blocking" not in knobs.of(MINDSPORE.but(lane="tuned", mode="eager", device="npu"))
     on_cuda = {"cudnn_benchmark", "channels_last", "float32_matmul_precision"}
     assert knobs.of(TORCH.but(lane="tuned", device="cuda")).keys() == always | {"CUDA_DEVICE_ORDER"} | on_cuda
     linear = Condition(workload="linear", lane="tuned", device="cuda")
     assert on_cuda & knobs.of(linear).keys() == {"float32_matmul_precision"}, "there is nothing to convolve"
-    linear = Condition(workload="linear", framework="mindspore", lane="tuned")
+    linear = Condition(workload="linear", framework="mindspore", mode="graph", lane="tuned")
     assert knobs.of(linear).keys() == malloc | printed, "the knob for convolutions slows matrix products down"
 
 
@@ -49,6 +52,7 @@ def test_what_a_session_sets_is_no_environment_variable():
     assert not on_cuda.keys() & knobs.environment(tuned, Path("/scratch"), {}).keys()
     assert knobs.for_session(tuned.but(without=["channels_last"])).keys() == on_cuda.keys() - {"channels_last"}
     assert knobs.for_session(tuned.but(lane="default")) == {}
+    assert knobs.for_session(MINDSPORE.but(lane="tuned", mode="eager")) == {"launch_blocking": "on"}
 
 
 def test_a_users_shell_cannot_change_a_lane():

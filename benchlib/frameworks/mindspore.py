@@ -19,6 +19,7 @@ from types import MappingProxyType, ModuleType
 import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, communication, nn, ops
+from mindspore._c_expression import RuntimeConf
 from mindspore.common.api import _pynative_executor
 
 from benchlib.errors import BenchlibError, unknown
@@ -60,6 +61,18 @@ KNOBS = (
         "source": "ONEDNN_VERBOSE=1 output; oneDNN manual, 'CPU dispatcher control'",
         "convolutions_only": True,
     },
+    {
+        "name": "launch_blocking",
+        "value": "on",
+        "devices": ("cpu",),
+        "modes": ("eager",),
+        "reason": (
+            "each operator is run before the next is taken: as installed, threads that hand operators on to each other "
+            "wait in loops, which on few cores takes the cores from the work itself. Measured on 2 cores only"
+        ),
+        "source": "MindSpore API, 'mindspore.runtime.launch_blocking'; docs/training.md has what it does to each model",
+        "by_session": True,
+    },
 )
 
 _MIB = 2**20
@@ -98,8 +111,9 @@ class Session:
             raise BenchlibError(unknown("precision of mindspore", precision, PRECISIONS))
         if device not in _TARGETS:
             raise BenchlibError(unknown("device of mindspore", device, _TARGETS))
-        for name in knobs:
-            raise BenchlibError(f"knob {name!r}: mindspore has no such setting")
+        for name, value in knobs.items():
+            if (name, value) != ("launch_blocking", "on"):
+                raise BenchlibError(unknown("knob of mindspore", f"{name}={value}", ["launch_blocking=on"]))
         target = _TARGETS[device]
         if target != "CPU" and not ms.hal.is_available(target):
             raise BenchlibError(
@@ -110,6 +124,8 @@ class Session:
         self._graph = mode == "graph"
         self._precision = precision
         ms.set_device(target)
+        if "launch_blocking" in knobs:
+            ms.runtime.launch_blocking()
         ms.set_context(mode=ms.GRAPH_MODE if self._graph else ms.PYNATIVE_MODE)
         # For dropout only: weights and batches come from files. On the CPU its masks differ between equal runs all the
         # same, from about the sixth step on.
@@ -365,6 +381,7 @@ class Session:
             "actor_threads": pool["ActorThread_"],
             "kernel_threads": pool["KernelThread_"],
             "deterministic": ms.get_context("deterministic"),
+            "launch_blocking": RuntimeConf.get_instance().is_launch_blocking(),
         }
         if self._precision != "fp32":
             settings["mixed_precision"] = self._precision

@@ -1,0 +1,73 @@
+"""What does one knob do to each workload? With it against without it, everything else as it is.
+
+    .venv/bin/python benchmarks/knob.py launch_blocking [WORKLOAD ...] --framework mindspore --mode eager
+
+Comparisons as any other, to 5 % or a minute beyond the pilot, in the tuned lane, on embedded data, at the workload's
+own sizes (convolutional models for images of 224 pixels at 32). A ratio is throughput with the knob over throughput
+without it. Run it alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import homes
+import pandas as pd
+from profiles import EMBEDDED
+
+from benchlib import frameworks, knobs, workloads
+from benchlib.condition import Condition
+from benchlib.lab import Lab
+
+FOLDER = Path(__file__).resolve().parent.parent / "outputs" / "benchmarks" / "knob"
+ASKED = {"precision": 0.05, "budget_s": 60.0, "block_s": 0.3, "pilot": 3}
+
+
+def main() -> None:
+    """Print the table, again after each workload."""
+    parser = argparse.ArgumentParser(description="What does one knob do to each workload?")
+    parser.add_argument("knob")
+    parser.add_argument("workloads", nargs="*", help="all in which it is set, unless some are named")
+    parser.add_argument("--framework", choices=homes.ENVIRONMENTS, default="pytorch")
+    parser.add_argument("--mode", default="eager")
+    arguments = parser.parse_args()
+    rows = []
+    for name in arguments.workloads or workloads.names():
+        workload = workloads.load(name)
+        if arguments.framework not in frameworks.of(workload):
+            continue
+        condition = Condition(
+            workload=name,
+            framework=arguments.framework,
+            environment=homes.ENVIRONMENTS[arguments.framework],
+            mode=arguments.mode,
+            lane="tuned",
+            data=workload.data[0],
+            hyperparameters=EMBEDDED.get(name, {}),
+        )
+        if arguments.knob not in knobs.of(condition):
+            continue
+        rows.append(row(condition, arguments.knob))
+        print(pd.DataFrame(rows).to_string(index=False), flush=True)
+
+
+def row(condition: Condition, knob: str) -> dict[str, object]:
+    """What was measured of a workload."""
+    comparison = Lab(outputs=FOLDER).compare([condition.but(without=[knob]), condition], **ASKED)
+    ratio, control = comparison.ratio(condition), comparison.control
+    without_ms, with_ms = comparison.throughput()["step_ms"]
+    return {
+        "workload": condition.workload,
+        "batch": condition.batch_size,
+        "ms a step without": f"{without_ms:.3g}",
+        "ms a step with": f"{with_ms:.3g}",
+        "with / without": f"{ratio.estimate:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]",
+        "A/A": f"{control.estimate:.3f} [{control.low:.3f}, {control.high:.3f}]",
+        "processes": ratio.processes,
+        "the same model": comparison.certificates[condition.key].verdict,
+    }
+
+
+if __name__ == "__main__":
+    main()
