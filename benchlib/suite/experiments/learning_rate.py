@@ -133,7 +133,7 @@ def _declaration(metric: Metric, threshold: float) -> Declaration:
                     points("epoch_s", "time of an epoch (s)"),
                 ],
                 columns=2,
-                height=2.1,
+                height=1.45,  # two rows and their caption fit into what a question leaves of a page
             ),
             "curves": Picture(
                 caption="Training loss and metric by epoch: lines are means over seeds, bands go from the lowest to "
