@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from typing import Any, Self
 
@@ -20,6 +21,9 @@ from benchlib.suite.experiments.metric import Metric
 from benchlib.suite.experiments.result import Declaration, Part, Result, data_note, different_models
 from benchlib.suite.panels import Curves, Picture, Points
 from benchlib.suite.selections import Runs
+
+LABEL = 15
+"""Letters in a line of a label that stands beside a panel, which is no higher."""
 
 
 class Subject(p.Subject):
@@ -105,7 +109,7 @@ def _declaration(metric: Metric, threshold: float) -> Declaration:
     to = metric.say_threshold(threshold)
 
     def points(y: str, ylabel: str, **more: Any) -> Points:
-        return Points(y=y, x="learning_rate", ylabel=ylabel, **more)
+        return Points(y=y, x="learning_rate", ylabel=textwrap.fill(ylabel, LABEL), **more)
 
     def points_caption(rows: pd.DataFrame) -> str:
         lost = left_out(rows.drop_duplicates(["label", "seed"]))  # each run is in every panel
@@ -127,13 +131,13 @@ def _declaration(metric: Metric, threshold: float) -> Declaration:
             "rates": Picture(
                 caption=points_caption,
                 panels=[
-                    points("metric", f"{metric.label}\nafter {metric.epochs} epochs", from_zero=False),
+                    points("metric", f"{metric.label} after {metric.epochs} epochs", from_zero=False),
                     points("epochs_watched", f"epochs to {to}", censored="censored"),
                     points("seconds_watched", f"training time to {to} (s)", censored="censored", log_y=True),
                     points("epoch_s", "time of an epoch (s)"),
                 ],
                 columns=2,
-                height=1.45,  # two rows and their caption fit into what a question leaves of a page
+                height=1.35,  # two rows and their caption fit into what a question leaves of a page
             ),
             "curves": Picture(
                 caption="Training loss and metric by epoch: lines are means over seeds, bands go from the lowest to "
