@@ -332,10 +332,10 @@ class Lab:
         """The certificate with a longer comparison of training, which stands in it from now on."""
         condition = certificate.condition
         with self._turn(say):
-            losses = gate.train(condition, self.inputs, self.patience_s, steps)
-        if isinstance(losses, tuple):  # not kept: the certificate without it stands, and this is tried again
-            return equivalence.without_training(certificate, *losses)
-        longer = equivalence.with_training(certificate, losses)
+            trained = gate.train(condition, self.inputs, self.patience_s, steps)
+        if isinstance(trained, tuple):  # not kept: the certificate without it stands, and this is tried again
+            return equivalence.without_training(certificate, *trained)
+        longer = equivalence.with_training(certificate, trained.losses, trained.moved)
         _write(self.certificate_path(condition), longer.sealed())
         return longer
 

@@ -467,8 +467,10 @@ def test_a_training_that_parts_is_another_one(tmp_path, toy_framework):
         reference=right,
         checks=[Check(name="outputs", difference=0.0, worst=0.0, at="0/outputs", tolerance=1e-5)],
     )
-    losses = gate.train(wrong, tmp_path, 60, 12)
-    longer = equivalence.with_training(certificate, losses)
+    trained = gate.train(wrong, tmp_path, 60, 12)
+    losses = trained.losses
+    assert len(trained.moved) == gate.MOVED_TRAININGS, "the reference was asked what rounding does"
+    longer = equivalence.with_training(certificate, losses, trained.moved)
     assert (certificate.verdict, longer.verdict) == ("same", "different")
     assert losses.shape == (2, 12)
     assert losses[0, 0] == pytest.approx(losses[1, 0], rel=1e-6), "from the same weights"

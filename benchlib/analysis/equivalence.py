@@ -22,6 +22,7 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,14 +101,49 @@ def without_training(certificate: Certificate, failure: Failure, failed: Whose) 
     return certificate.model_copy(update={"reason": reason, "failure": failure, "failed": failed, "checks": []})
 
 
-def with_training(certificate: Certificate, losses: np.ndarray) -> Certificate:
-    """The certificate with what a longer training showed: ``losses`` (2, steps) of the condition and its reference."""
-    apart = np.abs(losses[0] - losses[1]) / np.maximum(np.abs(losses[1]), np.finfo(np.float32).tiny)
-    differences = {f"step {step}": float(one) if np.isfinite(one) else np.inf for step, one in enumerate(apart, 1)}
-    tolerance = TRAINING.get(certificate.condition.device, 3e-2)
+def with_training(
+    certificate: Certificate, losses: np.ndarray, moved: Mapping[str, np.ndarray] = MappingProxyType({})
+) -> Certificate:
+    """The certificate with what a longer training showed, see :func:`training_check`."""
     shorter = [check for check in certificate.checks if check.name != "training"]
-    checks = [*shorter, _check("training", differences, tolerance, {})]
+    checks = [*shorter, training_check(certificate.condition, losses, moved)]
     return certificate.model_copy(update={"checks": checks, "training": losses.shape[1]})
+
+
+def training_check(condition: Condition, losses: np.ndarray, moved: Mapping[str, np.ndarray]) -> Check:
+    """The check of ``losses`` (2, steps) of a condition and of its reference in a longer training. From where they part
+    on they are one difference. Rounding explains it where the reference from weights that were ``moved`` (its losses by
+    what was done) parts from itself about as soon and as far, both to a factor of ``OWN``.
+    """
+    tolerance = TRAINING.get(condition.device, 3e-2)
+    apart, steps = _apart(*losses), losses.shape[1]
+    before, largest = parting(*losses, tolerance)
+    differences = {f"step {step}": float(one) for step, one in enumerate(apart[:before], 1)}
+    own = {}
+    if before < steps:
+        at = f"steps {before + 1} to {steps}"
+        differences[at] = largest
+        partings = {by: parting(one, losses[1], tolerance) for by, one in moved.items()}
+        alike = [
+            Own(farthest, f"{by}, from step {sooner + 1} on")
+            for by, (sooner, farthest) in partings.items()
+            if explains(sooner + 1, before + 1)
+        ]
+        own[at] = next((one for one in alike if explains(one.difference, largest)), NONE)
+    return _check("training", differences, tolerance, own)
+
+
+def parting(losses: np.ndarray, expected: np.ndarray, tolerance: float) -> tuple[int, float]:
+    """The steps before two trainings part by more than the tolerance, all if they do not, and how far they ever are."""
+    apart = _apart(losses, expected)
+    beyond = np.flatnonzero(apart > tolerance)
+    return int(beyond[0]) if len(beyond) else len(apart), float(apart.max())
+
+
+def _apart(losses: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """By how much losses differ, relatively, step by step; infinite where one is no number."""
+    apart = np.abs(losses - expected) / np.maximum(np.abs(expected), np.finfo(np.float32).tiny)
+    return np.where(np.isfinite(apart), apart, np.inf)
 
 
 def digests(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:

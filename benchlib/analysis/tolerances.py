@@ -140,4 +140,4 @@ def explains(own: float, difference: float) -> bool:
     return difference / OWN <= own <= OWN * difference
 
 
-FORGIVABLE = frozenset(TOLERANCES) - {"outputs", "first loss", "optimizer", "repetition"}
+FORGIVABLE = frozenset({*TOLERANCES, "training"}) - {"outputs", "first loss", "optimizer", "repetition"}

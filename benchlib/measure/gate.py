@@ -16,6 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from types import MappingProxyType
@@ -34,6 +35,7 @@ from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.measure.trials import Computed, Rounded
 from benchlib.variables import Surroundings
+from benchlib.worker import check, files
 
 BATCH_SIZE = 4  # at most, unless the workload says otherwise; most trials then meet no kink (see ``equivalence``)
 
@@ -41,6 +43,9 @@ AT_ONCE = 2
 """Processes: most of what they do (dispatch in eager mode, compilation) keeps one core busy. On an accelerator, whose
 memory a framework may take as a whole, one.
 """
+
+MOVED_TRAININGS = 16
+"""Times that the reference is trained again, at most: which ReLU parts two frameworks is a matter of chance."""
 
 REASONS = {
     "batch_size": "few samples meet few kinks, where rounding decides which way a gradient goes",
@@ -100,21 +105,35 @@ def _referred_to(offered: Iterable[str]) -> tuple[str, str]:
     return next(usable, (environments.DEFAULT, by_rank[0]))  # what is not there will be refused as such
 
 
-def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> np.ndarray | tuple[Failure, Whose]:
-    """The losses (2, steps) of a gated condition and of its reference in a longer training, side by side, on batches of
-    the data in its own order; or why there are none, and whose failure that is. See :class:`Gate` for whether each goes
-    its own way. With the settings of the gate's batches and the workload's usual rate, but without dropout.
+@dataclass(frozen=True)
+class Trained:
+    """A longer training: ``losses`` (2, steps) of a gated condition and of its reference, and where these part, those
+    (steps,) of the reference from weights that were ``moved`` in the last digit, by what was done.
+    """
+
+    losses: np.ndarray
+    moved: dict[str, np.ndarray]
+
+
+def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> Trained | tuple[Failure, Whose]:
+    """A gated condition and its reference in a longer training, side by side, on batches of the data in its own order;
+    or why there is none, and whose failure that is. See :class:`Gate` for whether each goes its own way. With the
+    settings of the gate's batches and the workload's usual rate, but without dropout.
+
+    Where each goes its own way and they part, the reference is trained again from moved weights until one of these
+    parts from it about as soon and as far, ``MOVED_TRAININGS`` times at most: a ReLU within rounding of 0 parts them.
     """
     fed, losses = workloads.load(condition.workload).gate.fed, np.empty((2, steps))
     workers: list[WorkerProcess] = []
+    jobs: list[Job] = []
     whose: Whose = "condition"
     try:
         for one in (condition, reference(condition)):
             whose = "reference" if workers else "condition"
-            job = prepare_job(equivalence.undropped(one), INITIAL_SEED, inputs)
+            jobs.append(prepare_job(equivalence.undropped(one), INITIAL_SEED, inputs))
             workers.append(WorkerProcess(one, INITIAL_SEED, patience_s, knobs.of_gate(one)))
             workers[-1].opened()
-            record.require_inputs(workers[-1], job, workers[-1].ask("build", **job.document()))
+            record.require_inputs(workers[-1], jobs[-1], workers[-1].ask("build", **jobs[-1].document()))
         ours, its = workers
         weights = str(its.scratch / "weights.npz") if fed else None
         for step in range(steps):
@@ -122,12 +141,28 @@ def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> 
             losses[1, step] = its.ask("train_on", step=step, weights=weights, leads=True)["loss"]
             whose = "condition"
             losses[0, step] = ours.ask("train_on", step=step, weights=weights, leads=False)["loss"]
+        whose = "reference"
+        moved: dict[str, np.ndarray] = {}
+        for number in range(1, MOVED_TRAININGS + 1):
+            if fed or equivalence.training_check(condition, losses, moved).ok:
+                break
+            moved[trials.done("default", number)] = _trained_again(its, jobs[1], number, steps)
     except WorkerFailed as failure:
         return failure.failure, whose
     finally:
         for worker in workers:
             worker.end()
-    return losses
+    return Trained(losses, moved)
+
+
+def _trained_again(worker: WorkerProcess, job: Job, number: int, steps: int) -> np.ndarray:
+    """The losses of a reference from weights that are moved in the last digit, see ``check.roundings``."""
+    record.require_inputs(worker, job, worker.ask("build", **job.document()))
+    weights = worker.scratch / "moved.npz"
+    np.savez(weights, **check.roundings(dict(files.arrays(Path(job.document()["weights"]))), number))
+    first = {"weights": str(weights), "leads": False}
+    asked = [first, *[{"weights": None, "leads": False}] * (steps - 1)]
+    return np.array([worker.ask("train_on", step=step, **one)["loss"] for step, one in enumerate(asked)])
 
 
 NOT_STARTED = Surroundings()

@@ -151,7 +151,7 @@ class Rounded:
 
     def _of(self, reference: Condition, trial: int, expected: Arrays, lane: str, moved: int) -> dict[str, Own] | None:
         """Nothing where outputs differ by more than a condition's may; None: it could not be asked."""
-        by = _done(lane, moved)
+        by = done(lane, moved)
         if (reference, trial, by) not in self._own:
             try:
                 arrays = self._made(reference.but(lane=lane), trial, moved)
@@ -187,7 +187,7 @@ class Rounded:
         return worker, job
 
 
-def _done(lane: str, moved: int) -> str:
+def done(lane: str, moved: int) -> str:
     """What makes the reference differ from itself, in words."""
     if not moved:
         return f"its lane {lane}"
