@@ -276,7 +276,8 @@ def of_dropout(**seen):
         "evaluation:0": [1.0],
         "evaluation again:0": [1.0],
         "step losses": [2.0, 2.1, 1.9],
-        "steps moved": [0.1, 0.2, 0.1, 0.001],
+        "moved 3": [0.03, 0.06, 0.03, 0.0003],
+        "moved 8": [0.1, 0.2, 0.1, 0.001],
     }
     return {f"dropout/{name}": np.array(value, dtype=float) for name, value in (usual | seen).items()}
 
@@ -309,8 +310,53 @@ def test_steps_that_do_less_while_dropout_is_at_work_are_seen(arrays):
         [0.4, 0.8, 0.4, 0.004],
         [0.0] * 4,
     ):
-        assert wrong_of_dropout(arrays, **{"steps moved": moved}) == ["steps with dropout"]
-    assert wrong_of_dropout(arrays, **{"steps moved": [0.12, 0.18, 0.1, 0.0011]}) == [], "as other masks have it"
+        assert wrong_of_dropout(arrays, **{"moved 8": moved}) == ["8 steps with dropout"]
+    assert wrong_of_dropout(arrays, **{"moved 8": [0.12, 0.18, 0.1, 0.0011]}) == [], "as other masks have it"
+
+
+def test_steps_that_forget_their_momentum_are_seen(arrays):
+    """The norm of all weights together after three steps: 5.6 rates far with a momentum of 0.9, 3 without."""
+    for size in (3 / 5.61, 5.61 / 3, np.nan):
+        moved = np.array([0.03, 0.06, 0.03, 0.0003]) * size
+        assert wrong_of_dropout(arrays, **{"moved 3": moved}) == ["3 steps with dropout"]
+    assert wrong_of_dropout(arrays, **{"moved 3": [0.02, 0.07, 0.03, 0.0009]}) == [], "as other masks have it"
+
+
+def test_without_dropout_steps_in_a_row_go_as_far_weight_by_weight(arrays):
+    def wrong(moved, dropout=0.0):
+        condition = Condition(workload="gcn", framework="mindspore", hyperparameters={"dropout": dropout})
+        same = {"evaluation:0": [1.0], "evaluation again:0": [1.0]}
+        seen = {"places": [0, 0], "evaluation places": [0], "moved 3": moved, "moved 8": moved, **same}
+        own = {f"dropout/{name}": np.array(value, dtype=float) for name, value in seen.items()}
+        its = {**own, **{f"dropout/moved {steps}": np.array([0.03, 0.06, 0.03, 0.01]) for steps in (3, 8)}}
+        certificate = equivalence.certify(condition, REFERENCE, {**arrays, **own}, {**arrays, **its}, {}, {})
+        return [check.name for check in certificate.checks if not check.ok]
+
+    assert wrong([0.03, 0.06, 0.03, 0.0101]) == []
+    assert wrong([0.03, 0.06, 0.03, 0.011]) == ["3 steps in a row", "8 steps in a row"]
+
+
+def test_a_training_that_parts_as_the_reference_does_from_itself_is_forgiven_with_the_evidence():
+    def trained(start, far):
+        """As many losses, which part at a step by so much."""
+        return np.where(np.arange(1, 51) < start, 2.0, 2.0 * (1 + far))
+
+    losses, condition = np.stack([trained(34, 9e-3), trained(51, 0)]), Condition(workload="cnn", framework="mxnet")
+
+    def check(**moved):
+        return equivalence.training_check(condition, losses, moved)
+
+    assert not check().ok
+    assert not check(later=trained(51, 0)).ok, "the reference does not part from itself"
+    assert not check(nearer=trained(34, 1e-3), farther=trained(34, 0.1)).ok
+    assert not check(sooner=trained(16, 9e-3)).ok
+    forgiven = check(later=trained(51, 0), chance=trained(30, 8e-3))
+    assert forgiven.ok
+    (one,) = forgiven.forgiven
+    assert (one.at, one.by) == ("steps 34 to 50", "chance, from step 30 on")
+    assert one.difference == pytest.approx(9e-3)
+    losses[0, 40] = np.nan
+    assert not check(chance=trained(30, 8e-3)).ok, "what is no number is explained by nothing"
 
 
 def test_steps_that_drop_nothing_or_always_the_same_are_seen(arrays):

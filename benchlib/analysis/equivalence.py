@@ -377,12 +377,17 @@ def _of_dropout(
         apart = np.ptp(losses) / np.abs(losses).max()
         at = f"losses of {len(losses)} steps, {apart:.1e} apart"
         differences["dropout in steps"] = {at: float(DROPS / apart) if apart > 0 else np.inf}
-        trained = [name for name, weight in workload.weights(condition.hyperparameters).items() if weight.trained]
-        moved, its = seen["steps moved"], expected.get(f"{DROPOUT}/steps moved", np.zeros(len(trained)))
-        floor = NEGLIGIBLE * its.max() + np.finfo(np.float32).tiny
-        ratios = (moved + floor) / (its + floor)
-        farther = _finite(np.maximum(ratios, 1 / ratios) - 1)
-        differences["steps with dropout"] = dict(zip(trained, farther, strict=True))
+    trained = [name for name, weight in workload.weights(condition.hyperparameters).items() if weight.trained]
+    for quantity in [name for name in seen if name.startswith("moved ")]:
+        found_sizes, its_sizes = seen[quantity], expected.get(f"{DROPOUT}/{quantity}", np.full(len(trained), np.nan))
+        names = trained
+        if declared and quantity == "moved 3":  # of a bias alone, other masks make half as much again
+            names, found_sizes, its_sizes = (
+                ["all weights"],
+                *(np.array([np.linalg.norm(one)]) for one in (found_sizes, its_sizes)),
+            )
+        of_steps = f"{quantity.removeprefix('moved ')} steps {'with dropout' if declared else 'in a row'}"
+        differences[of_steps] = dict(zip(names, _factors(found_sizes, its_sizes), strict=True))
     if declared and not off:
         sizes = expected.get(f"{DROPOUT}/given", np.array([]))
         apart = np.abs(seen["given"] - sizes) if len(sizes) == len(declared) else [np.inf] * len(declared)
@@ -407,6 +412,13 @@ def _of_dropout(
         for name, tolerance in DROPOUT_TOLERANCES.items()
         if name in differences
     ]
+
+
+def _factors(found: np.ndarray, expected: np.ndarray) -> list[float]:
+    """By how much, relatively, each of some sizes is larger or smaller than is expected."""
+    floor = NEGLIGIBLE * expected.max() + np.finfo(np.float32).tiny
+    ratios = (found + floor) / (expected + floor)
+    return _finite(np.maximum(ratios, 1 / ratios) - 1)
 
 
 def _finite(differences: Iterable[float]) -> list[float]:

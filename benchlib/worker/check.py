@@ -25,7 +25,7 @@ PERIOD = 4093  # numbers after which given weights and gradients repeat; a prime
 ENOUGH = 10_000  # numbers that a dropout was given: then its share of zeros is known to 0.005 (a standard deviation)
 PASSES = 500  # to get there, at most: a place of 20 numbers a pass gets there
 DROPPING = 3  # steps with dropout from the same weights and batch, each of which drops other numbers
-LIVE = 8  # steps with dropout, one after another
+LIVE = (3, 8)  # steps, one after another, after which it is looked how far they have come
 
 
 def computed(
@@ -153,8 +153,8 @@ def probed(
     """Of a workload that trains, built with the hyperparameters that it is measured with: ``probe/weights STEP:NAME``
     after each of ``records`` steps of the optimizer with given gradients from given weights, ``SAMPLED`` numbers of
     each, up to ``OF_ALL`` steps; ``probe/weights STEP:NAME alone`` after all of them, of weights of each kind alone;
-    ``probe/evaluation outputs`` from the initial weights; ``dropout/...``, see :func:`dropped`; and, of a workload that
-    declares dropout, ``dropout/step losses`` and ``dropout/steps moved``, see :func:`lived`.
+    ``probe/evaluation outputs`` from the initial weights; ``dropout/...``, see :func:`dropped`; and ``dropout/step
+    losses`` and ``dropout/moved STEPS``, see :func:`lived`.
     """
     for method in ("update", "dropouts"):
         if not hasattr(session, method):
@@ -169,9 +169,8 @@ def probed(
     again = session.outputs(batch, training=False)
     for name, outputs in (("evaluation", evaluated), ("evaluation again", again)):
         arrays.update({f"dropout/{one}": array for one, array in _numbered(name, outputs).items()})
-    if any(p > 0 for _, p in workload.dropouts(values)):
-        trained = [name for name, weight in workload.weights(values).items() if weight.trained]
-        arrays.update(lived(session, initial, batch, trained))
+    trained = [name for name, weight in workload.weights(values).items() if weight.trained]
+    arrays.update(lived(session, initial, batch, trained, any(p > 0 for _, p in workload.dropouts(values))))
     shapes = {name: weight.shape for name, weight in workload.weights(values).items() if weight.trained}
     for of, suffix, until in ((shapes, "", OF_ALL), (_of_each_kind(shapes), " alone", max(records))):
         session.load({**initial, **_given_weights(shapes)})
@@ -187,23 +186,27 @@ def probed(
 
 
 def lived(
-    session: Session, initial: dict[str, np.ndarray], batch: Any, trained: Sequence[str]
+    session: Session, initial: dict[str, np.ndarray], batch: Any, trained: Sequence[str], drops: bool
 ) -> dict[str, np.ndarray]:
-    """Of steps as they are timed, with dropout at work, which :func:`dropped` does not look into, because a framework
-    may have compiled them: ``dropout/step losses`` of ``DROPPING`` steps, each from the initial weights and with the
-    same batch; ``dropout/steps moved``, how far each of the ``trained`` weights is from its initial one, as a norm,
-    after the last of these and further ones, ``LIVE`` in all.
+    """Of steps as they are timed, which nothing else looks into, because a framework may have compiled them:
+    ``dropout/step losses`` of steps, ``DROPPING`` where it ``drops``, each from the initial weights and with the same
+    batch; ``dropout/moved STEPS``, how far each of the ``trained`` weights is from its initial one, as a norm, after so
+    many steps in a row, see ``LIVE``, of which the last of these is the first.
     """
     losses = []
-    for _ in range(DROPPING):
+    for _ in range(DROPPING if drops else 1):
         session.load(initial)
         losses.append(session.to_numpy(session.step(batch)))
-    for _ in range(LIVE - 1):
-        session.step(batch)
-    session.synchronize()
-    state = session.weights()
-    moved = [_size([state[name].astype(float) - initial[name]]) for name in trained]
-    return {"dropout/step losses": np.array(losses, dtype=float), "dropout/steps moved": np.concatenate(moved)}
+    arrays, taken = {"dropout/step losses": np.array(losses, dtype=float)}, 1
+    for steps in LIVE:
+        for _ in range(steps - taken):
+            session.step(batch)
+        taken = steps
+        session.synchronize()
+        state = session.weights()
+        moved = [_size([state[name].astype(float) - initial[name]]) for name in trained]
+        arrays[f"dropout/moved {steps}"] = np.concatenate(moved)
+    return arrays
 
 
 def _of_each_kind(shapes: dict[str, tuple]) -> dict[str, tuple]:

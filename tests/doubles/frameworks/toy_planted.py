@@ -35,6 +35,8 @@ class Session(toy.Session):
         without = {"no steps with dropout": 0, "three steps with dropout": 3}.get(self.values["plant"], math.inf)
         if self.stepping and self.values["dropout"] and self.taken >= without:
             return
+        if self.stepping and self.values["dropout"] and self.values["plant"] == "momentum lost in steps with dropout":
+            self.velocity = {name: np.zeros_like(one) for name, one in self.velocity.items()}
         if self.values["plant"] == "bias exempt from decay":
             gradients = {**gradients, "bias": gradients["bias"] - np.float32(self._settings()[2]) * self.state["bias"]}
         super()._descend(gradients)

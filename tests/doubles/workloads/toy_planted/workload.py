@@ -28,6 +28,7 @@ PLANTS = (
     "dropout of other numbers",
     "no steps with dropout",
     "three steps with dropout",
+    "momentum lost in steps with dropout",
     "dropout not scaled",
     "the same dropped",
     "whole rows dropped",
