@@ -23,6 +23,7 @@ from benchlib.measure import availability, gate, own_code, samples, trials
 from benchlib.measure.jobs import prepare_job
 from benchlib.measure.processes import WorkerFailed
 from benchlib.suite import experiments
+from benchlib.suite.experiments import equivalence as notebook
 from benchlib.worker import files
 from benchlib.worker.batches import Batches
 from benchlib.worker.check import turned
@@ -324,6 +325,16 @@ def test_samples_are_chosen_for_what_they_show(of_planted):
     assert exercised["a white image"], "which had to be made"
 
 
+def test_findings_say_what_was_not_exercised_and_of_what_only_a_part(of_planted):
+    exercised = {"padding": True, "an unknown word": False, "labels: 94 of 3,083": False}
+    certificate = of_planted[""].model_copy(update={"exercised": exercised})
+    findings = list(notebook._findings(SimpleNamespace(checked=[(certificate.condition, certificate)])))
+    assert (
+        "toy_planted: the samples of a comparison do not have, or not in full: an unknown word; labels: 94 of 3,083. "
+        "What the model does with the rest was not seen."
+    ) in findings
+
+
 def test_of_small_sizes_samples_are_cut_so_that_there_is_padding(tmp_path):
     values = {"lstm": {"length": 8}, "gru": {"length": 8}, "bert": {"length": 64}, "seq2seq": {"length": 6}}
     for workload, sizes in values.items():
@@ -374,11 +385,11 @@ def test_words_are_labels_however_many_a_sample_has(tmp_path):
 
 def test_of_samples_that_show_as_much_those_with_new_labels_are_chosen():
     shown = np.array([0, 0, 0, 1, 0])
-    labels = np.array([[7, 7, 7, 7], [7, 8, -1, -1], [1, 2, 3, -1], [7, 7, -1, -1], [1, 2, 3, 4]])
+    labels = np.array([[7, 7, 7, 7], [7, 8, -1, -1], [1, 2, 3, -1], [9, 9, -1, -1], [1, 2, 3, 4]])
     workload = SimpleNamespace(exercises={"it": workloads.Exercise(lambda every: every["shown"] == 1)})
     rows = samples._rows({"shown": shown, "labels": labels}, workload, {}, ["labels"], 4, 4)
     assert rows["shown"].tolist() == [1, 0, 0, 0], "what is declared comes first"
-    assert rows["labels"].tolist() == [labels[3].tolist(), *labels[[4, 1, 0]].tolist()]
+    assert rows["labels"].tolist() == labels[[3, 4, 1, 0]].tolist()
 
 
 @pytest.mark.parametrize("length", [64, 128])
