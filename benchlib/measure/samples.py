@@ -141,14 +141,16 @@ def _rows(
     most: int,
     batch_size: int,
 ) -> dict[str, np.ndarray]:
-    """Samples for ``most`` places: each is the one that shows most of what no sample has shown before, where what few
-    samples have counts for more; of those the one that shows most of what none of its batch has; and of those the one
-    with most new values of the fields that have ``many``.
+    """Samples for ``most`` places: each is the one that shows most of what no sample has shown before; of those the one
+    that shows what fewer samples have than there are places, or most of what none of its batch has; and of those the
+    one with most new values of the fields that have ``many``.
     """
     shown = [*(one.shown(every) for one in workload.exercises.values()), *_values(every, values).values()]
     table = np.array(shown, dtype=float).reshape(-1, len(_any(every))).T
     left = np.ones(len(table), dtype=bool)
-    never, not_here = 1 + 1 / (1 + table.sum(axis=0)), np.ones(table.shape[1])
+    have = table.sum(axis=0)  # of the samples, how many
+    rare = (have < most) / (1 + have)
+    never, not_here = 1 + rare / (1 + table.shape[1]), np.ones(table.shape[1])
     unmet = [_Unmet(every[field]) for field in many]
     chosen: list[int] = []
     while len(chosen) < min(most, len(table)):
