@@ -20,11 +20,15 @@ from benchlib.analysis.failure import Failure
 from benchlib.analysis.tolerances import DROPOUT_TOLERANCES, TOLERANCES, TRAINING, tolerances
 from benchlib.condition import Condition
 from benchlib.measure import availability, gate, own_code, samples, trials
+from benchlib.measure.jobs import prepare_job
 from benchlib.measure.processes import WorkerFailed
 from benchlib.suite import experiments
+from benchlib.suite.experiments import equivalence as notebook
 from benchlib.worker import files
 from benchlib.worker.batches import Batches
 from benchlib.worker.check import turned
+from benchlib.workloads.bert import workload as bert
+from benchlib.workloads.seq2seq import workload as seq2seq
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = {
@@ -322,11 +326,22 @@ def test_samples_are_chosen_for_what_they_show(of_planted):
     assert exercised["a white image"], "which had to be made"
 
 
+def test_findings_say_what_was_not_exercised_and_of_what_only_a_part(of_planted):
+    exercised = {"padding": True, "an unknown word": False, "labels: 94 of 3,083": False}
+    certificate = of_planted[""].model_copy(update={"exercised": exercised})
+    findings = list(notebook._findings(SimpleNamespace(checked=[(certificate.condition, certificate)])))
+    assert (
+        "toy_planted: the samples of a comparison do not have, or not in full: an unknown word; labels: 94 of 3,083. "
+        "What the model does with the rest was not seen."
+    ) in findings
+
+
 def test_of_small_sizes_samples_are_cut_so_that_there_is_padding(tmp_path):
     values = {"lstm": {"length": 8}, "gru": {"length": 8}, "bert": {"length": 64}, "seq2seq": {"length": 6}}
     for workload, sizes in values.items():
         job = samples.prepare(gate.gated(Condition(workload=workload, hyperparameters=sizes)), tmp_path)
-        assert [name for name, met in samples.exercised(job, 3).items() if not met] == [], workload
+        unmet = [name for name, met in samples.exercised(job, 3).items() if not met]
+        assert [name for name in unmet if not name.startswith("labels: ")] == [], workload
         every = files.arrays(job.data)
         assert {len(array) for name, array in every.items() if name.startswith("train_")} == {32}
         batches = Batches(job.data, 4, job.orders, workloads.load(workload).fields)
@@ -349,6 +364,75 @@ def test_of_a_field_with_many_values_it_is_said_how_many_were_met(tmp_path, monk
     for batches in (1, 8):
         met = len(set(labels[: 4 * batches]))
         assert samples.exercised(job, batches) == {f"labels: {met} of 10": met == 10}
+
+
+def test_words_are_labels_however_many_a_sample_has(tmp_path):
+    condition = gate.gated(Condition(workload="bert", hyperparameters={"length": 64}))
+    labels = files.arrays(samples.prepare(condition, tmp_path).data)["train_labels"]
+    every = set(files.arrays(prepare_job(condition, 0, tmp_path).data)["train_labels"].flat) - {-1}
+    for batches in (1, 8):
+        met = set(labels[: 4 * batches].flat) - {-1}
+        assert met < every
+        exercised = samples.exercised(samples.prepare(condition, tmp_path), batches)
+        assert {name: met for name, met in exercised.items() if "labels" in name} == {
+            f"labels: {len(met)} of {len(every):,}": False
+        }
+    few = samples.prepare(gate.gated(Condition(workload="seq2seq", hyperparameters={"length": 6})), tmp_path)
+    exercised = samples.exercised(few, 3)
+    numbers = set(files.arrays(few.data)["train_labels"].flat)
+    assert {f"labels {number}" for number in numbers} == {name for name in exercised if name.startswith("labels")}
+    assert all(exercised[f"labels {number}"] for number in numbers), "one of them is in one sentence of 4,000"
+
+
+def test_of_samples_that_show_as_much_those_with_new_labels_are_chosen():
+    shown = np.array([0, 0, 0, 1, 0])
+    labels = np.array([[7, 7, 7, 7], [7, 8, -1, -1], [1, 2, 3, -1], [9, 9, -1, -1], [1, 2, 3, 4]])
+    workload = SimpleNamespace(exercises={"it": workloads.Exercise(lambda every: every["shown"] == 1)})
+    rows = samples._rows({"shown": shown, "labels": labels}, workload, {}, ["labels"], 4, 4)
+    assert rows["shown"].tolist() == [1, 0, 0, 0], "what is declared comes first"
+    assert rows["labels"].tolist() == labels[[3, 4, 1, 0]].tolist()
+
+
+@pytest.mark.parametrize("length", [64, 128])
+def test_a_masked_word_stands_at_the_first_place_of_a_text_and_at_the_last(length, tmp_path):
+    job = samples.prepare(gate.gated(Condition(workload="bert", hyperparameters={"length": length})), tmp_path)
+    first = {name: array[:12] for name, array in files.arrays(job.data).items() if name.startswith("train_")}
+    masked = first["train_places"][first["train_labels"] != -1]
+    assert (masked.min(), masked.max()) == (1, length - 2)
+    assert set(first["train_tokens"][:, 0]) == {1}, "before it is what a pair starts with"
+    assert set(first["train_tokens"][:, -1]) == {0, 3}, "behind it what ends one"
+    exercised = samples.exercised(job, 3)
+    assert exercised["a masked word at the first place"]
+    assert exercised["a masked word at the last place"]
+    assert exercised["as many masked words as there is room for"]
+    elsewhere = {"places": np.array([[2, length - 3, 0]]), "labels": np.array([[9, 9, -1]])}
+    for place in ("first", "last"):
+        declared = workloads.load("bert").exercises[f"a masked word at the {place} place"]
+        assert not declared.shown({**elsewhere, "tokens": np.ones((1, length))}).any()
+
+
+def test_pairs_are_filled_with_words_to_guess_that_are_words_of_theirs():
+    tokens = np.array([[1, 9, 4, 2, 3, 4, 8, 3], [1, 2, 3, 4, 3, 0, 0, 0]], dtype=np.int32)
+    places = np.array([[2, 5, 0], [3, 0, 0]], dtype=np.int32)
+    labels = np.array([[11, 12, -1], [13, -1, -1]], dtype=np.int32)
+    made = bert.filled({"tokens": tokens, "places": places, "labels": labels})
+    assert made["places"].tolist() == [[1, 2, 5], [3, 3, 3]]
+    assert made["labels"].tolist() == [[9, 11, 12], [13, 13, 13]]
+    assert (made["places"].dtype, made["tokens"].tolist()) == (np.int32, tokens.tolist())
+
+
+def test_sentences_are_filled_up_to_their_last_place(tmp_path):
+    short = {"source": [[5, 6, 3, 0, 0]], "lengths": [3], "target": [[1, 7, 0, 0, 0]], "labels": [[7, 3, -1, -1, -1]]}
+    made = seq2seq.lengthened({name: np.array(array, dtype=np.int32) for name, array in short.items()})
+    assert {name: array.tolist() for name, array in made.items()} == {
+        "source": [[5, 6, 5, 6, 3]],
+        "lengths": [5],
+        "target": [[1, 7, 7, 7, 7]],
+        "labels": [[7, 7, 7, 7, 3]],
+    }
+    exercised = samples.exercised(samples.prepare(gate.gated(Condition(workload="seq2seq")), tmp_path), 3)
+    assert exercised["a source of full length"], "which no name of a number is at its usual sizes"
+    assert exercised["a target of full length"]
 
 
 @pytest.mark.parametrize("dtype", [bool, np.float32, np.int32])

@@ -128,7 +128,7 @@ class Certificate(Shown, BaseModel):
 
     @property
     def unexercised(self) -> list[str]:
-        """What the data can contain, and was in none of the samples that were compared."""
+        """What the data can contain, and was not among what was compared: nowhere, or not all of it."""
         return [name for name, met in self.exercised.items() if not met]
 
     def table(self) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,10 +24,12 @@ from benchlib.workloads import Samples, Workload
 BATCHES = DISTINCT_BATCHES  # that a worker holds
 
 LABELS, KINDS = 32, 4
-"""Of a field with a number for each sample, such as labels, each value is to be met if there are so many at most, and
-if there are more it is said how many were; of one with several numbers for each, such as segments or a mask, if there
-are so few.
+"""Of labels, however many a sample has, and of another field with a number for each sample, each value is to be met if
+there are so many at most, and if there are more it is said how many were; of another one with several numbers for each,
+such as segments or a mask, if there are so few.
 """
+
+NO_LABEL = -1  # stands where there is none, and counts for none
 
 SPREAD = 0.05
 """Standard deviation of what is put on an array that begins as the same number everywhere."""
@@ -49,6 +51,10 @@ def prepare(condition: Condition, inputs: Path) -> Job:
 def exercised(job: Job, batches: int) -> dict[str, bool]:
     """What the data of a workload can contain, and whether the first so many batches of a prepared ``job`` do; empty
     for an operator, whose inputs are drawn.
+
+    Where a field has too many values to list them, its entry says how many of them the batches have, such as "labels:
+    61 of 3,995" of words, and is met by all of them only. So a vocabulary that is larger than what the batches hold is
+    never exercised: what a model does with the other labels, nobody has seen.
     """
     if job.orders is None:
         return {}
@@ -56,7 +62,7 @@ def exercised(job: Job, batches: int) -> dict[str, bool]:
     samples = _samples(files.arrays(job.data), workload)
     first = {name: array[: batches * condition.batch_size] for name, array in samples.items()}
     about, declared = files.about(job.data), {name: one.shown(first) for name, one in workload.exercises.items()}
-    seen = {field: len(np.unique(first[field])) for field in about["many"]}
+    seen = {field: _count(np.unique(first[field])) for field in about["many"]}
     some = {f"{field}: {seen[field]:,} of {count:,}": seen[field] == count for field, count in about["many"].items()}
     met = {**_values(first, about["values"]), **some, **declared}
     return {name: bool(np.any(shown)) for name, shown in met.items()}
@@ -81,11 +87,15 @@ def _chosen(job: Job, inputs: Path) -> Path:
     if not folder.exists():
         arrays = files.arrays(job.data)
         order = files.arrays(job.orders)["orders"][0]
-        every = {field: array[order] for field, array in _samples(arrays, workload).items()}
-        found = {field: _distinct(array) for field, array in every.items()}
-        values = {field: some.tolist() for field, some in found.items() if len(some) <= _most(every[field])}
-        many = {field: len(some) for field, some in found.items() if field not in values and _is_one(every[field])}
-        rows = _rows(every, workload, values, DISTINCT_BATCHES * condition.batch_size, condition.batch_size)
+        drawn = {field: array[order] for field, array in _samples(arrays, workload).items()}
+        every = _with_made(drawn, workload, condition.batch_size)
+        labels = workload.fields[-workload.targets :]
+        counted = {field for field, array in every.items() if field in labels or _is_one(array)}
+        found = {field: np.unique(array) if field in counted else _distinct(array) for field, array in every.items()}
+        most = {field: LABELS if field in counted else KINDS for field in found}
+        values = {field: some.tolist() for field, some in found.items() if len(some) <= most[field]}
+        many = {field: _count(some) for field, some in found.items() if field in counted - values.keys()}
+        rows = _rows(every, workload, values, many, DISTINCT_BATCHES * condition.batch_size, condition.batch_size)
         chosen = {f"train_{field}": array for field, array in rows.items()}
         kept = {"repeat": arrays["repeat"]} if "repeat" in arrays else {}
         files.write(folder, {**chosen, **kept}, {**files.about(job.data), "values": values, "many": many})
@@ -98,48 +108,82 @@ def _is_one(array: np.ndarray) -> bool:
     return array.size == len(array) or len(array) == 1
 
 
-def _most(array: np.ndarray) -> int:
-    return LABELS if _is_one(array) else KINDS
+def _count(values: np.ndarray) -> int:
+    return int((values != NO_LABEL).sum())
 
 
 def _distinct(array: np.ndarray) -> np.ndarray:
-    """The values of a field; of one with several numbers for each sample, those of a few samples if they are too many
-    already: nobody sorts all pixels of a data set.
+    """The values of a field with several numbers for each sample; those of a few samples if they are too many already:
+    nobody sorts all pixels of a data set.
     """
     few = np.unique(array[:64])
-    return few if len(few) > _most(array) and not _is_one(array) else np.unique(array)
+    return few if len(few) > KINDS else np.unique(array)
 
 
 def _samples(arrays: Mapping[str, np.ndarray], workload: Workload) -> dict[str, np.ndarray]:
     return {field: arrays[f"train_{field}"] for field in workload.fields}
 
 
+def _with_made(every: dict[str, np.ndarray], workload: Workload, batch_size: int) -> dict[str, np.ndarray]:
+    """The samples, and behind them those that had to be made because none shows what the workload declares."""
+    for one in workload.exercises.values():
+        if one.made is not None and not one.shown(every).any():
+            made = one.made({field: array[:batch_size] for field, array in every.items()})
+            every = {field: np.concatenate([array, made[field]]) for field, array in every.items()}
+    return every
+
+
 def _rows(
-    every: dict[str, np.ndarray], workload: Workload, values: Mapping[str, list[int]], most: int, batch_size: int
+    every: dict[str, np.ndarray],
+    workload: Workload,
+    values: Mapping[str, list[int]],
+    many: Iterable[str],
+    most: int,
+    batch_size: int,
 ) -> dict[str, np.ndarray]:
-    """Samples for ``most`` places: each is the one that shows most of what no sample has shown before and, of those,
-    most of what none of its batch has.
+    """Samples for ``most`` places: each is the one that shows most of what no sample has shown before; of those the one
+    that shows what fewer samples have than there are places, or most of what none of its batch has; and of those the
+    one with most new values of the fields that have ``many``.
     """
-    shown = {name: one.shown(every) for name, one in workload.exercises.items()}
-    for name, one in workload.exercises.items():
-        if not shown[name].any() and one.made is not None:
-            few = {field: array[:batch_size] for field, array in every.items()}
-            every = {field: np.concatenate([array, one.made(few)[field]]) for field, array in every.items()}
-            shown = {other: each.shown(every) for other, each in workload.exercises.items()}
-    table = np.array([*shown.values(), *_values(every, values).values()], dtype=float).reshape(-1, len(_any(every))).T
+    shown = [*(one.shown(every) for one in workload.exercises.values()), *_values(every, values).values()]
+    table = np.array(shown, dtype=float).reshape(-1, len(_any(every))).T
     left = np.ones(len(table), dtype=bool)
-    never, not_here = np.ones(table.shape[1]), np.ones(table.shape[1])
+    have = table.sum(axis=0)  # of the samples, how many
+    rare = (have < most) / (1 + have)
+    never, not_here = 1 + rare / (1 + table.shape[1]), np.ones(table.shape[1])
+    unmet = [_Unmet(every[field]) for field in many]
     chosen: list[int] = []
     while len(chosen) < min(most, len(table)):
         if len(chosen) % batch_size == 0:
             not_here[:] = 1
         worth = table @ (never * (1 + table.shape[1]) + not_here)
+        for one in unmet:
+            worth += one.shares() / (1 + len(unmet))  # all together are less than anything of the table
         best = int(np.argmax(np.where(left, worth, -1.0)))
         chosen.append(best)
         left[best] = False
         never[table[best] > 0] = 0
         not_here[table[best] > 0] = 0
+        for one in unmet:
+            one.meet(best)
     return {field: array[chosen] for field, array in every.items()}
+
+
+class _Unmet:
+    """The values of a field that no chosen sample has."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        values, places = np.unique(array, return_inverse=True)
+        self._places = np.sort(places.reshape(len(array), -1), axis=1)  # of each sample's values among all
+        self._repeated = np.diff(self._places, axis=1, prepend=-1) == 0
+        self._unmet = values != NO_LABEL
+
+    def shares(self) -> np.ndarray:
+        """For each sample how many of them it has, as a share of the most that it could have."""
+        return (self._unmet[self._places] & ~self._repeated).mean(axis=1)
+
+    def meet(self, sample: int) -> None:
+        self._unmet[self._places[sample]] = False
 
 
 def _values(samples: Samples, values: Mapping[str, list[int]]) -> dict[str, np.ndarray]:

@@ -128,8 +128,8 @@ Samples = Mapping[str, np.ndarray]
 @dataclass(frozen=True)
 class Exercise:
     """What some samples have and others have not, and a part of the model is there for: padding, a sequence that fills
-    its place. The equivalence gate chooses samples that have it. Where none has, because the sizes are small, it takes
-    what ``made`` makes of others.
+    its place. The equivalence gate chooses samples that have it. Where none has, at the sizes that are asked for, it
+    takes what ``made`` makes of others.
     """
 
     shown: Callable[[Samples], np.ndarray]  # (samples,) bool

@@ -113,7 +113,10 @@ def _findings(result: Equivalence) -> Iterator[str]:
             why = f" ({wrong})" if wrong else ""
             yield f"{condition.workload} in {named[condition]}: {certificate.verdict}{why}; there is no ratio of it."
     for name, some in unexercised(certificate for _, certificate in result.checked).items():
-        yield f"{name}: no sample of a comparison has {', '.join(some)}: what the model does with it was not seen."
+        yield (
+            f"{name}: the samples of a comparison do not have, or not in full: {'; '.join(some)}. What the model does "
+            "with the rest was not seen."
+        )
     yield _of_training([one for condition, one in result.checked if workloads.load(condition.workload).learning_rate])
 
 

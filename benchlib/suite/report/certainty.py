@@ -96,8 +96,8 @@ def _neutralised(every: list[Certificate]) -> list[str]:
 
 
 def _unexercised(every: list[Certificate]) -> list[str]:
-    """For each workload what its data can contain, and no sample did that was compared."""
+    """For each workload what its data can contain, and the samples that were compared did not, or not all of it."""
     return [
-        f"{name}, not exercised by any sample of a comparison: {', '.join(some)}."
+        f"{name}, not exercised, or not in full, by the samples of a comparison: {'; '.join(some)}."
         for name, some in unexercised(every).items()
     ]

@@ -21,7 +21,7 @@ from benchlib.workloads.settled import (
 )
 
 DEVIATION = 0.02  # of all initial weights that are drawn
-UNKNOWN = 2  # the token
+UNKNOWN, FIRST = 2, 5  # the token, and that of the first word: see ``benchlib.data.corpus``
 EPSILON = 1e-12  # of layer normalisation
 WARM_UP = (2, "in three steps it is over, and they move the weights by enough to be compared")
 
@@ -81,10 +81,18 @@ def shortened(samples: Samples) -> dict[str, np.ndarray]:
 
 
 def filled(samples: Samples) -> dict[str, np.ndarray]:
-    """Pairs of which as many words are to be guessed as there is room for."""
-    tokens, places = samples["tokens"], np.empty_like(samples["places"])
-    places[:] = 1 + np.arange(places.shape[1]) % (tokens.shape[1] - 1)
-    return {**samples, "places": places, "labels": np.take_along_axis(tokens, places, axis=1)}
+    """Pairs of which as many words are to be guessed as there is room for, if need be some of them again."""
+    words, masked = samples["tokens"].copy(), samples["labels"] != -1
+    words[np.nonzero(masked)[0], samples["places"][masked]] = samples["labels"][masked]
+    room = samples["places"].shape[1]
+    places = np.stack([np.resize(np.flatnonzero(row >= FIRST), room) for row in words])
+    labels = np.take_along_axis(words, places, axis=1)
+    return {**samples, "places": places.astype(samples["places"].dtype), "labels": labels}
+
+
+def masked_at(samples: Samples, place: int) -> np.ndarray:
+    """Which pairs have a word to be guessed at this place of their text."""
+    return ((samples["places"] == place) & (samples["labels"] != -1)).any(axis=1)
 
 
 def forgotten(samples: Samples) -> dict[str, np.ndarray]:
@@ -132,7 +140,10 @@ WORKLOAD = Workload(
         "padding": Exercise(lambda samples: samples["tokens"][:, -1] == 0, shortened),
         "a pair of full length": Exercise(lambda samples: samples["tokens"][:, -1] != 0),
         "fewer masked words than places": Exercise(lambda samples: samples["labels"][:, -1] == -1, shortened),
-        "a masked word in every place": Exercise(lambda samples: samples["labels"][:, -1] != -1, filled),
+        "as many masked words as there is room for": Exercise(lambda samples: samples["labels"][:, -1] != -1, filled),
+        # before it is the token that a pair starts with, behind the last one the token that ends it
+        "a masked word at the first place": Exercise(lambda samples: masked_at(samples, 1)),
+        "a masked word at the last place": Exercise(lambda samples: masked_at(samples, samples["tokens"].shape[1] - 2)),
         "an unknown word": Exercise(lambda samples: (samples["tokens"] == UNKNOWN).any(axis=1), forgotten),
     },
     dropouts=lambda values: (

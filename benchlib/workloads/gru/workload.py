@@ -71,6 +71,7 @@ WORKLOAD = Workload(
     gate=Gate({"epsilon": LARGE_EPSILON}, trials=2),
     exercises={
         "padding": Exercise(lambda samples: samples["tokens"][:, 0] == 0, shortened),
+        # the last place of every sequence has a token; of these the first has one, too
         "a sequence of full length": Exercise(lambda samples: samples["tokens"][:, 0] != 0),
     },
     settled={

@@ -75,6 +75,7 @@ WORKLOAD = Workload(
     gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON}, trials=2),
     exercises={
         "padding": Exercise(lambda samples: samples["lengths"] < samples["tokens"].shape[1], shortened),
+        # the first place of every sequence has a token; of these the last has one, too
         "a sequence of full length": Exercise(lambda samples: samples["lengths"] == samples["tokens"].shape[1]),
     },
     dropouts=lambda values: (

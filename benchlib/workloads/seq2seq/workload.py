@@ -26,6 +26,8 @@ from benchlib.workloads.settled import (
     TENSORFLOW_WEIGHTS,
 )
 
+END = 3  # the token: see ``benchlib.data.translations``
+
 
 def weights(values: Values) -> dict[str, Weight]:
     """Names (PyTorch's), shapes and initial distributions of all weights."""
@@ -48,6 +50,17 @@ def shortened(samples: Samples) -> dict[str, np.ndarray]:
     length = max(1, made["source"].shape[1] // 2)
     made["source"][:, length:], made["target"][:, length:], made["labels"][:, length:] = 0, 0, -1
     return {**made, "lengths": np.minimum(made["lengths"], length)}
+
+
+def lengthened(samples: Samples) -> dict[str, np.ndarray]:
+    """Sentences whose words, in both languages, come again until there is no room left but for the end."""
+    length = samples["source"].shape[1]
+    made = {name: array.copy() for name, array in samples.items()}
+    for row, label in zip(made["source"], made["labels"], strict=True):
+        for words in (row, label):
+            words[:] = [*np.resize(words[(words > 0) & (words != END)], length - 1), END]
+    made["target"][:, 1:], made["lengths"][:] = made["labels"][:, :-1], length
+    return made
 
 
 WORKLOAD = Workload(
@@ -84,9 +97,10 @@ WORKLOAD = Workload(
     gate=Gate({"dropout": DROPOUT_OFF, "epsilon": LARGE_EPSILON, "clip": SMALL_CLIP}, trials=2),
     exercises={
         "padding of the source": Exercise(lambda samples: samples["source"][:, -1] == 0, shortened),
-        "a source of full length": Exercise(lambda samples: samples["source"][:, -1] != 0),
+        # every sentence has a word at the first place; these have one, or their end, at the last
+        "a source of full length": Exercise(lambda samples: samples["source"][:, -1] != 0, lengthened),
         "padding of the target": Exercise(lambda samples: samples["labels"][:, -1] == -1, shortened),
-        "a target of full length": Exercise(lambda samples: samples["labels"][:, -1] != -1),
+        "a target of full length": Exercise(lambda samples: samples["labels"][:, -1] != -1, lengthened),
     },
     dropouts=lambda values: (
         ("of the source's words", values["dropout"]),
