@@ -66,6 +66,29 @@ def test_mutants_of_each_framework_are_many_of_many_kinds_and_in_both_modes(plan
         assert all(framework in workloads.load(one.workload).frameworks() for one in own)
 
 
+def test_several_mutants_are_of_each_model_in_each_framework_that_has_it(planting):
+    trials = list(planting.trials())
+    models = [name for name in workloads.names() if name == "resnet50_inference" or _trains(name)]
+    counts = {
+        (model, framework): sum((one.workload, one.framework) == (model, framework) for one in trials)
+        for model in models
+        for framework in workloads.load(model).frameworks()
+    }
+    assert min(counts.values()) >= 4, counts
+
+
+def test_mutants_of_each_model_are_in_graph_mode_too(planting):
+    tried = {(one.workload, one.framework) for one in planting.trials() if one.mode == "graph"}
+    wanted = {
+        (name, framework) for name in workloads.names() if _trains(name) for framework in ("pytorch", "mindspore")
+    }
+    assert wanted <= tried, wanted - tried
+
+
+def _trains(name):
+    return workloads.load(name).kind == "training"
+
+
 @pytest.mark.parametrize(
     ("framework", "usual", "other"), [("mindspore", "eager", "graph"), ("jax", "graph", "eager")], ids=str
 )
