@@ -50,6 +50,8 @@ def main() -> None:
             continue
         rows.append(row(condition, arguments.knob))
         print(pd.DataFrame(rows).to_string(index=False), flush=True)
+    if not rows:
+        parser.error(f"{arguments.knob}: lane tuned sets no such knob in {arguments.framework} {arguments.mode}")
 
 
 def row(condition: Condition, knob: str) -> dict[str, object]:

@@ -305,8 +305,7 @@ def test_mixed_precision_is_near_fp32_and_not_fp32(framework, mode):
         assert "why" not in apart, apart
         # Of this batch gradients agree to 64 roundings: nearer than the gate can ask of any batch.
         gradients = 64 * {"bf16": 2.0**-8, "fp16": 2.0**-11}[kind]
-        # After three steps evaluation shows all that rounding did: 0.08 in PyTorch, 0.06 even in fp16.
-        allowed = {"losses": 0.1, "state": 0.1, "predictions": 0.2, **MIXED_TOLERANCES[kind], "gradients": gradients}
+        allowed = {"losses": 0.1, "state": 0.1, "predictions": 0.1, **MIXED_TOLERANCES[kind], "gradients": gradients}
         for name, difference in apart.items():
             assert difference < allowed[name], (precision, name)
         assert apart["outputs"] > 1e-5, "it was computed in fp32"

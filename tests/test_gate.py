@@ -559,7 +559,7 @@ def test_a_training_that_parts_is_another_one(tmp_path, toy_framework):
     assert (certificate.verdict, longer.verdict) == ("same", "different")
     assert losses.shape == (2, 12)
     assert losses[0, 0] == pytest.approx(losses[1, 0], rel=1e-6), "from the same weights"
-    assert equivalence.with_training(certificate, losses[[1, 1]]).same
+    assert equivalence.with_training(certificate, losses[[1, 1]], {}).same
 
 
 def test_another_batch_norm_momentum_is_caught_by_the_running_statistics(lab, altered):

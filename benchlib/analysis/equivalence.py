@@ -22,7 +22,6 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Collection, Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -101,9 +100,7 @@ def without_training(certificate: Certificate, failure: Failure, failed: Whose) 
     return certificate.model_copy(update={"reason": reason, "failure": failure, "failed": failed, "checks": []})
 
 
-def with_training(
-    certificate: Certificate, losses: np.ndarray, moved: Mapping[str, np.ndarray] = MappingProxyType({})
-) -> Certificate:
+def with_training(certificate: Certificate, losses: np.ndarray, moved: Mapping[str, np.ndarray]) -> Certificate:
     """The certificate with what a longer training showed, see :func:`training_check`."""
     shorter = [check for check in certificate.checks if check.name != "training"]
     checks = [*shorter, training_check(certificate.condition, losses, moved)]
@@ -351,7 +348,9 @@ def _check(quantity: str, differences: Mapping[str, float], tolerance: float, ow
 def _of_dropout(
     condition: Condition, found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]
 ) -> list[Check]:
-    """What dropout did in the places where the workload declares one, see ``benchlib.worker.check.dropped``."""
+    """What dropout did in the places where the workload declares one, see ``benchlib.worker.check.dropped``, and how
+    far steps moved the weights, see ``lived`` there.
+    """
     seen = {name.partition("/")[2]: array for name, array in found.items() if _trial(name) == DROPOUT}
     if not seen:
         return []
@@ -379,15 +378,11 @@ def _of_dropout(
         differences["dropout in steps"] = {at: float(DROPS / apart) if apart > 0 else np.inf}
     trained = [name for name, weight in workload.weights(condition.hyperparameters).items() if weight.trained]
     for quantity in [name for name in seen if name.startswith("moved ")]:
-        found_sizes, its_sizes = seen[quantity], expected.get(f"{DROPOUT}/{quantity}", np.full(len(trained), np.nan))
-        names = trained
+        names, moved = trained, (seen[quantity], expected.get(f"{DROPOUT}/{quantity}", np.full(len(trained), np.nan)))
         if declared and quantity == "moved 3":  # of a bias alone, other masks make half as much again
-            names, found_sizes, its_sizes = (
-                ["all weights"],
-                *(np.array([np.linalg.norm(one)]) for one in (found_sizes, its_sizes)),
-            )
+            names, moved = ["all weights"], tuple(np.array([np.linalg.norm(sizes)]) for sizes in moved)
         of_steps = f"{quantity.removeprefix('moved ')} steps {'with dropout' if declared else 'in a row'}"
-        differences[of_steps] = dict(zip(names, _factors(found_sizes, its_sizes), strict=True))
+        differences[of_steps] = dict(zip(names, _factors(*moved), strict=True))
     if declared and not off:
         sizes = expected.get(f"{DROPOUT}/given", np.array([]))
         apart = np.abs(seen["given"] - sizes) if len(sizes) == len(declared) else [np.inf] * len(declared)

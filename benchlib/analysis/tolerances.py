@@ -101,15 +101,15 @@ DROPOUT_TOLERANCES = {
     "8 steps in a row": 0.05,
     "evaluation repeats": 0.0,
 }
-"""Of dropout at work: how many places are more or fewer than the workload declares; how many numbers more or fewer they
-are given than the reference's, and by how much, relatively, the root mean square of these differs (other masks in the
-places before make it 2 % at most); by how many standard deviations the share of zeros is off; by how much, relatively,
-what is left is not 1 / (1 - p) of what it was; by how many standard deviations numbers beside each other are dropped
-together more or less often than by chance; how often the same are dropped in two passes, or in two places; how often
-the losses of steps from the same weights and batch would have to be as far apart as they are to be ``DROPS`` apart; by
-how much, relatively, steps in a row move each weight (three with dropout: all together) farther than the reference's
-do, or less far (three with other masks by up to 0.13 in all workloads, without momentum by 0.87); by how much two
-evaluations of the same batch differ.
+"""Of dropout at work, and of steps in a row: how many places are more or fewer than the workload declares; how many
+numbers more or fewer they are given than the reference's, and by how much, relatively, the root mean square of these
+differs (other masks in the places before make it 2 % at most); by how many standard deviations the share of zeros is
+off; by how much, relatively, what is left is not 1 / (1 - p) of what it was; by how many standard deviations numbers
+beside each other are dropped together more or less often than by chance; how often the same are dropped in two passes,
+or in two places; how often the losses of steps from the same weights and batch would have to be as far apart as they
+are to be ``DROPS`` apart; by how much, relatively, steps in a row move each weight (three with dropout: all together)
+farther than the reference's do, or less far (three with other masks by up to 0.13 in all workloads, without momentum by
+0.87); by how much two evaluations of the same batch differ.
 """
 
 DROPS = 2e-5

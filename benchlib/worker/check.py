@@ -169,9 +169,8 @@ def probed(
     again = session.outputs(batch, training=False)
     for name, outputs in (("evaluation", evaluated), ("evaluation again", again)):
         arrays.update({f"dropout/{one}": array for one, array in _numbered(name, outputs).items()})
-    trained = [name for name, weight in workload.weights(values).items() if weight.trained]
-    arrays.update(lived(session, initial, batch, trained, any(p > 0 for _, p in workload.dropouts(values))))
     shapes = {name: weight.shape for name, weight in workload.weights(values).items() if weight.trained}
+    arrays.update(lived(session, initial, batch, list(shapes), any(p > 0 for _, p in workload.dropouts(values))))
     for of, suffix, until in ((shapes, "", OF_ALL), (_of_each_kind(shapes), " alone", max(records))):
         session.load({**initial, **_given_weights(shapes)})
         gradients, before = list(_given_gradients(of, values.get("clip"))), 0
