@@ -228,6 +228,8 @@ class SyntheticLab:
             neutralised = load(condition.workload).gate.hyperparameters
             told = {"condition": condition, "reference": conditions[0], "neutralised": neutralised}
             told["knobs"] = {**knobs.of(condition), **knobs.of_gate(condition)}
+            told |= {"versions": {condition.framework: "1.0"}, "reference_versions": {conditions[0].framework: "1.0"}}
+            told["commit"] = "benchlib 1.0 synthetic"
             found[condition.key] = Certificate(**told, trials=2, checks=[check, words])
         return found
 

@@ -50,15 +50,17 @@ def lab(tmp_path):
 
 @pytest.fixture
 def altered(tmp_path, monkeypatch):
-    """Has workers run a copy of benchlib with a text in one of its files replaced."""
+    """Has workers run a copy of benchlib with a text in one of its files replaced, which is ``refused`` or not."""
 
-    def alter(file, old, new):
+    def alter(file, old, new, refused=False):
         copy = tmp_path / "copy" / "benchlib"
         shutil.copytree(own_code.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
         text = (copy / file).read_text(encoding="utf-8")
         assert old in text
         (copy / file).write_text(text.replace(old, new), encoding="utf-8")
         monkeypatch.setattr(plugins._used, "library", copy)
+        if not refused:
+            monkeypatch.setattr(gate, "require_hashed", lambda worker, known: None)
 
     return alter
 
@@ -526,10 +528,42 @@ def test_a_longer_training_that_fails_leaves_the_certificate_as_it_is(lab, toy_f
 def test_a_file_that_the_hash_of_the_code_does_not_know_is_refused(tmp_path, lab, altered, condition):
     (tmp_path / "hidden.py").write_text("WIDTH = 1\n")
     lines = f"import sys\n\nsys.path.append({str(tmp_path)!r})\n__import__('hid' + 'den')\n\nfrom "
-    altered(f"workloads/{condition.workload}/mindspore.py", "from mindspore import", f"{lines}mindspore import")
+    place = f"workloads/{condition.workload}/mindspore.py"
+    altered(place, "from mindspore import", f"{lines}mindspore import", refused=True)
     certificate = lab.certify([condition])[condition.key]
     assert certificate.verdict == "not checked"
     assert "imported hidden, which the hash of the code does not know" in certificate.reason
+
+
+def test_a_worker_of_another_benchlib_than_the_one_that_is_hashed_is_refused(tmp_path, lab, altered):
+    condition = in_mindspore("batchnorm2d")
+    altered(
+        "workloads/batchnorm2d/mindspore.py", "from mindspore import", "WIDTH = 1\nfrom mindspore import", refused=True
+    )
+    certificate = lab.certify([condition])[condition.key]
+    assert (certificate.verdict, certificate.failed) == ("not checked", "condition")
+    there, here = (
+        root / "workloads/batchnorm2d/mindspore.py" for root in (tmp_path / "copy" / "benchlib", own_code.PACKAGE)
+    )
+    assert (
+        f"imported benchlib.workloads.batchnorm2d.mindspore from {there}, which is another file" in certificate.reason
+    )
+    assert str(here) in certificate.reason
+
+
+def test_a_certificate_says_what_it_was_made_with_and_can_be_compared_with_another(lab, tmp_path):
+    condition = in_mindspore("batchnorm2d")
+    certificate = lab.certify([condition])[condition.key]
+    assert certificate.code == own_code.digest(gate.gated(condition), "gate")
+    assert certificate.commit == own_code.commit()
+    assert "mindspore" in certificate.versions
+    assert "torch" in certificate.reference_versions
+    assert "cpu" in certificate.machine
+    other = FixedLab(outputs=tmp_path / "other", patience_s=120).certify([condition])[condition.key]
+    assert certificate.unlike(other) == [], "the same machine, code and versions: the same numbers"
+    changed = other.model_copy(update={"digests": {**other.digests, "0/outputs": "another"}})
+    assert certificate.unlike(changed) == changed.unlike(certificate) == ["0/outputs"]
+    assert "reference 0/outputs" in certificate.unlike(other.model_copy(update={"reference_digests": {}}))
 
 
 def test_a_longer_training_is_compared_where_it_is_asked_for(tmp_path, toy_framework, monkeypatch):

@@ -14,7 +14,7 @@ import pytest
 from matplotlib.figure import Figure
 from synthetic_lab import SyntheticLab
 
-from benchlib.analysis.certificates import Certificate
+from benchlib.analysis.certificates import Certificate, Forgiven
 from benchlib.analysis.comparison import Comparison
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
@@ -178,6 +178,21 @@ class TestCertificate:
         assert "<b>same</b>" in display.html(certificate)
         assert cells(display.html(certificate))[:4] == ["outputs", "1.0e-07", "1.0e-05", "same"]
 
+    def test_its_html_has_the_evidence(self, certificate: Certificate) -> None:
+        own = Forgiven(at="1/updates:a", difference=2e-4, own=1.5e-4, by="moved by 8")
+        checks = [certificate.checks[0].model_copy(update={"forgiven": (own,)}), *certificate.checks[1:]]
+        seen = {"exercised": {"label 3": True, "padding": False}, "training": 50, "checks": checks}
+        shown = display.html(certificate.model_copy(update=seen))
+        for said in (
+            "Exercised: label 3.",
+            "Not exercised, or not in full: padding.",
+            "A longer training: 50 steps.",
+            "1/updates:a differs by 2.0e-04, the reference from itself by 1.5e-04 (moved by 8).",
+            "With mindspore 1.0; the reference with pytorch 1.0; benchlib 1.0 synthetic",
+        ):
+            assert said in shown
+        assert "Explained by rounding: nothing had to be." in display.html(certificate)
+
     def test_its_figure_has_each_difference_over_its_tolerance(self, certificate: Certificate) -> None:
         figure = certificate.plot()
         (axes,) = figure.axes
@@ -236,7 +251,7 @@ def test_the_same_figure_gives_the_same_bytes(lab: SyntheticLab) -> None:
 LEDGER = """
 import sys
 from benchlib import knobs, lab
-from benchlib.analysis.certificates import Certificate
+from benchlib.analysis.certificates import Certificate, Forgiven
 from benchlib.condition import Condition
 
 tuned = Condition(workload="cnn", lane="tuned")

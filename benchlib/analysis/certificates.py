@@ -100,6 +100,11 @@ class Certificate(Shown, BaseModel):
     exercised: dict[str, bool] = {}  # what the data can contain, and whether it was among what was compared
     digests: dict[str, str] = {}  # of what the condition computed, by trial and quantity
     reference_digests: dict[str, str] = {}  # of what it was compared with
+    code: str = ""  # a hash of what computed and compared it
+    commit: str = ""  # of benchlib
+    versions: dict[str, str] = {}  # of the condition's framework, and of what it is built on
+    reference_versions: dict[str, str] = {}
+    machine: dict[str, Any] = {}  # what of it the numbers depend on
     knobs: dict[str, str] = {}  # set in the condition's worker: as of a measurement, and those of the gate
     inherited: dict[str, str] = {}  # libraries and devices, see ``benchlib.variables``
     left_out: list[str] = []  # names of variables that the worker did not get and that could have mattered
@@ -136,6 +141,16 @@ class Certificate(Shown, BaseModel):
         columns = ["name", "difference", "worst", "at", "tolerance", "ok", "trials", "forgiven"]
         rows = [{**check.model_dump(), "ok": check.ok, "forgiven": len(check.forgiven)} for check in self.checks]
         return pd.DataFrame(rows, columns=columns)
+
+    def unlike(self, other: Certificate) -> list[str]:
+        """What another certificate of the same condition did not compute alike to the last bit, by trial and quantity:
+        ``0/outputs``, ``reference 0/outputs``; that is there in one of them only is not alike, either.
+        """
+        ours, its = self._every_digest(), other._every_digest()
+        return sorted(name for name in ours.keys() | its.keys() if ours.get(name) != its.get(name))
+
+    def _every_digest(self) -> dict[str, str]:
+        return {**self.digests, **{f"reference {name}": one for name, one in self.reference_digests.items()}}
 
     def sealed(self) -> str:
         """As JSON, with a hash of all the rest: see :func:`unsealed`."""

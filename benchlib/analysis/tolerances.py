@@ -74,8 +74,9 @@ MIXED_TOLERANCES = {
         "losses": 0.06,
         "state": 0.5,
         "evaluation outputs": 0.25,
+        "repetition": 0.06,
     },
-    "fp16": {"outputs": 0.008, "gradient size": 0.5, "update size": 0.25, "losses": 0.06},
+    "fp16": {"outputs": 0.008, "gradient size": 0.5, "update size": 0.25, "losses": 0.06, "repetition": 0.008},
 }
 """The largest relative differences that mixed precision may have from fp32: of outputs about 16 roundings. Of gradients
 each array's Euclidean norm is compared, and of the steps the length of the way that all trained weights together go:

@@ -86,9 +86,9 @@ class Check(Answer):
 
 
 class Imported(Answer):
-    """What was imported."""
+    """The files of what was imported, by the names of the modules."""
 
-    modules: list[str]
+    files: dict[str, str]
 
 
 class TrainedOn(Answer):

@@ -13,7 +13,7 @@ import functools
 import os
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from benchlib.analysis.certificates import Certificate, Whose
 from benchlib.analysis.equivalence import Own
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
-from benchlib.measure import availability, own_code, record, samples, trials
+from benchlib.measure import availability, machine, own_code, record, samples, trials
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.measure.trials import Computed, Rounded
@@ -184,18 +184,21 @@ class Gated(NamedTuple):
 
 def certify(gated: Gated, set_for_it: Mapping[str, str] = MappingProxyType({})) -> Certificate:
     """The certificate of what was gated; ``set_for_it`` are environment variables that were set for the gate only."""
+    condition, its = gated.condition, reference(gated.condition)
     certificate = equivalence.certify(
-        gated.condition,
-        reference(gated.condition),
-        gated.computed,
-        gated.expected,
-        set_for_it,
-        gated.job.hashes(),
-        gated.own,
+        condition, its, gated.computed, gated.expected, set_for_it, gated.job.hashes(), gated.own
     )
+    origin = {
+        "code": own_code.digest(condition, "gate"),
+        "commit": own_code.commit(),
+        "versions": record.versions(condition),
+        "reference_versions": record.versions(its),
+        "machine": machine.identity(condition.device),
+    }
+    certificate = certificate.model_copy(update=origin)
     if not certificate.checks:
         return certificate
-    fed = workloads.load(gated.condition.workload).gate.fed
+    fed = workloads.load(condition.workload).gate.fed
     batches = certificate.trials if fed else max(certificate.trials, trials.STEPS)  # which are trained with
     return certificate.model_copy(update={"exercised": samples.exercised(gated.job, batches)})
 
@@ -425,7 +428,8 @@ def _computed(
     group: _Group, prepare: Callable[[Condition], Job], expected: _Expected, patience_s: float, workers: _Workers
 ) -> Iterator[tuple[Condition, Computed]]:
     """What conditions of a group compute in one process, one after another, up to the first that fails."""
-    condition, worker, opened, known = group.take(), None, False, set()
+    condition, worker, opened = group.take(), None, False
+    known: dict[str, Path] = {}
     try:
         while condition is not None:
             if worker is None:
@@ -438,8 +442,8 @@ def _computed(
             computed, expected.own[condition] = trials.of_condition(
                 worker, condition, prepare(condition), reference(condition), its, expected.rounded
             )
-            known |= own_code.files(condition, "gate").keys()
-            _require_known(worker, known)
+            known |= own_code.files(condition, "gate")
+            require_hashed(worker, known)
             yield condition, computed
             condition = group.take()
     except WorkerFailed as failure:
@@ -454,11 +458,21 @@ def _computed(
             worker.end()
 
 
-def _require_known(worker: WorkerProcess, known: Collection[str]) -> None:
-    """What a worker has imported has to be in the hash of its code, or a certificate would outlive its model."""
-    modules = worker.ask("imported", beside=variables.worker_folders(os.environ))["modules"]
-    if unknown := [name for name in modules if name not in known]:
+def require_hashed(worker: WorkerProcess, known: Mapping[str, Path]) -> None:
+    """What a worker has imported has to be in the hash of its code, with what stands in ``known``, the files of modules
+    by name, or a certificate would outlive its model.
+    """
+    files = worker.ask("imported", beside=variables.worker_folders(os.environ))["files"]
+    if unknown := [name for name in files if name not in known]:
         raise worker.failed(
             f"imported {', '.join(unknown)}, which the hash of the code does not know: a model's file may import what "
             "lies in benchlib or in a plug-in, by a name that stands in its text"
         )
+    for name, file in files.items():
+        there, here = Path(file).resolve(), known[name].resolve()
+        if file and there != here and there.read_bytes() != here.read_bytes():
+            raise worker.failed(
+                f"imported {name} from {there}, which is another file than {here}, whose code is hashed: take that "
+                f"folder off the path of the environment {worker.condition.environment} (a .pth file of its packages "
+                "may have put it there)"
+            )

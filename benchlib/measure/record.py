@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import psutil
 
 from benchlib import plugins
+from benchlib.condition import Condition
 from benchlib.measure import installed, machine, own_code
 from benchlib.measure.disturbance import NO_CPU, Watch, hold_still
 from benchlib.measure.jobs import Job
@@ -67,14 +68,14 @@ def started(measurement: Measurement, worker: WorkerProcess) -> None:
 def opened(measurement: Measurement, worker: WorkerProcess) -> None:
     """Wait for the import of the framework; versions and memory after it."""
     answer = worker.opened()
-    condition = worker.condition
-    here = {**installed.versions(condition.framework, condition.environment), **installed.compiler(condition)}
-    measurement.versions = {
-        **here,
-        **plugins.named(condition.framework, condition.workload, condition.data),
-        **answer["versions"],
-    }
+    measurement.versions = {**versions(worker.condition), **answer["versions"]}
     measurement.memory = {AFTER_IMPORT: answer["rss_mib"]}
+
+
+def versions(condition: Condition) -> dict[str, str]:
+    """Of Python, a condition's framework, what that imports beside it, its compiler and plug-ins: by name."""
+    here = {**installed.versions(condition.framework, condition.environment), **installed.compiler(condition)}
+    return {**here, **plugins.named(condition.framework, condition.workload, condition.data)}
 
 
 def build(worker: WorkerProcess, job: Job) -> None:

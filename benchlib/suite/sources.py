@@ -86,7 +86,12 @@ def _certified(certificate: Certificate) -> str:
     forgiven = sum(len(check.forgiven) for check in certificate.checks)
     explained = f"; {forgiven} differences are explained by rounding" if forgiven else ""
     unmet = f"; not exercised: {', '.join(certificate.unexercised)}" if certificate.unexercised else ""
-    return f"certificate: {certificate.condition}: {certificate.verdict}{explained}{unmet}"
+    trained = f"; {certificate.training} steps of training compared" if certificate.training else ""
+    packages = ", ".join(f"{name} {version}" for name, version in certificate.versions.items())
+    return (
+        f"certificate: {certificate.condition}: {certificate.verdict}{explained}{unmet}{trained}; {packages}; "
+        f"{certificate.commit}"
+    )
 
 
 def _certificate_verdict(certificate: Certificate, path: Path) -> str:

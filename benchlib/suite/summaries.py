@@ -62,6 +62,10 @@ def _(trained: TrainingRuns) -> str:
     return tables.html(rows, f"{caption}, and the median time to a metric of {trained.threshold:g}.").data
 
 
+MOST_FORGIVEN = 5
+"""Differences that are shown one by one; all stand in the certificate's file."""
+
+
 @html.register
 def _(certificate: Certificate) -> str:
     who = html_text.escape(f"{certificate.condition} against {certificate.reference}")
@@ -79,7 +83,31 @@ def _(certificate: Certificate) -> str:
         }
         for check in certificate.checks
     ]
-    return head + tables.html(pd.DataFrame(rows), f"After {certificate.trials} trials.").data
+    return head + tables.html(pd.DataFrame(rows), f"After {certificate.trials} trials.").data + _evidence(certificate)
+
+
+def _evidence(certificate: Certificate) -> str:
+    """What was among what was compared, and what not; what rounding explained; who was asked."""
+    met = [name for name, one in certificate.exercised.items() if one]
+    forgiven = [one for check in certificate.checks for one in check.forgiven]
+    training = f"{certificate.training} steps" if certificate.training else "not compared"
+    lines = [
+        f"Exercised: {'; '.join(met) or 'nothing that the workload declares'}.",
+        f"Not exercised, or not in full: {'; '.join(certificate.unexercised) or 'nothing that the workload declares'}.",
+        f"A longer training: {training}.",
+        f"Explained by rounding: {len(forgiven)} differences, of which these are the largest:"
+        if forgiven
+        else "Explained by rounding: nothing had to be.",
+    ]
+    largest = sorted(forgiven, key=lambda one: one.difference, reverse=True)[:MOST_FORGIVEN]
+    lines += [
+        f"{one.at} differs by {one.difference:.1e}, the reference from itself by {one.own:.1e} ({one.by})."
+        for one in largest
+    ]
+    versions = (certificate.versions, certificate.reference_versions)
+    ours, its = (", ".join(f"{name} {version}" for name, version in one.items()) for one in versions)
+    lines.append(f"With {ours}; the reference with {its}; {certificate.commit}, code {certificate.code}.")
+    return tables.bullets(lines).data
 
 
 @html.register

@@ -21,7 +21,7 @@ probe      records, file                            what the optimizer and dropo
 planted    seconds, takes                           durations of the same work, by the timer and known otherwise
 train_on   step, weights, leads                     the loss of the next training step; weights before it are
                                                     written to the file ``weights``, or taken from it
-imported   beside                                   names of modules that are neither Python's nor packages'
+imported   beside                                   files of modules that are neither Python's nor packages'
 memory                                              peak and present resident memory, device memory
 ========== ======================================== ============================================================
 """
@@ -209,7 +209,7 @@ class Worker:
         """What this process has imported, as far as somebody may have changed it."""
         from benchlib.worker import check
 
-        return {"modules": check.imported(frameworks.package(self.framework).partition(".")[0], beside)}
+        return {"files": check.imported(frameworks.package(self.framework).partition(".")[0], beside)}
 
     def do_planted(self, seconds: float, takes: int) -> dict[str, Any]:
         """The same steps, of about ``seconds`` but one at least, by the timer and until the weights that they trained
