@@ -199,14 +199,14 @@ class Probe:
         return {**found, "settings": np.array([f"{name}={settings[name]}" for name in asked])}
 
     def mixed(self) -> dict[str, dict[str, float | str]]:
-        """By precision: how far outputs, gradients and losses of ``cnn`` are from fp32's, relative to the largest; the
-        types of what comes out; or why it cannot be run.
+        """By precision: how far outputs, gradients and losses of ``cnn`` are from fp32's, relative to the largest; or
+        why it cannot be run. ``predictions`` are those of the weights that fp32 has trained.
         """
-        exact = self._few_steps("fp32")
+        exact, trained = self._few_steps("fp32")
         found: dict[str, dict[str, float | str]] = {}
         for precision in mixed_precisions(self.framework, self.mode):
             try:
-                mine = self._few_steps(precision)
+                mine, _ = self._few_steps(precision, trained)
             except Exception as error:  # what a framework cannot do here is an answer
                 found[precision] = {"why": f"{type(error).__name__}: {error}"[:300]}
                 continue
@@ -214,7 +214,10 @@ class Probe:
             found[precision] = apart
         return found
 
-    def _few_steps(self, precision: str) -> dict[str, np.ndarray]:
+    def _few_steps(
+        self, precision: str, trained: dict[str, np.ndarray] | None = None
+    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """What comes of them, and the weights after them; ``trained`` are others to predict with."""
         session = self.open(precision=precision)
         workload, values = self.build("cnn", WITHOUT_DROPOUT, session)
         ready = [session.put(arrays) for arrays in batches(workload, values)]
@@ -222,11 +225,14 @@ class Probe:
         gradients = session.gradients(ready[0])
         found["gradients"] = np.concatenate([array.ravel() for array in gradients.values()])
         found["losses"] = np.array([float(session.to_numpy(session.step(batch))) for batch in ready])
-        found["state"] = np.concatenate([array.ravel() for array in session.weights().values()])
+        weights = {name: np.array(array) for name, array in session.weights().items()}
+        found["state"] = np.concatenate([array.ravel() for array in weights.values()])
+        found["evaluation outputs"] = session.outputs(ready[0], training=False)[0]
+        session.load(trained or weights)
         found["predictions"] = session.outputs(ready[0], training=False)[0]
         if precision != "fp32" and not {"autocast", "mixed_precision"} & session.settings().keys():
             raise RuntimeError("the settings do not say that the precision is mixed")
-        return found
+        return found, weights
 
     def passes(self) -> dict[str, float]:
         """CPU seconds that the cheapest of some steps takes, by passes: what a step does must not be optimised away.

@@ -303,9 +303,11 @@ def test_mixed_precision_is_near_fp32_and_not_fp32(framework, mode):
             assert "why" in apart, "MindSpore has bf16 on the CPU now: what says that it has not must go"
             continue
         assert "why" not in apart, apart
-        # Of this batch gradients agree to 64 roundings: nearer than the gate can ask of any batch.
-        gradients = 64 * {"bf16": 2.0**-8, "fp16": 2.0**-11}[kind]
-        allowed = {"losses": 0.1, "state": 0.1, "predictions": 0.1, **MIXED_TOLERANCES[kind], "gradients": gradients}
+        # Of this batch gradients agree to 64 roundings: nearer than the gate can ask of any batch. Of the weights that
+        # fp32 has trained predictions agree to 4: what steps in bf16 move otherwise makes the most of their difference.
+        rounding = {"bf16": 2.0**-8, "fp16": 2.0**-11}[kind]
+        rounded = {"gradients": 64 * rounding, "predictions": 4 * rounding}
+        allowed = {"state": 0.1, "evaluation outputs": 0.1, **MIXED_TOLERANCES[kind], **rounded}
         for name, difference in apart.items():
             assert difference < allowed[name], (precision, name)
         assert apart["outputs"] > 1e-5, "it was computed in fp32"
