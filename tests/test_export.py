@@ -9,6 +9,7 @@ import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+import bs4
 import nbformat
 import numpy as np
 import pandas as pd
@@ -139,6 +140,25 @@ class TestPage:
         notebook.with_name("pixel.png").unlink()
         with pytest.raises(BenchlibError, match=r"the image 'pixel\.png' is not there"):
             export_html(notebook, notebook.with_name("report.html"))
+
+
+def test_a_table_that_is_too_wide_for_paper_is_split_and_each_part_has_the_columns_that_tell_rows_apart(tmp_path):
+    long = "x" * 30
+    head = ["who", "batch", *(f"{long}{number}" for number in range(6))]
+    rows = [
+        [who, str(batch), *(f"{who} {batch} {number}" for number in range(6))] for who in "ab" for batch in (16, 64)
+    ]
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in [head, *rows])
+    output = nbformat.v4.new_output("display_data", {"text/html": f"<table><caption>All.</caption>{body}</table>"})
+    cell = nbformat.v4.new_code_cell("1", outputs=[output])
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "wide.ipynb")
+    export_html(tmp_path / "wide.ipynb", tmp_path / "wide.html")
+    parts = bs4.BeautifulSoup((tmp_path / "wide.html").read_text(), "html.parser").find_all("table", class_="on-paper")
+    assert [part.caption.get_text() for part in parts] == ["Table 1. All.", "Table 1, continued."]
+    columns = [[cell.get_text() for cell in part.tr.find_all("td")] for part in parts]
+    assert [names[:2] for names in columns] == [["who", "batch"]] * 2
+    assert [name for names in columns for name in names[2:]] == head[2:], "each is there once"
+    assert parts[1].find_all("tr")[-1].get_text(" ").startswith("b 64 ")
 
 
 class TestPaper:

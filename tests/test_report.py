@@ -17,6 +17,7 @@ import pytest
 from synthetic_lab import SyntheticLab
 from test_experiments import quick, read_summary, save_as_the_suite_does
 
+from benchlib.analysis.frame import IMPOSSIBLE
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.store import Store
@@ -24,7 +25,7 @@ from benchlib.suite import experiments, records
 from benchlib.suite.claims.verdicts import NO_DIFFERENCE, REPRODUCED, VERDICTS
 from benchlib.suite.experiments.claims import Claims
 from benchlib.suite.experiments.report import Report
-from benchlib.suite.report import certainty, glance
+from benchlib.suite.report import certainty, glance, page_one, results
 
 
 def measured(folder: Path, name: str) -> None:
@@ -273,6 +274,32 @@ def test_the_first_page_says_of_how_many_claims_no_difference_is_too_much_said(t
     assert glance.headlines(report) == [
         "Claims: of 3 published, 1 reproduced, 2 no difference shown (1 of them undecided)."
     ]
+
+
+def test_the_board_has_undecided_claims_by_themselves_and_says_what_each_rests_on(tmp_path: Path) -> None:
+    report = gathered(tmp_path)
+    verdicts = {"verdict": [NO_DIFFERENCE, NO_DIFFERENCE, REPRODUCED], "undecided": [True, False, False]}
+    told = {"claim": ["C1", "C2", "C3"], "says": "so", "published_on": "V100", "here": ["1 case", "2 cases", "3 cases"]}
+    claims = {"verdicts": pd.DataFrame({**told, **verdicts}).to_dict("split")}
+    report.summaries["claims"] = claims
+    heads, items = (re.findall(pattern, page_one.board(report)) for pattern in ("</svg>(.*?)</h3>", "<li>(.*?)</li>"))
+    assert heads == ["1 reproduced", "1 no difference shown", f"1 {page_one.UNDECIDED}"]
+    assert [re.sub("<.*?>", "", one) for one in items] == [
+        "C3 so V100. Here: 3 cases",
+        "C2 so V100. Here: 2 cases",
+        "C1 so V100. Here: 1 case",
+    ]
+
+
+def test_what_cannot_be_measured_here_is_told_beside_what_is_missing(tmp_path: Path) -> None:
+    cannot = frames.row("throughput_ratio", subject="mindspore graph bf16 tuned", why=IMPOSSIBLE, reason="no kernel")
+    report = gathered(tmp_path, modes=[ratio(0.5, 0.6), cannot])
+    nothing = {"conditions": [], "certificates": [], "failures": 0, "measurements": [], "tables": [], "figures": []}
+    report.summaries["modes"] |= {"title": "Modes", "question": "Which?", "conditions": [{}]}
+    report.summaries["versions"] = {**nothing, "title": "Versions", "question": "Which?", "findings": ["None there."]}
+    shown = results.missing(report).data
+    assert "Modes: not possible here: mindspore graph bf16 tuned on gcn (the notebook" in shown
+    assert "Versions: None there." in shown
 
 
 def test_results_of_another_benchlib_are_missing_and_say_so(folder: Path) -> None:

@@ -386,7 +386,7 @@ def plain_log_axis(axis: Axis) -> None:
         if len(ticks) >= 3:
             break
     else:
-        ticks = [tick for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
+        ticks = [tick for tick in MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(low, high) if low <= tick <= high]
     _fix(axis, ticks)
 
 

@@ -106,6 +106,12 @@ def in_words(one: Judged) -> str:
     return ", ".join(said)
 
 
+def in_short(one: Judged) -> str:
+    """What a verdict rests on: the cases, and what they are short of, without the verdict itself."""
+    short = in_words(one).removeprefix(one.verdict[0].upper() + one.verdict[1:]).strip(", ")
+    return ": ".join(filter(None, [short, measured_text(one.outcome.cases)]))
+
+
 def undecided(one: Judged) -> bool:
     """Does *no difference shown* say too much? Neither a difference nor that there is none is shown in all cases: some
     show one, or nothing was shown, or the claim is that there is none.

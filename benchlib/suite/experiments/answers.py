@@ -16,57 +16,118 @@ from benchlib.suite.selections import verdict
 Name = Callable[[pd.Series], str]
 """What a row is called."""
 
+FEW = 2
+"""Pairs that have a sentence each; of more, those that are faster have one, and those that are slower."""
+
+EXTREME = {FASTER: "max", SLOWER: "min"}
+"""Of the estimates of a verdict, the one that is told."""
+
 
 def effects(
     where: Name,
     quantity: str = "throughput_ratio",
     who: Name = lambda row: row["subject"],
     to: Name = lambda row: row["baseline_subject"],
-    done: str = "as fast as",
 ) -> Findings:
-    """A sentence for each two that were compared: how often which is shown, and ``where`` the effects are largest."""
+    """Of each two that were compared: how often which is shown to be faster, and ``where`` the effects are largest."""
 
     def answer(result: Result) -> Iterator[str]:
         rows = result.rows(quantity)
         rows = rows[rows["reason"].isna()] if len(rows) else rows
-        pairs = [(who(row), to(row)) for _, row in rows.iterrows()]
-        for one, other in dict.fromkeys(pairs):
-            of_both = rows[[pair == (one, other) for pair in pairs]]
-            yield f"{one} {_compared(of_both, other, where, done)}."
+        if not len(rows):
+            return
+        told = pd.DataFrame(
+            {
+                "one": rows.apply(who, axis=1),
+                "other": rows.apply(to, axis=1),
+                "place": rows.apply(where, axis=1),
+                "shown": rows.apply(verdict, axis=1),
+                **rows[["estimate", "low", "high"]],
+            }
+        )
+        pairs = told.groupby(["one", "other"], sort=False)
+        if len(pairs) <= FEW:
+            yield from (_of_pair(*names, of_both) for names, of_both in pairs)
+        else:
+            yield from _of_many(told)
 
     return answer
 
 
-def _compared(rows: pd.DataFrame, other: str, where: Name, done: str) -> str:
-    verdicts = [verdict(row) for _, row in rows.iterrows()]
+def _of_pair(one: str, other: str, rows: pd.DataFrame) -> str:
     if len(rows) == 1:
-        return _of_one(rows.iloc[0], other, where, done)
-    parts = []
-    for shown, pick in ((FASTER, "idxmax"), (SLOWER, "idxmin")):
-        of_verdict = rows[[one == shown for one in verdicts]]
-        if len(of_verdict):
-            most = of_verdict.loc[getattr(of_verdict["estimate"], pick)()]
-            parts.append(
-                f"{shown} in {len(of_verdict)} of {len(rows)}, most {_times(most)} {done} it {_at(where(most))}"
-            )
-    others = pd.Series([one for one in verdicts if one not in (FASTER, SLOWER)], dtype=object).value_counts()
+        return f"{one} {_of_one(rows.iloc[0], other)}."
+    parts = [
+        f"{shown} in {len(some)} of {len(rows)} ({_most(some, shown)})"
+        for shown in EXTREME
+        if len(some := rows[rows["shown"] == shown])
+    ]
+    others = rows.loc[~rows["shown"].isin(EXTREME), "shown"].value_counts()
     parts += [f"{name} in {count}" for name, count in others.items()]
-    return f"compared with {other}: {'; '.join(parts)}"
+    return f"{one} compared with {other}: {'; '.join(parts)}."
 
 
-def _of_one(row: pd.Series, other: str, where: Name, done: str) -> str:
-    shown, place = verdict(row), _at(where(row))
+def _of_one(row: pd.Series, other: str) -> str:
+    place = _at(row["place"])
     if pd.isna(row["estimate"]):
-        return f"has no ratio to {other} {place}: {shown}"
-    ends = f" ({tables.number(row['low'], 2)} to {tables.number(row['high'], 2)})" if pd.notna(row["low"]) else ""
-    if shown == NO_DIFFERENCE:
-        return f"is not shown to differ from {other} {place}{ends}"
-    return f"is {_times(row)} {done} {other} {place}{ends}"
+        return f"has no ratio to {other}{place}: {row['shown']}"
+    if row["shown"] == NO_DIFFERENCE:
+        return f"is not shown to differ from {other}{place}{_ends(row, ' ({})')}"
+    return f"is {_times(row)} as fast as {other}{place}{_ends(row, ' ({})')}"
+
+
+def _of_many(told: pd.DataFrame) -> Iterator[str]:
+    """Those that are faster, those that are slower, and behind the last of these whatever else was shown."""
+    place, other = (_shared(told[name]) for name in ("place", "other"))
+    names = told["one"] if other else told["one"] + " than " + told["other"]
+    told = told.assign(name=names, of=names.map(names.value_counts()))
+    sentences = []
+    for shown, extreme in EXTREME.items():
+        groups = [rows for _, rows in told[told["shown"] == shown].groupby("name", sort=False)]
+        groups.sort(key=lambda rows: rows["estimate"].agg(extreme), reverse=shown == FASTER)
+        listed = "; ".join(f"{_counted(rows)} ({_most(rows, shown, not place)})" for rows in groups)
+        if listed:
+            sentences.append(f"{shown.capitalize()}{f' than {other}' if other else ''}{_at(place)}: {listed}.")
+    rest = told[~told["shown"].isin(EXTREME)]
+    left = " ".join(
+        f"{shown.capitalize()}: {'; '.join(_counted(rows) for _, rows in of_verdict.groupby('name', sort=False))}."
+        for shown, of_verdict in rest.groupby("shown", sort=False)
+    )
+    yield from sentences[:-1]
+    yield " ".join(filter(None, [*sentences[-1:], left]))
+
+
+def _shared(names: pd.Series) -> str:
+    """What all are; empty if they are not the same."""
+    return names.iloc[0] if names.nunique() == 1 else ""
+
+
+def _counted(rows: pd.DataFrame) -> str:
+    """Two that were compared, in how many of their rows."""
+    name, of = rows.iloc[0][["name", "of"]]
+    return f"{name} in {len(rows)} of {of}" if of > 1 else name
+
+
+def _most(rows: pd.DataFrame, shown: str, with_place: bool = True) -> str:
+    """The largest effect of a verdict: how large, and where."""
+    most = rows.loc[getattr(rows["estimate"], f"idx{EXTREME[shown]}")()]
+    place = _at(most["place"]) if with_place else ""
+    of_several = {FASTER: "up to ", SLOWER: "down to "}[shown] if len(rows) > 1 else ""
+    return f"{of_several}{_times(most)} as fast{place}{_ends(most, ', {}')}"
 
 
 def _at(place: str) -> str:
-    return f"at {place}" if place else ""
+    return f" at {place}" if place else ""
 
 
 def _times(row: pd.Series) -> str:
-    return f"{tables.number(row['estimate'], 2 if not 0.95 <= row['estimate'] < 1.095 else 3)} times"
+    return f"{_number(row['estimate'])} times"
+
+
+def _ends(row: pd.Series, pattern: str) -> str:
+    return pattern.format(f"{_number(row['low'])} to {_number(row['high'])}") if pd.notna(row["low"]) else ""
+
+
+def _number(ratio: float) -> str:
+    """As a table has it: near 1 two digits would hide which side it is on."""
+    return tables.number(ratio, 3 if 0.95 <= ratio < 2 else 2)

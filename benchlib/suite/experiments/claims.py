@@ -25,6 +25,7 @@ from benchlib.suite.claims.verdicts import (
     VERDICTS,
     Case,
     Judged,
+    in_short,
     in_words,
     measured_text,
     undecided,
@@ -66,10 +67,14 @@ class Claims(Result):
         return figure.draw(self.judged)
 
     def summary(self) -> dict[str, Any]:
-        """As of every result; and ``verdicts``, their table as pandas splits it, with each claim's bare ``verdict`` and
-        whether it is ``undecided``.
+        """As of every result; and ``verdicts``, their table as pandas splits it, with each claim's bare ``verdict``,
+        whether it is ``undecided``, and what it rests on ``here``, in short.
         """
-        bare = {"verdict": [one.verdict for one in self.judged], "undecided": [undecided(one) for one in self.judged]}
+        bare = {
+            "verdict": [one.verdict for one in self.judged],
+            "undecided": [undecided(one) for one in self.judged],
+            "here": [in_short(one) for one in self.judged],
+        }
         return {**super().summary(), "verdicts": _verdicts(self).assign(**bare).to_dict("split")}
 
     def show_figures(self) -> HTML:

@@ -95,6 +95,13 @@ def _baseline_where(row: pd.Series) -> str:
     return _where(row, "baseline_")
 
 
+def _without_accelerator(result: Result) -> Iterator[str]:
+    """What the question has no answer to."""
+    rows = result.rows("steps_per_second")
+    if len(rows) and set(rows["device"]) == {"cpu"}:
+        yield "What a GPU brings was not measured: everything ran on the CPU."
+
+
 def _findings(result: Result) -> Iterator[str]:
     """A sentence for each device and number of threads."""
     for _, row in result.rows("throughput_ratio").iterrows():
@@ -115,7 +122,10 @@ DECLARATION = Declaration(
     notebook="devices",
     title="Devices",
     question="What does a GPU bring, and at which cost of CPU, GPU and memory? Without one: one thread against all.",
-    answers=[answers.effects(lambda row: "", who=lambda row: f"{row['subject']} on {_where(row)}", to=_baseline_where)],
+    answers=[
+        _without_accelerator,
+        answers.effects(lambda row: "", who=lambda row: f"{row['subject']} on {_where(row)}", to=_baseline_where),
+    ],
     in_report=("indicators", "ratios", "processes"),
     tables={
         "indicators": Table(

@@ -103,8 +103,8 @@ def _findings(result: Equivalence) -> Iterator[str]:
     """How many models are the reference's, and which are not; what was not seen of them."""
     same = sum(certificate.same for _, certificate in result.checked)
     yield (
-        f"{same} of {len(result.checked)} models compute what the reference computes, within the tolerance of each "
-        f"quantity, in every trial.{_rounding(one for _, one in result.checked)}"
+        f"{same} of the {len(result.checked)} models that this notebook checks compute what the reference computes, "
+        f"within the tolerance of each quantity, in every trial.{_rounding(one for _, one in result.checked)}"
     )
     named = naming.subjects(condition for condition, _ in result.checked)
     for condition, certificate in result.checked:

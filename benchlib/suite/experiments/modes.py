@@ -139,7 +139,7 @@ DECLARATION = Declaration(
     notebook="modes",
     title="Modes and precisions",
     question="What do graph mode and mixed precision give, and when has compilation paid for itself?",
-    answers=[answers.effects(lambda row: row["task"], "within_ratio")],
+    answers=[answers.effects(lambda row: row["task"], "within_ratio"), payback.answer],
     in_report=("ratios", "within", "amortisation", "losses"),
     tables={
         "ratios": Table(

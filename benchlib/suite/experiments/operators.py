@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from typing import Annotated, Any, Self
@@ -10,6 +11,7 @@ import pandas as pd
 from pydantic import BaseModel, BeforeValidator, model_validator
 
 from benchlib import workloads
+from benchlib.analysis.comparison import FASTER, SLOWER
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.suite import figures, tables
@@ -118,6 +120,25 @@ def _findings(result: Result) -> Iterator[str]:
         yield f"{start}, over {sizes}; by multiply-adds of a forward pass: {at_ends}."
 
 
+def _overtaking(result: Result) -> Iterator[str]:
+    """Between which sizes a framework that was shown to be slower is shown to be faster, or the other way round."""
+    rows = result.rows("throughput_ratio")
+    if not len(rows):
+        return
+    rows = rows.assign(passes=[_passes(row) for _, row in rows.iterrows()])
+    found = []
+    for (operator, passes, who), of_one in rows.groupby(["workload", "passes", "subject"], sort=False):
+        shown = of_one[of_one["verdict"].isin((FASTER, SLOWER))].sort_values("million_multiply_adds")
+        for (_, before), (_, after) in itertools.pairwise(shown.iterrows()):
+            if before["verdict"] != after["verdict"]:
+                one, other = who, of_one["baseline_subject"].iloc[0]
+                first, second = (one, other) if after["verdict"] == FASTER else (other, one)
+                sizes = " and ".join(tables.number(row["million_multiply_adds"]) for row in (before, after))
+                at = f"{operator}, {passes}, between {sizes} million multiply-adds"
+                found.append(f"{first} overtakes {second} in {at}")
+    yield f"{'; '.join(found) or 'At no size that was measured is one shown to overtake another'}."
+
+
 def _work(row: pd.Series) -> str:
     work = tables.number(row["million_multiply_adds"])
     return (
@@ -165,17 +186,17 @@ _WORK = ("parameters", "million_multiply_adds")
 
 
 def _declaration(parameters: Parameters) -> Declaration:
-    shape = {"each": _operator, "title": _title, "columns": len(parameters.passes), "height": 1.95}
+    shape = {"each": _operator, "title": _title, "columns": max(2, len(parameters.passes)), "height": 1.95}
     bases = [
         (one.workload, {"batch_size": one.batch_size, **one.hyperparameters}, list(one.vary))
         for one in parameters.operators
     ]
-    shape["width"] = figures.PAGE if len(parameters.passes) > 1 else figures.COLUMN
+    shape["width"] = figures.PAGE if len(bases) * len(parameters.passes) > 1 else figures.COLUMN
     return Declaration(
         notebook="operators",
         title="Operators",
         question="At which size does one framework overtake the other, operator by operator?",
-        answers=[answers.effects(_work)],
+        answers=[_overtaking, answers.effects(_work)],
         in_report=("ratios",),
         tables={
             "ratios": Table(

@@ -74,6 +74,39 @@ def findings(result: Result) -> Iterator[str]:
         yield f"{row['task']}, {row['baseline_subject']} to graph: {_payback_text(row)}."
 
 
+def answer(result: Result) -> Iterator[str]:
+    """Where compilation has paid for itself, after how many steps, and where it does not."""
+    rows = result.rows("pays_after_steps")
+    rows = rows[rows.apply(_timed, axis=1)] if len(rows) else rows
+    parts = []
+    for shown, words in ANSWERED.items():
+        named = [
+            words.format(who=_with_task(row, rows), steps=_steps_text(row))
+            for _, row in rows.iterrows()
+            if verdict(row) == shown
+        ]
+        parts += [", ".join(named)] if named else []
+    if parts:
+        yield f"Compilation to a graph: {'; '.join(parts)}."
+
+
+ANSWERED = {
+    AT_ONCE: "{who} has gained from the first step on",
+    PAYS: "{who} has paid for itself after {steps} steps",
+    NOT_SHOWN: "{who} is not shown to pay",
+    NEVER: "{who} never pays, its steps are slower",
+}
+
+
+def _with_task(row: pd.Series, rows: pd.DataFrame) -> str:
+    who = _without_mode(row).removesuffix(f" {row['lane']}")
+    return f"{who} on {row['task']}" if rows["task"].nunique() > 1 else who
+
+
+def _steps_text(row: pd.Series) -> str:
+    return f"{round(row['estimate']):,}" if math.isfinite(row["estimate"]) else tables.MISSING
+
+
 def _payback_text(row: pd.Series) -> str:
     if not _timed(row):
         return f"{NO_RATIO[row['why']]}, so it is not said when it pays"

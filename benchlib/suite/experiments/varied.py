@@ -55,15 +55,14 @@ class Varied(Ratios):
 
 
 def looks(rows: pd.DataFrame) -> dict[str, figures.Look]:
-    """The marker says what was varied, colour and line the subject; where there is but one of either, all three say the
-    other.
-    """
+    """The colour says who, everywhere the same; the marker what was varied, and of one subject the line, too."""
     drawn = rows[["hue", "subject", "varied"]].drop_duplicates()
     by_subject = subject_looks(rows.assign(hue=rows["subject"]))
     by_varied = figures.looks(drawn["varied"])
-    lines, key = (by_subject, "subject") if len(by_subject) > 1 else (by_varied, "varied")
-    markers, what = (by_varied, "varied") if len(by_varied) > 1 else (lines, key)
-    return {
-        row["hue"]: figures.Look(lines[row[key]].color, markers[row[what]].marker, lines[row[key]].line)
-        for _, row in drawn.iterrows()
-    }
+    several, alone = len(by_varied) > 1, len(by_subject) == 1
+    made = {}
+    for _, row in drawn.iterrows():
+        own, what = by_subject[row["subject"]], by_varied[row["varied"]]
+        line = what.line if several and alone else own.line
+        made[row["hue"]] = figures.Look(own.color, (what if several else own).marker, line)
+    return made

@@ -154,14 +154,15 @@ PAGE_CHARACTERS, BETWEEN = 128, 1.5
 
 
 def _split_tables(page: bs4.BeautifulSoup) -> None:
-    """Beside each table that is too wide for paper, the same in parts that fit, each with the first column: the one is
-    for screens, the others for paper.
+    """Beside each table that is too wide for paper, the same in parts that fit, each with the columns that tell rows
+    apart: the one is for screens, the others for paper.
     """
     for table in page.main.find_all("table"):
         rows = [row.find_all(["th", "td"], recursive=False) for row in table.find_all("tr")]
         if table.find_parent(class_="forest") or not rows or len({len(row) for row in rows}) > 1:
             continue
-        parts = _parts([max(map(_least_width, column)) for column in zip(*rows, strict=True)])
+        widths = [max(map(_least_width, column)) for column in zip(*rows, strict=True)]
+        parts = _parts(widths, _keys([[cell.get_text() for cell in row] for row in rows], widths))
         if len(parts) == 1:
             continue
         for number, part in reversed(list(enumerate(parts, start=1))):
@@ -171,7 +172,8 @@ def _split_tables(page: bs4.BeautifulSoup) -> None:
                     if place not in part:
                         cell.decompose()
             if number > 1 and copy.caption:
-                copy.caption.decompose()
+                label = copy.caption.strong.get_text().rstrip(".")
+                copy.caption.string = f"{label}, continued."
             copy["class"] = [*copy.get("class", []), "on-paper"]
             copy["aria-hidden"] = "true"
             table.insert_after(copy)
@@ -185,15 +187,32 @@ def _least_width(cell: bs4.Tag) -> float:
     return len(text) if kept else max(map(len, re.split(r"[\s/_-]+", text)), default=0)
 
 
-def _parts(widths: list[float]) -> list[list[int]]:
-    """The places of columns of these widths that stand beside each other on paper; the first is in each part."""
-    first, parts, room = widths[0] + BETWEEN, [[0]], PAGE_CHARACTERS - widths[0]
-    for place, width in enumerate(widths[1:], start=1):
-        if room < width + BETWEEN and len(parts[-1]) > 1:
-            parts.append([0])
-            room = PAGE_CHARACTERS - first
+MOST_KEYS = 3
+
+
+def _keys(rows: list[list[str]], widths: list[float]) -> int:
+    """How many of the first columns it takes to tell rows apart; one, where it takes more than ``MOST_KEYS``, or more
+    than half of the page.
+    """
+    for count in range(1, min(MOST_KEYS, len(widths) - 1) + 1):
+        if len({tuple(row[:count]) for row in rows}) == len(rows):
+            return count if sum(widths[:count]) + count * BETWEEN < PAGE_CHARACTERS / 2 else 1
+    return 1
+
+
+def _parts(widths: list[float], keys: int = 1) -> list[list[int]]:
+    """The places of columns of these widths that stand beside each other on paper; so many ``keys``, the first ones,
+    are in each part.
+    """
+    repeated = list(range(keys))
+    room = PAGE_CHARACTERS - sum(widths[:keys]) - (keys - 1) * BETWEEN
+    parts, left = [[*repeated]], room
+    for place, width in enumerate(widths[keys:], start=keys):
+        if left < width + BETWEEN and len(parts[-1]) > keys:
+            parts.append([*repeated])
+            left = room
         parts[-1].append(place)
-        room -= width + BETWEEN
+        left -= width + BETWEEN
     return parts
 
 

@@ -43,8 +43,8 @@ MARKS = {
 """The markers of ``looks``, around the origin, as high as a line of text at most."""
 
 GLYPHS = {
-    "faster": '<path d="M0-4.6 5 3.8h-10z"/>',
-    "slower": '<path d="M0 4.6 5-3.8h-10z"/>',
+    "faster": '<path d="M0-5.2 4.8-.2h-3.1v5.2h-3.4v-5.2h-3.1z"/>',
+    "slower": '<path d="M0 5.2 4.8 .2h-3.1v-5.2h-3.4v5.2h-3.1z"/>',
     "same": '<path d="M-4.5-3.2h9v2.2h-9zM-4.5 1h9v2.2h-9z"/>',
     "open": '<circle r="3.8" class="hollow"/>',
     "none": '<path d="M-4-.9h8v1.8h-8z"/>',

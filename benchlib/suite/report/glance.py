@@ -107,8 +107,13 @@ def places(report: Gathered) -> list[str]:
     of_frameworks = {one for name in frameworks.names() for one in frameworks.distributions(name)}
     versions = (f"{name} {m.versions[name]}" for m in measured for name in m.versions if name in of_frameworks)
     days = sorted(m.started_utc[:10] for m in measured)
-    lines = [place(one) for one in distinct(m.machine for m in measured)] + ["; ".join(dict.fromkeys(versions))]
+    lines = [*machines(report), "; ".join(dict.fromkeys(versions))]
     return [*filter(None, lines), *([f"measured {' to '.join(dict.fromkeys((days[0], days[-1])))}"] if days else [])]
+
+
+def machines(report: Gathered) -> list[str]:
+    """Each machine that something was measured on."""
+    return [place(one) for one in distinct(m.machine for m in report.measured)]
 
 
 def _of_claims(summary: dict[str, Any]) -> str:

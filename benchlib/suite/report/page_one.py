@@ -15,15 +15,24 @@ from IPython.display import HTML
 from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED
 from benchlib.analysis.comparison import FASTER, SLOWER
 from benchlib.suite import tables
-from benchlib.suite.claims.verdicts import NO_DIFFERENCE, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, VERDICTS
+from benchlib.suite.claims.verdicts import NO_DIFFERENCE, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
 from benchlib.suite.report import forest, ratios
 from benchlib.suite.report.certainty import controls, resolved
 from benchlib.suite.report.gathered import Gathered
-from benchlib.suite.report.glance import compared, places
+from benchlib.suite.report.glance import compared, machines, places
 from benchlib.suite.report.ratios import Group, Ratio
 
-SHAPES = {REPRODUCED: "reproduced", NOT_REPRODUCED: "not-reproduced", NO_DIFFERENCE: "open", NOT_MEASURED: "none"}
-"""By a claim's verdict, its shape."""
+UNDECIDED = "undecided: in some cases neither a difference nor sameness is shown"
+"""Of a claim of which *no difference shown* would say too much (``verdicts.undecided``)."""
+
+SHAPES = {
+    REPRODUCED: "reproduced",
+    NOT_REPRODUCED: "not-reproduced",
+    NO_DIFFERENCE: "open",
+    UNDECIDED: "open",
+    NOT_MEASURED: "none",
+}
+"""By a claim's verdict, its shape, in the order of the board."""
 
 RATIOS = "report_ratios"
 """The name of the table of all ratios, relative to every choice of baseline, and of their figure."""
@@ -40,7 +49,7 @@ def picture(report: Gathered) -> HTML:
     usual = forest.usual_baseline(every)
     caption = (
         f"Throughput relative to {usual} (or to what stands behind vs), with 95 % intervals over processes; "
-        "right of the line is faster."
+        f"right of the line is faster. On {', and on '.join(machines(report))}."
         if every
         else ""
     )
@@ -75,7 +84,8 @@ def board(report: Gathered) -> str:
     if "claims" not in report.summaries:
         return f'<aside class="board">{head}<p>The claims have not been judged yet.</p></aside>'
     frame = pd.DataFrame(**report.summaries["claims"]["verdicts"])
-    parts = [part for verdict in VERDICTS for part in _of_verdict(verdict, frame[frame["verdict"] == verdict])]
+    frame["verdict"] = frame["verdict"].mask(frame["undecided"], UNDECIDED)
+    parts = [part for verdict in SHAPES for part in _of_verdict(verdict, frame[frame["verdict"] == verdict])]
     return f'<aside class="board">{head}{"".join(parts)}</aside>'
 
 
@@ -104,7 +114,8 @@ def how_sure(report: Gathered, every: Sequence[Group]) -> str:
         parts.append(f"{unclear} of {len(shown)} ratios show neither a difference nor that there is none")
     if certificates := report.certificates:
         count = Counter(one.verdict for one in certificates)
-        same = f"{sum(one.same for one in certificates)} of {len(certificates)} models were shown to be the same"
+        count_same = sum(one.same for one in certificates)
+        same = f"of {len(certificates)} models (each framework, mode and size) {count_same} were shown to be the same"
         without = {"differ": count[DIFFERENT], "could not be checked": count[NOT_CHECKED]}
         told = " and ".join(f"{number} {what}" for what, number in without.items() if number)
         parts.append(f"{same}, {told} and have no ratio" if told else same)
@@ -134,8 +145,8 @@ def _of_verdict(verdict: str, rows: pd.DataFrame) -> Iterator[str]:
         yield f'{head}<p class="claims">{", ".join(map(html.escape, rows["claim"]))}</p>'
         return
     items = "".join(
-        f"<li><b>{html.escape(row.claim)}</b> {html.escape(row.says)}"
-        f"{' <i>undecided</i>' if row.undecided else ''} <small>{html.escape(row.published_on)}</small></li>"
+        f"<li><b>{html.escape(row.claim)}</b> {html.escape(row.says)} "
+        f"<small>{html.escape(f'{row.published_on}. Here: {row.here}')}</small></li>"
         for row in rows.itertuples()
     )
     yield f'{head}<ul class="claims">{items}</ul>'

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 from IPython.display import HTML
 
+from benchlib.analysis.frame import IMPOSSIBLE, NOT_COMPARED
 from benchlib.analysis.planner import PRECISION
 from benchlib.store import frame as frame_of
 from benchlib.suite import showing, tables
@@ -25,7 +26,7 @@ def verdicts(report: Gathered) -> HTML:
     doubts = frame[frame["doubt"] != tables.MISSING]
     sentences = doubts["claim"] + ", in doubt: " + doubts["doubt"]
     caption = "Each claim, what it was published of, and the verdict on this machine."
-    shown = tables.html(frame.drop(columns=["verdict", "undecided", "doubt"]), caption)
+    shown = tables.html(frame.drop(columns=["verdict", "undecided", "here", "doubt"]), caption)
     return HTML(shown.data + tables.bullets(sentences).data)
 
 
@@ -51,12 +52,11 @@ def notes(report: Gathered) -> HTML:
 
 
 def missing(report: Gathered) -> HTML:
-    """Notebooks that failed, have not run or are stale, files that are damaged or gone, and how many measurements
-    failed.
+    """Notebooks that failed, have not run or are stale, or had nothing to measure; what cannot be run here; files that
+    are damaged or gone, and how many measurements failed.
     """
-    return tables.bullets(
-        [*_missing(report)] or ["Nothing is missing: every notebook has run, and no measurement failed."]
-    )
+    wrong, left = [*_missing(report)], [*_not_here(report)]
+    return tables.bullets([*(wrong or ["Every notebook has run, and no measurement failed."]), *left])
 
 
 def failures(report: Gathered) -> HTML:
@@ -103,6 +103,18 @@ def _unfinished(report: Gathered) -> Iterator[str]:
             f"{len(short)} of {len(every)} comparisons ended before their intervals were as narrow as was asked for: "
             f"half-widths of {widths} %. More minutes make them narrower; the notebooks say how many it would take."
         )
+
+
+def _not_here(report: Gathered) -> Iterator[str]:
+    """What was asked for, and has no number because this machine or these environments do not have it."""
+    for summary in report.summaries.values():
+        if not summary["conditions"] and not summary["certificates"] and summary["question"]:
+            yield f"{summary['title']}: {' '.join(summary['findings']) or 'nothing was measured.'}"
+    for name, frame in report.frames.items():
+        cannot = frame[frame["why"].isin((IMPOSSIBLE, NOT_COMPARED))] if len(frame) else frame
+        if len(cannot):
+            which = "; ".join(dict.fromkeys(f"{row['subject']} on {row['workload']}" for _, row in cannot.iterrows()))
+            yield f"{report.summaries[name]['title']}: not possible here: {which} (the notebook's tables say why)."
 
 
 def _missing(report: Gathered) -> Iterator[str]:
