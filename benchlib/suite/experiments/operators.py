@@ -186,12 +186,14 @@ _WORK = ("parameters", "million_multiply_adds")
 
 
 def _declaration(parameters: Parameters) -> Declaration:
-    shape = {"each": _operator, "title": _title, "columns": max(2, len(parameters.passes)), "height": 1.95}
+    passes, shape = len(parameters.passes), {"each": _operator, "title": _title, "height": 1.95}
     bases = [
         (one.workload, {"batch_size": one.batch_size, **one.hyperparameters}, list(one.vary))
         for one in parameters.operators
     ]
-    shape["width"] = figures.PAGE if len(bases) * len(parameters.passes) > 1 else figures.COLUMN
+    beside = {"columns": max(2, passes), "width": figures.PAGE if len(bases) * passes > 1 else figures.COLUMN}
+    # Names of all subjects at the ends of their lines need the width of a page, or a legend.
+    below = {"columns": passes, "width": figures.PAGE if passes > 1 else figures.COLUMN}
     return Declaration(
         notebook="operators",
         title="Operators",
@@ -219,6 +221,7 @@ def _declaration(parameters: Parameters) -> Declaration:
                 panels=[Varied(bases=bases, **_BY_WORK)],
                 looks=looks,
                 **shape,
+                **beside,
             ),
             "peak": Picture(
                 caption="The share of the machine's peak: the least time that a step could take, by its multiply-adds "
@@ -226,6 +229,7 @@ def _declaration(parameters: Parameters) -> Declaration:
                 "bytes were in a faster cache than those of the fastest copy.",
                 panels=[Lines(quantity="peak_share_percent", ylabel="share of the\nmachine's peak (%)", **_BY_WORK)],
                 **shape,
+                **below,
             ),
         },
         findings=[_findings],
