@@ -357,6 +357,11 @@ def test_a_training_that_parts_as_the_reference_does_from_itself_is_forgiven_wit
     assert one.difference == pytest.approx(9e-3)
     losses[0, 40] = np.nan
     assert not check(chance=trained(30, 8e-3)).ok, "what is no number is explained by nothing"
+    for start in (1, 2, 3):
+        both = np.stack([trained(start, 9e-3), trained(51, 0)])
+        found = equivalence.training_check(condition, both, {"chance": trained(start, 9e-3)})
+        assert found.ok == (start > 1), "what never agreed was never seen to be the same"
+        assert found.why == ("" if start > 1 else "steps 1 to 50 differs by 9.0e-03, 1e-04 allowed")
 
 
 def test_steps_that_drop_nothing_or_always_the_same_are_seen(arrays):

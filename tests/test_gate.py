@@ -561,9 +561,9 @@ def test_a_certificate_says_what_it_was_made_with_and_can_be_compared_with_anoth
     assert "cpu" in certificate.machine
     other = FixedLab(outputs=tmp_path / "other", patience_s=120).certify([condition])[condition.key]
     assert certificate.unlike(other) == [], "the same machine, code and versions: the same numbers"
-    changed = other.model_copy(update={"digests": {**other.digests, "0/outputs": "another"}})
-    assert certificate.unlike(changed) == changed.unlike(certificate) == ["0/outputs"]
-    assert "reference 0/outputs" in certificate.unlike(other.model_copy(update={"reference_digests": {}}))
+    changed = other.model_copy(update={"digests": {**other.digests, "0/outputs:0": "another"}})
+    assert certificate.unlike(changed) == changed.unlike(certificate) == ["0/outputs:0"]
+    assert "reference 0/outputs:0" in certificate.unlike(other.model_copy(update={"reference_digests": {}}))
 
 
 def test_a_longer_training_is_compared_where_it_is_asked_for(tmp_path, toy_framework, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from benchlib import frameworks, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.measure import own_code
+from benchlib.measure import imports, own_code
 from benchlib.measure.jobs import prepare_job
 from benchlib.measure.processes import WorkerProcess
 
@@ -207,7 +207,6 @@ def build(values, *, deep=True):
         CODE.replace('"""Of a layer."""\n', "\n\n# Of a layer.\n"),
         CODE.replace("WIDTH = 2", "WIDTH = (\n    2\n)  # wide"),
         CODE.replace('[WIDTH, 1.0], "b"', "[\n        WIDTH,\n        1.0,\n    ], 'b'"),
-        CODE.replace("WIDTH = 2", 'WIDTH = 2\nNEEDS = ({"device": "cuda", "otherwise": "install it"},)'),
     ],
 )
 def test_comments_docstrings_and_layout_are_no_code(needy: Path, text: str) -> None:
@@ -216,6 +215,26 @@ def test_comments_docstrings_and_layout_are_no_code(needy: Path, text: str) -> N
     assert text != CODE
     (needy / "pytorch.py").write_text(text)
     assert own_code.digest(CNN, "rounds") == before
+
+
+@pytest.mark.parametrize(
+    ("module", "more", "same"),
+    [
+        ("benchlib.frameworks.toy", "NEEDS = {}", True),
+        ("benchlib.frameworks.toy", "NEEDS = {}\nDEEP = NEEDS", False),
+        ("benchlib.frameworks.toy", "def momentum():\n    NEEDS = {}\n", False),
+        ("benchlib.workloads.toy.pytorch", "NEEDS = {}", False),
+    ],
+)
+def test_what_a_framework_needs_is_no_code_unless_something_reads_it(
+    tmp_path: Path, module: str, more: str, same: bool
+) -> None:
+    digests = set()
+    for value in ("0.9", "0.1"):
+        file = tmp_path / f"{value}.py"
+        file.write_text(f"{CODE}\n{more.format(value)}\n")
+        digests.add(imports.digest({module: file}))
+    assert (len(digests) == 1) == same
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ class Check(BaseModel):
         """The arrays that were forgiven in every trial, or in all but the first, which takes fewer steps: nobody has
         seen them agree.
         """
-        places = [one.at.partition("/") for one in self.forgiven]
+        places = [one.at.partition("/") for one in self.forgiven if "/" in one.at]  # else of no trial
         times = Counter(name for _, _, name in places)
         later = Counter(name for trial, _, name in places if trial != "0")
         return [name for name, count in times.items() if self.trials in (count, later[name] + 1)]
@@ -98,7 +98,7 @@ class Certificate(Shown, BaseModel):
     inputs: dict[str, str] = {}  # hashes of what both were given: data, order of the samples, initial weights
     training: int = 0  # steps of the longer comparison of training; 0: it was not made
     exercised: dict[str, bool] = {}  # what the data can contain, and whether it was among what was compared
-    digests: dict[str, str] = {}  # of what the condition computed, by trial and quantity
+    digests: dict[str, str] = {}  # of each array that the condition computed, as ``0/gradient:conv1.weight``
     reference_digests: dict[str, str] = {}  # of what it was compared with
     code: str = ""  # a hash of what computed and compared it
     commit: str = ""  # of benchlib
@@ -143,8 +143,8 @@ class Certificate(Shown, BaseModel):
         return pd.DataFrame(rows, columns=columns)
 
     def unlike(self, other: Certificate) -> list[str]:
-        """What another certificate of the same condition did not compute alike to the last bit, by trial and quantity:
-        ``0/outputs``, ``reference 0/outputs``; that is there in one of them only is not alike, either.
+        """The arrays that another certificate of the same condition does not have alike to the last bit, as
+        ``0/outputs:0`` and ``reference 0/outputs:0``; that is there in one of them only is not alike, either.
         """
         ours, its = self._every_digest(), other._every_digest()
         return sorted(name for name in ours.keys() | its.keys() if ours.get(name) != its.get(name))

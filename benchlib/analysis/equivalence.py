@@ -22,7 +22,7 @@ import functools
 import hashlib
 import itertools
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from benchlib.analysis.tolerances import (
 from benchlib.condition import Condition
 
 AGAIN, PROBE, DROPOUT = "again", "probe", "dropout"
+TRAINED = "training/losses"
 """What stands for the number of a trial in the names of arrays: the first trial made again, after all others; what is
 asked of the optimizer and of dropout by themselves.
 """
@@ -104,13 +105,21 @@ def with_training(certificate: Certificate, losses: np.ndarray, moved: Mapping[s
     """The certificate with what a longer training showed, see :func:`training_check`."""
     shorter = [check for check in certificate.checks if check.name != "training"]
     checks = [*shorter, training_check(certificate.condition, losses, moved)]
-    return certificate.model_copy(update={"checks": checks, "training": losses.shape[1]})
+    ours, its = (_digest(one) for one in losses)
+    return certificate.model_copy(
+        update={
+            "checks": checks,
+            "training": losses.shape[1],
+            "digests": {**certificate.digests, TRAINED: ours},
+            "reference_digests": {**certificate.reference_digests, TRAINED: its},
+        }
+    )
 
 
 def training_check(condition: Condition, losses: np.ndarray, moved: Mapping[str, np.ndarray]) -> Check:
     """The check of ``losses`` (2, steps) of a condition and of its reference in a longer training. From where they part
     on they are one difference. Rounding explains it where the reference from weights that were ``moved`` (its losses by
-    what was done) parts from itself about as soon and as far, both to a factor of ``OWN``.
+    what was done) parts from itself about as soon and as far, both to a factor of ``OWN``; not from the first step on.
     """
     tolerance = TRAINING.get(condition.device, 3e-2)
     apart, steps = _apart(*losses), losses.shape[1]
@@ -124,7 +133,7 @@ def training_check(condition: Condition, losses: np.ndarray, moved: Mapping[str,
         alike = [
             Own(farthest, f"{by}, from step {sooner + 1} on")
             for by, (sooner, farthest) in partings.items()
-            if explains(sooner + 1, before + 1)
+            if before and explains(sooner + 1, before + 1)
         ]
         own[at] = next((one for one in alike if explains(one.difference, largest)), NONE)
     return _check("training", differences, tolerance, own)
@@ -144,14 +153,14 @@ def _apart(losses: np.ndarray, expected: np.ndarray) -> np.ndarray:
 
 
 def digests(arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
-    """A hash for each trial and quantity of arrays by name, of names, shapes and bytes."""
-    wholes: dict[str, Any] = {}
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        whole = wholes.setdefault(name.partition(":")[0], hashlib.sha256())
-        whole.update(f"{name}{array.dtype}{array.shape}".encode())
-        whole.update(array.data if array.ndim else array.tobytes())
-    return {name: whole.hexdigest()[:16] for name, whole in wholes.items()}
+    """A hash of each array, of its type, shape and bytes, by its name."""
+    return {name: _digest(array) for name, array in sorted(arrays.items())}
+
+
+def _digest(array: np.ndarray) -> str:
+    whole = hashlib.sha256(f"{array.dtype}{array.shape}".encode())
+    whole.update(np.ascontiguousarray(array).tobytes())
+    return whole.hexdigest()[:16]
 
 
 def differences(

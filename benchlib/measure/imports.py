@@ -22,7 +22,9 @@ from benchlib.errors import BenchlibError
 
 ROOT = __name__.partition(".")[0]  # benchlib
 
-EXTENDED = (f"{ROOT}.frameworks", f"{ROOT}.workloads", f"{ROOT}.data")
+FRAMEWORKS = f"{ROOT}.frameworks"
+
+EXTENDED = (FRAMEWORKS, f"{ROOT}.workloads", f"{ROOT}.data")
 """Packages whose modules may lie in other folders as well, which stand in their ``__path__``: those of plug-ins."""
 
 
@@ -70,7 +72,8 @@ def digest(files: Mapping[str, Path]) -> str:
     """A hash of the code of modules and of their names. ``files`` are as of :func:`closure`."""
     whole = hashlib.sha256()
     for name, path in files.items():
-        whole.update(f"{name} {_digest(path, *_state(path))}\n".encode())
+        needs = name.startswith(f"{FRAMEWORKS}.")
+        whole.update(f"{name} {_digest(path, needs, *_state(path))}\n".encode())
     return whole.hexdigest()[:16]
 
 
@@ -93,9 +96,14 @@ def _states(files: Mapping[str, Path]) -> list[tuple[int, int]]:
 
 
 @functools.cache
-def _digest(path: Path, mtime_ns: int, size: int) -> str:
-    code = repr(_code(_tree(path))).encode() if path.suffix == ".py" else path.read_bytes()
-    return hashlib.sha256(code).hexdigest()
+def _digest(path: Path, needs: bool, mtime_ns: int, size: int) -> str:
+    """``needs``: the file may declare NEEDS, which then is no code of it."""
+    if path.suffix != ".py":
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    tree = _tree(path)
+    if needs and sum(getattr(node, "id", None) == "NEEDS" for node in ast.walk(tree)) == 1:  # nothing in it reads them
+        tree.body = [one for one in tree.body if not _is_needs(one)]
+    return hashlib.sha256(repr(_code(tree)).encode()).hexdigest()
 
 
 @functools.cache
@@ -112,12 +120,12 @@ def _tree(path: Path) -> ast.Module:
 
 
 def _code(node: Any) -> Any:
-    """A syntax tree as tuples, without places in the text, strings that stand alone, as docstrings do, and NEEDS.
-    Fields that are empty are left out: newer Pythons have more of them. Python 3.11 to 3.13 hash benchlib's own files
+    """A syntax tree as tuples, without places in the text and strings that stand alone, as docstrings do. Fields that
+    are empty are left out: newer Pythons have more of them. Python 3.11 to 3.13 hash benchlib's own files
     alike; where one reads a file as another tree all the same, what the parent had measured with another counts as new.
     """
     if isinstance(node, list):
-        return tuple(_code(one) for one in node if not (_is_string_alone(one) or _is_needs(one)))
+        return tuple(_code(one) for one in node if not _is_string_alone(one))
     if not isinstance(node, ast.AST):
         return type(node).__name__, repr(node)
     fields = [(name, value) for name, value in ast.iter_fields(node) if name not in ("kind", "type_comment")]
