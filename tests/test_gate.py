@@ -729,6 +729,15 @@ def test_what_makes_another_model_is_caught(lab, altered, workload, file, old, n
     assert found in wrong_checks(certificate)
 
 
+def test_dropout_that_is_left_out_in_mixed_precision_alone_is_caught(lab, altered):
+    old, new = "x = self.dropout1(", "x = (lambda x: x if torch.is_autocast_enabled('cpu') else self.dropout1(x))("
+    altered("workloads/gcn/pytorch.py", old, new)
+    exact, mixed = (Condition(workload="gcn", lane="tuned", precision=one) for one in ("fp32", "bf16"))
+    certificates = lab.certify([exact, mixed])
+    assert certificates[exact.key].verdict == "same"
+    assert "dropout places" in wrong_checks(certificates[mixed.key])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("framework", "precision", "old", "new"),

@@ -30,23 +30,24 @@ from benchlib import workloads
 from benchlib.analysis.certificates import Certificate, Check, Forgiven, Whose
 from benchlib.analysis.failure import Failure
 from benchlib.analysis.tolerances import (
-    DEEP,
-    DROPOUT_TOLERANCES,
     DROPS,
     FORGIVABLE,
     NEGLIGIBLE,
     ROUNDING,
     TRAINING,
+    dropout_tolerances,
     explains,
     tolerances,
 )
 from benchlib.condition import Condition
 
 AGAIN, PROBE, DROPOUT = "again", "probe", "dropout"
-TRAINED = "training/losses"
 """What stands for the number of a trial in the names of arrays: the first trial made again, after all others; what is
 asked of the optimizer and of dropout by themselves.
 """
+
+TRAINED = "training/losses"
+"""The digest of the losses of a longer training."""
 
 
 class Own(NamedTuple):
@@ -410,10 +411,9 @@ def _of_dropout(
             }
             for quantity, difference in of_place.items():
                 differences.setdefault(quantity, {})[name] = difference if np.isfinite(difference) else np.inf
-    times = DEEP if workload.gate.fed else {}
     return [
-        _check(name, differences[name], tolerance * times.get(name, 1), {})
-        for name, tolerance in DROPOUT_TOLERANCES.items()
+        _check(name, differences[name], tolerance, {})
+        for name, tolerance in dropout_tolerances(condition).items()
         if name in differences
     ]
 

@@ -77,7 +77,7 @@ def of_condition(
     if "repetition" in tolerances(condition):
         repeated = _trial(worker, job, 0, again=True)
         arrays |= {name.replace("0/", f"{equivalence.AGAIN}/", 1): array for name, array in repeated.items()}
-    if workload.kind == "training" and condition.precision == "fp32" and condition.world_size == 1:
+    if workload.kind == "training" and condition.world_size == 1:
         arrays |= _probe(worker, condition, job)
     return arrays, beside.own
 
@@ -206,12 +206,15 @@ def _trial(worker: WorkerProcess, job: Job, trial: int, moved: int = 0, again: b
 
 
 def _probe(worker: WorkerProcess, condition: Condition, job: Job) -> Arrays:
-    """With the hyperparameters that the condition is measured with."""
+    """With the hyperparameters that the condition is measured with. In mixed precision the optimizer is not asked: it
+    is that of fp32, in which the model has to be the same, too.
+    """
     usual = replace(job, condition=equivalence.usual(condition))
     record.require_inputs(worker, usual, worker.ask("build", **usual.document()))
     workload = workloads.load(condition.workload)
     changes = workload.schedule(usual.condition.hyperparameters)
     records = sorted({*RECORDS, *(changes + beyond for beyond in (-1, 1, 30) if changes > 1)})
+    records = records if condition.precision == "fp32" else []
     file = worker.scratch / "probed.npz"
     worker.ask("probe", records=records, file=str(file))
     return worker.arrays(file)

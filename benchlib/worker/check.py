@@ -171,7 +171,7 @@ def probed(
         arrays.update({f"dropout/{one}": array for one, array in _numbered(name, outputs).items()})
     shapes = {name: weight.shape for name, weight in workload.weights(values).items() if weight.trained}
     arrays.update(lived(session, initial, batch, list(shapes), any(p > 0 for _, p in workload.dropouts(values))))
-    for of, suffix, until in ((shapes, "", OF_ALL), (_of_each_kind(shapes), " alone", max(records))):
+    for of, suffix, until in ((shapes, "", OF_ALL), (_of_each_kind(shapes), " alone", max(records))) if records else ():
         session.load({**initial, **_given_weights(shapes)})
         gradients, before = list(_given_gradients(of, values.get("clip"))), 0
         for step in (0, *(one for one in records if one <= until)):
