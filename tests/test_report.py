@@ -309,6 +309,9 @@ def test_results_of_another_benchlib_are_missing_and_say_so(folder: Path) -> Non
     )
     missing = Report(Lab(outputs=folder)).missing["learning_rate"]
     assert "its summary is that of another benchlib; run again: what was measured is kept" in missing
+    verdicts = pd.DataFrame({"verdict": [REPRODUCED], "undecided": [False]}).to_dict("split")
+    save_as_the_suite_does(folder, "claims", {**summary, "verdicts": verdicts})
+    assert "its summary is that of another benchlib" in Report(Lab(outputs=folder)).missing["claims"]
 
 
 def test_a_table_is_shown_as_its_notebook_showed_it(folder: Path) -> None:

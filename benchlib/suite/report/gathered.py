@@ -143,6 +143,7 @@ def _summary(folder: Path, notebook: str, record: dict[str, Any] | None) -> dict
         raise BenchlibError("did not come to its end.")
     path = folder / "notebooks" / f"{notebook}.ipynb"
     summary = glued(path)
-    if any(isinstance(one, str) for one in summary["in_report"]):  # paths alone, where tables were read back
+    paths_alone = any(isinstance(one, str) for one in summary["in_report"])  # where tables were read back
+    if paths_alone or ("verdicts" in summary and "here" not in summary["verdicts"]["columns"]):
         raise BenchlibError(f"{path}: its summary is that of another benchlib; run again: what was measured is kept.")
     return summary
