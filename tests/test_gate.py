@@ -19,6 +19,7 @@ from benchlib.analysis.certificates import Certificate, Check, unsealed
 from benchlib.analysis.failure import Failure
 from benchlib.analysis.tolerances import DROPOUT_TOLERANCES, TOLERANCES, TRAINING, tolerances
 from benchlib.condition import Condition
+from benchlib.data.orders import EPOCHS
 from benchlib.measure import availability, gate, own_code, samples, trials
 from benchlib.measure.jobs import prepare_job
 from benchlib.measure.processes import WorkerFailed
@@ -576,6 +577,14 @@ def test_a_longer_training_is_compared_where_it_is_asked_for(tmp_path, toy_frame
     monkeypatch.setattr(gate, "train", lambda *given: pytest.fail("it was made before"))
     assert lab.certify([condition], training_steps=6)[condition.key] == longer
     assert lab.certify([condition])[condition.key] == longer, "it is kept"
+
+
+def test_a_longer_training_may_take_more_epochs_than_there_are_orders(tmp_path):
+    """Each step of ``gcn`` is one."""
+    condition = gate.gated(Condition(workload="gcn", lane="tuned"))
+    trained = gate.train(condition, tmp_path, 60, EPOCHS + 3)
+    assert trained.losses.shape == (2, EPOCHS + 3)
+    assert trained.losses[0, -1] < trained.losses[0, 0]
 
 
 def test_a_training_that_parts_is_another_one(tmp_path, toy_framework):

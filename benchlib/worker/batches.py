@@ -81,6 +81,11 @@ class Batches:
             )
         self._orders = dict(zip(drawn["epochs"].tolist(), drawn["orders"]))
 
+    @property
+    def epochs(self) -> int:
+        """Those whose orders are given."""
+        return len(self._orders)
+
     def order(self, epoch: int) -> np.ndarray:
         """The training samples' indices in the order of ``epoch``, those of the dropped last batch included."""
         if epoch not in self._orders:

@@ -194,14 +194,16 @@ class Worker:
         return {}
 
     def do_train_on(self, step: int, weights: str | None, leads: bool) -> dict[str, Any]:
-        """Step number ``step`` (from 0) of training, with a batch of its own, and its loss."""
+        """Step number ``step`` (from 0) of training, and its loss; batches are those of the epochs that were given, and
+        of these again.
+        """
         epoch, position = divmod(step, self.batches.steps_per_epoch)
         if weights is not None and leads:
             np.savez(weights, **self.session.weights())
         elif weights is not None:
             with np.load(weights) as arrays:
                 self.session.load(dict(arrays))
-        loss = self.session.step(self.session.put(self.batches.batch(1 + epoch, position)))
+        loss = self.session.step(self.session.put(self.batches.batch(1 + epoch % self.batches.epochs, position)))
         self.session.synchronize()
         return {"loss": float(self.session.to_numpy(loss))}
 
