@@ -805,7 +805,8 @@ def test_what_a_worker_has_forked_is_seen_stopped_with_it_and_ended(tmp_path, ne
         worker.ask("build", **job.document())
         worker.ask("first_step")
         (child,) = psutil.Process(worker.process.pid).children()
-        assert os.getsid(child.pid) != os.getsid(worker.process.pid), "it has left, as what becomes a daemon does"
+        own = os.getsid(worker.process.pid)
+        assert comes_to(lambda: os.getsid(child.pid) != own), "it has left, as what becomes a daemon does"
         mine = SimpleNamespace(cpu=psutil.Process(), process=SimpleNamespace(pid=os.getpid()), condition=job.condition)
         causes = []
         while not worker.restless:
