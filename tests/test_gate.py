@@ -745,6 +745,7 @@ def test_dropout_that_is_left_out_in_mixed_precision_alone_is_caught(lab, altere
     certificates = lab.certify([exact, mixed])
     assert certificates[exact.key].verdict == "same"
     assert "dropout places" in wrong_checks(certificates[mixed.key])
+    assert "repetition" in {check.name for check in certificates[mixed.key].checks}
 
 
 @pytest.mark.slow

@@ -251,7 +251,7 @@ def test_the_same_figure_gives_the_same_bytes(lab: SyntheticLab) -> None:
 LEDGER = """
 import sys
 from benchlib import knobs, lab
-from benchlib.analysis.certificates import Certificate, Forgiven
+from benchlib.analysis.certificates import Certificate
 from benchlib.condition import Condition
 
 tuned = Condition(workload="cnn", lane="tuned")
