@@ -325,18 +325,25 @@ class Lab:
 
     def _has_to_train(self, certificate: Certificate, steps: int) -> bool:
         trains = load(certificate.condition.workload).kind == "training"
-        wanted = certificate.same and trains and certificate.condition.precision == "fp32"
-        return wanted and certificate.training < steps and self.measures is not Measures.NOTHING
+        return bool(steps) and certificate.same and trains and certificate.condition.precision == "fp32"
 
     def _with_training(self, certificate: Certificate, steps: int) -> Certificate:
-        """The certificate with a longer comparison of training, which stands in it from now on."""
+        """The certificate with a longer comparison of training: one of its own, so that the other stays as those have
+        recorded it who did not ask for training.
+        """
         condition = certificate.condition
+        path = self.certificate_path(condition, steps)
+        if known := self._certificate(condition, path):
+            return known
+        if self.measures is Measures.NOTHING:
+            return certificate
         with self._turn(say):
             trained = gate.train(condition, self.inputs, self.patience_s, steps)
-        if isinstance(trained, tuple):  # not kept: the certificate without it stands, and this is tried again
+        if isinstance(trained, tuple):  # not kept: this is tried again
             return equivalence.without_training(certificate, *trained)
-        longer = equivalence.with_training(certificate, trained.losses, trained.moved)
-        _write(self.certificate_path(condition), longer.sealed())
+        longer = equivalence.with_training(certificate, trained.own, trained.fed, trained.moved)
+        longer = longer.model_copy(update={**self._origin(None), "file": path.stem})
+        _write(path, longer.sealed())
         return longer
 
     def measurements(self, files: Iterable[str] | None = None) -> pd.DataFrame:
@@ -394,14 +401,17 @@ class Lab:
         """In which attempt and run something is made of which there was this ``before``."""
         return {"attempts": 1 + (before.attempts if before else 0), "run": self._run}
 
-    def certificate_path(self, condition: Condition) -> Path:
-        """Where the certificate of a gated condition lies: under a key of all that it depends on."""
+    def certificate_path(self, condition: Condition, training_steps: int = 0) -> Path:
+        """Where the certificate of a gated condition lies, with so many steps of training: under a key of all that it
+        depends on.
+        """
         both = (condition, gate.reference(condition))
         name = key(
             asked=condition.hyperparameters,
             gate=[samples.prepare(one, self.inputs).depends_on("gate") for one in both],
             set=[knobs.of_gate(one) for one in both],
             tolerances=tolerances(condition),
+            training=training_steps,
         )
         return self.folder / "certificates" / f"{name}.json"
 

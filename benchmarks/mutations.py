@@ -16,10 +16,10 @@ exit code is 1 if less than 97 % of what changes something was caught, something
 nothing, or a worker failed that should not.
 
 ``--unmodified N`` asks the other way round: all workloads as they are, from N other seeds of weights and batches, from
-``--first`` on, have to be called the same. ``--only`` takes those whose name has all of the words: workload, framework,
-mode, what is planted. ``--again`` keeps the rows of ``mutations.csv`` in which all was as it should be, and makes the
-others, once more or for the first time. With ``--training-steps``, what is the same is trained for so many steps, too,
-as in the profile ``release``.
+``--first`` on, have to be called the same. ``--only`` takes those whose name has all of the words: kind, workload,
+framework, mode, what is planted. ``--again`` keeps the rows of ``mutations.csv`` in which all was as it should be, and
+makes the others, once more or for the first time. With ``--training-steps``, what is the same is trained for so many
+steps, too, as in the profile ``release``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from benchlib import environments, frameworks, workloads
 from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED, SAME, Certificate
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.measure import availability, gate, own_code, samples, turn
+from benchlib.measure import availability, gate, own_code, record, samples, turn
 from benchlib.suite import experiments
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -82,7 +82,9 @@ def main() -> None:
     chosen = [
         one
         for one in planting.trials()
-        if one.framework not in absent and one.mode in arguments.modes and _named(str(one), arguments.only)
+        if one.framework not in absent
+        and one.mode in arguments.modes
+        and _named(f"{one.mutant.kind} {one}", arguments.only)
     ]
     table = arguments.to / "mutations.csv"
     kept = _good_rows(table) if arguments.again else []
@@ -204,7 +206,7 @@ def _size(workload: str) -> int:
 def _name(one: Trial | dict[str, Any]) -> tuple[str, ...]:
     """What tells a trial, or its row, from others."""
     if isinstance(one, Trial):
-        return one.workload, one.framework, one.mode, one.mutant.what
+        return one.workload, one.framework, one.setting, one.mutant.what
     return tuple(one[name] for name in ("workload", "framework", "mode", "what"))
 
 
@@ -224,7 +226,9 @@ def _good_rows(table: Path) -> list[dict[str, Any]]:
 def _condition(trial: Trial, environment: str) -> Condition:
     sized = _sized(trial.workload)
     hyperparameters = {**sized.hyperparameters, **trial.mutant.hyperparameters}
-    told = {"framework": trial.framework, "mode": trial.mode, "environment": environment}
+    told = {"framework": trial.framework, "mode": trial.mode, "environment": environment, "precision": trial.precision}
+    if trial.mutant.processes > 1:
+        told |= {"world_size": trial.mutant.processes, "threads": 1}
     return sized.but(hyperparameters=hyperparameters, **told)
 
 
@@ -246,7 +250,7 @@ def _row(trial: Trial, certificate: Certificate, seconds: float, training_steps:
     return {
         "workload": trial.workload,
         "framework": trial.framework,
-        "mode": trial.mode,
+        "mode": trial.setting,
         "kind": mutant.kind,
         "what": mutant.what,
         "changes": mutant.changes,
@@ -296,11 +300,11 @@ def _named(name: str, words: Iterable[str]) -> bool:
 @contextmanager
 def _of_another_benchlib() -> Iterator[None]:
     """What is planted lies in another benchlib than the one whose code is hashed, which the gate refuses else."""
-    before, gate.require_hashed = gate.require_hashed, lambda worker, known: None
+    before, record.require_hashed = record.require_hashed, lambda worker, known: None
     try:
         yield
     finally:
-        gate.require_hashed = before
+        record.require_hashed = before
 
 
 @contextmanager

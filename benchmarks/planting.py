@@ -59,7 +59,9 @@ class Mutant(BaseModel):
     to say "same". ``other`` are the frameworks in which it is planted in the mode that is not their ``USUAL`` one, too;
     or only there, if ``usual`` is false. In those of ``refused`` the worker is known to fail, because what the gate
     asks it for is not there any more. ``hyperparameters`` are other sizes than quick's, where these would hide it: a
-    certificate is of the sizes that it was made with. ``unseen`` is why the gate does not see it, where that is known.
+    certificate is of the sizes that it was made with. ``precision`` says by framework which mixed one it is planted
+    in, where it is other in that alone, and ``processes`` in how many that train together. ``unseen`` is why the gate
+    does not see it, where that is known.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,6 +80,8 @@ class Mutant(BaseModel):
     usual: bool = True
     other: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    precision: dict[str, str] = {}
+    processes: int = 1
     unseen: str = ""
 
     def place(self, framework: str) -> str:
@@ -105,7 +109,17 @@ class Trial:
     mode: str
 
     def __str__(self) -> str:
-        return f"{self.workload} {self.framework} {self.mode}: {self.mutant.what}"
+        return f"{self.workload} {self.framework} {self.setting}: {self.mutant.what}"
+
+    @property
+    def precision(self) -> str:
+        return self.mutant.precision.get(self.framework, "fp32")
+
+    @property
+    def setting(self) -> str:
+        """Its mode, and what else of the condition is not the usual."""
+        precision = f" {self.precision}" if self.precision != "fp32" else ""
+        return f"{self.mode}{precision}{f' {self.mutant.processes} processes' if self.mutant.processes > 1 else ''}"
 
 
 def declared() -> list[Mutant]:
@@ -115,7 +129,11 @@ def declared() -> list[Mutant]:
         of_file = yaml.safe_load(path.read_text(encoding="utf-8"))
         shared = {"file": of_file["file"], "workloads": of_file["workloads"]}
         mutants += [Mutant(**{**shared, **one}) for one in of_file["mutants"]]
-    names = Counter((workload, mutant.what) for mutant in mutants for workload in mutant.workloads)
+    names = Counter(
+        (workload, mutant.what, mutant.processes, *mutant.precision.values())
+        for mutant in mutants
+        for workload in mutant.workloads
+    )
     if twice := [name for name, count in names.items() if count > 1]:
         raise SystemExit(f"two mutants are called the same: {twice}")
     return mutants

@@ -15,12 +15,13 @@ from fixed_lab import FixedLab
 
 from benchlib import environments, frameworks, knobs, plugins, variables, workloads
 from benchlib.analysis import equivalence
-from benchlib.analysis.certificates import Certificate, Check, unsealed
+from benchlib.analysis.certificates import Certificate, Check, Forgiven, unsealed
 from benchlib.analysis.failure import Failure
 from benchlib.analysis.tolerances import DROPOUT_TOLERANCES, TOLERANCES, TRAINING, tolerances
 from benchlib.condition import Condition
 from benchlib.data.orders import EPOCHS
-from benchlib.measure import availability, gate, own_code, samples, trials
+from benchlib.lab import Measures
+from benchlib.measure import availability, ceiling, gate, own_code, record, samples, trials
 from benchlib.measure.jobs import prepare_job
 from benchlib.measure.processes import WorkerFailed
 from benchlib.suite import experiments
@@ -61,7 +62,7 @@ def altered(tmp_path, monkeypatch):
         (copy / file).write_text(text.replace(old, new), encoding="utf-8")
         monkeypatch.setattr(plugins._used, "library", copy)
         if not refused:
-            monkeypatch.setattr(gate, "require_hashed", lambda worker, known: None)
+            monkeypatch.setattr(record, "require_hashed", lambda worker, known: None)
 
     return alter
 
@@ -552,6 +553,30 @@ def test_a_worker_of_another_benchlib_than_the_one_that_is_hashed_is_refused(tmp
     assert str(here) in certificate.reason
 
 
+@pytest.mark.parametrize("timed", ["compared", "trained", "ceiling", "timer"])
+def test_a_process_that_is_timed_runs_what_was_certified(tmp_path, lab, altered, timed, monkeypatch):
+    """Whatever the gate's own processes have run."""
+    condition = Condition(workload="cnn", hyperparameters={"image_size": 8}, batch_size=8, lane="tuned", threads=1)
+    assert lab.certify([condition])[condition.key].same
+    place = "frameworks" if timed == "ceiling" else "workloads/cnn"
+    altered(f"{place}/pytorch.py", "import torch\n", "import torch\n\nWIDTH = 1\n", refused=True)
+    module = f"benchlib.{place.replace('/', '.')}.pytorch"
+    if timed == "compared":
+        found = lab.compare([condition], repetitions=1, rounds=2, block_s=0.01)
+        (told,) = {m.failure for m in found.measurements}
+    elif timed == "trained":
+        (told,) = {m.failure for m in lab.train([condition], seeds=[0], epochs=1).measurements}
+    elif timed == "ceiling":
+        monkeypatch.setattr(ceiling, "SIZES", {"cpu": (8,)})
+        monkeypatch.setattr(frameworks, "names", lambda: ["pytorch"])
+        found = lab.ceiling("cpu")
+        (told,) = set(found.failures)
+        assert (found.multiply_adds_per_s, found.bytes_per_s) == (0, 0)
+    else:
+        told = lab.check_timers([condition])[0].failure
+    assert f"imported {module} from {tmp_path}" in told
+
+
 def test_a_certificate_says_what_it_was_made_with_and_can_be_compared_with_another(lab, tmp_path):
     condition = in_mindspore("batchnorm2d")
     certificate = lab.certify([condition])[condition.key]
@@ -570,21 +595,25 @@ def test_a_certificate_says_what_it_was_made_with_and_can_be_compared_with_anoth
 def test_a_longer_training_is_compared_where_it_is_asked_for(tmp_path, toy_framework, monkeypatch):
     lab = FixedLab(outputs=tmp_path / "outputs")
     condition = planted("")
-    assert lab.certify([condition])[condition.key].training == 0
+    shorter = lab.certify([condition])[condition.key]
+    assert shorter.training == 0
     longer = lab.certify([condition], training_steps=6)[condition.key]
     assert (longer.training, longer.verdict) == (6, "same")
     assert next(one for one in longer.checks if one.name == "training").tolerance == TRAINING["cpu"]
     monkeypatch.setattr(gate, "train", lambda *given: pytest.fail("it was made before"))
     assert lab.certify([condition], training_steps=6)[condition.key] == longer
-    assert lab.certify([condition])[condition.key] == longer, "it is kept"
+    assert lab.certify([condition])[condition.key] == shorter, "whoever recorded it finds it as it was"
+    monkeypatch.setattr(lab, "measures", Measures.NOTHING)
+    assert lab.certify([condition], training_steps=7)[condition.key] == shorter
 
 
 def test_a_longer_training_may_take_more_epochs_than_there_are_orders(tmp_path):
     """Each step of ``gcn`` is one."""
     condition = gate.gated(Condition(workload="gcn", lane="tuned"))
     trained = gate.train(condition, tmp_path, 60, EPOCHS + 3)
-    assert trained.losses.shape == (2, EPOCHS + 3)
-    assert trained.losses[0, -1] < trained.losses[0, 0]
+    assert trained.own.shape == (2, EPOCHS + 3)
+    assert trained.own[0, -1] < trained.own[0, 0]
+    assert trained.fed is None
 
 
 def test_a_training_that_parts_is_another_one(tmp_path, toy_framework):
@@ -596,13 +625,35 @@ def test_a_training_that_parts_is_another_one(tmp_path, toy_framework):
         checks=[Check(name="outputs", difference=0.0, worst=0.0, at="0/outputs", tolerance=1e-5)],
     )
     trained = gate.train(wrong, tmp_path, 60, 12)
-    losses = trained.losses
+    losses = trained.own
     assert len(trained.moved) == gate.MOVED_TRAININGS, "the reference was asked what rounding does"
-    longer = equivalence.with_training(certificate, losses, trained.moved)
+    assert trained.fed is None, "they are not the same, whatever else they do"
+    longer = equivalence.with_training(certificate, losses, None, trained.moved)
     assert (certificate.verdict, longer.verdict) == ("same", "different")
     assert losses.shape == (2, 12)
     assert losses[0, 0] == pytest.approx(losses[1, 0], rel=1e-6), "from the same weights"
-    assert equivalence.with_training(certificate, losses[[1, 1]], {}).same
+    assert equivalence.with_training(certificate, losses[[1, 1]], None, {}).same
+
+
+def test_what_rounding_parts_is_trained_once_more_from_the_references_weights(tmp_path, toy_framework, monkeypatch):
+    """What comes after the step in which it parted would else be seen by nobody."""
+    right = gate.gated(planted(""))
+    forgiven = Forgiven(at="steps 2 to 12", difference=0.1, own=0.1, by="moved by one unit in the last digit")
+    explained = Check(name="training", difference=0.0, worst=0.1, at="step 1", tolerance=1e-4, forgiven=(forgiven,))
+    with monkeypatch.context() as patched:
+        patched.setattr(equivalence, "training_check", lambda *given: explained)
+        trained = {plant: gate.train(gate.gated(planted(plant)), tmp_path, 60, 12) for plant in ("", "class 7 twice")}
+    certificate = Certificate(condition=right, reference=right)
+    of_right, of_wrong = (
+        equivalence.with_training(certificate, trained[plant].own[[1, 1]], trained[plant].fed, {}) for plant in trained
+    )
+    assert (of_right.training, of_right.verdict) == (12, "same")
+    assert wrong_checks(of_wrong) == {"training from given weights"}
+    fed, wrong_one = trained[""].fed, trained["class 7 twice"].fed
+    assert fed[0] == pytest.approx(fed[1], rel=1e-5)
+    assert wrong_one[0, ::2] == pytest.approx(wrong_one[1, ::2], rel=1e-5), (
+        "its loss is right: only what it adds is not"
+    )
 
 
 def test_another_batch_norm_momentum_is_caught_by_the_running_statistics(lab, altered):

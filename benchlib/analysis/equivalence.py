@@ -46,8 +46,8 @@ AGAIN, PROBE, DROPOUT = "again", "probe", "dropout"
 asked of the optimizer and of dropout by themselves.
 """
 
-TRAINED = "training/losses"
-"""The digest of the losses of a longer training."""
+TRAINED, FED = "training", "training from given weights"
+"""The checks of a longer training: each on its own way; from the reference's weights before every second step."""
 
 
 class Own(NamedTuple):
@@ -102,17 +102,29 @@ def without_training(certificate: Certificate, failure: Failure, failed: Whose) 
     return certificate.model_copy(update={"reason": reason, "failure": failure, "failed": failed, "checks": []})
 
 
-def with_training(certificate: Certificate, losses: np.ndarray, moved: Mapping[str, np.ndarray]) -> Certificate:
-    """The certificate with what a longer training showed, see :func:`training_check`."""
-    shorter = [check for check in certificate.checks if check.name != "training"]
-    checks = [*shorter, training_check(certificate.condition, losses, moved)]
-    ours, its = (_digest(one) for one in losses)
+def with_training(
+    certificate: Certificate,
+    own: np.ndarray | None,
+    fed: np.ndarray | None,
+    moved: Mapping[str, np.ndarray],
+) -> Certificate:
+    """The certificate with what a longer training showed: losses (2, steps) of its condition and of the reference, each
+    on its ``own`` way (see :func:`training_check`, for ``moved``, too), and ``fed`` with the reference's weights again
+    and again, which rounding never explains; at least one of the two.
+    """
+    condition, every = certificate.condition, {TRAINED: own, FED: fed}
+    losses = {name: one for name, one in every.items() if one is not None}
+    checks = [training_check(condition, own, moved)] if own is not None else []
+    if fed is not None:
+        differences = {f"step {step}": float(one) for step, one in enumerate(_apart(*fed), 1)}
+        checks.append(_check(FED, differences, _training_tolerance(condition), {}))
+    ours, its = ({f"{name}/losses": _digest(one[row]) for name, one in losses.items()} for row in (0, 1))
     return certificate.model_copy(
         update={
-            "checks": checks,
-            "training": losses.shape[1],
-            "digests": {**certificate.digests, TRAINED: ours},
-            "reference_digests": {**certificate.reference_digests, TRAINED: its},
+            "checks": [*certificate.checks, *checks],
+            "training": max(one.shape[1] for one in losses.values()),
+            "digests": {**certificate.digests, **ours},
+            "reference_digests": {**certificate.reference_digests, **its},
         }
     )
 
@@ -122,7 +134,7 @@ def training_check(condition: Condition, losses: np.ndarray, moved: Mapping[str,
     on they are one difference. Rounding explains it where the reference from weights that were ``moved`` (its losses by
     what was done) parts from itself about as soon and as far, both to a factor of ``OWN``; not from the first step on.
     """
-    tolerance = TRAINING.get(condition.device, 3e-2)
+    tolerance = _training_tolerance(condition)
     apart, steps = _apart(*losses), losses.shape[1]
     before, largest = parting(*losses, tolerance)
     differences = {f"step {step}": float(one) for step, one in enumerate(apart[:before], 1)}
@@ -137,7 +149,11 @@ def training_check(condition: Condition, losses: np.ndarray, moved: Mapping[str,
             if before and explains(sooner + 1, before + 1)
         ]
         own[at] = next((one for one in alike if explains(one.difference, largest)), NONE)
-    return _check("training", differences, tolerance, own)
+    return _check(TRAINED, differences, tolerance, own)
+
+
+def _training_tolerance(condition: Condition) -> float:
+    return TRAINING.get(condition.device, 3e-2)
 
 
 def parting(losses: np.ndarray, expected: np.ndarray, tolerance: float) -> tuple[int, float]:

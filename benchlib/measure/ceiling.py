@@ -20,7 +20,7 @@ from pydantic import Field
 
 from benchlib import frameworks, knobs, workloads
 from benchlib.condition import Condition
-from benchlib.measure import availability, record
+from benchlib.measure import availability, own_code, record
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.once import Once
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
@@ -122,6 +122,7 @@ def _steps_per_second(
     """Of conditions that share a worker; and what failed."""
     group = list(group)
     rates: dict[Condition, float] = {}
+    known: dict[str, Path] = {}
     try:
         with WorkerProcess(group[0], INITIAL_SEED, patience_s) as worker:
             worker.opened()
@@ -131,6 +132,8 @@ def _steps_per_second(
                 step_s = min(worker.ask("warm_up", limit_s=WARM_UP_LIMIT_S)["times"])
                 steps = max(1, round(BLOCK_S / step_s))
                 blocks = [_block(worker, steps) for _ in range(BLOCKS)]
+                known |= own_code.files(condition, "ceiling")
+                record.require_hashed(worker, known)
                 rates[condition] = max(block.steps / block.wall_s for block in blocks)
     except WorkerFailed as failure:
         return rates, [str(failure)]

@@ -12,6 +12,7 @@ import math
 from pathlib import Path
 
 from benchlib.condition import Condition
+from benchlib.measure import own_code, record
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.once import Once
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
@@ -71,6 +72,7 @@ def check(condition: Condition, inputs: Path, patience_s: float) -> SyncCheck:
                 )
                 if seen.ok:
                     break
+            record.require_hashed(worker, own_code.files(condition, "contract"))
             return seen
     except WorkerFailed as failure:
         return SyncCheck(condition=condition, known_s=math.nan, timed_s=math.nan, failure=str(failure))

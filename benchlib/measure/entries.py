@@ -5,9 +5,10 @@ framework takes longer than many a measurement, and one that fails leaves the ot
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from benchlib.measure import record
+from benchlib.measure import own_code, record
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 from benchlib.measure.sampler import Sampler
@@ -22,6 +23,7 @@ class Entry:
     job: Job
     worker: WorkerProcess | None = None
     sampler: Sampler | None = None
+    known: dict[str, Path] = field(default_factory=dict)  # files of whatever its process has measured, by module
 
 
 def start(entries: Iterable[Entry], patience_s: float) -> None:
@@ -54,6 +56,15 @@ def guarded(entry: Entry, action: Callable[[Entry], None]) -> None:
         entry.measurement.failure = str(failure)
         if entry.worker is not None:
             entry.worker.end()
+
+
+def finish(entry: Entry, procedure: str) -> None:
+    """What is asked of a process once it has been measured, as the module ``procedure`` says: its memory, and whether
+    what it ran is what was hashed; what is wrong is recorded.
+    """
+    guarded(entry, lambda e: record.memory(e.measurement, e.worker))
+    entry.known |= own_code.files(entry.job.condition, procedure)
+    guarded(entry, lambda e: record.require_hashed(e.worker, e.known))
 
 
 def end(entries: Iterable[Entry]) -> None:

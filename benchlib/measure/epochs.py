@@ -68,7 +68,7 @@ def _train(entry: Entry, others: list[WorkerProcess], settings: Settings, after_
         after_epoch(measurement)
         if number >= settings.epochs and _is_settled(measurement.epochs, settings.threshold):
             break
-    record.memory(measurement, entry.worker)
+    entries.finish(entry, "epochs")
 
 
 def _is_settled(epochs: list[Epoch], threshold: float | None) -> bool:

@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 from types import MappingProxyType
@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchlib import environments, frameworks, knobs, variables, workloads
+from benchlib import environments, frameworks, knobs, workloads
 from benchlib.analysis import equivalence
 from benchlib.analysis.certificates import Certificate, Whose
 from benchlib.analysis.equivalence import Own
@@ -43,6 +43,9 @@ AT_ONCE = 2
 """Processes: most of what they do (dispatch in eager mode, compilation) keeps one core busy. On an accelerator, whose
 memory a framework may take as a whole, one.
 """
+
+FED_EVERY = 2
+"""Steps of a longer training after which both are given the same weights, where rounding would part them."""
 
 MOVED_TRAININGS = 16
 """Times that the reference is trained again, at most: which ReLU parts two frameworks is a matter of chance."""
@@ -107,57 +110,75 @@ def _referred_to(offered: Iterable[str]) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Trained:
-    """A longer training: ``losses`` (2, steps) of a gated condition and of its reference, and where these part, those
-    (steps,) of the reference from weights that were ``moved`` in the last digit, by what was done.
+    """A longer training: losses (2, steps) of a gated condition and of its reference where each went its ``own`` way,
+    and where it was ``fed`` the reference's weights again and again; None: that was not done. Where they part on their
+    own ways, losses (steps,) of the reference from weights that were ``moved`` in the last digit, by what was done.
     """
 
-    losses: np.ndarray
-    moved: dict[str, np.ndarray]
+    own: np.ndarray | None = None
+    fed: np.ndarray | None = None
+    moved: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> Trained | tuple[Failure, Whose]:
     """A gated condition and its reference in a longer training, side by side, on batches of the data in its own order;
-    or why there is none, and whose failure that is. See :class:`Gate` for whether each goes its own way. With the
-    settings of the gate's batches and the workload's usual rate, but without dropout.
+    or why there is none, and whose failure that is. With the settings of the gate's batches and the workload's usual
+    rate, but without dropout.
 
-    Where each goes its own way and they part, the reference is trained again from moved weights until one of these
-    parts from it about as soon and as far, ``MOVED_TRAININGS`` times at most: a ReLU within rounding of 0 parts them.
+    Each goes its own way, unless the workload makes rounding grow (``Gate.fed``). Where they part, the reference is
+    trained again from moved weights until one of these parts from it about as soon and as far, ``MOVED_TRAININGS``
+    times at most: a ReLU within rounding of 0 parts them. What comes after that says nothing any more, so both are
+    trained once again, both from the reference's weights and with a fresh optimizer before every second step, whose
+    loss shows what the step before it did.
     """
-    fed, losses = workloads.load(condition.workload).gate.fed, np.empty((2, steps))
-    workers: list[WorkerProcess] = []
-    jobs: list[Job] = []
+    pair: dict[Whose, tuple[WorkerProcess, Job]] = {}
     whose: Whose = "condition"
-    try:
-        for one in (condition, reference(condition)):
-            whose = "reference" if workers else "condition"
-            jobs.append(prepare_job(equivalence.undropped(one), INITIAL_SEED, inputs))
-            workers.append(WorkerProcess(one, INITIAL_SEED, patience_s, knobs.of_gate(one)))
-            workers[-1].opened()
-            record.require_inputs(workers[-1], jobs[-1], workers[-1].ask("build", **jobs[-1].document()))
-        ours, its = workers
-        weights = str(its.scratch / "weights.npz") if fed else None
+
+    def side_by_side(fed: bool) -> np.ndarray:
+        nonlocal whose
+        given, losses = str(pair["reference"][0].scratch / "weights.npz"), np.empty((2, steps))
         for step in range(steps):
-            whose = "reference"
-            losses[1, step] = its.ask("train_on", step=step, weights=weights, leads=True)["loss"]
-            whose = "condition"
-            losses[0, step] = ours.ask("train_on", step=step, weights=weights, leads=False)["loss"]
+            weights = given if fed and step % FED_EVERY == 0 else None
+            for row, whose in ((1, "reference"), (0, "condition")):
+                asked = {"step": step, "weights": weights, "leads": whose == "reference"}
+                losses[row, step] = pair[whose][0].ask("train_on", **asked)["loss"]
+        for whose in pair:
+            worker, job = pair[whose]
+            record.require_hashed(worker, own_code.files(job.condition, "gate"))
+        return losses
+
+    try:
+        for whose, one in (("condition", condition), ("reference", reference(condition))):
+            job = prepare_job(equivalence.undropped(one), INITIAL_SEED, inputs)
+            pair[whose] = WorkerProcess(one, INITIAL_SEED, patience_s, knobs.of_gate(one)), job
+            pair[whose][0].opened()
+            _build(*pair[whose])
+        if workloads.load(condition.workload).gate.fed:
+            return Trained(fed=side_by_side(fed=True))
+        own, moved = side_by_side(fed=False), {}
         whose = "reference"
-        moved: dict[str, np.ndarray] = {}
-        for number in range(1, MOVED_TRAININGS + 1):
-            if fed or equivalence.training_check(condition, losses, moved).ok:
-                break
-            moved[trials.done("default", number)] = _trained_again(its, jobs[1], number, steps)
+        while not (seen := equivalence.training_check(condition, own, moved)).ok and len(moved) < MOVED_TRAININGS:
+            number = len(moved) + 1
+            moved[trials.done("default", number)] = _trained_again(*pair["reference"], number, steps)
+        if not seen.ok or not seen.forgiven:
+            return Trained(own, moved=moved)
+        for whose in pair:
+            _build(*pair[whose])
+        return Trained(own, side_by_side(fed=True), moved)
     except WorkerFailed as failure:
         return failure.failure, whose
     finally:
-        for worker in workers:
+        for worker, _ in pair.values():
             worker.end()
-    return Trained(losses, moved)
+
+
+def _build(worker: WorkerProcess, job: Job) -> None:
+    record.require_inputs(worker, job, worker.ask("build", **job.document()))
 
 
 def _trained_again(worker: WorkerProcess, job: Job, number: int, steps: int) -> np.ndarray:
     """The losses of a reference from weights that are moved in the last digit, see ``check.roundings``."""
-    record.require_inputs(worker, job, worker.ask("build", **job.document()))
+    _build(worker, job)
     weights = worker.scratch / "moved.npz"
     np.savez(weights, **check.roundings(dict(files.arrays(Path(job.document()["weights"]))), number))
     first = {"weights": str(weights), "leads": False}
@@ -443,7 +464,7 @@ def _computed(
                 worker, condition, prepare(condition), reference(condition), its, expected.rounded
             )
             known |= own_code.files(condition, "gate")
-            require_hashed(worker, known)
+            record.require_hashed(worker, known)
             yield condition, computed
             condition = group.take()
     except WorkerFailed as failure:
@@ -456,23 +477,3 @@ def _computed(
     finally:
         if worker is not None:
             worker.end()
-
-
-def require_hashed(worker: WorkerProcess, known: Mapping[str, Path]) -> None:
-    """What a worker has imported has to be in the hash of its code, with what stands in ``known``, the files of modules
-    by name, or a certificate would outlive its model.
-    """
-    files = worker.ask("imported", beside=variables.worker_folders(os.environ))["files"]
-    if unknown := [name for name in files if name not in known]:
-        raise worker.failed(
-            f"imported {', '.join(unknown)}, which the hash of the code does not know: a model's file may import what "
-            "lies in benchlib or in a plug-in, by a name that stands in its text"
-        )
-    for name, file in files.items():
-        there, here = Path(file).resolve(), known[name].resolve()
-        if file and there != here and there.read_bytes() != here.read_bytes():
-            raise worker.failed(
-                f"imported {name} from {there}, which is another file than {here}, whose code is hashed: take that "
-                f"folder off the path of the environment {worker.condition.environment} (a .pth file of its packages "
-                "may have put it there)"
-            )

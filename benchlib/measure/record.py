@@ -5,12 +5,15 @@ its times can be true.
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Protocol
 
 import psutil
 
-from benchlib import plugins
+from benchlib import plugins, variables
 from benchlib.condition import Condition
 from benchlib.measure import installed, machine, own_code
 from benchlib.measure.disturbance import NO_CPU, Watch, hold_still
@@ -105,6 +108,26 @@ def require_same(worker: WorkerProcess, what: str, used: str, given: str) -> Non
     """A worker that used another ``what`` than it was given, by its hash, has failed."""
     if used != given:
         raise worker.failed(f"used another {what} than it was given: its sha256 begins with {used}, not with {given}")
+
+
+def require_hashed(worker: WorkerProcess, known: Mapping[str, Path]) -> None:
+    """What a worker has imported has to be in the hash of its code, with what stands in ``known``, the files of modules
+    by name, or a certificate, or a measurement, would outlive its model.
+    """
+    files = worker.ask("imported", beside=variables.worker_folders(os.environ))["files"]
+    if unknown := [name for name in files if name not in known]:
+        raise worker.failed(
+            f"imported {', '.join(unknown)}, which the hash of the code does not know: a model's file may import what "
+            "lies in benchlib or in a plug-in, by a name that stands in its text"
+        )
+    for name, file in files.items():
+        there, here = Path(file).resolve(), known[name].resolve()
+        if file and there != here and there.read_bytes() != here.read_bytes():
+            raise worker.failed(
+                f"imported {name} from {there}, which is another file than {here}, whose code is hashed: take that "
+                f"folder off the path of the environment {worker.condition.environment} (a .pth file of its packages "
+                "may have put it there)"
+            )
 
 
 def first_step(measurement: Measurement, worker: WorkerProcess, others: list[WorkerProcess]) -> None:

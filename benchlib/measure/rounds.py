@@ -136,7 +136,7 @@ def _hosted(before: _Entry, measurement: Measurement, job: Job, number: int) -> 
         failed = before.measurement
         own = f"its process had failed with {failed.condition}: {failed.failure}"
         measurement.failure, measurement.lost = failed.failure if failed.lost else own, True
-    return _Entry(measurement, job, before.worker, before.worker and Sampler(before.worker))
+    return _Entry(measurement, job, before.worker, before.worker and Sampler(before.worker), before.known)
 
 
 def _measure(
@@ -168,7 +168,7 @@ def _measure(
             guarded(entry, lambda e, p=position, o=others, n=number: _blocks(e, n, p, o))
     rounds_s = time.monotonic() - rounds_began
     for entry in members:
-        guarded(entry, lambda e: record.memory(e.measurement, e.worker))
+        entries.finish(entry, "rounds")
     repetition_s = opening_s / shared_by + time.monotonic() - began
     for measurement in part.measurements:
         measurement.opening_s, measurement.shared_by = opening_s, shared_by

@@ -97,7 +97,7 @@ def _certified(certificate: Certificate) -> str:
 def _certificate_verdict(certificate: Certificate, path: Path) -> str:
     """Would it lie under the same key if it was made here and now?"""
     try:
-        here = Lab(outputs=path.parents[1]).certificate_path(certificate.condition)
+        here = Lab(outputs=path.parents[1]).certificate_path(certificate.condition, certificate.training)
     except BenchlibError as error:
         return f"cannot be compared with what is here: {error}"
     return MATCHES if here == path.resolve() else "code, versions, machine or tolerances have changed since"

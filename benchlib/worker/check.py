@@ -5,10 +5,6 @@ a probe of what trials do not see, the optimizer by itself and dropout at work.
 from __future__ import annotations
 
 import math
-import os
-import sys
-import sysconfig
-from pathlib import Path
 from typing import Any, Iterator, Sequence
 
 import numpy as np
@@ -105,24 +101,6 @@ _OF_SAMPLES = ("outputs", "evaluation outputs", "predictions")
 def turned(batch: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
     """A batch in the reverse order, so that what is summed over it is summed in another order."""
     return tuple(array[::-1].copy() for array in batch)  # a view of one sample would have kept its negative stride
-
-
-def imported(package: str, beside: Sequence[str]) -> dict[str, str]:
-    """The files of all modules that this process has imported, by their names, that are not Python's own, those of
-    ``package`` or others in site-packages, made by this process in its working directory, or in the folders ``beside``;
-    benchlib's own are among them. Empty: a module without a file.
-    """
-    libraries = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")]
-    elsewhere = tuple(os.path.join(folder, "") for folder in (*libraries, os.getcwd(), *beside))
-    files = {}
-    for name, module in list(sys.modules.items()):
-        top, file = name.partition(".")[0], getattr(module, "__file__", None) or ""
-        packaged = {"site-packages", "dist-packages"} & set(Path(file).parts)
-        main = module is sys.modules["__main__"]  # which multiprocessing knows by another name, too
-        others = packaged or main or top == package or file.startswith(elsewhere)
-        if top == "benchlib" or (file and not others):
-            files[name] = file
-    return dict(sorted(files.items()))
 
 
 def units(number: int) -> int:

@@ -19,8 +19,8 @@ check      steps, trial, moved, again, file         outputs, gradients, losses, 
                                                     (of a group: to one each, see ``benchlib.measure.trials``)
 probe      records, file                            what the optimizer and dropout do, written to ``file``
 planted    seconds, takes                           durations of the same work, by the timer and known otherwise
-train_on   step, weights, leads                     the loss of the next training step; weights before it are
-                                                    written to the file ``weights``, or taken from it
+train_on   step, weights, leads                     the loss of the next training step, before which weights are
+                                                    taken from the file ``weights``; who leads writes it first
 imported   beside                                   files of modules that are neither Python's nor packages'
 memory                                              peak and present resident memory, device memory
 ========== ======================================== ============================================================
@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, Iterable
 import numpy as np
 
 from benchlib import frameworks, workloads
-from benchlib.worker import files, steady
+from benchlib.worker import files, modules, steady
 from benchlib.worker.batches import Batches
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class Worker:
         epoch, position = divmod(step, self.batches.steps_per_epoch)
         if weights is not None and leads:
             np.savez(weights, **self.session.weights())
-        elif weights is not None:
+        if weights is not None:  # who leads begins anew, too
             with np.load(weights) as arrays:
                 self.session.load(dict(arrays))
         loss = self.session.step(self.session.put(self.batches.batch(1 + epoch % self.batches.epochs, position)))
@@ -209,9 +209,7 @@ class Worker:
 
     def do_imported(self, beside: list[str]) -> dict[str, Any]:
         """What this process has imported, as far as somebody may have changed it."""
-        from benchlib.worker import check
-
-        return {"files": check.imported(frameworks.package(self.framework).partition(".")[0], beside)}
+        return {"files": modules.imported(frameworks.package(self.framework).partition(".")[0], beside)}
 
     def do_planted(self, seconds: float, takes: int) -> dict[str, Any]:
         """The same steps, of about ``seconds`` but one at least, by the timer and until the weights that they trained

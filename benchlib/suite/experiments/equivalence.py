@@ -86,8 +86,6 @@ class Equivalence(Result):
         references = showing.references(certificates.values())
         super().__init__(_declaration(references), lab.folder, [Gathered(conditions, certificates)], notes)
         self.checked = [(condition, certificates[condition.key]) for condition in conditions]
-        gated = [certificate.condition for certificate in certificates.values()]
-        self.certificate_files = {one: lab.certificate_path(one).stem for one in gated}
 
     @property
     def workloads(self) -> list[str]:
@@ -139,7 +137,8 @@ def _of_training(certificates: list[Certificate]) -> str:
         return "A longer training was not compared here: the profile release does that."
     return (
         f"Of {len(lengths)} of the {len(certificates)} that train, the losses of at least {min(lengths)} steps of "
-        "training were compared, too (of deep convolutional models, from the same weights before each)."
+        "training were compared, too (of deep convolutional models, and of what rounding parts, from the same weights "
+        "before each)."
     )
 
 
@@ -156,7 +155,7 @@ def _certificates(result: Equivalence) -> pd.DataFrame:
             "worst": check.worst,
             "forgiven": len(check.forgiven),
             "tolerance": check.tolerance,
-            tables.FILES: result.certificate_files[certificate.condition],
+            tables.FILES: certificate.file,
         }
         for condition, certificate in result.checked
         for check in certificate.checks
