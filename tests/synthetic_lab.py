@@ -130,7 +130,10 @@ class SyntheticLab:
 
     def certify(self, conditions: list[Condition], training_steps: int = 0) -> dict[str, Certificate]:
         """As the lab's."""
-        return self._certificates(conditions)
+        made = self._certificates(conditions)
+        return {
+            key: one.model_copy(update={"file": self.certificate_path(one.condition).stem}) for key, one in made.items()
+        }
 
     def certificate_path(self, condition: Condition) -> Path:
         """As the lab's."""

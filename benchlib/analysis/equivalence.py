@@ -47,7 +47,7 @@ asked of the optimizer and of dropout by themselves.
 """
 
 TRAINED, FED = "training", "training from given weights"
-"""The checks of a longer training: each on its own way; from the reference's weights before every second step."""
+"""The checks of a longer training: each on its own way; from the reference's weights again and again."""
 
 
 class Own(NamedTuple):

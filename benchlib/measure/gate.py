@@ -44,9 +44,6 @@ AT_ONCE = 2
 memory a framework may take as a whole, one.
 """
 
-FED_EVERY = 2
-"""Steps of a longer training after which both are given the same weights, where rounding would part them."""
-
 MOVED_TRAININGS = 16
 """Times that the reference is trained again, at most: which ReLU parts two frameworks is a matter of chance."""
 
@@ -125,20 +122,21 @@ def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> 
     or why there is none, and whose failure that is. With the settings of the gate's batches and the workload's usual
     rate, but without dropout.
 
-    Each goes its own way, unless the workload makes rounding grow (``Gate.fed``). Where they part, the reference is
-    trained again from moved weights until one of these parts from it about as soon and as far, ``MOVED_TRAININGS``
-    times at most: a ReLU within rounding of 0 parts them. What comes after that says nothing any more, so both are
-    trained once again, both from the reference's weights and with a fresh optimizer before every second step, whose
-    loss shows what the step before it did.
+    Each goes its own way. Where they part, the reference is trained again from moved weights until one of these parts
+    from it about as soon and as far, ``MOVED_TRAININGS`` times at most: a ReLU within rounding of 0 parts them. What
+    comes after that says nothing any more, so they are trained once again, both from the reference's weights and with a
+    fresh optimizer before every second step, whose loss shows what the step before it did. A workload that makes
+    rounding grow (``Gate.fed``) is not left to its own way, and has the reference's weights before each step: those of
+    ``resnet50`` part by 0.06 of the loss in one step at its usual rate.
     """
     pair: dict[Whose, tuple[WorkerProcess, Job]] = {}
     whose: Whose = "condition"
 
-    def side_by_side(fed: bool) -> np.ndarray:
+    def side_by_side(fed_every: int) -> np.ndarray:
         nonlocal whose
         given, losses = str(pair["reference"][0].scratch / "weights.npz"), np.empty((2, steps))
         for step in range(steps):
-            weights = given if fed and step % FED_EVERY == 0 else None
+            weights = given if fed_every and step % fed_every == 0 else None
             for row, whose in ((1, "reference"), (0, "condition")):
                 asked = {"step": step, "weights": weights, "leads": whose == "reference"}
                 losses[row, step] = pair[whose][0].ask("train_on", **asked)["loss"]
@@ -154,8 +152,8 @@ def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> 
             pair[whose][0].opened()
             _build(*pair[whose])
         if workloads.load(condition.workload).gate.fed:
-            return Trained(fed=side_by_side(fed=True))
-        own, moved = side_by_side(fed=False), {}
+            return Trained(fed=side_by_side(1))
+        own, moved = side_by_side(0), {}
         whose = "reference"
         while not (seen := equivalence.training_check(condition, own, moved)).ok and len(moved) < MOVED_TRAININGS:
             number = len(moved) + 1
@@ -164,7 +162,7 @@ def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> 
             return Trained(own, moved=moved)
         for whose in pair:
             _build(*pair[whose])
-        return Trained(own, side_by_side(fed=True), moved)
+        return Trained(own, side_by_side(2), moved)
     except WorkerFailed as failure:
         return failure.failure, whose
     finally:

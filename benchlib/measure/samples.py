@@ -31,6 +31,9 @@ such as segments or a mask, if there are so few.
 
 NO_LABEL = -1  # stands where there is none, and counts for none
 
+TO_MEET = "to_meet"
+"""The array, of a gated condition's data, that says which values its samples are to have, as JSON."""
+
 SPREAD = 0.05
 """Standard deviation of what is put on an array that begins as the same number everywhere."""
 
@@ -59,12 +62,13 @@ def exercised(job: Job, batches: int) -> dict[str, bool]:
     if job.orders is None:
         return {}
     workload, condition = workloads.load(job.condition.workload), job.condition
-    samples = _samples(files.arrays(job.data), workload)
+    arrays = files.arrays(job.data)
+    samples, to_meet = _samples(arrays, workload), json.loads(files.lines(arrays[TO_MEET])[0])
     first = {name: array[: batches * condition.batch_size] for name, array in samples.items()}
-    about, declared = files.about(job.data), {name: one.shown(first) for name, one in workload.exercises.items()}
-    seen = {field: _count(np.unique(first[field])) for field in about["many"]}
-    some = {f"{field}: {seen[field]:,} of {count:,}": seen[field] == count for field, count in about["many"].items()}
-    met = {**_values(first, about["values"]), **some, **declared}
+    declared = {name: one.shown(first) for name, one in workload.exercises.items()}
+    seen = {field: _count(np.unique(first[field])) for field in to_meet["many"]}
+    some = {f"{field}: {seen[field]:,} of {count:,}": seen[field] == count for field, count in to_meet["many"].items()}
+    met = {**_values(first, to_meet["values"]), **some, **declared}
     return {name: bool(np.any(shown)) for name, shown in met.items()}
 
 
@@ -98,7 +102,8 @@ def _chosen(job: Job, inputs: Path) -> Path:
         rows = _rows(every, workload, values, many, DISTINCT_BATCHES * condition.batch_size, condition.batch_size)
         chosen = {f"train_{field}": array for field, array in rows.items()}
         kept = {"repeat": arrays["repeat"]} if "repeat" in arrays else {}
-        files.write(folder, {**chosen, **kept}, {**files.about(job.data), "values": values, "many": many})
+        to_meet = files.text([json.dumps({"values": values, "many": many})])  # an array, which has a hash
+        files.write(folder, {**chosen, **kept, TO_MEET: to_meet}, files.about(job.data))
     files.check(folder)
     return folder
 

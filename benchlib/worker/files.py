@@ -113,12 +113,9 @@ def lines(array: np.ndarray) -> list[str]:
 
 
 def digest(folder: Path) -> str:
-    """One hash of all arrays of ``folder``, their names included, and of what is said of them, such as what the gate
-    has to meet among them: equal digests mean equal data.
-    """
-    index = _index(folder)
-    hashes = {name: entry["sha256"] for name, entry in index["arrays"].items()}
-    return hashlib.sha256(json.dumps([hashes, index["about"]], sort_keys=True).encode()).hexdigest()[:16]
+    """One hash of all arrays of ``folder``, their names included: equal digests mean equal data."""
+    hashes = {name: entry["sha256"] for name, entry in _index(folder)["arrays"].items()}
+    return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _index(folder: Path) -> dict[str, Any]:
