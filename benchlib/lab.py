@@ -298,13 +298,15 @@ class Lab:
 
     def certify(self, conditions: Iterable[Condition], training_steps: int = 0) -> dict[str, Certificate]:
         """Certificates by condition key: is each condition's model the reference's? Made once, for all that the
-        outcome depends on. Mixed precision has to pass in fp32 first: where it does not, that certificate is given.
+        outcome depends on. Mixed precision has to pass in fp32 first, and several processes in one: where that does
+        not, its certificate is given.
 
         With ``training_steps``, what trains and is the same is compared over so many steps of training, too.
         """
         gated = {condition.key: gate.gated(condition) for condition in conditions}
-        exact = {name: condition.but(precision="fp32") for name, condition in gated.items()}
-        wanted = dict.fromkeys([*gated.values(), *exact.values()])  # no set: the same order in every run
+        first = {name: gate.proved_first(condition) for name, condition in gated.items()}
+        before = (one for some in first.values() for one in some)
+        wanted = dict.fromkeys([*gated.values(), *before])  # no set: the same order in every run
         paths = {condition: self.certificate_path(condition) for condition in wanted}
         known = {condition.key: self._known_certificate(condition, paths[condition]) for condition in wanted}
         missing = [condition for condition in wanted if known[condition.key] is None]
@@ -320,16 +322,17 @@ class Lab:
                 known[condition.key] = known[condition.key] or self._known_certificate(condition, paths[condition])
         for certificate in [one for one in known.values() if one and self._has_to_train(one, training_steps)]:
             known[certificate.condition.key] = self._with_training(certificate, training_steps)
-        proved = {name: known[condition.key].same for name, condition in exact.items()}
-        return {name: known[(one if proved[name] else exact[name]).key] for name, one in gated.items()}
+        wrong = {name: next((one for one in some if not known[one.key].same), None) for name, some in first.items()}
+        return {name: known[(wrong[name] or one).key] for name, one in gated.items()}
 
     def _has_to_train(self, certificate: Certificate, steps: int) -> bool:
-        trains = load(certificate.condition.workload).kind == "training"
-        return bool(steps) and certificate.same and trains and certificate.condition.precision == "fp32"
+        condition = certificate.condition
+        proved = not gate.proved_first(condition)  # of others what comes first is trained
+        return bool(steps) and certificate.same and proved and load(condition.workload).kind == "training"
 
     def _with_training(self, certificate: Certificate, steps: int) -> Certificate:
         """The certificate with a longer comparison of training: one of its own, so that the other stays as those have
-        recorded it who did not ask for training.
+        recorded it who did not ask for training. Where it shows another model, it takes the other's place, too.
         """
         condition = certificate.condition
         path = self.certificate_path(condition, steps)
@@ -338,12 +341,17 @@ class Lab:
         if self.measures is Measures.NOTHING:
             return certificate
         with self._turn(say):
+            if known := self._certificate(condition, path):  # by another process, meanwhile
+                return known
             trained = gate.train(condition, self.inputs, self.patience_s, steps)
-        if isinstance(trained, tuple):  # not kept: this is tried again
-            return equivalence.without_training(certificate, *trained)
-        longer = equivalence.with_training(certificate, trained.own, trained.fed, trained.moved)
-        longer = longer.model_copy(update={**self._origin(None), "file": path.stem})
-        _write(path, longer.sealed())
+            if isinstance(trained, tuple):  # not kept: this is tried again
+                return equivalence.without_training(certificate, *trained)
+            longer = equivalence.with_training(certificate, trained.own, trained.fed, trained.moved)
+            longer = longer.model_copy(update={**self._origin(None), "file": path.stem})
+            _write(path, longer.sealed())
+            if not longer.same:
+                shorter = self.certificate_path(condition)
+                _write(shorter, longer.model_copy(update={"file": shorter.stem}).sealed())
         return longer
 
     def measurements(self, files: Iterable[str] | None = None) -> pd.DataFrame:

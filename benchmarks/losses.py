@@ -87,7 +87,10 @@ def losses(condition: Condition, steps: int, weights: Path | None, leads: bool) 
         with turn(say), WorkerProcess(condition, INITIAL_SEED) as worker:
             worker.opened()
             record.require_inputs(worker, job, worker.ask("build", **job.document()))
-            asked = (worker.ask("train_on", step=step, weights=file, leads=leads) for step, file in enumerate(files))
+            asked = (
+                worker.ask("train_on", step=step, weights=file, leads=leads, restarts=False)
+                for step, file in enumerate(files)
+            )
             return np.array([answer["loss"] for answer in asked])
     except WorkerFailed as failure:
         raise SystemExit(f"{condition}: {failure}") from None

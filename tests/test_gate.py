@@ -564,8 +564,11 @@ def test_a_process_that_is_timed_runs_what_was_certified(tmp_path, lab, altered,
     if timed == "compared":
         found = lab.compare([condition], repetitions=1, rounds=2, block_s=0.01)
         (told,) = {m.failure for m in found.measurements}
+        assert not any(m.blocks or m.trace for m in found.measurements)
     elif timed == "trained":
-        (told,) = {m.failure for m in lab.train([condition], seeds=[0], epochs=1).measurements}
+        (run,) = lab.train([condition], seeds=[0], epochs=1).measurements
+        told = run.failure
+        assert not run.epochs, "it is not trained for an hour first"
     elif timed == "ceiling":
         monkeypatch.setattr(ceiling, "SIZES", {"cpu": (8,)})
         monkeypatch.setattr(frameworks, "names", lambda: ["pytorch"])
@@ -605,6 +608,40 @@ def test_a_longer_training_is_compared_where_it_is_asked_for(tmp_path, toy_frame
     assert lab.certify([condition])[condition.key] == shorter, "whoever recorded it finds it as it was"
     monkeypatch.setattr(lab, "measures", Measures.NOTHING)
     assert lab.certify([condition], training_steps=7)[condition.key] == shorter
+
+
+def test_a_longer_training_that_shows_another_model_leaves_no_certificate_that_says_the_same(
+    tmp_path, toy_framework, monkeypatch
+):
+    """Whoever compares the condition asks for no training."""
+    lab, condition = FixedLab(outputs=tmp_path / "outputs"), planted("")
+    assert lab.certify([condition])[condition.key].same
+    apart = np.array([[1.0, 0.9, 0.8], [1.0, 0.9, 0.7]])
+    monkeypatch.setattr(gate, "train", lambda *given: gate.Trained(own=apart))
+    longer = lab.certify([condition], training_steps=3)[condition.key]
+    assert (longer.verdict, wrong_checks(longer)) == ("different", {"training"})
+    shorter = lab.certify([condition])[condition.key]
+    assert (shorter.verdict, shorter.checks) == ("different", longer.checks)
+    assert lab.certify([condition], training_steps=3)[condition.key].verdict == "different"
+
+
+def test_several_processes_are_the_same_only_where_one_is():
+    """One is looked into more closely: its optimizer, its dropout."""
+    group = Condition(workload="cnn", batch_size=4, world_size=2, threads=1)
+    alone, mixed = group.but(world_size=1, threads=None), group.but(precision="bf16")
+    assert gate.proved_first(alone) == []
+    assert gate.proved_first(group) == [alone]
+    assert gate.proved_first(alone.but(precision="bf16")) == [alone]
+    assert set(gate.proved_first(mixed)) == {alone, alone.but(precision="bf16"), group}
+
+
+def test_of_a_group_the_certificate_of_one_process_is_given_where_that_is_another_model(lab, altered):
+    group = Condition(
+        workload="cnn", hyperparameters={"image_size": 8}, batch_size=4, world_size=2, threads=1, lane="tuned"
+    )
+    altered("workloads/cnn/pytorch.py", "self.dropout1(", "(")  # what a group is not asked
+    certificate = lab.certify([group])[group.key]
+    assert (certificate.verdict, certificate.condition.world_size) == ("different", 1)
 
 
 def test_a_longer_training_may_take_more_epochs_than_there_are_orders(tmp_path):

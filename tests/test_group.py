@@ -200,6 +200,9 @@ def test_what_the_processes_answer_is_put_together():
     both = {"started_s": 1.9, "wall_s": 0.6, "cpu_s": 2.5, "samples": 32, "steps": 4, "settings": {"threads": 1}}
     assert group.merged([one, two]) == both
     assert group.merged([{"block": one}, {"block": two}]) == {"block": both}
+    assert group.merged([{"loss": 1.0}, {"loss": 3.0}]) == {"loss": 2.0}, "each has that of its part of the batch"
+    imported = [{"files": {"a": "/a.py", "b": "/b.py"}}, {"files": {"b": "/b.py", "c": "/c.py"}}]
+    assert group.merged(imported) == {"files": {"a": "/a.py", "b": "/b.py", "c": "/c.py"}}
     with pytest.raises(ChannelGarbage, match=r"do not have the same steps: \[4, 5\]"):
         group.merged([one, {**two, "steps": 5}])
 
@@ -211,6 +214,9 @@ def test_what_the_processes_answer_is_put_together():
         ({"wall_s": 0.5}, {"wall_s": "long"}, r"wall_s that are no numbers: \[0\.5, 'long'\]"),
         ({"cpu_s": None}, {"cpu_s": 1.0}, r"cpu_s that are no numbers: \[None, 1\.0\]"),
         ({"block": {"steps": 1}}, {"block": 3}, "blocks that are none"),
+        ({"loss": 1.0}, {"loss": "low"}, r"loss that are no numbers: \[1\.0, 'low'\]"),
+        ({"files": {"a": "/a.py"}}, {"files": {"a": "/b.py"}}, "have other files of a$"),
+        ({"files": {"a": "/a.py"}}, {"files": ["/a.py"]}, "files that are none"),
     ],
 )
 def test_what_cannot_be_put_together_is_rubbish(one, two, said):

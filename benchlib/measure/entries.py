@@ -58,13 +58,15 @@ def guarded(entry: Entry, action: Callable[[Entry], None]) -> None:
             entry.worker.end()
 
 
-def finish(entry: Entry, procedure: str) -> None:
-    """What is asked of a process once it has been measured, as the module ``procedure`` says: its memory, and whether
-    what it ran is what was hashed; what is wrong is recorded.
+def require_hashed(entry: Entry, procedure: str) -> None:
+    """What a process has run has to be what was hashed, as the module ``procedure`` says: else that is recorded, and
+    nothing of what it gave is kept, for it is of other code.
     """
-    guarded(entry, lambda e: record.memory(e.measurement, e.worker))
     entry.known |= own_code.files(entry.job.condition, procedure)
+    before = entry.measurement.failure
     guarded(entry, lambda e: record.require_hashed(e.worker, e.known))
+    if entry.measurement.failure != before:
+        entry.measurement.blocks, entry.measurement.epochs, entry.measurement.trace = [], [], []
 
 
 def end(entries: Iterable[Entry]) -> None:

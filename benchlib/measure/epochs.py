@@ -51,24 +51,30 @@ def measure_runs(
         entries.build(members)
         for number, entry in enumerate(members):
             others = [other.worker for other in members[number + 1 :] if other.worker is not None]
+            guarded(entry, lambda e, o=others: _begin(e, o))
+            entries.require_hashed(entry, "epochs")  # before it has taken its time
             guarded(entry, lambda e, o=others: _train(e, o, settings, after_epoch))
+            entries.require_hashed(entry, "epochs")
             yield entry.measurement
             entries.end([entry])
     finally:
         entries.end(members)
 
 
+def _begin(entry: Entry, others: list[WorkerProcess]) -> None:
+    entry.measurement.started_utc = record.now()  # not when its process started, beside another
+    record.first_step(entry.measurement, entry.worker, others)
+    entry.worker.ask("reset")
+
+
 def _train(entry: Entry, others: list[WorkerProcess], settings: Settings, after_epoch: AfterEpoch) -> None:
     measurement = entry.measurement
-    measurement.started_utc = record.now()  # not when its process started, beside another
-    record.first_step(measurement, entry.worker, others)
-    entry.worker.ask("reset")
     for number in range(1, settings.most_epochs + 1):
         measurement.epochs.append(_epoch(entry, others, number))
         after_epoch(measurement)
         if number >= settings.epochs and _is_settled(measurement.epochs, settings.threshold):
             break
-    entries.finish(entry, "epochs")
+    record.memory(measurement, entry.worker)
 
 
 def _is_settled(epochs: list[Epoch], threshold: float | None) -> bool:

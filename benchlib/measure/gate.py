@@ -44,6 +44,11 @@ AT_ONCE = 2
 memory a framework may take as a whole, one.
 """
 
+FED_EVERY = 2
+"""Steps of a longer training after which both are given the same weights, where rounding would part them: the loss of
+the second shows what the first did.
+"""
+
 MOVED_TRAININGS = 16
 """Times that the reference is trained again, at most: which ReLU parts two frameworks is a matter of chance."""
 
@@ -69,6 +74,16 @@ def gated(condition: Condition) -> Condition:
         communication=True,
         without=[],
     )
+
+
+def proved_first(condition: Condition) -> list[Condition]:
+    """What has to be the same before a gated condition can be, because that is looked into more closely: mixed
+    precision in fp32, several processes in one. Empty: it is looked into by itself.
+    """
+    one = {"world_size": 1, "threads": None, "communication": True} if condition.world_size > 1 else {}
+    exact = {"precision": "fp32"} if condition.precision != "fp32" else {}
+    changes = [{**one, **exact}, one, exact]
+    return list(dict.fromkeys(condition.but(**some) for some in changes if some))
 
 
 def reason(condition: Condition, name: str) -> str:
@@ -126,19 +141,20 @@ def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> 
     from it about as soon and as far, ``MOVED_TRAININGS`` times at most: a ReLU within rounding of 0 parts them. What
     comes after that says nothing any more, so they are trained once again, both from the reference's weights and with a
     fresh optimizer before every second step, whose loss shows what the step before it did. A workload that makes
-    rounding grow (``Gate.fed``) is not left to its own way, and has the reference's weights before each step: those of
-    ``resnet50`` part by 0.06 of the loss in one step at its usual rate.
+    rounding grow (``Gate.fed``) is trained in that way only, at the gate's rate: the losses of ``resnet50`` are 0.06
+    apart after one step at its usual one.
     """
+    fed = workloads.load(condition.workload).gate.fed
     pair: dict[Whose, tuple[WorkerProcess, Job]] = {}
     whose: Whose = "condition"
 
-    def side_by_side(fed_every: int) -> np.ndarray:
+    def side_by_side(fed: bool) -> np.ndarray:
         nonlocal whose
         given, losses = str(pair["reference"][0].scratch / "weights.npz"), np.empty((2, steps))
         for step in range(steps):
-            weights = given if fed_every and step % fed_every == 0 else None
+            weights = given if fed and step % FED_EVERY == 0 else None
             for row, whose in ((1, "reference"), (0, "condition")):
-                asked = {"step": step, "weights": weights, "leads": whose == "reference"}
+                asked = {"step": step, "weights": weights, "leads": whose == "reference", "restarts": True}
                 losses[row, step] = pair[whose][0].ask("train_on", **asked)["loss"]
         for whose in pair:
             worker, job = pair[whose]
@@ -147,13 +163,14 @@ def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> 
 
     try:
         for whose, one in (("condition", condition), ("reference", reference(condition))):
-            job = prepare_job(equivalence.undropped(one), INITIAL_SEED, inputs)
+            asked = equivalence.undropped(one)
+            job = prepare_job(asked.but(learning_rate=one.learning_rate) if fed else asked, INITIAL_SEED, inputs)
             pair[whose] = WorkerProcess(one, INITIAL_SEED, patience_s, knobs.of_gate(one)), job
             pair[whose][0].opened()
             _build(*pair[whose])
-        if workloads.load(condition.workload).gate.fed:
-            return Trained(fed=side_by_side(1))
-        own, moved = side_by_side(0), {}
+        if fed:
+            return Trained(fed=side_by_side(fed=True))
+        own, moved = side_by_side(fed=False), {}
         whose = "reference"
         while not (seen := equivalence.training_check(condition, own, moved)).ok and len(moved) < MOVED_TRAININGS:
             number = len(moved) + 1
@@ -162,7 +179,7 @@ def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> 
             return Trained(own, moved=moved)
         for whose in pair:
             _build(*pair[whose])
-        return Trained(own, side_by_side(2), moved)
+        return Trained(own, side_by_side(fed=True), moved)
     except WorkerFailed as failure:
         return failure.failure, whose
     finally:
@@ -179,9 +196,11 @@ def _trained_again(worker: WorkerProcess, job: Job, number: int, steps: int) -> 
     _build(worker, job)
     weights = worker.scratch / "moved.npz"
     np.savez(weights, **check.roundings(dict(files.arrays(Path(job.document()["weights"]))), number))
-    first = {"weights": str(weights), "leads": False}
-    asked = [first, *[{"weights": None, "leads": False}] * (steps - 1)]
-    return np.array([worker.ask("train_on", step=step, **one)["loss"] for step, one in enumerate(asked)])
+    given = [str(weights), *[None] * (steps - 1)]
+    answers = (
+        worker.ask("train_on", step=step, weights=one, leads=False, restarts=True) for step, one in enumerate(given)
+    )
+    return np.array([answer["loss"] for answer in answers])
 
 
 NOT_STARTED = Surroundings()

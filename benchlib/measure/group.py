@@ -30,12 +30,13 @@ RANK = own_code.PACKAGE / "worker" / "rank.py"
 SUMS = frozenset({"cpu_s", "samples", "rss_mib", "peak", "steady", "private"})
 LONGEST, EARLIEST = frozenset({"wall_s", "device_s"}), frozenset({"started_s"})
 EQUAL = frozenset({"steps", "parameters", "weights_sha256", "data_sha256", "order_sha256"})
+MEANS = frozenset({"loss"})  # each has that of its part of the batch
 """How answers are put together, by name; of what is not named, the first process's counts."""
 
 
 def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
-    """One answer of several: CPU time, samples and memory are summed, a block is as long as the longest, and what must
-    be equal is a ChannelGarbage if it is not.
+    """One answer of several: CPU time, samples and memory are summed, losses are averaged, a block is as long as the
+    longest, and what must be equal is a ChannelGarbage if it is not.
     """
     together = dict(answers[0])
     if any(set(answer) != set(together) for answer in answers):
@@ -44,7 +45,7 @@ def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
         )
     for name, value in together.items():
         values = [answer[name] for answer in answers]
-        numeric = name in LONGEST | SUMS | EARLIEST or name.startswith("device_")
+        numeric = name in LONGEST | SUMS | EARLIEST | MEANS or name.startswith("device_")
         if numeric and not all(type(one) in (int, float) for one in values):
             raise ChannelGarbage(f"the processes of the group answered with {name} that are no numbers: {values}")
         if name in LONGEST:
@@ -53,12 +54,26 @@ def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
             together[name] = sum(values)
         elif name in EARLIEST:
             together[name] = min(values)
+        elif name in MEANS:
+            together[name] = sum(values) / len(values)
+        elif name == "files":  # by module: what any of them has imported
+            together[name] = _united(values)
         elif name in EQUAL and any(one != value for one in values):
             raise ChannelGarbage(f"the processes of the group do not have the same {name}: {values}")
         elif name == "block":
             if not all(isinstance(one, dict) for one in values):
                 raise ChannelGarbage(f"the processes of the group answered with blocks that are none: {values}")
             together[name] = merged(values)
+    return together
+
+
+def _united(answers: list[Any]) -> dict[str, Any]:
+    """One module has one file, or these are no processes of one group."""
+    if not all(isinstance(one, dict) for one in answers):
+        raise ChannelGarbage(f"the processes of the group answered with files that are none: {answers}")
+    together = {name: file for one in answers for name, file in one.items()}
+    if unlike := sorted({name for one in answers for name, file in one.items() if file != together[name]}):
+        raise ChannelGarbage(f"the processes of the group have other files of {', '.join(unlike)}")
     return together
 
 

@@ -168,7 +168,8 @@ def _measure(
             guarded(entry, lambda e, p=position, o=others, n=number: _blocks(e, n, p, o))
     rounds_s = time.monotonic() - rounds_began
     for entry in members:
-        entries.finish(entry, "rounds")
+        guarded(entry, lambda e: record.memory(e.measurement, e.worker))
+        entries.require_hashed(entry, "rounds")
     repetition_s = opening_s / shared_by + time.monotonic() - began
     for measurement in part.measurements:
         measurement.opening_s, measurement.shared_by = opening_s, shared_by

@@ -19,8 +19,8 @@ check      steps, trial, moved, again, file         outputs, gradients, losses, 
                                                     (of a group: to one each, see ``benchlib.measure.trials``)
 probe      records, file                            what the optimizer and dropout do, written to ``file``
 planted    seconds, takes                           durations of the same work, by the timer and known otherwise
-train_on   step, weights, leads                     the loss of the next training step, before which weights are
-                                                    taken from the file ``weights``; who leads writes it first
+train_on   step, weights, leads, restarts           the loss of the next training step, before which weights are
+                                                    taken from the file ``weights``, or who leads writes it
 imported   beside                                   files of modules that are neither Python's nor packages'
 memory                                              peak and present resident memory, device memory
 ========== ======================================== ============================================================
@@ -193,14 +193,14 @@ class Worker:
         packed.write(file, probed)
         return {}
 
-    def do_train_on(self, step: int, weights: str | None, leads: bool) -> dict[str, Any]:
+    def do_train_on(self, step: int, weights: str | None, leads: bool, restarts: bool) -> dict[str, Any]:
         """Step number ``step`` (from 0) of training, and its loss; batches are those of the epochs that were given, and
-        of these again.
+        of these again. Who is given weights has a fresh optimizer; who leads, if it ``restarts``.
         """
         epoch, position = divmod(step, self.batches.steps_per_epoch)
         if weights is not None and leads:
             np.savez(weights, **self.session.weights())
-        if weights is not None:  # who leads begins anew, too
+        if weights is not None and (restarts or not leads):
             with np.load(weights) as arrays:
                 self.session.load(dict(arrays))
         loss = self.session.step(self.session.put(self.batches.batch(1 + epoch % self.batches.epochs, position)))
