@@ -1,6 +1,9 @@
 """What does one knob do to each workload? With it against without it, everything else as it is.
 
     .venv/bin/python benchmarks/knob.py launch_blocking [WORKLOAD ...] --framework mindspore --mode eager
+    .venv/bin/python benchmarks/knob.py MXNET_USE_OPERATOR_TUNING=0 gru --framework mxnet --mode graph
+
+The second form is of an environment variable that no lane sets: is it worth being declared as a knob?
 
 Comparisons as any other, to 5 % or a minute beyond the pilot, in the tuned lane, on embedded data, at the workload's
 own sizes (convolutional models for images of 224 pixels at 32). A ratio is throughput with the knob over throughput
@@ -32,6 +35,12 @@ def main() -> None:
     parser.add_argument("--framework", choices=homes.ENVIRONMENTS, default="pytorch")
     parser.add_argument("--mode", default="eager")
     arguments = parser.parse_args()
+    knob, _, value = arguments.knob.partition("=")
+    if value:
+        declared = frameworks.knobs(arguments.framework)
+        candidate = {"name": knob, "value": value, "devices": (), "reason": "tried", "source": "benchmarks/knob.py"}
+        of_others = frameworks.knobs
+        frameworks.knobs = lambda name: (*declared, candidate) if name == arguments.framework else of_others(name)
     rows = []
     for name in arguments.workloads or workloads.names():
         workload = workloads.load(name)
@@ -46,12 +55,12 @@ def main() -> None:
             data=workload.data[0],
             hyperparameters=EMBEDDED.get(name, {}),
         )
-        if arguments.knob not in knobs.of(condition):
+        if knob not in knobs.of(condition):
             continue
-        rows.append(row(condition, arguments.knob))
+        rows.append(row(condition, knob))
         print(pd.DataFrame(rows).to_string(index=False), flush=True)
     if not rows:
-        parser.error(f"{arguments.knob}: lane tuned sets no such knob in {arguments.framework} {arguments.mode}")
+        parser.error(f"{knob}: lane tuned sets no such knob in {arguments.framework} {arguments.mode}")
 
 
 def row(condition: Condition, knob: str) -> dict[str, object]:

@@ -160,7 +160,7 @@ def test_every_marker_of_a_look_is_drawn_on_the_page() -> None:
 
 def test_the_lane_of_most_is_marked_for_pages_without_room(groups: list[Group]) -> None:
     assert '<span class="unsaid">tuned</span>' in forest.picture(groups)
-    assert '<span class="for-many">tuned where no lane is named</span>' in forest.legend(groups)
+    assert '<span class="for-many">where no lane is named: tuned</span>' in forest.legend(groups)
     one = groups[0].members[-1]
     other = replace(one, subject="pytorch eager default", choices={**one.choices, "lane": "default"})
     mixed = [replace(groups[0], members=[*groups[0].members[:-1], other]), *groups[1:]]

@@ -22,7 +22,7 @@ from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.store import Store
 from benchlib.suite import experiments, records
-from benchlib.suite.claims.verdicts import NO_DIFFERENCE, REPRODUCED, VERDICTS
+from benchlib.suite.claims.verdicts import NO_DIFFERENCE, NOT_MEASURED, REPRODUCED, VERDICTS
 from benchlib.suite.experiments.claims import Claims
 from benchlib.suite.experiments.report import Report
 from benchlib.suite.report import certainty, glance, page_one, results
@@ -289,6 +289,18 @@ def test_the_board_has_undecided_claims_by_themselves_and_says_what_each_rests_o
         "C2 so V100. Here: 2 cases",
         "C1 so V100. Here: 1 case",
     ]
+
+
+def test_the_board_says_what_was_measured_of_a_claim_that_was_not_in_full(tmp_path: Path) -> None:
+    report = gathered(tmp_path)
+    told = {"claim": ["C1", "C2", "C3"], "says": "so", "published_on": "V100", "here": ["", "in full: 4 cases", ""]}
+    frame = pd.DataFrame({**told, "verdict": NOT_MEASURED, "undecided": False})
+    report.summaries["claims"] = {"verdicts": frame.to_dict("split")}
+    shown = page_one.board(report)
+    (item,) = re.findall("<li>(.*?)</li>", shown)
+    assert re.sub("<.*?>", "", item) == "C2 so V100. Here not in full: 4 cases"
+    assert '<p class="claims">C1, C3</p>' in shown
+    assert "3 not measured here" in shown
 
 
 def test_what_cannot_be_measured_here_is_told_beside_what_is_missing(tmp_path: Path) -> None:

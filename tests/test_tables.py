@@ -78,6 +78,15 @@ def test_display_leaves_out_only_what_is_the_same_in_all_rows() -> None:
     assert list(text) == ["threads", "channels", "processes", "throughput ratio"]
 
 
+def test_why_some_rows_have_no_number_is_said_above_the_table_and_fills_no_column() -> None:
+    subjects = {"subject": ["pytorch eager", "mindspore graph", "mindspore eager"], "ratio": [0.5, math.nan, math.nan]}
+    shown = pd.DataFrame({**subjects, "why": [None, "no kernel", "no kernel"], "measurements": "ab12"})
+    text, same = tables.display(shown)
+    assert list(text) == ["framework, mode, lane", "throughput ratio"]
+    assert same == "mindspore graph, mindspore eager: no kernel."
+    assert tables.display(shown.assign(why=None))[1] == ""
+
+
 def test_display_is_the_same_after_a_csv(tmp_path: Path) -> None:
     path, _ = tables.save(frame(), tmp_path, "ratios", "Ratios.")
     assert path.read_text(encoding="utf-8").count("0.49") == 1

@@ -211,7 +211,7 @@ def bar_panel(
         axes.plot(value, place, look.marker, color=look.color)
         if pd.notna(target := row.get("target")):
             axes.plot([target, target], [place - 0.35, place + 0.35], color="0.2", linewidth=1)
-            if end < target < end + limit / 3:  # where the number would stand
+            if end < target < end + limit / 8:  # where the number would stand
                 end = target
         number = axes.annotate(
             tables.number(value), (end, place), xytext=(5, 0), textcoords="offset points", va="center"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html as html_text
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,6 +125,9 @@ MISSING = "–"
 
 NOTHING = "There is nothing to show: the table has no rows."
 
+WHY = "why"
+"""The column that says of a row without a number why it has none; empty in the others."""
+
 FILES = "measurements"
 """The column with the keys of the files that a row was made from, a space between them."""
 
@@ -172,7 +175,8 @@ def ratio(estimate: float, low: float, high: float) -> str:
 
 
 def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """The frame as text, and a sentence on what is the same in all its rows, which the text then leaves out.
+    """The frame as text, and a sentence on what is the same in all its rows, and on why some have no number, which the
+    text then leaves out.
 
     Columns ``x``, ``x_low`` and ``x_high`` become one. Columns without any value go, and so do those that another one
     says: framework, environment, mode and lane by ``subject``, device and threads by ``where``. Nor does anybody want
@@ -182,14 +186,24 @@ def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     if "environment" in frame and set(frame["environment"]) <= {DEFAULT}:
         said.add("environment")
     said |= {"device", "threads"} if "where" in frame else set()
+    said |= {WHY} if {"subject", WHY} <= set(frame) else set()
     shown = [name for name in frame if name not in said and not _is_end(name, frame) and _has_values(name, frame)]
     same = []
     if "subject" in frame:
         kept = {*MEASURED, *(("subject", "where", "change") if len(frame) == 1 else ())}
+        kept -= {"control"} if len(frame) > 1 else set()  # of one comparison all rows have the same
         same = [name for name in shown if name not in kept and len(set(_column(frame, name))) == 1]
     text = pd.DataFrame({heading(name): _column(frame, name) for name in shown if name not in same})
-    common = "; ".join(f"{heading(name)} {_cell(name, frame[name].iloc[0])}" for name in same)
-    return text, f"{'In all rows' if len(frame) > 1 else 'Here'}: {common}." if common else ""
+    common = "; ".join(f"{heading(name)} {_column(frame, name)[0]}" for name in same)
+    told = [f"{'In all rows' if len(frame) > 1 else 'Here'}: {common}."] if common else []
+    return text, " ".join([*told, *(_reasons(frame) if WHY in said else [])])
+
+
+def _reasons(frame: pd.DataFrame) -> Iterator[str]:
+    """Of a column in which most rows have nothing and some much, a sentence for each reason."""
+    for why, rows in frame.dropna(subset=[WHY]).groupby(WHY, sort=False):
+        who = ", ".join(dict.fromkeys(_cell("subject", one) for one in rows["subject"]))
+        yield f"{who}: {_cell(WHY, why)}{'' if str(why).endswith(('.', '…')) else '.'}"
 
 
 def heading(name: str) -> str:

@@ -151,6 +151,9 @@ def gains(result: Result) -> Iterator[str]:
         each = [f"{interval_text(row)} % ({way(row)})" for _, row in known.iterrows()]
         if each:
             yield f"{who}: of the throughput of as many single processes, together they reach {', '.join(each)}."
+        for _, row in rows[rows["same_threads_ratio"].notna()].iterrows() if "same_threads_ratio" in rows else ():
+            same = f"{interval_text(row, 'same_threads_ratio', ratio=True)}, {row['same_threads_ratio_verdict']}"
+            yield f"Beside one process with as many threads: {same} ({way(row)})."
         taken = result.rows("communication_percent")
         taken = taken[(taken["subject"] == who) & taken["estimate"].notna()]
         for _, row in taken.iterrows():

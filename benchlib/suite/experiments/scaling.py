@@ -94,11 +94,11 @@ DECLARATION = Declaration(
     in_report=("scaling", "subjects"),
     tables={
         "scaling": Table(
-            "Throughput, and its ratio to one process of the same subject with the same threads. Efficiency: the "
-            "share of the number of processes that is gained. Relative to one process that has the same threads in "
-            "all, and the batch of the baseline. Communication: the share of a step that is gone when gradients are "
-            "not exchanged. The A/A control is of one process of the first subject. 95 % intervals over processes or "
-            "groups of them.",
+            "Throughput, and its ratio to one process of the same subject, which has as many threads as each of "
+            "several has. Efficiency: the share of the number of processes that is gained. Relative to one process "
+            "that has the same threads in all, and the batch of the baseline. Communication: the share of a step that "
+            "is gone when gradients are not exchanged. The A/A control is of one process of the first subject. 95 % "
+            "intervals over processes or groups of them.",
             "samples_per_second",
             (
                 *(*_NAMED, "samples_per_second", Column("ratio", "within_ratio"), Column("verdict", groups.verdict)),
@@ -123,9 +123,9 @@ DECLARATION = Declaration(
     },
     figures={
         "scaling": Picture(
-            caption="Throughput relative to one process of the same subject with the same threads, with 95 % "
-            "intervals. The dark stroke is as many times as there are processes; the grey band is the A/A control, "
-            "which is of one process of the first subject.",
+            caption="Throughput relative to one process of the same subject, which has as many threads as each of "
+            "several has, with 95 % intervals. The dark stroke is as many times as there are processes; the grey band "
+            "is the A/A control, which is of one process of the first subject.",
             panels=[
                 Bars(
                     quantity="within_ratio",

@@ -148,10 +148,11 @@ def agreements(result: Result) -> Iterator[str]:
     known = rows.dropna(subset="estimate") if len(rows) else rows
     if len(known):
         most = known.loc[known["estimate"].map(lambda value: abs(math.log(value))).idxmax()]
+        # People think of the time that it takes, of whoever is slower and of whoever is not.
+        longer = tables.ratio(1 / most["estimate"], 1 / most["high"], 1 / most["low"])
         yield (
             f"The threshold was reached in every run of both in {len(known)} of {len(rows)} tasks; most apart in "
-            f"{most['task']}: {most['subject']} {interval_text(most, ratio=True)} times as soon as "
-            f"{most['baseline_subject']}."
+            f"{most['task']}: {most['subject']} takes {longer} times as long to it as {most['baseline_subject']}."
         )
 
 

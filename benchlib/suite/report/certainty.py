@@ -36,7 +36,7 @@ def resolution(report: Gathered) -> HTML:
     caption = (
         "The baseline against itself (A/A). About 19 of 20 intervals should include 1; a difference smaller than "
         "the half width cannot be seen. Within the margin (what its notebook calls the same) an interval shows "
-        "that the two differ by no more."
+        "that the two differ by no more. A comparison that two notebooks show counts in each of them."
     )
     return tables.html(pd.DataFrame(rows), caption)
 

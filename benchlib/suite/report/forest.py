@@ -158,7 +158,7 @@ def legend(every: Sequence[Group]) -> str:
         entries.append(f"<span>{band.format('control restless')}A/A excludes 1: believe nothing of that size</span>")
     entries.append(f"<span>{band.format('margin')}within {_margins(every)} of 1</span>")
     if lane := _lane(every):
-        entries.append(f'<span class="for-many">{html.escape(lane)} where no lane is named</span>')
+        entries.append(f'<span class="for-many">where no lane is named: {html.escape(lane)}</span>')
     return f'<p class="legend">{"".join(entries)}</p>'
 
 

@@ -167,7 +167,9 @@ def _groups(frame: pd.DataFrame, usual: str) -> Iterator[str]:
     rows = frame[frame["quantity"] == "final_metric"].dropna(subset="estimate")
     for who, group in rows.groupby("subject", sort=False):
         best = group.loc[group["estimate"].idxmax()]
-        yield f"{who}, metric at best {tables.number(best['estimate'])} {best['unit']}"
+        varied = [name for name in ("learning_rate", "batch_size") if rows[name].nunique() > 1]
+        at = ", ".join(f"{name.replace('_', ' ')} {best[name]:g}" for name in varied)
+        yield f"{who}, metric at best {tables.number(best['estimate'])} {best['unit']}{f' at {at}' if at else ''}"
 
 
 def _who(row: pd.Series) -> str:

@@ -141,15 +141,17 @@ def _of_verdict(verdict: str, rows: pd.DataFrame) -> Iterator[str]:
         return
     shape = SHAPES[verdict]
     head = f'<h3 class="claims {shape}">{forest.glyph(shape)}{len(rows)} {verdict}</h3>'
-    if verdict == NOT_MEASURED:
-        yield f'{head}<p class="claims">{", ".join(map(html.escape, rows["claim"]))}</p>'
-        return
+    # Of what was not measured here in full, a part may have been.
+    told, here = (rows, "Here: ") if verdict != NOT_MEASURED else (rows[rows["here"] != ""], "Here not ")
     items = "".join(
         f"<li><b>{html.escape(row.claim)}</b> {html.escape(row.says)} "
-        f"<small>{html.escape(f'{row.published_on}. Here: {row.here}')}</small></li>"
-        for row in rows.itertuples()
+        f"<small>{html.escape(f'{row.published_on}. {here}{row.here}')}</small></li>"
+        for row in told.itertuples()
     )
-    yield f'{head}<ul class="claims">{items}</ul>'
+    names = ", ".join(map(html.escape, rows["claim"].drop(told.index)))
+    yield head
+    yield f'<ul class="claims">{items}</ul>' if items else ""
+    yield f'<p class="claims">{names}</p>' if names else ""
 
 
 def _by_framework(every: Sequence[Group]) -> Iterator[tuple[str, list[tuple[Group, Ratio]]]]:
