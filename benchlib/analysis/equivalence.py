@@ -30,6 +30,7 @@ from benchlib import workloads
 from benchlib.analysis.certificates import Certificate, Check, Forgiven, Whose
 from benchlib.analysis.failure import Failure
 from benchlib.analysis.tolerances import (
+    DROPOUT_TOLERANCES,
     DROPS,
     FORGIVABLE,
     NEGLIGIBLE,
@@ -46,8 +47,10 @@ AGAIN, PROBE, DROPOUT = "again", "probe", "dropout"
 asked of the optimizer and of dropout by themselves.
 """
 
-TRAINED, FED = "training", "training from given weights"
-"""The checks of a longer training: each on its own way; from the reference's weights again and again."""
+TRAINED, FED, FED_STEPS = "training", "training from given weights", "steps from given weights"
+"""The checks of a longer training: each on its own way; from the reference's weights again and again, the losses, and
+how far steps go.
+"""
 
 
 class Own(NamedTuple):
@@ -109,20 +112,23 @@ def with_training(
     moved: Mapping[str, np.ndarray],
 ) -> Certificate:
     """The certificate with what a longer training showed: losses (2, steps) of its condition and of the reference, each
-    on its ``own`` way (see :func:`training_check`, for ``moved``, too), and ``fed`` with the reference's weights again
-    and again, which rounding never explains; at least one of the two.
+    on its ``own`` way (see :func:`training_check`, for ``moved``, too); and losses and how far steps moved the weights
+    (2, steps, 2) where it was ``fed`` the reference's weights again and again, which rounding never explains. At least
+    one of the two.
     """
     condition, every = certificate.condition, {TRAINED: own, FED: fed}
-    losses = {name: one for name, one in every.items() if one is not None}
+    seen = {name: one for name, one in every.items() if one is not None}
     checks = [training_check(condition, own, moved)] if own is not None else []
     if fed is not None:
-        differences = {f"step {step}": float(one) for step, one in enumerate(_apart(*fed), 1)}
-        checks.append(_check(FED, differences, _training_tolerance(condition), {}))
-    ours, its = ({f"{name}/losses": _digest(one[row]) for name, one in losses.items()} for row in (0, 1))
+        allowed = {FED: _training_tolerance(condition), FED_STEPS: DROPOUT_TOLERANCES["8 steps in a row"]}
+        for (name, tolerance), parts in zip(allowed.items(), np.moveaxis(fed, -1, 0), strict=True):
+            differences = {f"step {step}": float(one) for step, one in enumerate(_apart(*parts), 1)}
+            checks.append(_check(name, differences, tolerance, {}))
+    ours, its = ({f"{name}/losses": _digest(one[row]) for name, one in seen.items()} for row in (0, 1))
     return certificate.model_copy(
         update={
             "checks": [*certificate.checks, *checks],
-            "training": max(one.shape[1] for one in losses.values()),
+            "training": max(one.shape[1] for one in seen.values()),
             "digests": {**certificate.digests, **ours},
             "reference_digests": {**certificate.reference_digests, **its},
         }

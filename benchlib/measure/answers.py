@@ -95,6 +95,7 @@ class TrainedOn(Answer):
     """A step of training."""
 
     loss: float
+    moved: float
 
 
 class Planted(Answer):

@@ -45,7 +45,7 @@ memory a framework may take as a whole, one.
 """
 
 FED_EVERY = 2
-"""Steps of a longer training after which both are given the same weights, where rounding would part them: the loss of
+"""Steps of a longer training after which both are given the same weights, where rounding has parted them: the loss of
 the second shows what the first did.
 """
 
@@ -123,8 +123,9 @@ def _referred_to(offered: Iterable[str]) -> tuple[str, str]:
 @dataclass(frozen=True)
 class Trained:
     """A longer training: losses (2, steps) of a gated condition and of its reference where each went its ``own`` way,
-    and where it was ``fed`` the reference's weights again and again; None: that was not done. Where they part on their
-    own ways, losses (steps,) of the reference from weights that were ``moved`` in the last digit, by what was done.
+    and losses and how far each step moved the weights (2, steps, 2) where it was ``fed`` the reference's weights again
+    and again; None: that was not done. Where they part on their own ways, losses (steps,) of the reference from weights
+    that were ``moved`` in the last digit, by what was done.
     """
 
     own: np.ndarray | None = None
@@ -141,36 +142,35 @@ def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> 
     from it about as soon and as far, ``MOVED_TRAININGS`` times at most: a ReLU within rounding of 0 parts them. What
     comes after that says nothing any more, so they are trained once again, both from the reference's weights and with a
     fresh optimizer before every second step, whose loss shows what the step before it did. A workload that makes
-    rounding grow (``Gate.fed``) is trained in that way only, at the gate's rate: the losses of ``resnet50`` are 0.06
-    apart after one step at its usual one.
+    rounding grow (``Gate.fed``) is trained in that way only, and given weights before every step: the losses of
+    ``resnet50`` are 0.06 apart after a single one. How far each step moves the weights is compared, too.
     """
-    fed = workloads.load(condition.workload).gate.fed
     pair: dict[Whose, tuple[WorkerProcess, Job]] = {}
     whose: Whose = "condition"
 
-    def side_by_side(fed: bool) -> np.ndarray:
+    def side_by_side(fed_every: int) -> np.ndarray:
         nonlocal whose
-        given, losses = str(pair["reference"][0].scratch / "weights.npz"), np.empty((2, steps))
+        given, seen = str(pair["reference"][0].scratch / "weights.npz"), np.empty((2, steps, 2))
         for step in range(steps):
-            weights = given if fed and step % FED_EVERY == 0 else None
+            weights = given if fed_every and step % fed_every == 0 else None
             for row, whose in ((1, "reference"), (0, "condition")):
                 asked = {"step": step, "weights": weights, "leads": whose == "reference", "restarts": True}
-                losses[row, step] = pair[whose][0].ask("train_on", **asked)["loss"]
+                answer = pair[whose][0].ask("train_on", **asked)
+                seen[row, step] = answer["loss"], answer["moved"]
         for whose in pair:
             worker, job = pair[whose]
             record.require_hashed(worker, own_code.files(job.condition, "gate"))
-        return losses
+        return seen
 
     try:
         for whose, one in (("condition", condition), ("reference", reference(condition))):
-            asked = equivalence.undropped(one)
-            job = prepare_job(asked.but(learning_rate=one.learning_rate) if fed else asked, INITIAL_SEED, inputs)
+            job = prepare_job(equivalence.undropped(one), INITIAL_SEED, inputs)
             pair[whose] = WorkerProcess(one, INITIAL_SEED, patience_s, knobs.of_gate(one)), job
             pair[whose][0].opened()
             _build(*pair[whose])
-        if fed:
-            return Trained(fed=side_by_side(fed=True))
-        own, moved = side_by_side(fed=False), {}
+        if workloads.load(condition.workload).gate.fed:
+            return Trained(fed=side_by_side(1))
+        own, moved = side_by_side(0)[..., 0], {}
         whose = "reference"
         while not (seen := equivalence.training_check(condition, own, moved)).ok and len(moved) < MOVED_TRAININGS:
             number = len(moved) + 1
@@ -179,7 +179,7 @@ def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> 
             return Trained(own, moved=moved)
         for whose in pair:
             _build(*pair[whose])
-        return Trained(own, side_by_side(fed=True), moved)
+        return Trained(own, side_by_side(FED_EVERY), moved)
     except WorkerFailed as failure:
         return failure.failure, whose
     finally:

@@ -19,8 +19,9 @@ check      steps, trial, moved, again, file         outputs, gradients, losses, 
                                                     (of a group: to one each, see ``benchlib.measure.trials``)
 probe      records, file                            what the optimizer and dropout do, written to ``file``
 planted    seconds, takes                           durations of the same work, by the timer and known otherwise
-train_on   step, weights, leads, restarts           the loss of the next training step, before which weights are
-                                                    taken from the file ``weights``, or who leads writes it
+train_on   step, weights, leads, restarts           the loss of the next training step, and how far it moves the
+                                                    weights, which before it are taken from the file ``weights``, or
+                                                    who leads writes it
 imported   beside                                   files of modules that are neither Python's nor packages'
 memory                                              peak and present resident memory, device memory
 ========== ======================================== ============================================================
@@ -203,9 +204,13 @@ class Worker:
         if weights is not None and (restarts or not leads):
             with np.load(weights) as arrays:
                 self.session.load(dict(arrays))
+        before = self.session.weights()
         loss = self.session.step(self.session.put(self.batches.batch(1 + epoch % self.batches.epochs, position)))
         self.session.synchronize()
-        return {"loss": float(self.session.to_numpy(loss))}
+        after = self.session.weights()
+        trained = [name for name, weight in self.workload.weights(self.values).items() if weight.trained]
+        moved = sum(float(np.square(after[name].astype(float) - before[name]).sum()) for name in trained)
+        return {"loss": float(self.session.to_numpy(loss)), "moved": moved**0.5}
 
     def do_imported(self, beside: list[str]) -> dict[str, Any]:
         """What this process has imported, as far as somebody may have changed it."""

@@ -149,7 +149,7 @@ class Gate:
     learning_rate: float | None = None  # None: half the workload's own
     trials: int | None = None  # at most; None: as many as there are batches, which is enough for a model with kinks
     # does it make rounding grow from step to step? Then a trial takes one step, more is allowed than of others
-    # (``analysis.tolerances``), and in a longer training it is given the reference's weights before every second step
+    # (``analysis.tolerances``), and in a longer training it is given the reference's weights before each step
     fed: bool = False
 
     @property

@@ -137,8 +137,8 @@ def _of_training(certificates: list[Certificate]) -> str:
         return "A longer training was not compared here: the profile release does that."
     return (
         f"Of {len(lengths)} of the {len(certificates)} that train, the losses of at least {min(lengths)} steps of "
-        "training were compared, too (of deep convolutional models, and of what rounding parts, from the same weights "
-        "before every second)."
+        "training were compared, too (of deep convolutional models from the same weights before each, of what rounding "
+        "parts before every second)."
     )
 
 
