@@ -97,7 +97,7 @@ def test_what_measures_counts_and_what_analyses_or_shows_does_not() -> None:
     }
     of_worker = {
         *("", ".errors", ".frameworks", ".frameworks.pytorch", ".worker", ".worker.__main__", ".worker.batches"),
-        *(".worker.channel", ".worker.ending", ".worker.files", ".worker.service", ".worker.steady"),
+        *(".worker.channel", ".worker.ending", ".worker.files", ".worker.modules", ".worker.service", ".worker.steady"),
         *(".workloads", ".workloads.cnn"),
         *(".workloads.cnn.pytorch", ".workloads.cnn.workload", ".workloads.neutral", ".workloads.settled"),
     }

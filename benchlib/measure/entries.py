@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchlib.measure import own_code, record
 from benchlib.measure.jobs import Job
-from benchlib.measure.processes import WorkerFailed, WorkerProcess
+from benchlib.measure.processes import OtherCode, WorkerFailed, WorkerProcess
 from benchlib.measure.sampler import Sampler
 from benchlib.store import Measurement
 
@@ -63,10 +63,15 @@ def require_hashed(entry: Entry, procedure: str) -> None:
     nothing of what it gave is kept, for it is of other code.
     """
     entry.known |= own_code.files(entry.job.condition, procedure)
-    before = entry.measurement.failure
-    guarded(entry, lambda e: record.require_hashed(e.worker, e.known))
-    if entry.measurement.failure != before:
+    guarded(entry, _require_hashed)
+
+
+def _require_hashed(entry: Entry) -> None:
+    try:
+        record.require_hashed(entry.worker, entry.known)
+    except OtherCode:
         entry.measurement.blocks, entry.measurement.epochs, entry.measurement.trace = [], [], []
+        raise
 
 
 def end(entries: Iterable[Entry]) -> None:

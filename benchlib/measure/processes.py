@@ -42,6 +42,10 @@ class WorkerFailed(Exception):
         super().__init__(str(self.failure))
 
 
+class OtherCode(WorkerFailed):
+    """A worker has run another file than the one that is hashed, or one that no hash knows."""
+
+
 class WorkerProcess:
     """One fresh process for one condition; a group of them, if it is data-parallel. Construction returns at once;
     :meth:`opened` waits until it has imported its framework. ``extra`` are environment variables beside the condition's

@@ -18,7 +18,7 @@ from benchlib.condition import Condition
 from benchlib.measure import installed, machine, own_code
 from benchlib.measure.disturbance import NO_CPU, Watch, hold_still
 from benchlib.measure.jobs import Job
-from benchlib.measure.processes import WorkerFailed, WorkerProcess
+from benchlib.measure.processes import OtherCode, WorkerFailed, WorkerProcess
 from benchlib.store import Block, Measurement
 
 AFTER_IMPORT = "after_import"
@@ -116,18 +116,20 @@ def require_hashed(worker: WorkerProcess, known: Mapping[str, Path]) -> None:
     """
     files = worker.ask("imported", beside=variables.worker_folders(os.environ))["files"]
     if unknown := [name for name in files if name not in known]:
-        raise worker.failed(
+        failed = worker.failed(
             f"imported {', '.join(unknown)}, which the hash of the code does not know: a model's file may import what "
             "lies in benchlib or in a plug-in, by a name that stands in its text"
         )
+        raise OtherCode(failed.failure)
     for name, file in files.items():
         there, here = Path(file).resolve(), known[name].resolve()
         if file and there != here and there.read_bytes() != here.read_bytes():
-            raise worker.failed(
+            failed = worker.failed(
                 f"imported {name} from {there}, which is another file than {here}, whose code is hashed: take that "
                 f"folder off the path of the environment {worker.condition.environment} (a .pth file of its packages "
                 "may have put it there)"
             )
+            raise OtherCode(failed.failure)
 
 
 def first_step(measurement: Measurement, worker: WorkerProcess, others: list[WorkerProcess]) -> None:
