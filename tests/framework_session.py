@@ -269,7 +269,7 @@ class Probe:
         workload, values = self.build(name, given)
         batch = self.session.put(batches(workload, values, batch_size)[0])
         read(self.session.step(batch))
-        without, total, after = [], [], []
+        without, total, after, again = [], [], [], []
         for _ in range(9):
             result = self.session.step(batch)
             queued = time.perf_counter()
@@ -281,7 +281,11 @@ class Probe:
             total.append(time.perf_counter() - started)
             read(result)
             after.append(time.perf_counter() - started - total[-1])
-        return {"reading without": without, "step and synchronize": total, "reading after": after}
+            started = time.perf_counter()
+            read(result)
+            again.append(time.perf_counter() - started)
+        times = {"reading without": without, "step and synchronize": total, "reading after": after}
+        return {**times, "reading again": again}
 
 
 def _named(group: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

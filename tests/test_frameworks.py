@@ -321,7 +321,8 @@ def test_mixed_precision_is_near_fp32_and_not_fp32(framework, mode):
 @pytest.mark.parametrize(("framework", "mode"), FACTS)
 def test_synchronize_waits_for_all_work(framework, mode, work):
     times = given(framework, mode).facts["waits"][work]
-    assert min(times["reading after"]) < 0.2 * min(times["step and synchronize"])
+    waited = min(times["reading after"]) - min(times["reading again"])  # which takes what copying and turning take
+    assert waited < 0.2 * min(times["step and synchronize"])
 
 
 @pytest.mark.parametrize(("mode", "work"), [("eager", "linear"), ("graph", "cnn"), ("graph", "linear")])
