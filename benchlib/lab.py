@@ -335,24 +335,30 @@ class Lab:
         recorded it who did not ask for training. Where it shows another model, it takes the other's place, too.
         """
         condition = certificate.condition
-        path = self.certificate_path(condition, steps)
-        if known := self._certificate(condition, path):
-            return known
-        if self.measures is Measures.NOTHING:
+        path, shorter = self.certificate_path(condition, steps), self.certificate_path(condition)
+        known = self._certificate(condition, path)
+        if known is None and self.measures is Measures.NOTHING:
             return certificate
-        with self._turn(say):
-            if known := self._certificate(condition, path):  # by another process, meanwhile
-                return known
-            trained = gate.train(condition, self.inputs, self.patience_s, steps)
-            if isinstance(trained, tuple):  # not kept: this is tried again
-                return equivalence.without_training(certificate, *trained)
-            longer = equivalence.with_training(certificate, trained.own, trained.fed, trained.moved)
-            longer = longer.model_copy(update={**self._origin(None), "file": path.stem})
-            _write(path, longer.sealed())
-            if not longer.same:
-                shorter = self.certificate_path(condition)
-                _write(shorter, longer.model_copy(update={"file": shorter.stem}).sealed())
-        return longer
+        if known is None or not known.same:
+            with self._turn(say):
+                known = self._certificate(condition, path)  # by another process, meanwhile
+                longer = known or self._trained_longer(certificate, steps, path)
+                if longer.checks and not longer.same:  # first: whatever comes between, nothing is to say "the same"
+                    _write(shorter, longer.model_copy(update={"file": shorter.stem}).sealed())
+                if longer.checks and known is None:
+                    _write(path, longer.sealed())
+            return longer
+        return known
+
+    def _trained_longer(self, certificate: Certificate, steps: int, path: Path) -> Certificate:
+        """The certificate with what a longer training shows, to be kept at ``path``; without checks, and not to be
+        kept, where there could be none: it is tried again.
+        """
+        trained = gate.train(certificate.condition, self.inputs, self.patience_s, steps)
+        if isinstance(trained, tuple):
+            return equivalence.without_training(certificate, *trained)
+        longer = equivalence.with_training(certificate, trained.own, trained.fed, trained.moved)
+        return longer.model_copy(update={**self._origin(None), "file": path.stem})
 
     def measurements(self, files: Iterable[str] | None = None) -> pd.DataFrame:
         """Every measurement in this outputs folder, or in the files with these keys: a row a process, with what it

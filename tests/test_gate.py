@@ -24,7 +24,7 @@ from benchlib.lab import Measures
 from benchlib.measure import availability, ceiling, gate, own_code, record, samples, trials
 from benchlib.measure.jobs import prepare_job
 from benchlib.measure.processes import WorkerFailed
-from benchlib.suite import experiments
+from benchlib.suite import experiments, sources
 from benchlib.suite.experiments import equivalence as notebook
 from benchlib.worker import files
 from benchlib.worker.batches import Batches
@@ -623,6 +623,11 @@ def test_a_longer_training_that_shows_another_model_leaves_no_certificate_that_s
     shorter = lab.certify([condition])[condition.key]
     assert (shorter.verdict, shorter.checks) == ("different", longer.checks)
     assert lab.certify([condition], training_steps=3)[condition.key].verdict == "different"
+    gated = gate.gated(condition)
+    lab.certificate_path(gated).unlink()  # it is made anew, and says "the same" again
+    assert lab.certify([condition], training_steps=3)[condition.key].verdict == "different"
+    assert lab.certify([condition])[condition.key].verdict == "different"
+    assert sources.sources([shorter.file, longer.file], lab.folder)[0].verdict == sources.MATCHES
 
 
 def test_several_processes_are_the_same_only_where_one_is():

@@ -17,6 +17,7 @@ import pytest
 from synthetic_lab import SyntheticLab
 from test_experiments import quick, read_summary, save_as_the_suite_does
 
+from benchlib.analysis.certificates import Certificate, Check
 from benchlib.analysis.frame import IMPOSSIBLE
 from benchlib.condition import Condition
 from benchlib.lab import Lab
@@ -148,6 +149,20 @@ def gathered(folder: Path, **rows: list[dict]) -> Report:
         summary = {"tables": [f"tables/{notebook}_frame.parquet"], "figures": [], "certificates": []}
         report.summaries[notebook] = {**summary, "failures": 0, "measurements": []}
     return report
+
+
+def test_a_model_that_one_notebook_has_trained_longer_counts_once(tmp_path: Path) -> None:
+    report = gathered(tmp_path, modes=[ratio(0.5, 0.6)], equivalence=[ratio(0.5, 0.6)])
+    condition = Condition(workload="cnn", framework="mindspore")
+    check = Check(name="outputs", difference=0.0, worst=0.0, at="0/outputs", tolerance=1e-5)
+    shorter = Certificate(condition=condition, reference=Condition(workload="cnn"), checks=[check])
+    longer = shorter.model_copy(update={"training": 50})
+    wrong = shorter.model_copy(update={"checks": [check.model_copy(update={"difference": 1.0})]})
+    for texts, counted in (([shorter, longer], longer), ([longer, shorter], longer), ([longer, wrong], wrong)):
+        for summary, one in zip(report.summaries.values(), texts, strict=True):
+            summary["certificates"] = [one.model_dump_json()]
+        report.__dict__.pop("certificates", None)  # which it keeps
+        assert report.certificates == [counted]
 
 
 def control(*ends: float, **columns: object) -> dict:

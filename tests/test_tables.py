@@ -85,6 +85,8 @@ def test_why_some_rows_have_no_number_is_said_above_the_table_and_fills_no_colum
     assert list(text) == ["framework, mode, lane", "throughput ratio"]
     assert same == "mindspore graph, mindspore eager: no kernel."
     assert tables.display(shown.assign(why=None))[1] == ""
+    of_tasks = tables.display(shown.assign(task=["gcn", "gcn", "cnn"]))[1]
+    assert of_tasks == "mindspore graph on gcn, mindspore eager on cnn: no kernel."
 
 
 def test_display_is_the_same_after_a_csv(tmp_path: Path) -> None:

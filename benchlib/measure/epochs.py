@@ -43,7 +43,8 @@ def measure_runs(
     after_epoch: AfterEpoch,
 ) -> Iterator[Measurement]:
     """Fill ``measurements`` (one a job) with a training run each, and yield each as soon as it is done. The processes
-    start together, and train one after the other; a failure is recorded, with the epochs before it kept.
+    start together, and train one after the other; a failure is recorded, with the epochs before it kept,
+    but for one of other code than the hashed (see ``entries.require_hashed``).
     """
     members = [Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
     try:

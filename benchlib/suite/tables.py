@@ -201,8 +201,11 @@ def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
 def _reasons(frame: pd.DataFrame) -> Iterator[str]:
     """Of a column in which most rows have nothing and some much, a sentence for each reason."""
+    names = frame["subject"].map(lambda one: _cell("subject", one))
+    if "task" in frame and frame["task"].nunique() > 1:
+        names = names + " on " + frame["task"]
     for why, rows in frame.dropna(subset=[WHY]).groupby(WHY, sort=False):
-        who = ", ".join(dict.fromkeys(_cell("subject", one) for one in rows["subject"]))
+        who = ", ".join(dict.fromkeys(names[rows.index]))
         yield f"{who}: {_cell(WHY, why)}{'' if str(why).endswith(('.', '…')) else '.'}"
 
 

@@ -50,9 +50,13 @@ class Gathered:
 
     @cached_property
     def certificates(self) -> list[Certificate]:
-        """Of all notebooks, each once."""
+        """Of all notebooks, one for each condition: of several that which shows another model, or the most training."""
         texts = dict.fromkeys(one for summary in self.summaries.values() for one in summary["certificates"])
-        return [Certificate.model_validate_json(text) for text in texts]
+        of_conditions: dict[Condition, Certificate] = {}
+        for one in map(Certificate.model_validate_json, texts):
+            before = of_conditions.setdefault(one.condition, one)
+            of_conditions[one.condition] = max(before, one, key=lambda each: (not each.same, each.training))
+        return [*of_conditions.values()]
 
     @cached_property
     def frames(self) -> dict[str, pd.DataFrame]:
