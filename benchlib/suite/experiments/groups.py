@@ -126,14 +126,17 @@ def _ratio_text(row: pd.Series) -> str:
         return text
     text += f"; efficiency {interval_text(row, 'efficiency_percent')} %"
     if pd.notna(row.get("same_threads_ratio")):
-        same = f"{interval_text(row, 'same_threads_ratio', ratio=True)}, {row['same_threads_ratio_verdict']}"
-        text += f"; relative to one process{_with_threads(row['world_size'] * threads)}: {same}"
+        text += f"; relative to one process{_with_threads(row['world_size'] * threads)}: {_same_threads(row)}"
     if scaling(row) == WEAK:
         return text
     if pd.isna(row.get("communication_percent")):
         lost = "the same processes without it failed, slow down, or were disturbed"
         return f"{text}; what communication takes is not known: {lost}"
     return f"{text}; communication takes {interval_text(row, 'communication_percent')} % of a step"
+
+
+def _same_threads(row: pd.Series) -> str:
+    return f"{interval_text(row, 'same_threads_ratio', ratio=True)}, {row['same_threads_ratio_verdict']}"
 
 
 def subjects(result: Result) -> Iterator[str]:
@@ -152,8 +155,7 @@ def gains(result: Result) -> Iterator[str]:
         if each:
             yield f"{who}: of the throughput of as many single processes, together they reach {', '.join(each)}."
         for _, row in rows[rows["same_threads_ratio"].notna()].iterrows() if "same_threads_ratio" in rows else ():
-            same = f"{interval_text(row, 'same_threads_ratio', ratio=True)}, {row['same_threads_ratio_verdict']}"
-            yield f"Beside one process with as many threads: {same} ({way(row)})."
+            yield f"Beside one process with as many threads: {_same_threads(row)} ({way(row)})."
         taken = result.rows("communication_percent")
         taken = taken[(taken["subject"] == who) & taken["estimate"].notna()]
         for _, row in taken.iterrows():
