@@ -161,6 +161,20 @@ def test_a_table_that_is_too_wide_for_paper_is_split_and_each_part_has_the_colum
     assert parts[1].find_all("tr")[-1].get_text(" ").startswith("b 64 ")
 
 
+@pytest.mark.parametrize(("columns", "split"), [(9, True), (10, False)])
+def test_numbers_of_a_very_wide_table_wrap_before_columns_go_to_another_part(tmp_path, columns, split):
+    """Six intervals beside each other are wider than the paper, unless they wrap."""
+    number = '<td style="white-space: nowrap">1.003 [0.988, 1.018]</td>'
+    head, row = (f"<td>{cell}</td>" * (columns - 6) for cell in ("who", "a"))
+    body = f"<tr>{head}{'<td>ratio</td>' * 6}</tr><tr>{row}{number * 6}</tr>"
+    output = nbformat.v4.new_output("display_data", {"text/html": f"<table><caption>All.</caption>{body}</table>"})
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1", outputs=[output])])
+    nbformat.write(notebook, tmp_path / "wide.ipynb")
+    export_html(tmp_path / "wide.ipynb", tmp_path / "wide.html")
+    page = bs4.BeautifulSoup((tmp_path / "wide.html").read_text(), "html.parser")
+    assert bool(page.find_all("table", class_="on-paper")) is split
+
+
 class TestPaper:
     """What surrounds the printing; a script stands in for the browser."""
 

@@ -238,6 +238,45 @@ def test_a_bars_number_stands_clear_of_its_target() -> None:
             assert not box.x0 <= stroke <= box.x1, text
 
 
+@pytest.mark.parametrize("control_high", [1.08, 1.6])
+def test_numbers_of_ratios_stand_clear_of_bars_and_of_what_lies_behind_them(control_high: float) -> None:
+    ends = {"hue": "a", "estimate": [0.1, 0.93, 1.0], "low": [0.09, 0.9, 0.95], "high": [0.11, 0.96, 1.05]}
+    frame = pd.DataFrame({**ends, "control_low": 0.9, "control_high": control_high})
+    figure, (axes, _) = figures.panels(1, 2, height=1.5)
+    figures.bar_panel(axes, frame, figures.looks(["a"]), "ratio", ["a", "b", "c"], 0.05)
+    figures.finish(figure, {}, [])
+    end = axes.transData.transform((control_high, 0))[0]
+    numbers = {text: box for text, box in shown_texts(figure) if text in {"0.100", "0.930", "1.00"}}
+    assert len(numbers) == 3
+    assert min(box.x0 for box in numbers.values()) > end
+    assert max(box.x1 for box in numbers.values()) <= axes.get_window_extent().x1
+
+
+def test_of_many_points_the_farthest_is_named() -> None:
+    shares = {"a": [0.0, 1e-9, 0.02, 0.3], "b": [0.5, 2.5, 0.1, math.inf], "c": [0.0, math.nan, 0.1, 0.1]}
+    frame = pd.DataFrame(
+        [
+            {"model": model, "hue": "one", "quantity": f"q{number}", "share": share}
+            for model, own in shares.items()
+            for number, share in enumerate(own)
+        ]
+    )
+    figure, (axes,) = figures.panels(1, 1, height=1.5)
+    figures.farthest_panel(axes, frame, figures.looks(["one"]), "share", "share", "model", "quantity")
+    figures.finish(figure, {}, [])
+    assert [text.get_text() for text in axes.texts] == ["0.30 q3", "inf q3", "inf q1"]
+    every, marked = ([line for line in axes.lines if (line.get_marker() == "|") is stroke] for stroke in (True, False))
+    least, most = axes.get_xlim()
+    assert least == figures.NEAREST
+    assert most > 2.5
+    assert [list(line.get_xdata()) for line in every] == [
+        [least, least, 0.02, 0.3],
+        [0.5, 2.5, 0.1, most],
+        [least, most, 0.1, 0.1],
+    ]
+    assert [line.get_xdata()[0] for line in marked] == [0.3, most, most]
+
+
 def test_no_texts_overlap_and_none_is_cut_off(made: dict[str, Figure]) -> None:
     for name, figure in made.items():
         width, height = figure.canvas.get_width_height()

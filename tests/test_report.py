@@ -128,6 +128,12 @@ def test_a_table_or_figure_that_was_edited_is_named_and_not_shown(folder: Path, 
     assert "damaged files" in report.show_glance().data
 
 
+def test_a_question_is_followed_by_its_figure_its_answer_and_its_numbers(folder: Path) -> None:
+    (section,) = re.findall("<section>.*?</section>", Report(Lab(outputs=folder)).show_questions().data, re.DOTALL)
+    parts = ['<p class="question">', "<figure", "<ul>", "<li>", "<details>", "<table"]
+    assert sorted(parts, key=section.index) == parts
+
+
 def test_a_notebook_of_before_is_shown_and_marked_as_stale(folder: Path) -> None:
     record = records.read(folder, "learning_rate")
     why = "these have changed: benchlib"

@@ -48,6 +48,9 @@ KINDS = ("png", "svg", "pdf")
 FONT_SIZE = 8  # points, the least that journals take
 
 GREY = "0.45"
+NEAREST = 1e-4
+"""Of what is allowed: less of it is drawn as so much, or a difference of rounding would take half of the panel."""
+
 PALE = "#e3eef7"
 """Of the band within the margin of 1, in which a ratio is the same."""
 
@@ -180,9 +183,9 @@ def bar_panel(
     margin: float | None = None,
 ) -> None:
     """A bar for each row from the top down, with its interval and its number; ``labels`` name the rows. A row without
-    a number says ``why``. With a ``margin`` they are ratios, and have the interval of their comparison's A/A control
-    behind them, and behind that a pale band of what is within the margin of 1. A stroke stands at a row's ``target``,
-    if it has one.
+    a number says ``why``. With a ``margin`` they are ratios: they have the interval of their comparison's A/A control
+    behind them, and behind that a pale band of what is within the margin of 1, and their numbers at the right, where
+    nothing lies below them. A stroke stands at a row's ``target``, if it has one.
     """
     _rows(axes, labels, xlabel)
     if margin is not None:
@@ -191,12 +194,12 @@ def bar_panel(
         for place, ends in enumerate(zip(rows["control_low"], rows["control_high"], strict=True)):
             axes.fill_betweenx([place - 0.5, place + 0.5], *ends, color=GREY, alpha=0.35, linewidth=0, zorder=0)
     limit = 1.5 * (rows["estimate"].max() if rows["estimate"].notna().any() else 1)
-    if margin is not None:  # the line at 1, with the margin and the A/A control around it, is to be seen
-        limit = max(limit, 1.2, 1.1 * (1 + margin))
     if rows["high"].notna().any():
         limit = min(max(limit, 1.5 * rows["high"].max()), 2 * limit)
     if "target" in rows:
         limit = np.nanmax([limit, 1.5 * rows["target"].max()])
+    if margin is not None:  # the line at 1, with the margin and the A/A control around it, is to be seen
+        limit = max(limit, 1.3 * min(np.nanmax([1 + margin, rows["control_high"].max()]), REACH))
     for place, (_, row) in enumerate(rows.iterrows()):
         value, low, high = row["estimate"], row["low"], row["high"]
         if pd.isna(value):
@@ -211,12 +214,11 @@ def bar_panel(
         axes.plot(value, place, look.marker, color=look.color)
         if pd.notna(target := row.get("target")):
             axes.plot([target, target], [place - 0.35, place + 0.35], color="0.2", linewidth=1)
-            if end < target < end + limit / 8:  # where the number would stand
-                end = target
-        number = axes.annotate(
-            tables.number(value), (end, place), xytext=(5, 0), textcoords="offset points", va="center"
-        )
-        number.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5})
+        if margin is not None:
+            at, side = {"xy": (1, place), "xycoords": axes.get_yaxis_transform(), "xytext": (-2, 0)}, "right"
+        else:
+            at, side = {"xy": (end, place), "xytext": (5, 0)}, "left"
+        axes.annotate(tables.number(value), **at, textcoords="offset points", ha=side, va="center")
     axes.set_xlim(0, limit)
     axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
 
@@ -263,6 +265,38 @@ def dot_panel(
 
 
 @styled
+def farthest_panel(
+    axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], x: str, xlabel: str, rows: str, named: str
+) -> None:
+    """As :func:`dot_panel`, of many points: all are grey strokes but the one farthest to the right in each row, which
+    looks as its ``hue`` says; beside the panel stand its ``named`` and how far it is. What is less than ``NEAREST`` is
+    drawn at the left edge.
+    """
+    names = list(dict.fromkeys(frame[rows]))
+    _rows(axes, names, xlabel)
+    axes.set_xscale("log")
+    frame = frame.assign(**{x: frame[x].fillna(math.inf)})  # what is no number is not near
+    most = max([2.0, *frame.loc[np.isfinite(frame[x]), x]]) * 2
+    axes.set_xlim(NEAREST, most)
+    for place, name in enumerate(names):
+        of_row = frame[frame[rows] == name].reset_index()
+        at = of_row[x].clip(NEAREST, most)
+        farthest = of_row.loc[of_row[x].idxmax()]
+        axes.plot(at, [place] * len(at), "|", color=GREY, markersize=6, markeredgewidth=0.8, clip_on=False)
+        look = series[farthest["hue"]]
+        axes.plot(at.max(), place, look.marker, color=look.color, zorder=4, clip_on=False)
+        axes.annotate(
+            f"{tables.number(farthest[x], 2)} {farthest[named]}",
+            (1, place),
+            xycoords=axes.get_yaxis_transform(),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            annotation_clip=False,
+        )
+
+
+@styled
 def run_panel(
     axes: Axes,
     frame: pd.DataFrame,
@@ -285,7 +319,7 @@ def run_panel(
         rows = frame[frame["hue"] == name].dropna(subset=[y])
         open_ended = rows[censored] if censored else pd.Series(False, index=rows.index)
         done, cut = rows[~open_ended], rows[open_ended]
-        axes.plot(done[x] * shift, done[y], look.marker, color=look.color, alpha=0.6, markeredgewidth=0)
+        axes.plot(done[x] * shift, done[y], look.marker, color=look.color, alpha=0.8, markeredgewidth=0)
         axes.plot(cut[x] * shift, cut[y], "^", color=look.color, markerfacecolor="none", markersize=6, zorder=4)
         medians = rows.assign(value=rows[y].mask(open_ended, math.inf)).groupby(x)["value"].median()
         medians = medians[np.isfinite(medians)]
@@ -560,6 +594,7 @@ CENSORED = (
     Line2D([], [], color="0.2", marker="^", markerfacecolor="none", markersize=6, linestyle=""),
 )
 THRESHOLD = Line2D([], [], color="0.2", linewidth=0.8, linestyle=":")
+COMPARED = ("a quantity that is compared", Line2D([], [], color=GREY, marker="|", markersize=6, linestyle=""))
 PUBLISHED = (
     "published, of other hardware",
     Line2D([], [], color="0.2", marker="D", markerfacecolor="none", markersize=6, linestyle=""),
@@ -652,7 +687,7 @@ def _y_axis(axes: Axes, values: pd.Series, log: bool, from_zero: bool = True) ->
 def _side_by_side(series: Mapping[str, Look], values: pd.Series) -> Iterator[tuple[str, Look, float]]:
     """Each series, with the factor by which it stands beside the others that share a value of a logarithmic axis."""
     values = sorted(set(values))
-    spread = 0.012 * math.log(values[-1] / values[0]) if len(values) > 1 else 0.03
+    spread = 0.02 * math.log(values[-1] / values[0]) if len(values) > 1 else 0.03
     for number, (name, look) in enumerate(series.items()):
         yield name, look, math.exp((number - (len(series) - 1) / 2) * spread)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 import pandas as pd
 from matplotlib.axes import Axes
 from pydantic import BaseModel, Field, model_validator
 
 from benchlib import workloads
+from benchlib.analysis import frame as tidy
 from benchlib.analysis.certificates import Certificate, unexercised
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
@@ -192,9 +193,11 @@ def _inputs(result: Equivalence) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class _Differences(Panel):
-    """A point for each quantity of each model: the difference from the reference, of what is allowed."""
+    """A stroke for each quantity of each model: the difference from the reference, of what is allowed. The farthest is
+    named.
+    """
 
-    hue: str = "quantity"
+    names_hue: ClassVar[bool] = True
 
     def source(self, result: Equivalence) -> pd.DataFrame:
         rows = _certificates(result)
@@ -204,15 +207,19 @@ class _Differences(Panel):
         share = (rows["difference"] / rows["tolerance"]).mask(rows["difference"] == 0, 0.0)
         named = naming.subjects(condition for condition, _ in result.checked)
         of = {name: condition for condition, name in named.items()}
-        parts = {name: [getattr(of[one], name) for one in rows["subject"]] for name in ("framework", "environment")}
+        parts = {name: [getattr(of[one], name) for one in rows["subject"]] for name in tidy.SUBJECT}
         rows = named_once(rows.assign(share=share, **parts))
         return rows.assign(model=rows["workload"] + ", " + rows["subject"])
 
     def draw(
         self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, figures.Look], result: Equivalence, at_left: bool
     ) -> None:
-        figures.dot_panel(axes, rows, looks, "share", "largest relative difference / tolerance", "model", "hue")
+        xlabel = "largest relative difference / tolerance"
+        figures.farthest_panel(axes, rows, looks, "share", xlabel, "model", "quantity")
         axes.axvline(1, color="0.2", linewidth=0.8)
+
+    def legend(self, rows: pd.DataFrame, result: Equivalence) -> list[figures.Legend]:
+        return [figures.COMPARED]
 
     def height(self, rows: pd.DataFrame) -> float:
         count = rows["model"].nunique()
@@ -243,7 +250,8 @@ def _declaration(references: str) -> Declaration:
         figures={
             "differences": Picture(
                 caption="How far each model is from the reference, relative to what is allowed: left of the line is "
-                "the same model. A difference of 0 is drawn at the left edge.",
+                "the same model. The quantity that is farthest is named. What is less than a ten-thousandth of what is "
+                "allowed, as a difference of 0, is drawn at the left edge.",
                 panels=[_Differences()],
             )
         },

@@ -186,7 +186,7 @@ _WORK = ("parameters", "million_multiply_adds")
 
 
 def _declaration(parameters: Parameters) -> Declaration:
-    passes, shape = len(parameters.passes), {"each": _operator, "title": _title, "height": 1.95}
+    passes, shape = len(parameters.passes), {"each": _operator, "title": _title, "height": 1.7}
     bases = [
         (one.workload, {"batch_size": one.batch_size, **one.hyperparameters}, list(one.vary))
         for one in parameters.operators

@@ -128,7 +128,7 @@ def _mark_tables(page: bs4.BeautifulSoup) -> None:
     for table in page.find_all("table"):
         rows = table.find_all("tr")
         columns = max((len(row.find_all(["td", "th"])) for row in rows), default=0)
-        marks = ["wide" if columns < 10 else "very-wide"] if columns > 6 else []
+        marks = ["wide" if columns < VERY_WIDE else "very-wide"] if columns > 6 else []
         if len(rows) <= SHORT_ROWS and len(table.get_text()) <= SHORT_TEXT:
             marks.append("short")
         if marks:
@@ -149,6 +149,9 @@ def _keep_ends(page: bs4.BeautifulSoup, table: bs4.Tag) -> None:
 ENDS = re.compile(r"\[[^\[\]]+, [^\[\]]+\]")
 """Of an interval, as ``tables`` writes them."""
 
+VERY_WIDE = 10
+"""Columns of a table whose numbers wrap on paper."""
+
 PAGE_CHARACTERS, BETWEEN = 128, 1.5
 """Of the smallest type, so many stand beside each other on paper; a gap between columns is as wide as so many."""
 
@@ -161,7 +164,8 @@ def _split_tables(page: bs4.BeautifulSoup) -> None:
         rows = [row.find_all(["th", "td"], recursive=False) for row in table.find_all("tr")]
         if table.find_parent(class_="forest") or not rows or len({len(row) for row in rows}) > 1:
             continue
-        widths = [max(map(_least_width, column)) for column in zip(*rows, strict=True)]
+        very_wide = len(rows[0]) >= VERY_WIDE
+        widths = [max(_least_width(cell, very_wide) for cell in column) for column in zip(*rows, strict=True)]
         parts = _parts(widths, _keys([[cell.get_text() for cell in row] for row in rows], widths))
         if len(parts) == 1:
             continue
@@ -180,10 +184,14 @@ def _split_tables(page: bs4.BeautifulSoup) -> None:
         table["class"] = [*table.get("class", []), "on-screen"]
 
 
-def _least_width(cell: bs4.Tag) -> float:
-    """In characters: what a cell is wide that wraps where it may; numbers may not."""
+def _least_width(cell: bs4.Tag, very_wide: bool) -> float:
+    """In characters: what a cell is wide that wraps where it may; numbers may not, but for those of a very wide table,
+    before the ends of their interval.
+    """
     text = cell.get_text(" ")
     kept = cell.name == "td" and "nowrap" in str(cell.get("style", ""))
+    if kept and very_wide and (ends := ENDS.search(text)):
+        return max(map(len, (text[: ends.start()].strip(), text[ends.start() :])))
     return len(text) if kept else max(map(len, re.split(r"[\s/_-]+", text)), default=0)
 
 

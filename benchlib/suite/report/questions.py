@@ -1,4 +1,4 @@
-"""The questions of the notebooks, each with its answer in a few sentences, its figure, and its table folded away; and
+"""The questions of the notebooks, each with its figure, its answer in a few sentences, and its table folded away; and
 all other figures and tables.
 """
 
@@ -63,8 +63,8 @@ def _section(report: Gathered, summary: dict[str, Any], with_table: bool) -> str
     )
     return (
         f"<section><h3>{html.escape(summary['title'])}</h3>"
-        f'<p class="question">{html.escape(summary["question"])}</p><ul class="answers">{answers}</ul>'
-        f"{figures}{folded}</section>"
+        f'<p class="question">{html.escape(summary["question"])}</p>'
+        f'<div class="answer">{figures}<ul>{answers}</ul></div>{folded}</section>'
     )
 
 
