@@ -1,7 +1,8 @@
 """Does the equivalence gate see it when a model, an optimizer or a session is not what it should be?
 
     .venv/bin/python benchmarks/mutations.py [--only WORDS] [--modes eager graph] [--to FOLDER] [--again]
-    .venv/bin/python benchmarks/mutations.py --unmodified 10 [--first 1] [--only WORDS] [--modes eager] [--to FOLDER]
+    .venv/bin/python benchmarks/mutations.py --unmodified 10 [--first 1] [--only WORDS] [--modes eager]
+        [--precisions bf16 fp16] [--to FOLDER]
 
 Plants the differences that ``benchmarks/mutants`` declares, one at a time, into a file of a workload or of a
 framework's session, and certifies as a user would, in the sizes of ``parameters/quick/equivalence.yaml`` and the lane
@@ -16,10 +17,11 @@ exit code is 1 if less than 97 % of what changes something was caught, something
 nothing, or a worker failed that should not.
 
 ``--unmodified N`` asks the other way round: all workloads as they are, from N other seeds of weights and batches, from
-``--first`` on, have to be called the same. ``--only`` takes those whose name has all of the words: kind, workload,
-framework, mode, what is planted. ``--again`` keeps the rows of ``mutations.csv`` in which all was as it should be, and
-makes the others, once more or for the first time. With ``--training-steps``, what is the same is trained for so many
-steps, too, as in the profile ``release``.
+``--first`` on, have to be called the same, in fp32 or in the ``--precisions`` that are asked for, as far as a framework
+has them. ``--only`` takes those whose name has all of the words: kind, workload, framework, mode, what is planted.
+``--again`` keeps the rows of ``mutations.csv`` in which all was as it should be, and makes the others, once more or for
+the first time. With ``--training-steps``, what is the same is trained for so many steps, too, as in the profile
+``release``.
 """
 
 from __future__ import annotations
@@ -67,14 +69,15 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=FOLDER)
     parser.add_argument("--unmodified", type=int, metavar="N")
     parser.add_argument("--first", type=int, default=1, metavar="SEED")
+    parser.add_argument("--precisions", nargs="+", choices=frameworks.every_precision(), default=("fp32",))
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--training-steps", type=int, default=0, metavar="N")
     arguments = parser.parse_args()
     arguments.to.mkdir(parents=True, exist_ok=True)
     turn.LOCK = arguments.to / "turn.lock"  # nothing is timed: nobody has to wait for it
     if arguments.unmodified:
-        rows = list(_unmodified(arguments.first, arguments.unmodified, arguments.modes, arguments.only, arguments.to))
-        frame = pd.DataFrame(rows)
+        chosen = _as_they_are(arguments.modes, arguments.precisions, arguments.only)
+        frame = pd.DataFrame(_unmodified(chosen, arguments.first, arguments.unmodified, arguments.to))
         sys.exit(bool((frame.verdict != SAME).any()))
     absent = planting.absent()
     for framework, why in absent.items():
@@ -321,30 +324,32 @@ def _elsewhere(folder: Path) -> Iterator[None]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _unmodified(
-    first: int, number: int, modes: Iterable[str], words: list[str], folder: Path
-) -> Iterator[dict[str, Any]]:
-    """A row for each workload, framework that is there, in whatever environment, and mode, from other seeds of weights
-    and batches than the gate's.
-    """
-    sized = [_sized(model.workload) for model in experiments.load("equivalence", SIZES).models]
-    every = [
-        one.but(framework=framework, environment=environment, mode=mode)
-        for one in sized
+def _as_they_are(modes: Sequence[str], precisions: Sequence[str], words: list[str]) -> list[Condition]:
+    """Each workload in each framework that is there, in whatever environment, in the modes and precisions it has."""
+    chosen = [
+        one.but(framework=framework, environment=environment, mode=mode, precision=precision)
+        for one in (_sized(model.workload) for model in experiments.load("equivalence", SIZES).models)
         for framework, environment in _there(one.workload)
         for mode in modes
+        for precision in precisions
         if mode in frameworks.modes(framework)
+        and precision in frameworks.precisions(framework)
+        and _named(f"{one.workload} {framework} {mode} {precision}", words)
     ]
-    chosen = [one for one in every if _named(f"{one.workload} {one.framework} {one.mode}", words)]
     if not chosen:
-        sys.exit(f"--only {' '.join(words)}: no workload, framework and mode has all of these words")
+        sys.exit(f"--only {' '.join(words)}: no workload, framework, mode and precision has all of these words")
+    return chosen
+
+
+def _unmodified(chosen: list[Condition], first: int, number: int, folder: Path) -> Iterator[dict[str, Any]]:
+    """A row for each condition, from other seeds of weights and batches than the gate's."""
     rows: list[dict[str, Any]] = []
     for seed in range(first, first + number):
         gate.INITIAL_SEED = samples.INITIAL_SEED = seed
         certificates = _certified(chosen, folder)
         for one in chosen:
-            row = {"seed": seed, "workload": one.workload, "framework": one.framework, "mode": one.mode}
-            rows.append({**row, **_of(certificates[one.key])})
+            named = {name: getattr(one, name) for name in ("workload", "framework", "mode", "precision")}
+            rows.append({"seed": seed, **named, **_of(certificates[one.key])})
             yield rows[-1]
             print(*rows[-1].values(), flush=True)
         pd.DataFrame(rows).to_csv(folder / "unmodified.csv", index=False)

@@ -260,3 +260,14 @@ def test_a_handful_is_caught_and_what_changes_nothing_is_not(planting, mutations
         ("the penalty on both layers", "different"),
         ("edges lead the other way", "same"),
     }
+
+
+def test_what_is_as_it_should_be_is_asked_for_by_mode_precision_and_name(mutations, monkeypatch):
+    monkeypatch.setattr(mutations, "_there", lambda workload: iter([("pytorch", "default"), ("mindspore", "default")]))
+    chosen = mutations._as_they_are(["eager", "graph"], ["fp32", "bf16", "fp16"], ["gru", "eager"])
+    named = {(one.workload, one.framework, one.mode, one.precision) for one in chosen}
+    assert {("gru", "pytorch", "eager", precision) for precision in ("fp32", "bf16", "fp16")} < named
+    assert {of[:3] for of in named} == {("gru", "pytorch", "eager"), ("gru", "mindspore", "eager")}
+    assert ("gru", "mindspore", "eager", "bf16") not in named, "its precisions have names of their own"
+    with pytest.raises(SystemExit, match="no workload, framework, mode and precision has all of these words"):
+        mutations._as_they_are(["graph"], ["fp32"], ["gru", "eager"])
