@@ -35,7 +35,7 @@ def test_one_ratio_is_told_with_its_interval() -> None:
         "mindspore graph tuned is 0.24 times as fast as pytorch eager tuned at batch 16 (0.20 to 0.30)."
     ]
     assert told(ratio("mindspore graph tuned", 0.96, 1.08, NO_DIFFERENCE)) == [
-        "mindspore graph tuned is not shown to differ from pytorch eager tuned at batch 16 (0.960 to 1.08)."
+        "mindspore graph tuned is not shown to differ from pytorch eager tuned at batch 16 (0.96 to 1.08)."
     ]
 
 
@@ -96,7 +96,7 @@ def test_many_with_baselines_of_their_own_are_told_beside_them() -> None:
     ]
     (sentence,) = told(*rows)
     assert sentence.startswith(
-        "Faster at batch 16: jax graph tuned than jax eager tuned (2.1 times as fast, 2.0 to 2.2)"
+        "Faster at batch 16: jax graph tuned than jax eager tuned (2.10 times as fast, 2.00 to 2.20)"
     )
 
 

@@ -799,9 +799,11 @@ def test_every_check_of_a_certificate_is_drawn(tmp_path: Path, differs: bool) ->
     lab = SyntheticLab(tmp_path, differs=lambda condition: differs)
     result = equivalence.measure(equivalence.Parameters(**quick("equivalence")), lab)
     (axes,) = result.figures["differences"][1].axes
-    points = [x for line in axes.lines if line.get_marker() not in ("None", None, "") for x in line.get_xdata()]
-    assert len(points) == 2 * len(quick("equivalence")["models"])
+    points = [x for line in axes.lines if line.get_marker() == "|" for x in line.get_xdata()]
+    models = len(quick("equivalence")["models"])
+    assert len(points) == 2 * models
     assert np.isfinite(points).all()
+    assert len(axes.texts) == models, "of each the farthest is named"
     assert result.tables()["certificates"][1]["trials"].tolist() == [2] * len(points)
 
 
@@ -1182,6 +1184,9 @@ def test_the_instrument_tells_what_knobs_do_and_whether_timers_see_all(tmp_path:
     assert re.search(r"mindspore graph, without ONEDNN_MAX_CPU_ISA: throughput ratio 0\.9", findings)
     assert "pytorch eager tuned on cpu: the timer sees the work, 100% of planted 0.20 s and 100% of a few" in findings
     assert "mindspore graph tuned on cpu: THE TIMER DOES NOT SEE ALL THE WORK" in findings
+    told = next(answer for answer in result.answers() if "timers" in answer)
+    assert told.startswith("1 of 3 timers see the work that was planted to test them (100% of it, or more). ")
+    assert "mindspore graph tuned on cpu: THE TIMER DOES NOT SEE ALL THE WORK" in told
     table = result.tables()["knobs"][1]
     assert len(table) == 2 + 4 + 4, "the default lane of each, and each knob of each"
     assert result.draw()["knobs"]

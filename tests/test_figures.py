@@ -24,7 +24,7 @@ from synthetic_lab import SyntheticLab
 
 from benchlib.condition import Condition, implementation
 from benchlib.measure import availability
-from benchlib.suite import figures, showing
+from benchlib.suite import figures, panels, showing
 from benchlib.suite.experiments import batch_size, devices, learning_rate, operators
 from benchlib.suite.looks import named_once, subject_looks
 
@@ -246,10 +246,22 @@ def test_numbers_of_ratios_stand_clear_of_bars_and_of_what_lies_behind_them(cont
     figures.bar_panel(axes, frame, figures.looks(["a"]), "ratio", ["a", "b", "c"], 0.05)
     figures.finish(figure, {}, [])
     end = axes.transData.transform((control_high, 0))[0]
-    numbers = {text: box for text, box in shown_texts(figure) if text in {"0.100", "0.930", "1.00"}}
+    numbers = {text: box for text, box in shown_texts(figure) if text in {"0.100", "0.93", "1.00"}}
     assert len(numbers) == 3
     assert min(box.x0 for box in numbers.values()) > end
     assert max(box.x1 for box in numbers.values()) <= axes.get_window_extent().x1
+
+
+@pytest.mark.parametrize(("hues", "said"), [(["one", "two"], []), (["one", "other"], ["one", "other"])])
+def test_rows_whose_names_say_how_they_look_have_no_legend(
+    monkeypatch: pytest.MonkeyPatch, hues: list[str], said: list[str]
+) -> None:
+    ends = {"estimate": [1.1, 1.5], "low": [1.0, 1.4], "high": [1.4, 1.8]}
+    rows = pd.DataFrame({"hue": hues, "label": ["one process", "two processes"], **ends})
+    monkeypatch.setattr(panels.Bars, "rows", lambda panel, result: rows)
+    drawn = panels.Bars(quantity="samples_per_second", xlabel="per second", labels="label")
+    _, figure = panels.Picture(caption="", panels=[drawn], looks=lambda rows: figures.looks(rows["hue"])).draw(None)
+    assert [text.get_text() for legend in figure.legends for text in legend.get_texts()] == said
 
 
 def test_of_many_points_the_farthest_is_named() -> None:

@@ -285,3 +285,14 @@ def test_the_figure_for_a_paper_has_a_row_for_each_ratio_and_leads_to_its_measur
     report.show_first_page()
     (number,) = trace.numbers(folder / "figures" / "report_ratios.svg")
     assert set(number.keys) == {key for group in ratios.groups(report) for one in group.ratios for key in one.files}
+
+
+@pytest.mark.parametrize(("processes", "communication", "told"), [(1, None, None), (2, None, True), (2, False, False)])
+def test_only_several_processes_have_gradients_to_exchange(
+    processes: int, communication: bool | None, told: bool | None
+) -> None:
+    chosen = {"batch_size": 1, "data": "digits", "device": "cpu", "threads": 1, "train_samples": None, "without": None}
+    chosen |= {"world_size": processes, "communication": communication, "learning_rate": None, "hyperparameters": "{}"}
+    said = {name: text for name, text, _ in ratios._details(chosen)}
+    expected = {None: None, True: "with exchange", False: "without exchange"}[told]
+    assert said.get("communication") == expected

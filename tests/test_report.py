@@ -8,6 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import frames
 import pandas as pd
@@ -321,7 +322,8 @@ def test_the_board_says_what_was_measured_of_a_claim_that_was_not_in_full(tmp_pa
     (item,) = re.findall("<li>(.*?)</li>", shown)
     assert re.sub("<.*?>", "", item) == "C2 so V100. Here not in full: 4 cases"
     assert '<p class="claims">C1, C3</p>' in shown
-    assert "3 not measured here" in shown
+    assert "1 not measured in full" in shown
+    assert "2 not measured here" in shown
 
 
 def test_what_cannot_be_measured_here_is_told_beside_what_is_missing(tmp_path: Path) -> None:
@@ -380,13 +382,19 @@ def test_the_first_page_says_what_a_notebook_is_of(tmp_path: Path, conditions: l
 @pytest.mark.parametrize(
     ("workloads", "told"),
     [
-        (["cnn", "conv2d"], "2 workloads: cnn, conv2d\ndata: digits, and random numbers"),
-        (["cnn"], "1 workload: cnn\ndata: digits"),
-        (["conv2d"], "1 workload: conv2d\ndata: random numbers"),
+        (["cnn", "conv2d"], "2 workloads timed: cnn, conv2d\ndata: digits, and random numbers"),
+        (["cnn"], "1 workload timed: cnn\ndata: digits"),
+        (["conv2d"], "1 workload timed: conv2d\ndata: random numbers"),
+        (["conv2d", "linear"], "1 workload timed: conv2d; 1 checked only: linear\ndata: random numbers"),
+        (["linear"], "1 checked only: linear\ndata: random numbers"),
     ],
 )
-def test_the_first_page_names_the_data_that_there_are(tmp_path: Path, workloads: list[str], told: str) -> None:
+def test_the_first_page_names_workloads_and_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workloads: list[str], told: str
+) -> None:
     report = Report(Lab(outputs=tmp_path))
+    timed = [SimpleNamespace(condition=Condition(workload=name)) for name in workloads if name != "linear"]
+    monkeypatch.setattr(Report, "measured", timed)
     made = [Condition(workload=name).model_dump(mode="json") for name in workloads]
     report.summaries = {"modes": {"conditions": made}}
     assert "\n".join(glance.compared(report)) == f"pytorch eager\n{told}"

@@ -218,7 +218,9 @@ def bar_panel(
             at, side = {"xy": (1, place), "xycoords": axes.get_yaxis_transform(), "xytext": (-2, 0)}, "right"
         else:
             at, side = {"xy": (end, place), "xytext": (5, 0)}, "left"
-        axes.annotate(tables.number(value), **at, textcoords="offset points", ha=side, va="center")
+        rounded = tables.interval if margin is None else tables.ratio  # as in tables
+        number = rounded(value, low, high).partition(" ")[0]
+        axes.annotate(number, **at, textcoords="offset points", ha=side, va="center")
     axes.set_xlim(0, limit)
     axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
 
@@ -595,6 +597,7 @@ CENSORED = (
 )
 THRESHOLD = Line2D([], [], color="0.2", linewidth=0.8, linestyle=":")
 COMPARED = ("a quantity that is compared", Line2D([], [], color=GREY, marker="|", markersize=6, linestyle=""))
+FARTHEST = ("the one that is farthest", Line2D([], [], color=GREY, marker="o", linestyle=""))
 PUBLISHED = (
     "published, of other hardware",
     Line2D([], [], color="0.2", marker="D", markerfacecolor="none", markersize=6, linestyle=""),

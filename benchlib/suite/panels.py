@@ -42,7 +42,6 @@ class Panel(ABC):
     hue: Value = "subject"
     where: Callable[[pd.DataFrame], pd.Series] | None = None
     margin: ClassVar[bool] = False  # shows what is the same within the margin
-    names_hue: ClassVar[bool] = False  # says in the panel what each look stands for
 
     def rows(self, result: Measured) -> pd.DataFrame:
         """What it shows of a result, with a column ``hue``, as :func:`named_once`."""
@@ -62,6 +61,10 @@ class Panel(ABC):
     def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
         """Entries beside those of the looks."""
         return []
+
+    def names_hue(self, rows: pd.DataFrame) -> bool:
+        """Is it said beside the rows what each look stands for?"""
+        return False
 
     def height(self, rows: pd.DataFrame) -> float | None:
         """Inches that these rows need; None: it is the same for all."""
@@ -95,9 +98,8 @@ class Rows(OfQuantity):
     def names(self, rows: pd.DataFrame) -> list[str]:
         return values(rows, self.labels)
 
-    @property
-    def names_hue(self) -> bool:
-        return self.labels == self.hue
+    def names_hue(self, rows: pd.DataFrame) -> bool:
+        return all(str(hue) in name for hue, name in zip(rows["hue"], self.names(rows), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,7 +322,7 @@ class Picture:
         caption = self.caption if isinstance(self.caption, str) else self.caption(every)
         if any(panel.margin for panel, _ in shown):
             caption = f"{caption} {figures.margin_text(result.margin)}"
-        unnamed = {} if all(panel.names_hue for panel, _ in shown) else looks
+        unnamed = {} if all(panel.names_hue(rows) for panel, rows in shown) else looks
         return caption, figures.finish(figure, unnamed, list(legend.items()))
 
     def shown(self, result: Measured) -> pd.DataFrame:

@@ -67,10 +67,11 @@ def _case(claim: Claim, rows: pd.DataFrame, x: str, epochs: int) -> Case:
     metric = workloads.load(top["workload"]).metric + (" (%)" if top["unit"] == "%" else "")
     mean, lowest, highest = (tables.number(top[name]) for name in ("estimate", "lowest", "highest"))
     values = ", ".join(f"{value:g}" for value in rows.index)
+    end = "" if inside else ", an end of what was tried"
     return Case(
         of=f"{top['workload']} on {top['data']}, {top['subject']}, {metric}",
         bears=bears,
-        measured=f"best at {top[x]:g} of {values}: {mean} (seeds {lowest} to {highest})",
+        measured=f"best at {top[x]:g} of {values}{end}: {mean} (seeds {lowest} to {highest})",
         files=files_of(*rows.iloc),
         why=why,
         setting=setting,

@@ -121,13 +121,14 @@ def _at(place: str) -> str:
 
 
 def _times(row: pd.Series) -> str:
-    return f"{_number(row['estimate'])} times"
+    return f"{_told(row)[0]} times"
 
 
 def _ends(row: pd.Series, pattern: str) -> str:
-    return pattern.format(f"{_number(row['low'])} to {_number(row['high'])}") if pd.notna(row["low"]) else ""
+    return pattern.format(_told(row)[1].strip("[]").replace(", ", " to ")) if pd.notna(row["low"]) else ""
 
 
-def _number(ratio: float) -> str:
-    """As a table has it: near 1 two digits would hide which side it is on."""
-    return tables.number(ratio, 3 if 0.95 <= ratio < 2 else 2)
+def _told(row: pd.Series) -> tuple[str, str]:
+    """A ratio and its interval, as a table has them."""
+    estimate, _, ends = tables.ratio(row["estimate"], row["low"], row["high"]).partition(" ")
+    return estimate, ends

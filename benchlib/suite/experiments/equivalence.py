@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -102,8 +102,9 @@ def _findings(result: Equivalence) -> Iterator[str]:
     """How many models are the reference's, and which are not; what was not seen of them."""
     same = sum(certificate.same for _, certificate in result.checked)
     yield (
-        f"{same} of the {len(result.checked)} models that this notebook checks compute what the reference computes, "
-        f"within the tolerance of each quantity, in every trial.{_rounding(one for _, one in result.checked)}"
+        f"{same} of the {len(result.checked)} models that this notebook checks (what others time is checked there) "
+        "compute what the reference computes, within the tolerance of each quantity, in every trial."
+        f"{_rounding(one for _, one in result.checked)}"
     )
     named = naming.subjects(condition for condition, _ in result.checked)
     for condition, certificate in result.checked:
@@ -113,8 +114,8 @@ def _findings(result: Equivalence) -> Iterator[str]:
             yield f"{condition.workload} in {named[condition]}: {certificate.verdict}{why}; there is no ratio of it."
     for name, some in unexercised(certificate for _, certificate in result.checked).items():
         yield (
-            f"{name}: the samples of a comparison do not have, or not in full: {'; '.join(some)}. What the model does "
-            "with the rest was not seen."
+            f"{name}: of what its data can contain, the samples that were compared have only in part, or not: "
+            f"{'; '.join(some)}. What the model does with the rest was not seen."
         )
     yield _of_training([one for condition, one in result.checked if workloads.load(condition.workload).learning_rate])
 
@@ -197,8 +198,6 @@ class _Differences(Panel):
     named.
     """
 
-    names_hue: ClassVar[bool] = True
-
     def source(self, result: Equivalence) -> pd.DataFrame:
         rows = _certificates(result)
         if not len(rows):
@@ -219,7 +218,10 @@ class _Differences(Panel):
         axes.axvline(1, color="0.2", linewidth=0.8)
 
     def legend(self, rows: pd.DataFrame, result: Equivalence) -> list[figures.Legend]:
-        return [figures.COMPARED]
+        return [figures.COMPARED, figures.FARTHEST]
+
+    def names_hue(self, rows: pd.DataFrame) -> bool:
+        return True
 
     def height(self, rows: pd.DataFrame) -> float:
         count = rows["model"].nunique()
@@ -250,8 +252,8 @@ def _declaration(references: str) -> Declaration:
         figures={
             "differences": Picture(
                 caption="How far each model is from the reference, relative to what is allowed: left of the line is "
-                "the same model. The quantity that is farthest is named. What is less than a ten-thousandth of what is "
-                "allowed, as a difference of 0, is drawn at the left edge.",
+                "the same model. The quantity that is farthest, in its framework's colour, is named. What is less than "
+                "a ten-thousandth of what is allowed, as a difference of 0, is drawn at the left edge.",
                 panels=[_Differences()],
             )
         },

@@ -176,6 +176,7 @@ DECLARATION = Declaration(
     question="How far can all this be believed: what do the knobs do, do the timers see all the work?",
     answers=[
         _resolution,
+        self_tests.timers_in_short,
         answers.effects(lambda row: f"batch {row['batch_size']}", who=lambda row: f"{_subject(row)}, {_change(row)},"),
     ],
     in_report=("resolution", "knobs", "processes", "timers", "coverage"),

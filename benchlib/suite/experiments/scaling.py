@@ -124,8 +124,8 @@ DECLARATION = Declaration(
     figures={
         "scaling": Picture(
             caption="Throughput relative to one process of the same subject, which has as many threads as each of "
-            "several has, with 95 % intervals. The dark stroke is as many times as there are processes; the grey band "
-            "is the A/A control, which is of one process of the first subject.",
+            "several has, with 95 % intervals. The dark stroke is the ideal, as many times as there are processes; the "
+            "grey band is the A/A control, which is of one process of the first subject.",
             panels=[
                 Bars(
                     quantity="within_ratio",

@@ -23,16 +23,21 @@ class Tested(Protocol):
 
 def timers(result: Tested) -> Iterator[str]:
     """Whether the timers see all the work."""
-    blind = "THE TIMER DOES NOT SEE ALL THE WORK: believe none of its times"
-    named = naming.subjects(check.condition for check in result.timers)
-    for check in result.timers:
-        who = f"{named[check.condition]} on {check.condition.device}"
-        if check.failure:
-            yield f"{who}: the timer could not be tested: {check.failure}"
-            continue
-        few = f"{check.share_of_few:.0%} of a few steps"
-        sees = "the timer sees the work" if check.ok else blind
-        yield f"{who}: {sees}, {check.share:.0%} of planted {check.known_s:.2f} s and {few}."
+    for _, sentence in _of_each(result):
+        yield sentence
+
+
+def timers_in_short(result: Tested) -> Iterator[str]:
+    """How many timers see all the work, and which do not."""
+    if not result.timers:
+        return
+    seeing = [check for check in result.timers if check.ok]
+    least = min((min(check.share, check.share_of_few) for check in seeing), default=0)
+    shares = f" ({least:.0%} of it, or more)" if seeing else ""
+    others = [sentence for check, sentence in _of_each(result) if not check.ok]
+    yield " ".join(
+        [f"{len(seeing)} of {len(result.timers)} timers see the work that was planted to test them{shares}.", *others]
+    )
 
 
 def coverage(result: Tested) -> Iterator[str]:
@@ -48,6 +53,19 @@ def coverage(result: Tested) -> Iterator[str]:
         f"in {moderated.min():.1f} to {moderated.max():.1f} %, by kind of noise; they are {narrower.min():.2f} to "
         f"{narrower.max():.2f} times as wide as Student's."
     )
+
+
+def _of_each(result: Tested) -> Iterator[tuple[SyncCheck, str]]:
+    blind = "THE TIMER DOES NOT SEE ALL THE WORK: believe none of its times"
+    named = naming.subjects(check.condition for check in result.timers)
+    for check in result.timers:
+        who = f"{named[check.condition]} on {check.condition.device}"
+        if check.failure:
+            yield check, f"{who}: the timer could not be tested: {check.failure}"
+            continue
+        few = f"{check.share_of_few:.0%} of a few steps"
+        sees = "the timer sees the work" if check.ok else blind
+        yield check, f"{who}: {sees}, {check.share:.0%} of planted {check.known_s:.2f} s and {few}."
 
 
 def _checks(result: Tested) -> pd.DataFrame:

@@ -143,7 +143,7 @@ def agreements(result: Result) -> Iterator[str]:
     if "metric_difference" in rows and len(others := rows[rows["metric_difference_processes"].notna()]):
         count = pd.Series([agreement(row) for _, row in others.iterrows()]).value_counts()
         counted = ", ".join(f"{verdict} in {number} of {len(others)}" for verdict, number in count.items())
-        yield f"The metric that is learned, within the same seeds: {counted}."
+        yield f"What is learned from the same seeds, by its metric: {counted}."
     rows = result.rows("threshold_ratio")
     known = rows.dropna(subset="estimate") if len(rows) else rows
     if len(known):

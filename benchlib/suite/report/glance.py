@@ -45,12 +45,19 @@ def compared(report: Gathered) -> list[str]:
         return ["nothing yet"]
     named = naming.implementations((one.framework, one.environment) for one in conditions)
     subjects = dict.fromkeys(f"{named[one.framework, one.environment]} {one.mode}" for one in conditions)
-    names = dict.fromkeys(one.workload for one in conditions)
+    names = list(dict.fromkeys(one.workload for one in conditions))
+    timed = {one.condition.workload for one in report.measured}
+    checked = [name for name in names if name not in timed]
+    names = [name for name in names if name in timed]
+    parts = [
+        f"{len(names)} workload{'s' * (len(names) != 1)} timed: {', '.join(names)}" if names else "",
+        f"{len(checked)} checked only: {', '.join(checked)}" if checked else "",
+    ]
     sets = dict.fromkeys(one.data for one in conditions)
     data = [", ".join(name for name in sets if name != "random"), "random numbers" if "random" in sets else ""]
     return [
         ", ".join(subjects),
-        f"{len(names)} workload{'s' * (len(names) > 1)}: {', '.join(names)}",
+        "; ".join(filter(None, parts)),
         f"data: {', and '.join(filter(None, data))}",
     ]
 

@@ -25,11 +25,15 @@ from benchlib.suite.report.ratios import Group, Ratio
 UNDECIDED = "undecided: in some cases neither a difference nor sameness is shown"
 """Of a claim of which *no difference shown* would say too much (``verdicts.undecided``)."""
 
+IN_PART = "not measured in full"
+"""Of a claim of which something was measured here, but not all that its verdict needs."""
+
 SHAPES = {
     REPRODUCED: "reproduced",
     NOT_REPRODUCED: "not-reproduced",
     NO_DIFFERENCE: "open",
     UNDECIDED: "open",
+    IN_PART: "none",
     NOT_MEASURED: "none",
 }
 """By a claim's verdict, its shape, in the order of the board."""
@@ -49,7 +53,7 @@ def picture(report: Gathered) -> HTML:
     usual = forest.usual_baseline(every)
     caption = (
         f"Throughput relative to {usual} (or to what stands behind vs), with 95 % intervals over processes; "
-        f"right of the line is faster. On {', and on '.join(machines(report))}."
+        f"right of the line (the axis is logarithmic) is faster. On {', and on '.join(machines(report))}."
         if every
         else ""
     )
@@ -85,6 +89,7 @@ def board(report: Gathered) -> str:
         return f'<aside class="board">{head}<p>The claims have not been judged yet.</p></aside>'
     frame = pd.DataFrame(**report.summaries["claims"]["verdicts"])
     frame["verdict"] = frame["verdict"].mask(frame["undecided"], UNDECIDED)
+    frame["verdict"] = frame["verdict"].mask((frame["verdict"] == NOT_MEASURED) & (frame["here"] != ""), IN_PART)
     parts = [part for verdict in SHAPES for part in _of_verdict(verdict, frame[frame["verdict"] == verdict])]
     return f'<aside class="board">{head}{"".join(parts)}</aside>'
 
@@ -102,10 +107,11 @@ def how_sure(report: Gathered, every: Sequence[Group]) -> str:
     """What identical processes show, how many ratios show nothing, and how many models are the same."""
     parts = []
     if by_notebook := controls(report):
-        rows = pd.concat(by_notebook.values()).drop_duplicates()
+        seen = resolved(pd.concat(by_notebook.values()).drop_duplicates())
         parts.append(
-            f"identical processes differ by up to {resolved(rows)['half_width_median']:.0f} % in the median comparison "
-            "(A/A), so smaller differences cannot be seen"
+            "what identical processes show (A/A) says how small a difference can be seen: "
+            f"{seen['half_width_median']:.0f} % in the median comparison, {seen['half_width_largest']:.0f} % in the "
+            "least sure"
         )
     if restless := sum(group.restless for group in every):
         parts.append(f"in {restless} of {len(every)} comparisons they differ by more than chance: believe these least")
@@ -141,17 +147,17 @@ def _of_verdict(verdict: str, rows: pd.DataFrame) -> Iterator[str]:
         return
     shape = SHAPES[verdict]
     head = f'<h3 class="claims {shape}">{forest.glyph(shape)}{len(rows)} {verdict}</h3>'
-    # Of what was not measured here in full, a part may have been.
-    told, here = (rows, "Here: ") if verdict != NOT_MEASURED else (rows[rows["here"] != ""], "Here not ")
+    yield head
+    if verdict == NOT_MEASURED:
+        yield f'<p class="claims">{", ".join(map(html.escape, rows["claim"]))}</p>'
+        return
+    here = "Here not " if verdict == IN_PART else "Here: "
     items = "".join(
         f"<li><b>{html.escape(row.claim)}</b> {html.escape(row.says)} "
         f"<small>{html.escape(f'{row.published_on}. {here}{row.here}')}</small></li>"
-        for row in told.itertuples()
+        for row in rows.itertuples()
     )
-    names = ", ".join(map(html.escape, rows["claim"].drop(told.index)))
-    yield head
-    yield f'<ul class="claims">{items}</ul>' if items else ""
-    yield f'<p class="claims">{names}</p>' if names else ""
+    yield f'<ul class="claims">{items}</ul>'
 
 
 def _by_framework(every: Sequence[Group]) -> Iterator[tuple[str, list[tuple[Group, Ratio]]]]:

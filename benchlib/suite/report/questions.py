@@ -61,10 +61,12 @@ def _section(report: Gathered, summary: dict[str, Any], with_table: bool) -> str
         f"<details><summary>The numbers</summary>{_table(report, path, shown)}</details>"
         for path, shown in summary["in_report"][:with_table]
     )
+    left = len(_figures(summary)) > 1 or len(summary["in_report"]) > with_table
+    more = '<p class="more">More of this question is in the <a href="#appendix">appendix</a>.</p>' if left else ""
     return (
         f"<section><h3>{html.escape(summary['title'])}</h3>"
         f'<p class="question">{html.escape(summary["question"])}</p>'
-        f'<div class="answer">{figures}<ul>{answers}</ul></div>{folded}</section>'
+        f'<div class="answer">{figures}<ul>{answers}</ul></div>{folded}{more}</section>'
     )
 
 

@@ -336,8 +336,9 @@ def _details(chosen: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:
     threads, processes, samples = (chosen[name] for name in ("threads", "world_size", "train_samples"))
     yield "threads", "all threads" if pd.isna(threads) else _count(threads, "thread"), pd.isna(threads)
     yield "world_size", _count(1 if pd.isna(processes) else processes, "process"), pd.isna(processes) or processes == 1
-    exchanges = pd.isna(chosen["communication"]) or bool(chosen["communication"])
-    yield "communication", "with exchange" if exchanges else "without exchange", exchanges
+    if pd.notna(processes) and processes > 1:  # one has nobody to exchange gradients with
+        exchanges = pd.isna(chosen["communication"]) or bool(chosen["communication"])
+        yield "communication", "with exchange" if exchanges else "without exchange", exchanges
     without = _text(chosen["without"])
     yield "without", f"without {without}" if without else "all knobs", not without
     yield "train_samples", "all samples" if pd.isna(samples) else _count(samples, "sample"), pd.isna(samples)

@@ -56,7 +56,8 @@ def missing(report: Gathered) -> HTML:
     are damaged or gone, and how many measurements failed.
     """
     wrong, left = [*_missing(report)], [*_not_here(report)]
-    return tables.bullets([*(wrong or ["Every notebook has run, and no measurement failed."]), *left])
+    nothing = "Every notebook has run, and nothing failed of what can be measured here."
+    return tables.bullets([*(wrong or [nothing]), *left])
 
 
 def failures(report: Gathered) -> HTML:
