@@ -1049,7 +1049,7 @@ def test_each_figure_fits_a_page_and_its_labels_are_apart(tmp_path: Path, write:
         assert min(box.x0 for box in boxes) >= 0, "none is cut"
         of_rows = sorted((text.get_window_extent() for text in axes.get_yticklabels()), key=lambda box: box.y0)
         assert all(low.y1 <= high.y0 + 1 for low, high in itertools.pairwise(of_rows))
-        points += sum(line.get_marker() in set("osD") and len(line.get_xdata()) == 1 for line in axes.lines)
+        points += sum(line.get_marker() in set("osXD") and len(line.get_xdata()) == 1 for line in axes.lines)
         points -= sum(line.get_markerfacecolor() == "none" for line in axes.lines)
     assert points == len(ratios), "each case is on one of them"
     assert result.show_figures().data.count("<img") == len(result.figures)

@@ -17,16 +17,18 @@ import pandas as pd
 import pytest
 import seaborn as sns
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import rgb_to_hsv, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from synthetic_lab import SyntheticLab
 
+from benchlib.analysis.comparison import NO_DIFFERENCE, SLOWER
 from benchlib.condition import Condition, implementation
 from benchlib.measure import availability
 from benchlib.suite import figures, panels, showing
 from benchlib.suite.experiments import batch_size, devices, learning_rate, operators
-from benchlib.suite.looks import named_once, subject_looks
+from benchlib.suite.looks import condition_looks, hue_looks, named_once, subject_look, subject_looks
 
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
@@ -262,6 +264,57 @@ def test_rows_whose_names_say_how_they_look_have_no_legend(
     drawn = panels.Bars(quantity="samples_per_second", xlabel="per second", labels="label")
     _, figure = panels.Picture(caption="", panels=[drawn], looks=lambda rows: figures.looks(rows["hue"])).draw(None)
     assert [text.get_text() for legend in figure.legends for text in legend.get_texts()] == said
+
+
+def undecided_and_restless() -> pd.DataFrame:
+    ends = {"estimate": [0.5, 1.02, 0.6], "low": [0.45, 0.9, 0.5], "high": [0.55, 1.15, 0.7]}
+    controls = {"control_low": [0.95, 0.95, 1.02], "control_high": [1.05, 1.05, 1.08]}
+    return pd.DataFrame(
+        {"hue": "a", "batch": [1, 2, 4], **ends, **controls, "verdict": [SLOWER, NO_DIFFERENCE, SLOWER]}
+    )
+
+
+def test_what_was_not_shown_is_open_and_grey_and_a_control_that_excludes_1_hatched() -> None:
+    rows, series = undecided_and_restless(), figures.looks(["a"])
+    _, (left, right) = figures.panels(1, 2, height=1.5)
+    figures.ratio_panel(left, rows, series, "batch", "batch", "ratio", margin=0.05)
+    figures.bar_panel(right, rows, series, "ratio", ["a", "b", "c"], 0.05)
+    (open_one,) = (line for line in left.lines if line.get_markerfacecolor() == "white")
+    assert (list(open_one.get_xdata()), list(open_one.get_ydata()), open_one.get_color()) == ([2], [1.02], figures.GREY)
+    marks = [line for line in right.lines if line.get_marker() == series["a"].marker]
+    assert [line.get_markerfacecolor() == "white" for line in marks] == [False, True, False]
+    assert [line.get_color() == figures.GREY for line in marks] == [False, True, False]
+    bands = [band for band in right.collections if isinstance(band, PolyCollection)]
+    assert [bool(band.get_hatch()) for band in bands] == [False, False, True]
+    plain, striped = (band for band in left.collections if band.get_linewidth() == 7)
+    assert [len(band.get_segments()) for band in (plain, striped)] == [2, 1]
+    assert plain.get_linestyle() != striped.get_linestyle()
+    names = [name for name, _ in figures.ratio_legend(rows, 0.05)]
+    assert names[2:] == [figures.RESTLESS[0], figures.UNDECIDED[0]]
+
+
+def test_an_aa_interval_that_excludes_1_is_hatched() -> None:
+    rows = pd.DataFrame({"hue": "a", "estimate": [1.0, 1.05], "low": [0.98, 1.02], "high": [1.02, 1.08]})
+    _, (axes,) = figures.panels(1, 1, height=1.5)
+    figures.interval_panel(axes, rows, figures.looks(["a"]), "A/A", ["a", "b"])
+    (hatched,) = (patch for patch in axes.patches if patch.get_hatch())
+    assert hatched.get_bbox().y0 < 1 < hatched.get_bbox().y1
+
+
+def test_a_framework_has_its_colour_whatever_tells_its_series_apart() -> None:
+    rows = pd.DataFrame({"hue": ["fp32", "bf16", "both", "both"], "framework": ["pytorch"] * 3 + ["mindspore"]})
+    made = hue_looks(rows)
+    hues = [rgb_to_hsv(to_rgb(made[hue].color)) for hue in ("fp32", "bf16")]
+    own = rgb_to_hsv(to_rgb(subject_look("pytorch", "default", "eager", "fp32", "tuned").color))
+    assert [one[0] for one in hues] == pytest.approx([own[0]] * 2, abs=0.02)
+    assert rgb_to_hsv(to_rgb(made["both"].color))[1] == 0, "grey: it is no framework's"
+    several = {f"batch {size}": Condition(workload="cnn", batch_size=size) for size in range(1, 21)}
+    looks = condition_looks({**several, "other": Condition(workload="cnn", framework="mindspore", mode="graph")})
+    assert len({*looks.values()}) == 21, "all are told apart"
+    assert looks["batch 1"] == subject_look("pytorch", "default", "eager", "fp32", several["batch 1"].lane)
+    assert looks["other"] == subject_look("mindspore", "default", "graph", "fp32", several["batch 1"].lane)
+    other = rgb_to_hsv(to_rgb(looks["other"].color))[0]
+    assert all(abs(rgb_to_hsv(to_rgb(looks[name].color))[0] - other) > 0.05 for name in several)
 
 
 def test_of_many_points_the_farthest_is_named() -> None:

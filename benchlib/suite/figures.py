@@ -35,7 +35,7 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 from scipy import stats
 
-from benchlib.analysis.comparison import same_within
+from benchlib.analysis.comparison import NO_DIFFERENCE, same_within
 from benchlib.suite import showing, tables
 from benchlib.suite.looks import REACH, Look, looks
 
@@ -160,8 +160,10 @@ def ratio_panel(
     axes.axhline(1, color="0.2", linewidth=0.8, zorder=1.5)
     axes.axhspan(1 - margin, 1 + margin, color=PALE, linewidth=0, zorder=0)
     controls = rows.drop_duplicates([x, "control_low", "control_high"])  # equal work is not the same comparison
-    ends = controls["control_low"], controls["control_high"]
-    axes.vlines(controls[x], *ends, color=GREY, alpha=0.35, linewidth=7, zorder=1)
+    restless = _excludes_1(controls)
+    for of, line in ((controls[~restless], "-"), (controls[restless], STRIPES)):
+        ends = of["control_low"], of["control_high"]
+        axes.vlines(of[x], *ends, color=GREY, alpha=0.35, linewidth=7, linestyles=[line], zorder=1)
     for name, look, shift in _side_by_side(series, rows[x]):
         of_hue = rows[rows["hue"] == name].sort_values(x)
         there = of_hue["estimate"].notna()
@@ -191,8 +193,10 @@ def bar_panel(
     if margin is not None:
         axes.axvline(1, color="0.2", linewidth=0.8)
         axes.axvspan(1 - margin, 1 + margin, color=PALE, linewidth=0, zorder=-1)
-        for place, ends in enumerate(zip(rows["control_low"], rows["control_high"], strict=True)):
-            axes.fill_betweenx([place - 0.5, place + 0.5], *ends, color=GREY, alpha=0.35, linewidth=0, zorder=0)
+        controls = zip(rows["control_low"], rows["control_high"], _excludes_1(rows), strict=True)
+        for place, (*ends, restless) in enumerate(controls):
+            fill = HATCHED if restless else FILLED
+            axes.fill_betweenx([place - 0.5, place + 0.5], *ends, zorder=0, **fill)
     limit = 1.5 * (rows["estimate"].max() if rows["estimate"].notna().any() else 1)
     if rows["high"].notna().any():
         limit = min(max(limit, 1.5 * rows["high"].max()), 2 * limit)
@@ -207,11 +211,12 @@ def bar_panel(
             axes.annotate(why, (0, place), xytext=(4, 0), textcoords="offset points", va="center")
             continue
         look, end = series[row["hue"]], value
-        axes.barh(place, value, height=0.6, color=look.color, alpha=0.35, linewidth=0)
+        color = GREY if _is_open(row) else look.color
+        axes.barh(place, value, height=0.6, color=color, alpha=0.35, linewidth=0)
         if pd.notna(high):
             end = min(high, limit / 1.5)
-            axes.errorbar(value, place, xerr=[[value - low], [high - value]], color=look.color, capsize=2)
-        axes.plot(value, place, look.marker, color=look.color)
+            axes.errorbar(value, place, xerr=[[value - low], [high - value]], color=color, capsize=2)
+        axes.plot(value, place, look.marker, color=color, markerfacecolor="white" if _is_open(row) else color)
         if pd.notna(target := row.get("target")):
             axes.plot([target, target], [place - 0.35, place + 0.35], color="0.2", linewidth=1)
         if margin is not None:
@@ -246,6 +251,8 @@ def interval_panel(
             continue
         axes.plot([row["low"], row["high"]], [place, place], color=look.color, linestyle=look.line)
         axes.plot(row["estimate"], place, look.marker, color=look.color)
+        if not row["low"] <= 1 <= row["high"]:
+            axes.axhspan(place - 0.4, place + 0.4, zorder=0, **HATCHED)
 
 
 @styled
@@ -589,7 +596,18 @@ def _stepped(line: Line2D) -> Path2D:
     return Path2D(pts_to_poststep(*line.get_path().vertices.T).T)
 
 
-CONTROL = ("A/A control: the baseline against itself (95 % interval)", Patch(color=GREY, alpha=0.35, linewidth=0))
+STRIPES = (0, (0.2, 0.2))
+"""Of a line as wide as a band, hatched in effect."""
+
+FILLED = {"color": GREY, "alpha": 0.35, "linewidth": 0}
+HATCHED = {"facecolor": "none", "edgecolor": GREY, "alpha": 0.6, "hatch": "//////", "linewidth": 0}
+
+CONTROL = ("A/A control: the baseline against itself (95 % interval)", Patch(**FILLED))
+RESTLESS = ("A/A excludes 1: believe nothing of that size", Patch(**HATCHED))
+UNDECIDED = (
+    "no difference shown",
+    Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle=""),
+)
 NO_RATIO = ("no ratio (failed, disturbed, or models differ)", Line2D([], [], color="0.2", marker="x", linestyle=""))
 CENSORED = (
     "threshold not reached: how far the run got",
@@ -616,9 +634,13 @@ def margin_text(margin: float) -> str:
     return f"An interval that lies within the pale band is {same_within(margin)}."
 
 
-def ratio_legend(rows: pd.DataFrame, margin: float) -> list[Legend]:
-    """The legend entries that a figure of ratios needs."""
-    return [CONTROL, margin_legend(margin), *([NO_RATIO] if rows["estimate"].isna().any() else [])]
+def ratio_legend(rows: pd.DataFrame, margin: float, crosses: bool = True) -> list[Legend]:
+    """The legend entries that a figure of ratios needs; ``crosses``: where one is missing there is a cross."""
+    restless = "control_low" in rows and _excludes_1(rows).any()
+    undecided = "verdict" in rows and (rows["verdict"] == NO_DIFFERENCE).any()
+    missing = crosses and rows["estimate"].isna().any()
+    more = {RESTLESS: restless, UNDECIDED: undecided, NO_RATIO: missing}
+    return [CONTROL, margin_legend(margin), *(entry for entry, needed in more.items() if needed)]
 
 
 @styled
@@ -662,6 +684,18 @@ def _interval_line(axes: Axes, at: pd.Series, rows: pd.DataFrame, look: Look, na
     if rows["high"].notna().any():
         error = np.abs(rows[["low", "high"]].sub(rows["estimate"], axis=0).to_numpy().T)
         axes.errorbar(at, rows["estimate"], yerr=error, color=look.color, capsize=2, linestyle="none", zorder=3)
+    open_ones = [_is_open(row) for _, row in rows.iterrows()]
+    axes.plot(at[open_ones], rows["estimate"][open_ones], look.marker, color=GREY, markerfacecolor="white", zorder=4)
+
+
+def _is_open(row: pd.Series) -> bool:
+    """Is neither a difference nor sameness shown?"""
+    return row.get("verdict") == NO_DIFFERENCE
+
+
+def _excludes_1(rows: pd.DataFrame) -> pd.Series:
+    """Does the A/A control say that identical processes differ?"""
+    return (rows["control_low"] > 1) | (rows["control_high"] < 1)
 
 
 def _cross(axes: Axes, x: float, height: float, look: Look) -> None:

@@ -5,13 +5,15 @@ Imports nothing that draws: pages need colours too, and need not wait for matplo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
 from benchlib import frameworks
 from benchlib.analysis import frame as tidy
+from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.suite import naming
 
@@ -27,6 +29,9 @@ _LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (2, 4)
 SHADES = (0.0, 0.15, -0.4, -0.2, 0.3, 0.45)
 """By how much a colour is made lighter, or darker, for subjects of one framework: most of what differs first."""
 
+
+GREYS = ("0.15", "0.55", "0.35", "0.7")
+"""Of what is no framework's."""
 
 REACH = 5
 """An interval that ends further than this factor from all points runs out of its panel: the others can then be read."""
@@ -60,12 +65,42 @@ def subject_looks(rows: pd.DataFrame) -> dict[str, Look]:
     }
 
 
+def hue_looks(rows: pd.DataFrame) -> dict[str, Look]:
+    """A look for each ``hue`` of rows that is not a subject's: one of its framework's, or grey, if it is of several."""
+    made: dict[str, Look] = {}
+    seen: Counter[str] = Counter()
+    for hue, of in rows.groupby("hue", sort=False)["framework"]:
+        framework = of.iloc[0] if of.nunique() == 1 else ""
+        number = seen[framework]
+        seen[framework] += 1
+        if framework:
+            made[hue] = _look(framework, number)
+        else:
+            made[hue] = Look(*(cycle[number % len(cycle)] for cycle in (GREYS, _MARKERS, _LINES)))
+    return made
+
+
+def condition_looks(conditions: Mapping[str, Condition]) -> dict[str, Look]:
+    """A look for each condition, by name: its subject's; those that share it have others of their framework's."""
+    made: dict[str, Look] = {}
+    for name, one in conditions.items():
+        look = subject_look(*(getattr(one, part) for part in tidy.SUBJECT))
+        others = (_look(one.framework, number) for number in range(len(SHADES) * len(_MARKERS)))
+        made[name] = next((free for free in (look, *others) if free not in made.values()), look)
+    return made
+
+
 def subject_look(framework: str, environment: str, mode: str, precision: str, lane: str) -> Look:
     """The look of a subject: see :func:`subject_looks`."""
-    known = sorted(frameworks.names(), key=frameworks.rank)
-    of = known.index(framework) if framework in known else len(known)
     apart = [mode != "eager", lane != "tuned", precision != "fp32", environment != DEFAULT]
     kind = sum(2**place for place, differs in enumerate(apart) if differs)
+    return _look(framework, kind)
+
+
+def _look(framework: str, kind: int) -> Look:
+    """Of a framework, the look of a kind of it: its colour, lighter or darker, with a marker and a line."""
+    known = sorted(frameworks.names(), key=frameworks.rank)
+    of = known.index(framework) if framework in known else len(known)
     color, shade = _COLORS[of % len(_COLORS)], SHADES[kind % len(SHADES)]
     color = tuple(part + (1 - part) * shade if shade > 0 else part * (1 + shade) for part in color)
     marker, line = (cycle[(of + step * kind) % len(cycle)] for cycle, step in ((_MARKERS, 5), (_LINES, 2)))

@@ -23,7 +23,7 @@ from benchlib.analysis.comparison import DISTURBED
 from benchlib.analysis.training import undisturbed
 from benchlib.suite import figures
 from benchlib.suite.figures import Legend, Look
-from benchlib.suite.looks import named_once, subject_looks
+from benchlib.suite.looks import hue_looks, named_once, subject_looks
 from benchlib.suite.selections import Measured, wide
 
 Value = str | Callable[[pd.Series], Any]
@@ -120,7 +120,7 @@ class Bars(Rows):
         figures.bar_panel(axes, rows, looks, xlabel, labels, result.margin if self.margin else None)
 
     def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
-        return [figures.CONTROL, figures.margin_legend(result.margin)] if self.margin else []
+        return figures.ratio_legend(rows, result.margin, crosses=False) if self.margin else []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,7 +322,8 @@ class Picture:
         caption = self.caption if isinstance(self.caption, str) else self.caption(every)
         if any(panel.margin for panel, _ in shown):
             caption = f"{caption} {figures.margin_text(result.margin)}"
-        unnamed = {} if all(panel.names_hue(rows) for panel, rows in shown) else looks
+        titled = self.each == "subject" and all(panel.hue == "subject" for panel, _ in shown)
+        unnamed = {} if titled or all(panel.names_hue(rows) for panel, rows in shown) else looks
         return caption, figures.finish(figure, unnamed, list(legend.items()))
 
     def shown(self, result: Measured) -> pd.DataFrame:
@@ -338,7 +339,7 @@ class Picture:
         if self.looks:
             return self.looks(rows)
         of_subjects = all(panel.hue == "subject" for panel in self.panels)
-        return subject_looks(rows) if of_subjects else figures.looks(rows["hue"])
+        return subject_looks(rows) if of_subjects else hue_looks(rows)
 
     def _cells(self, shown: list[tuple[Panel, pd.DataFrame]]) -> list[tuple[Panel, pd.DataFrame, str]]:
         """Each panel with its rows and its title."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from benchlib.knobs import Ledger
 from benchlib.shown import Shown
 from benchlib.store import Measurement, identity
 from benchlib.suite import figures, showing
+from benchlib.suite.looks import condition_looks
 from benchlib.workloads import load
 
 TRACE = {
@@ -48,13 +49,13 @@ def _(compared: Comparison) -> Figure:
     """Ratios to the baseline with their intervals and the A/A control's, beside each condition's throughput."""
     frame, names = tidy.of_comparison(compared), _short(compared.conditions)
     ratios, speeds = (frame[frame["quantity"] == name] for name in ("throughput_ratio", "samples_per_second"))
+    looks, labels = condition_looks(dict(zip(names, compared.conditions, strict=True))), [""] * len(names)
     figure, (left, right) = figures.panels(1, 2, height=0.5 + 0.24 * len(names))
-    _ratio_rows(left, names, ratios, compared.margin)
+    _ratio_rows(left, looks, ratios, compared.margin)
     control = compared.control
     if math.isfinite(control.low):
         left.axvspan(control.low, control.high, color=figures.GREY, alpha=0.35, linewidth=0, zorder=1)
     unit = load(compared.baseline.workload).unit
-    looks, labels = figures.looks(names), [""] * len(names)
     figures.bar_panel(right, speeds.assign(hue=names), looks, f"{unit} per second", labels)
     extra = figures.ratio_legend(ratios, compared.margin)
     caption = (
@@ -104,7 +105,7 @@ def _(trained: TrainingRuns) -> Figure:
         return _nothing("no run has come to the end of an epoch")
     names = dict(zip([str(one) for one in trained.conditions], _short(trained.conditions), strict=True))
     frame = frame.assign(hue=frame["label"].map(names))
-    looks = figures.looks(names.values())
+    looks = condition_looks(dict(zip(names.values(), trained.conditions, strict=True)))
     drawn = {name: look for name, look in looks.items() if (frame["hue"] == name).any()}
     metric = load(trained.conditions[0].workload).metric
     figure, (left, right) = figures.panels(1, 2, height=2.0)
@@ -122,7 +123,7 @@ def _(trained: TrainingRuns) -> Figure:
 def at_work(trained: TrainingRuns) -> Figure:
     """Training runs while some of them are at work: metric and loss by epoch, a line a run, as far as each has come."""
     names = dict(zip(trained.conditions, _short(trained.conditions), strict=True))
-    looks = figures.looks(names.values())
+    looks = condition_looks({name: one for one, name in names.items()})
     metric = load(trained.conditions[0].workload).metric
     runs = [run for run in trained.measurements if run.epochs]
     figure, panels = figures.panels(1, 2, height=2.0)
@@ -204,17 +205,17 @@ def _told(name: str, value: object) -> str:
     return f"{name.replace('_', ' ')} {'–' if value is None else value}"
 
 
-def _ratio_rows(axes: Axes, names: Sequence[str], ratios: pd.DataFrame, margin: float) -> None:
+def _ratio_rows(axes: Axes, series: Mapping[str, figures.Look], ratios: pd.DataFrame, margin: float) -> None:
     """The baseline at 1, and under it a ratio with its interval for each row of a frame, on a logarithmic axis, with a
     band within the ``margin`` of 1; a row without a ratio is a cross there, and says why.
     """
-    axes.set(xscale="log", xlabel="throughput ratio", ylim=(len(names) - 0.4, -0.6))
-    axes.set_yticks(range(len(names)), names)
+    axes.set(xscale="log", xlabel="throughput ratio", ylim=(len(series) - 0.4, -0.6))
+    axes.set_yticks(range(len(series)), series)
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0)
     axes.axvline(1, color="0.2", linewidth=0.8, zorder=1.5)
     axes.axvspan(1 - margin, 1 + margin, color=figures.PALE, linewidth=0, zorder=0)
-    baseline, *looks = figures.looks(names).values()
+    baseline, *looks = series.values()
     axes.plot(1, 0, baseline.marker, color=baseline.color, zorder=4)
     for place, (look, (_, row)) in enumerate(zip(looks, ratios.iterrows(), strict=True), 1):
         if pd.isna(row["estimate"]):

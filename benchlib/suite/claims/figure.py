@@ -11,12 +11,20 @@ from matplotlib.figure import Figure
 
 from benchlib.suite import figures
 from benchlib.suite.claims.verdicts import CONTRADICTS, OPEN, SUPPORTS, Case, Judged
+from benchlib.suite.looks import Look
 
 SLOT, LINE, GAP = 0.045, 0.11, 0.07
 """Inches of the figure: for a case among others in its row, for a line of a row's label, and between rows."""
 
 LABEL, LABEL_SIZE = 62, 6.5  # characters of a line of a label; points
 HIGHEST = 8.0  # inches of a figure's rows: with axis and legend it then fits a page
+
+LOOKS = {
+    SUPPORTS: Look("#23307d", "o", "-"),
+    CONTRADICTS: Look("#7a5200", "X", "-"),
+    OPEN: Look(figures.GREY, "s", "-"),
+}
+"""The colours of the report's verdicts: none is a framework's."""
 
 CAPTION = (
     "What was measured here for each claim about a ratio, with 95 % intervals: right of the line is on the claim's "
@@ -75,7 +83,7 @@ def _pages(claims: list[list[_Row]]) -> list[list[_Row]]:
 
 
 def _page(rows: list[_Row], part: str) -> tuple[str, Figure]:
-    looks, total = figures.looks([SUPPORTS, CONTRADICTS, OPEN]), sum(row.height for row in rows)
+    total = sum(row.height for row in rows)
     figure, (axes,) = figures.panels(1, 1, height=0.5 + total)
     shown = [case for row in rows for case in row.cases]
     axes.set(xscale="log", xlabel="ratio in the direction of the claim", ylim=(total, 0))
@@ -92,7 +100,7 @@ def _page(rows: list[_Row], part: str) -> tuple[str, Figure]:
             axes.axhline(top, color="0.8", linewidth=0.6, zorder=0)
         for number, case in enumerate(row.cases):
             place = middles[-1] + SLOT * (number - (len(row.cases) - 1) / 2)
-            _draw_case(axes, case, place, looks[case.bears], small=len(row.cases) > 1)
+            _draw_case(axes, case, place, LOOKS[case.bears], small=len(row.cases) > 1)
         for value in {case.published for case in row.cases if case.published}:
             axes.plot(value, middles[-1], "D", color="0.2", markerfacecolor="none", markersize=6, zorder=2)
         top += row.height
@@ -102,7 +110,7 @@ def _page(rows: list[_Row], part: str) -> tuple[str, Figure]:
     extra = [figures.PUBLISHED] if published else []
     extra += [figures.CONTROL] if any(case.control for case in shown) else []
     extra += [figures.margin_legend(margin) for margin in sorted({case.margin for case in shown})]
-    return f"{CAPTION}{part}", figures.finish(figure, looks, extra)
+    return f"{CAPTION}{part}", figures.finish(figure, LOOKS, extra)
 
 
 def _draw_case(axes: Axes, case: Case, place: float, look: figures.Look, small: bool) -> None:

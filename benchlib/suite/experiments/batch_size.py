@@ -48,7 +48,7 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
     training = _training(parameters)
     runs = lab.train(training, seeds=parameters.seeds, epochs=parameters.epochs)
     note, name = data_note(training[0], lab.inputs), workloads.load(parameters.workload).metric
-    declared = _declaration(Metric(name, parameters.data, "batch_size", parameters.epochs, note))
+    declared = _declaration(Metric(name, parameters.data, "batch_size", parameters.epochs))
     every = [*parameters.subjects, *parameters.accuracy_subjects]
     absent = subjects.left_out(every, [parameters.workload], [parameters.device])
     return by_batch.result(declared, lab, compared, runs, notes=[note, *absent])

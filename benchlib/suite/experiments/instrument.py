@@ -205,7 +205,8 @@ DECLARATION = Declaration(
     },
     figures={
         "resolution": Picture(
-            caption="What cannot be told apart: identical processes against each other, with 95 % intervals.",
+            caption="What cannot be told apart: identical processes against each other, with 95 % intervals. "
+            "One that excludes 1 is hatched: believe nothing of that size.",
             panels=[
                 Intervals(
                     quantity="control_ratio",

@@ -131,7 +131,6 @@ DECLARATION = Declaration(
                     quantity="within_ratio",
                     xlabel="throughput relative to one process",
                     labels=groups.way,
-                    hue=lambda row: groups.scaling(row) if row["world_size"] > 1 else groups.ONE,
                     target=lambda row: row["world_size"] if row["world_size"] > 1 else math.nan,
                 )
             ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -55,14 +55,12 @@ class Varied(Ratios):
 
 
 def looks(rows: pd.DataFrame) -> dict[str, figures.Look]:
-    """The colour says who, everywhere the same; the marker what was varied, and of one subject the line, too."""
+    """Colour and marker say who, everywhere the same; the line, where several things were varied, which."""
     drawn = rows[["hue", "subject", "varied"]].drop_duplicates()
     by_subject = subject_looks(rows.assign(hue=rows["subject"]))
     by_varied = figures.looks(drawn["varied"])
-    several, alone = len(by_varied) > 1, len(by_subject) == 1
     made = {}
     for _, row in drawn.iterrows():
         own, what = by_subject[row["subject"]], by_varied[row["varied"]]
-        line = what.line if several and alone else own.line
-        made[row["hue"]] = figures.Look(own.color, (what if several else own).marker, line)
+        made[row["hue"]] = replace(own, line=what.line) if len(by_varied) > 1 else own
     return made

@@ -1,5 +1,5 @@
 """The report's first page, for a reader who has twenty seconds: all ratios as one picture, the published claims as a
-board, and three sentences.
+board, and three sentences, of which the first is the lead.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def picture(report: Gathered) -> HTML:
     of_notebooks = ratios.groups(report)
     every = ratios.once(of_notebooks)
     files = _files(report, of_notebooks, every) if every else []
-    sentences = "".join(f"<p>{html.escape(one)}</p>" for one in (who(every), how_sure(report, every), on_what(report)))
+    lead, *others = (f"<p>{html.escape(one)}</p>" for one in (who(every), how_sure(report, every), on_what(report)))
     usual = forest.usual_baseline(every)
     caption = (
         f"Throughput relative to {usual} (or to what stands behind vs), with 95 % intervals over processes; "
@@ -64,7 +64,8 @@ def picture(report: Gathered) -> HTML:
         f"<h2>Who is faster, and how sure that is</h2>"
         f'<p class="caption">{html.escape(caption)}{links}</p>{forest.legend(every) if every else ""}'
         f"{forest.picture(every)}</section>{board(report)}"
-        f'<section class="sentences" aria-label="In three sentences">{sentences}</section></div>'
+        f'<section class="sentences lead" aria-label="In a sentence">{lead}</section>'
+        f'<section class="sentences" aria-label="How sure, on what">{"".join(others)}</section></div>'
     )
 
 
@@ -154,7 +155,7 @@ def _of_verdict(verdict: str, rows: pd.DataFrame) -> Iterator[str]:
     here = "Here not " if verdict == IN_PART else "Here: "
     items = "".join(
         f"<li><b>{html.escape(row.claim)}</b> {html.escape(row.says)} "
-        f"<small>{html.escape(f'{row.published_on}. {here}{row.here}')}</small></li>"
+        f'<small>{html.escape(row.published_on)}<span class="here">. {html.escape(here + row.here)}</span></small></li>'
         for row in rows.itertuples()
     )
     yield f'<ul class="claims">{items}</ul>'
