@@ -23,8 +23,10 @@ from test_ratios import group, ratio
 
 from benchlib.analysis import frame as tidy
 from benchlib.analysis.statistics import Interval
+from benchlib.lab import Lab
 from benchlib.measure import availability
 from benchlib.suite import experiments, looks, tables
+from benchlib.suite.experiments.claims import Claims
 from benchlib.suite.plan import GATHERING
 from benchlib.suite.report import forest, pdf, ratios, so_far
 from benchlib.suite.report.ratios import Group, Member, Ratio
@@ -330,6 +332,7 @@ class TestPaper:
             if name not in GATHERING and asked.is_file():
                 result = experiments.measure(name, SyntheticLab(tmp_path), **yaml.safe_load(asked.read_text()))
                 save_as_the_suite_does(tmp_path, name, result.summary())
+        save_as_the_suite_does(tmp_path, "claims", Claims(Lab(outputs=tmp_path)).summary())
         explored.report(tmp_path)
         pdf.print_pdf(tmp_path / "report.html", tmp_path / "report.pdf", "a4", so_far.datetime(2026, 1, 1).astimezone())
         with pypdfium2.PdfDocument(tmp_path / "report.pdf") as document:
@@ -338,6 +341,9 @@ class TestPaper:
         last = {at - 1 for at in begins.values()}
         appendix = begins["Appendix"]
         assert appendix <= 12
+        if profile == "quick":
+            every = {f"C{number}" for number in range(1, 19)}
+            assert every <= set(re.findall(r"C\d+", "\n".join(pages[0][0]))), "all claims are on the first page"
         assert [at for at, (_, share) in enumerate(pages[:appendix]) if share < 2 / 3 and at not in last] == []
 
     def test_a_view_is_printed_as_it_is_seen(self, page: Page, tmp_path: Path, folder: Path) -> None:
