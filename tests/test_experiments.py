@@ -911,8 +911,9 @@ def test_nothing_is_drawn_where_every_run_failed(tmp_path: Path) -> None:
 def test_digits_are_named_for_what_they_are(tmp_path: Path) -> None:
     results = [batch_sizes(tmp_path), trained(tmp_path, [{**PYTORCH, "learning_rates": [0.01]}])]
     for result, figure, table in zip(results, ("metric", "rates"), ("metric", "metric"), strict=True):
+        assert result.show_findings().data.count("nothing about CIFAR-10") == 1
         for caption in (result.figures[figure][0], result.tables()[table][0]):
-            assert "nothing about CIFAR-10" in caption
+            assert "nothing about CIFAR-10" not in caption, "it is said once"
 
 
 def test_files_that_are_not_the_originals_are_told_beside_accuracies(

@@ -335,8 +335,8 @@ def test_findings_say_what_was_not_exercised_and_of_what_only_a_part(of_planted)
     certificate = of_planted[""].model_copy(update={"exercised": exercised})
     findings = list(notebook._findings(SimpleNamespace(checked=[(certificate.condition, certificate)])))
     assert (
-        "toy_planted: the samples of a comparison do not have, or not in full: an unknown word; labels: 94 of 3,083. "
-        "What the model does with the rest was not seen."
+        "toy_planted: of what its data can contain, the samples that were compared have only in part, or not: an "
+        "unknown word; labels: 94 of 3,083. What the model does with the rest was not seen."
     ) in findings
 
 

@@ -13,7 +13,7 @@ from benchlib.suite.experiments import by_batch, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.by_batch import comparisons
 from benchlib.suite.experiments.metric import Metric
-from benchlib.suite.experiments.result import Declaration, Result, data_note, different_models
+from benchlib.suite.experiments.result import Declaration, Result, data_note, data_warning, different_models
 from benchlib.suite.selections import Runs
 
 
@@ -47,8 +47,9 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
     compared = lab.compare_each(comparisons(parameters), **parameters.settings)
     training = _training(parameters)
     runs = lab.train(training, seeds=parameters.seeds, epochs=parameters.epochs)
-    note, name = data_note(training[0], lab.inputs), workloads.load(parameters.workload).metric
-    declared = _declaration(Metric(name, parameters.data, "batch_size", parameters.epochs))
+    note, warning = (of_data(training[0], lab.inputs) for of_data in (data_note, data_warning))
+    name = workloads.load(parameters.workload).metric
+    declared = _declaration(Metric(name, parameters.data, "batch_size", parameters.epochs, warning))
     every = [*parameters.subjects, *parameters.accuracy_subjects]
     absent = subjects.left_out(every, [parameters.workload], [parameters.device])
     return by_batch.result(declared, lab, compared, runs, notes=[note, *absent])

@@ -18,7 +18,7 @@ from benchlib.suite import figures
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import subjects, training_times
 from benchlib.suite.experiments.metric import Metric
-from benchlib.suite.experiments.result import Declaration, Part, Result, data_note, different_models
+from benchlib.suite.experiments.result import Declaration, Part, Result, data_note, data_warning, different_models
 from benchlib.suite.panels import Curves, Picture, Points
 from benchlib.suite.selections import Runs
 
@@ -81,7 +81,7 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
     limits = {name: getattr(parameters, name) for name in ("seeds", "epochs", "threshold", "most_epochs")}
     runs = lab.train(trained, **limits)
     note, name = data_note(trained[0], lab.inputs), workloads.load(parameters.workload).metric
-    metric = Metric(name, parameters.data, "learning_rate", parameters.epochs)
+    metric = Metric(name, parameters.data, "learning_rate", parameters.epochs, data_warning(trained[0], lab.inputs))
     absent = subjects.left_out(parameters.subjects, [parameters.workload], [parameters.device])
     parts, notes = [Part(runs, beside=_epoch_ratios(runs))], [note, *absent]
     return Result(_declaration(metric, parameters.threshold), lab.folder, parts, notes)
@@ -113,7 +113,8 @@ def _declaration(metric: Metric, threshold: float) -> Declaration:
 
     def points_caption(rows: pd.DataFrame) -> str:
         lost = left_out(rows.drop_duplicates(["label", "seed"]))  # each run is in every panel
-        caption = "Training by learning rate: a point for each seed, lines through the medians."
+        caption = f"Training by learning rate: a point for each seed, lines through the medians. {metric.warning}"
+        caption = caption.strip()
         return f"{caption} Times left out: {lost}." if lost else caption
 
     return Declaration(
@@ -141,7 +142,7 @@ def _declaration(metric: Metric, threshold: float) -> Declaration:
             ),
             "curves": Picture(
                 caption="Training loss and metric by epoch: lines are means over seeds, bands go from the lowest to "
-                f"the highest seed. The threshold is {to}.",
+                f"the highest seed. The threshold is {to}. {metric.warning}".strip(),
                 panels=[
                     Curves(hue=_rate, y="loss", ylabel="training loss"),
                     Curves(

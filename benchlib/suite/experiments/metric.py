@@ -38,6 +38,7 @@ class Metric:
     data: str
     x: str
     epochs: int
+    warning: str  # what makes it another than that of the whole original data; empty: nothing
 
     @property
     def label(self) -> str:
@@ -54,14 +55,17 @@ class Metric:
         """Mean, lowest and highest over the seeds for each subject and ``x``; ``failed`` runs have no metric."""
         own = Column(f"{self.name}_percent" if self.name in PERCENT else self.name, "estimate")
         columns = ("subject", self.x, own, "lowest", "highest", "runs", "failed")
-        return Table(f"{self._heading}: mean, lowest and highest over seeds.", "final_metric", columns)
+        return Table(
+            f"{self._heading}: mean, lowest and highest over seeds. {self.warning}".strip(), "final_metric", columns
+        )
 
     @property
     def picture(self) -> Picture:
         """A point for each seed, a line through the medians."""
         words, ylabel = self.x.replace("_", " "), self._heading.replace(" after", "\nafter")
         return Picture(
-            caption=f"{self._heading} against the {words}: a point for each seed, lines through the medians.",
+            caption=f"{self._heading} against the {words}: a point for each seed, lines through the medians. "
+            f"{self.warning}".strip(),
             panels=[Points(y="metric", x=self.x, ylabel=ylabel, from_zero=False)],
             height=2.4,
             width=figures.COLUMN,

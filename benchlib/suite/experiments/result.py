@@ -347,9 +347,14 @@ def different_models(runs: pd.DataFrame) -> list[str]:
 
 def data_note(condition: Condition, inputs: Path) -> str:
     """What a reader has to know about the data that was really read for a condition."""
+    return " ".join(text for text in (data.note(condition.data), data_warning(condition, inputs)) if text)
+
+
+def data_warning(condition: Condition, inputs: Path) -> str:
+    """What of the data makes a metric another than the whole original's would be; it stands beside every one."""
     special = data_files.about(prepare(condition, 0, inputs))["note"]  # such as files that are not the original's
     subset = ""
     if condition.train_samples is not None:
         workload = workloads.load(condition.workload)
         subset = f"Trained on {condition.train_samples:,} of the training {workload.unit} only, so the metric is lower."
-    return " ".join(text for text in (subset, data.note(condition.data), special) if text)
+    return " ".join(text for text in (subset, special) if text)
