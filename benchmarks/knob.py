@@ -1,9 +1,11 @@
-"""What does one knob do to each workload? With it against without it, everything else as it is.
+"""What does a knob do to each workload? With it against without it, everything else as it is.
 
     .venv/bin/python benchmarks/knob.py launch_blocking [WORKLOAD ...] --framework mindspore --mode eager
+    .venv/bin/python benchmarks/knob.py MALLOC_TRIM_THRESHOLD_,GLIBC_TUNABLES cnn --framework jax --mode graph
     .venv/bin/python benchmarks/knob.py MXNET_USE_OPERATOR_TUNING=0 gru --framework mxnet --mode graph
 
-The second form is of an environment variable that no lane sets: is it worth being declared as a knob?
+The second is of several knobs together. The third is of an environment variable that no lane sets: is it worth being
+declared as a knob?
 
 Comparisons as any other, to 5 % or a minute beyond the pilot, in the tuned lane, on embedded data, at the workload's
 own sizes (convolutional models for images of 224 pixels at 32). A ratio is throughput with the knob over throughput
@@ -29,16 +31,17 @@ ASKED = {"precision": 0.05, "budget_s": 60.0, "block_s": 0.3, "pilot": 3}
 
 def main() -> None:
     """Print the table, again after each workload."""
-    parser = argparse.ArgumentParser(description="What does one knob do to each workload?")
+    parser = argparse.ArgumentParser(description="What does a knob do to each workload?")
     parser.add_argument("knob")
     parser.add_argument("workloads", nargs="*", help="all in which it is set, unless some are named")
     parser.add_argument("--framework", choices=homes.ENVIRONMENTS, default="pytorch")
     parser.add_argument("--mode", default="eager")
     arguments = parser.parse_args()
-    knob, _, value = arguments.knob.partition("=")
+    name, _, value = arguments.knob.partition("=")
+    asked = [name] if value else name.split(",")
     if value:
         declared = frameworks.knobs(arguments.framework)
-        candidate = {"name": knob, "value": value, "devices": (), "reason": "tried", "source": "benchmarks/knob.py"}
+        candidate = {"name": name, "value": value, "devices": (), "reason": "tried", "source": "benchmarks/knob.py"}
         of_others = frameworks.knobs
         frameworks.knobs = lambda name: (*declared, candidate) if name == arguments.framework else of_others(name)
     rows = []
@@ -55,17 +58,17 @@ def main() -> None:
             data=workload.data[0],
             hyperparameters=EMBEDDED.get(name, {}),
         )
-        if knob not in knobs.of(condition):
+        if not {*asked} <= {*knobs.of(condition)}:
             continue
-        rows.append(row(condition, knob))
+        rows.append(row(condition, asked))
         print(pd.DataFrame(rows).to_string(index=False), flush=True)
     if not rows:
-        parser.error(f"{knob}: lane tuned sets no such knob in {arguments.framework} {arguments.mode}")
+        parser.error(f"{arguments.knob}: lane tuned sets no such knob in {arguments.framework} {arguments.mode}")
 
 
-def row(condition: Condition, knob: str) -> dict[str, object]:
-    """What was measured of a workload."""
-    comparison = Lab(outputs=FOLDER).compare([condition.but(without=[knob]), condition], **ASKED)
+def row(condition: Condition, asked: list[str]) -> dict[str, object]:
+    """What was measured of a workload with these knobs."""
+    comparison = Lab(outputs=FOLDER).compare([condition.but(without=asked), condition], **ASKED)
     ratio, control = comparison.ratio(condition), comparison.control
     without_ms, with_ms = comparison.throughput()["step_ms"]
     return {

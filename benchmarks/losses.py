@@ -8,7 +8,7 @@ PyTorch eager in the lane ``default`` is the reference, as in the gate. Compared
 ``tuned``, which computes the same with other instructions and so shows what rounding alone does, and every other
 framework that is there, MindSpore or one in an environment of its own, in eager and in graph mode. The largest relative
 difference of a loss so far is printed beside the gate's tolerance. Each step has a batch of its own. ``--originals``
-takes CIFAR-10 where the workload has it, else digits.
+takes CIFAR-10 or IMDB where the workload has it, IMDB in the length that is trained, else embedded data.
 
 Each goes its own way from the same initial weights, with batches of the size that the gate takes, dropout off, and the
 biases of batch normalisation, Adam's epsilon and the rate of the gate, which keep rounding small; weight decay, warm-up
@@ -48,6 +48,7 @@ SIZES = {
     "seq2seq": {"length": 6},
     "bert": {},
 }
+ORIGINALS = ("cifar10", "imdb")
 THEIR_OWN = ("weight_decay", "warm_up", "clip")  # set in the gate only because three steps would not show them
 
 
@@ -98,14 +99,15 @@ def losses(condition: Condition, steps: int, weights: Path | None, leads: bool) 
 
 def _condition(name: str, framework: str, mode: str, arguments: argparse.Namespace) -> Condition:
     offered = workloads.load(name).data
+    data = next((one for one in ORIGINALS if arguments.originals and one in offered), offered[0])
     asked = Condition(
         workload=name,
         framework=framework,
         environment=homes.ENVIRONMENTS[framework],
         mode=mode,
         lane="tuned",
-        data="cifar10" if arguments.originals and "cifar10" in offered else offered[0],
-        hyperparameters=SIZES[name],
+        data=data,
+        hyperparameters={} if data == "imdb" else SIZES[name],
     )
     if arguments.every_step:
         off = {key: 0.0 for key in asked.hyperparameters if key.endswith("dropout")}

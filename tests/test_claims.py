@@ -850,7 +850,10 @@ def test_sentence_has_the_hardware_in_its_verdict(tmp_path: Path, write: Callabl
     cases = pd.read_csv(tmp_path / "tables" / "claims_cases.csv")
     assert cases["claimed_ratio_low"].tolist() == pytest.approx([1 / 0.6])
     assert "ClaimsCasesCTwoGcn" in (tmp_path / "tables" / "claims_macros.tex").read_text()
-    assert "claims_ratios.svg" in " ".join(summary["figures"])
+    assert "figures/claims_ratios.svg" in summary["figures"]
+    drawn = pd.read_csv(tmp_path / "figures" / "claims_ratios.csv")
+    assert drawn["case"].tolist() == cases["case"].tolist()
+    assert drawn["claimed_ratio_low"].tolist() == pytest.approx([1 / 0.6])
     for file in files:
         lab.store.path(file).unlink()
     finding = experiments.module("claims").measure(None, lab).findings()[1]

@@ -29,7 +29,7 @@ PIN = re.compile(r"[\w.-]+(\[[\w,-]+\])?==[\w.]+")
 def test_what_a_framework_declares_can_be_read_without_it(framework: str) -> None:
     offered = frameworks.devices(framework)
     assert "cpu" in offered
-    assert set(frameworks.modes(framework)) <= {"eager", "graph"}
+    assert set(frameworks.modes(framework)) <= {"eager", "graph", "graph-xla"}
     assert frameworks.precisions(framework)[0] == "fp32"
     assert {need.device for need in needs.declared(framework)} <= set(offered)
     assert frameworks.variables(framework), "records would name none of the variables that it heeds"

@@ -117,3 +117,14 @@ def test_a_table_of_more_columns_than_a_page_shows_becomes_two_that_name_their_r
     assert all("cnn" in body and "% measurements: a1" in body for body in bodies)
     assert "\\label{tab:modes-processes-1}" in text
     assert "Part 2 of 2" in text
+
+
+def test_an_estimate_with_its_interval_is_two_of_the_columns_that_a_page_shows() -> None:
+    names = [name for name in tables.MEASURED if name not in {"control", "verdict"}][: latex.MOST - 2]
+    ends = {f"{name}{end}": [1.0, 2.0] for name in names[1::2] for end in ("_low", "_high")}
+    wide = pd.DataFrame({"task": ["cnn", "gru"], **{name: [1.0, 2.0] for name in names}, **ends})
+    kinds = re.findall(r"\\begin\{tabular\}\{(.*)\}", latex.table(wide, "", "x"))
+    typeset = [len(re.findall(r"S\[table-format=[^]]*\]|l|p\{", one)) for one in kinds]
+    assert sum(typeset) == 2 * 1 + len(names) + len(names[1::2])
+    assert max(typeset) <= latex.MOST
+    assert max(typeset) - min(typeset) <= 2, "of about the same width"

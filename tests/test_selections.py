@@ -12,6 +12,7 @@ from frames import PYTORCH, row
 from matplotlib.figure import Figure
 
 from benchlib.analysis import frame as tidy
+from benchlib.analysis.comparison import MODELS_DIFFER
 from benchlib.suite import figures
 from benchlib.suite.looks import subject_looks
 from benchlib.suite.panels import Bars, Picture
@@ -95,7 +96,12 @@ def test_a_sentence_on_many_ratios_counts_them_and_names_both_ends() -> None:
     told = {"verdict": "faster", "control": 1.0, "control_low": 0.9, "control_high": 1.1}
     every = [of("throughput_ratio", f"pytorch eager {n}", 2.0 + n, **told) for n in range(MANY + 1)]
     few, many = (ratios_text(wide(frame(*rows), "throughput_ratio")) for rows in (every[:MANY], every))
-    assert few.count("faster (A/A 1.0") == MANY
+    assert (few.count("faster"), few.count("A/A")) == (MANY, 1)
+    assert few.endswith("faster (of all: A/A 1.00 [0.90, 1.10])")
+    other = of("throughput_ratio", "jax graph tuned", 2.0, **told | {"control": 1.05})
+    assert ratios_text(wide(frame(*every[:2], other), "throughput_ratio")).count("A/A") == 3, "each has its own"
+    none = of("throughput_ratio", "jax graph tuned", None, why=MODELS_DIFFER)
+    assert ratios_text(wide(frame(*every[:2], none), "throughput_ratio")).count("A/A") == 1, "one has no ratio"
     assert many.startswith(f"faster at {MANY + 1}; lowest pytorch eager 0 2.0")
     assert f"highest pytorch eager {MANY} {2 + MANY}.0" in many
 

@@ -63,7 +63,7 @@ def facts() -> dict:
 def test_its_distribution_for_the_cpu_is_the_one_to_install():
     assert frameworks.package(NAME) == "tensorflow"
     assert frameworks.distributions(NAME)[0] == "tensorflow-cpu"
-    assert set(frameworks.modes(NAME)) == {"eager", "graph"}
+    assert set(frameworks.modes(NAME)) == {"eager", "graph", "graph-xla"}
     assert frameworks.precisions(NAME)[0] == "fp32"
     assert frameworks.launcher(NAME) == (), "no path to data-parallel training: docs/tensorflow.md says why"
     (need,) = frameworks.needs(NAME)

@@ -12,9 +12,10 @@ flax.nnx has nothing that scales a loss, which fp16 needs.
 
 ``nnx.Conv`` wants the channels innermost: batches are laid out so off the clock, and weights when they are loaded.
 
-JAX has no setting for its number of threads on the CPU: it takes the cores that its process may use. It hands out no
-events of a device's queue, so that blocks have no time by a GPU's clock. It trains on more data at once by several
-devices in one process, on the CPU, too: that is not what processes of a launcher do, and there is no ``LAUNCHER``.
+JAX documents no setting for its number of threads on the CPU: it takes the cores that its process may use (its XLA
+reads ``PJRT_NPROC``, which no lane sets). It hands out no events of a device's queue, so that blocks have no time by a
+GPU's clock. It trains on more data at once by several devices in one process, on the CPU, too: that is not what
+processes of a launcher do, and there is no ``LAUNCHER``.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ PACKAGE = "jax"
 DEVICES = ("cpu", "cuda")
 MODES = ("graph", "eager")
 PRECISIONS = ("fp32", "bf16")
-VARIABLES = ("JAX_", "XLA_", "TF_CPP_", "TF_XLA_", "FLAX_")
+VARIABLES = ("JAX_", "XLA_", "PJRT_", "TF_CPP_", "TF_XLA_", "FLAX_")
 NEEDS = (
     {
         "device": "cpu",

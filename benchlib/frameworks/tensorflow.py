@@ -1,9 +1,8 @@
 """TensorFlow, with Keras 3 for models and optimizers: builds a workload and runs its steps. Run on the CPU only so far.
 
-Graph mode is ``tf.function`` of the whole step: forward, loss, gradients and update. It goes without
-``jit_compile=True``: on the CPU XLA's convolutions took three times as much CPU time as TensorFlow's own, which are
-oneDNN's, and recurrent layers as much with it as without (docs/tensorflow.md). Eager mode dispatches the same step
-operation by operation.
+Graph mode is ``tf.function`` of the whole step: forward, loss, gradients and update. ``graph-xla`` is the same with
+``jit_compile=True``, which on the CPU is slower where there are convolutions and cannot do LSTM (docs/tensorflow.md).
+Eager mode dispatches the same step operation by operation.
 
 Models are Keras layers in a training step of our own, with ``tf.GradientTape``; optimizers are Keras's by their class,
 and PyTorch's by their mathematics (``benchlib/workloads/_keras.py``). Gradients of embeddings are made dense, as
@@ -52,7 +51,7 @@ NEEDS = (
         ),
     },
 )
-MODES = ("graph", "eager")
+MODES = ("graph", "eager", "graph-xla")
 PRECISIONS = ("fp32", "bf16", "fp16")
 VARIABLES = ("TF_", "TENSORFLOW", "KERAS", "XLA_FLAGS")
 KNOBS = (
@@ -93,7 +92,7 @@ class Session:
         for name in knobs:
             raise BenchlibError(f"knob {name!r}: tensorflow has no such setting")
         self._device = _use(device)
-        self._graph = mode == "graph"
+        self._mode = mode
         self._half = precision == "fp16"
         keras.config.set_dtype_policy(_POLICIES[precision])
         keras.utils.set_random_seed(seed)  # for dropout only: weights and batches come from files
@@ -290,7 +289,9 @@ class Session:
         return {**versions, **{name: str(built[key]) for name, key in names.items() if key in built}}
 
     def _compiled(self, function: Callable) -> Callable:
-        return tf.function(function, autograph=False) if self._graph else function
+        if self._mode == "eager":
+            return function
+        return tf.function(function, autograph=False, jit_compile=True if self._mode == "graph-xla" else None)
 
     @contextmanager
     def _untrained_kept(self) -> Iterator[None]:

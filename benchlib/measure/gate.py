@@ -282,7 +282,7 @@ def _groups(conditions: list[Condition], references: Iterable[Condition]) -> lis
     shared.
     """
     others = _alike(one for one in conditions if one not in references)
-    others.sort(key=lambda group: (group[0].mode != "graph", len(group)))
+    others.sort(key=lambda group: (group[0].mode == "eager", len(group)))
     asked = (reference(one) for group in others for one in group)
     # In the order in which references are looked for: no condition then comes before its own, which it would wait for.
     places = list(environments.names())

@@ -6,7 +6,6 @@ the files that it was made from: ``python -m benchlib trace FILE`` reads them, i
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +23,7 @@ COMMENT = "% measurements:"
 """Before the keys of the files that a line was made from."""
 
 WIDE = 5  # columns that fit into one column of a paper; what has more takes the page's width, at most
-MOST = 14  # columns that can be read on a page
+MOST = 14  # typeset columns that can be read on a page
 LONG = 28  # characters of a cell, beyond which its column breaks lines
 LONG_HEAD = 12  # of a head over numbers
 
@@ -50,7 +49,7 @@ def table(frame: pd.DataFrame, caption: str, label: str) -> str:
     text, same = tables.display(frame)
     by_heading = {tables.heading(name): name for name in frame}
     said = f"{caption} {same}".strip()
-    parts = _parts(text, by_heading)
+    parts = _parts(frame, text, by_heading)
     if len(parts) == 1:
         return _table(frame, text, by_heading, said, label)
     return "\n".join(
@@ -59,16 +58,31 @@ def table(frame: pd.DataFrame, caption: str, label: str) -> str:
     )
 
 
-def _parts(text: pd.DataFrame, by_heading: Mapping[str, str]) -> list[list[str]]:
-    """The columns of each table that a frame becomes."""
-    every = list(text)
-    if len(every) <= MOST:
-        return [every]
-    naming = [heading for heading in every if by_heading[heading] in {*NAMING, *_OF_WORKS}][: MOST // 2] or every[:1]
-    others = [heading for heading in every if heading not in naming]
-    count = math.ceil(len(others) / (MOST - len(naming)))
-    most = math.ceil(len(others) / count)
-    return [naming + others[at : at + most] for at in range(0, len(others), most)]
+def _parts(frame: pd.DataFrame, text: pd.DataFrame, by_heading: Mapping[str, str]) -> list[list[str]]:
+    """The columns of each table that a frame becomes: none is typeset in more than ``MOST`` columns, and an estimate
+    with its interval takes two.
+    """
+    takes = {heading: 1 + (f"{by_heading[heading]}_low" in frame) for heading in text}
+    if sum(takes.values()) <= MOST:
+        return [list(text)]
+    naming = [heading for heading in text if by_heading[heading] in {*NAMING, *_OF_WORKS}][: MOST // 2]
+    naming = naming or list(text)[:1]
+    others = [heading for heading in text if heading not in naming]
+    room = MOST - sum(takes[heading] for heading in naming)
+    fewest = len(_packed(others, takes, room))
+    # Of about the same width, rather than full ones and a rest.
+    even = next(wide for wide in range(2, room + 1) if len(_packed(others, takes, wide)) == fewest)
+    return [naming + part for part in _packed(others, takes, even)]
+
+
+def _packed(headings: Iterable[str], takes: Mapping[str, int], room: int) -> list[list[str]]:
+    """The headings in their order, in parts that take no more than ``room``."""
+    parts: list[list[str]] = [[]]
+    for heading in headings:
+        if sum(takes[one] for one in parts[-1]) + takes[heading] > room:
+            parts.append([])
+        parts[-1].append(heading)
+    return parts
 
 
 def _table(frame: pd.DataFrame, text: pd.DataFrame, by_heading: Mapping[str, str], caption: str, label: str) -> str:

@@ -94,6 +94,7 @@ def subject_look(framework: str, environment: str, mode: str, precision: str, la
     """The look of a subject: see :func:`subject_looks`."""
     apart = [mode != "eager", lane != "tuned", precision != "fp32", environment != DEFAULT]
     kind = sum(2**place for place, differs in enumerate(apart) if differs)
+    kind += 2 ** len(apart) * (mode not in ("eager", "graph"))
     return _look(framework, kind)
 
 

@@ -30,31 +30,49 @@ NO_RATIO = {
 
 def ratio_text(row: pd.Series) -> str:
     """A row of a ratio: the ratio, its verdict, and the A/A control, which says what can be resolved, if it has one."""
-    if pd.isna(row["verdict"]):
-        return NO_RATIO[row["why"]]
-    text = f"{interval_text(row, ratio=True)}, {row['verdict']}"
-    if pd.isna(row["control"]) and pd.isna(row["control_why"]):
-        return text
-    if row["control_why"] == DISTURBED:
-        return f"{text} (no A/A: more than half of its rounds were disturbed, so what can be resolved is not known)"
-    control = tables.ratio(row["control"], row["control_low"], row["control_high"])
-    warning = ""
-    if math.isfinite(row["control_low"]) and not row["control_low"] <= 1 <= row["control_high"]:
-        warning = ", which excludes 1: the baseline differs from itself, so a difference of that size shows nothing"
-    return f"{text} (A/A {control}{warning})"
+    control = _control_text(row)
+    return f"{_verdict_text(row)} ({control})" if control else _verdict_text(row)
 
 
 MANY = 6  # ratios of a sentence that lists them
 
 
 def ratios_text(rows: pd.DataFrame, name: Callable[[pd.Series], str] = lambda row: row["subject"]) -> str:
-    """Rows of a ratio, each with its ``name``; of many, how often they have which verdict, and both ends."""
+    """Rows of a ratio, each with its ``name``; of many, how often they have which verdict, and both ends. The A/A
+    control that all of those named share is said once.
+    """
     known = rows.dropna(subset="estimate")
     if len(rows) <= MANY or not len(known):
-        return "; ".join(f"{name(row)} {ratio_text(row)}" for _, row in rows.iterrows())
+        return _listed([row for _, row in rows.iterrows()], [f"{name(row)} " for _, row in rows.iterrows()])
     ends = [known.loc[at] for at in (known["estimate"].idxmin(), known["estimate"].idxmax())]
-    lowest, highest = (f"{name(row)} {ratio_text(row)}" for row in ends)
-    return f"{counts_text(rows)}; lowest {lowest}; highest {highest}"
+    named = [f"{which} {name(row)} " for which, row in zip(("lowest", "highest"), ends, strict=True)]
+    return f"{counts_text(rows)}; {_listed(ends, named)}"
+
+
+def _listed(rows: list[pd.Series], names: list[str]) -> str:
+    controls = [control for row in rows if (control := _control_text(row))]
+    if len(controls) < 2 or len({*controls}) > 1:
+        return "; ".join(f"{name}{ratio_text(row)}" for name, row in zip(names, rows, strict=True))
+    said = "; ".join(f"{name}{_verdict_text(row)}" for name, row in zip(names, rows, strict=True))
+    return f"{said} (of all: {controls[0]})"
+
+
+def _verdict_text(row: pd.Series) -> str:
+    if pd.isna(row["verdict"]):
+        return NO_RATIO[row["why"]]
+    return f"{interval_text(row, ratio=True)}, {row['verdict']}"
+
+
+def _control_text(row: pd.Series) -> str:
+    """The A/A of a ratio; empty, if there is no ratio, or its comparison has none."""
+    if pd.isna(row["verdict"]) or (pd.isna(row["control"]) and pd.isna(row["control_why"])):
+        return ""
+    if row["control_why"] == DISTURBED:
+        return "no A/A: more than half of its rounds were disturbed, so what can be resolved is not known"
+    control = tables.ratio(row["control"], row["control_low"], row["control_high"])
+    if math.isfinite(row["control_low"]) and not row["control_low"] <= 1 <= row["control_high"]:
+        control += ", which excludes 1: the baseline differs from itself, so a difference of that size shows nothing"
+    return f"A/A {control}"
 
 
 def interval_text(row: pd.Series, quantity: str = "", ratio: bool = False) -> str:

@@ -36,7 +36,7 @@ CAPTION = (
 
 
 @dataclass(frozen=True)
-class _Row:
+class Row:
     """Cases of a claim that stand together: all of one group."""
 
     claim: str
@@ -55,24 +55,29 @@ class _Row:
 
 @figures.styled
 def draw(judged: list[Judged]) -> dict[str, tuple[str, Figure]]:
-    """``ratios``: a caption, and the figure; where the rows are more than fit on a page, ``ratios_2`` and so on."""
+    """By name, as :func:`rows`, a caption and the figure."""
+    every = rows(judged)
+    parts = [f" Part {number} of {len(every)}." if len(every) > 1 else "" for number in range(1, len(every) + 1)]
+    return {name: _page(of_page, part) for (name, of_page), part in zip(every.items(), parts, strict=True)}
+
+
+def rows(judged: list[Judged]) -> dict[str, list[Row]]:
+    """What each figure shows: ``ratios``; where the rows are more than fit on a page, ``ratios_2`` and so on."""
     pages = _pages([_rows(one) for one in judged])
-    parts = [f" Part {number} of {len(pages)}." if len(pages) > 1 else "" for number in range(1, len(pages) + 1)]
-    names = ["ratios", *(f"ratios_{number}" for number in range(2, len(pages) + 1))]
-    return {name: _page(rows, part) for name, rows, part in zip(names, pages, parts, strict=False)}
+    return {f"ratios_{number}" if number > 1 else "ratios": page for number, page in enumerate(pages, start=1)}
 
 
-def _rows(one: Judged) -> list[_Row]:
+def _rows(one: Judged) -> list[Row]:
     groups: dict[str, list[Case]] = {}
     for case in one.outcome.cases:
         if case.ratio is not None and math.isfinite(case.ratio.estimate):
             groups.setdefault(case.group, []).append(case)
-    return [_Row(one.claim.id, cases) for cases in groups.values()]
+    return [Row(one.claim.id, cases) for cases in groups.values()]
 
 
-def _pages(claims: list[list[_Row]]) -> list[list[_Row]]:
+def _pages(claims: list[list[Row]]) -> list[list[Row]]:
     """The rows of each figure, from those of each claim: a claim that does not fit begins the next."""
-    pages: list[list[_Row]] = [[]]
+    pages: list[list[Row]] = [[]]
     for rows in claims:
         for number, row in enumerate(rows):
             together = [row] if number else rows
@@ -82,7 +87,7 @@ def _pages(claims: list[list[_Row]]) -> list[list[_Row]]:
     return [page for page in pages if page]
 
 
-def _page(rows: list[_Row], part: str) -> tuple[str, Figure]:
+def _page(rows: list[Row], part: str) -> tuple[str, Figure]:
     total = sum(row.height for row in rows)
     figure, (axes,) = figures.panels(1, 1, height=0.5 + total)
     shown = [case for row in rows for case in row.cases]

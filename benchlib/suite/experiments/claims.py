@@ -66,6 +66,13 @@ class Claims(Result):
         """``ratios``: ours beside the published, for the claims about a ratio, on as many pages as it takes."""
         return figure.draw(self.judged)
 
+    def drawn_from(self) -> dict[str, pd.DataFrame]:
+        """The cases that each figure shows."""
+        every = figure.rows(self.judged).items()
+        return {
+            name: pd.DataFrame(_case_row(row.claim, case) for row in rows for case in row.cases) for name, rows in every
+        }
+
     def summary(self) -> dict[str, Any]:
         """As of every result; and ``verdicts``, their table as pandas splits it, with each claim's bare ``verdict``,
         whether it is ``undecided``, and what it rests on ``here``, in short.

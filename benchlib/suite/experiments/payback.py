@@ -28,7 +28,7 @@ def rows(comparison: Comparison, lab: Lab) -> Iterator[dict[str, Any]]:
     """Of each two conditions of a comparison that differ in the mode only."""
     there, steps = comparison.conditions, _steps_of_epoch(comparison.baseline, lab)
     for eager in (one for one in there if one.mode == "eager"):
-        for graph in (one for one in there if one == eager.but(mode="graph")):
+        for graph in (one for one in there if one != eager and one == eager.but(mode=one.mode)):
             yield from relative.amortised(comparison, eager, graph, steps)
 
 
@@ -41,8 +41,10 @@ def _steps_of_epoch(condition: Condition, lab: Lab) -> float | None:
 
 
 def _without_mode(row: pd.Series) -> str:
+    """Graph mode goes without saying; what a framework has beside it does not."""
+    mode = [] if row["mode"] == "graph" else [row["mode"]]
     precision = [] if row["precision"] == "fp32" else [row["precision"]]
-    return " ".join([naming.implementation_of(row), *precision, row["lane"]])
+    return " ".join([naming.implementation_of(row), *mode, *precision, row["lane"]])
 
 
 def _timed(row: pd.Series) -> bool:
@@ -71,7 +73,7 @@ PICTURE = Picture(
 def findings(result: Result) -> Iterator[str]:
     """What graph mode's compilation costs, and when it has paid for that."""
     for _, row in result.rows("pays_after_steps").iterrows():
-        yield f"{row['task']}, {row['baseline_subject']} to graph: {_payback_text(row)}."
+        yield f"{row['task']}, {row['baseline_subject']} to {row['mode']}: {_payback_text(row)}."
 
 
 def answer(result: Result) -> Iterator[str]:
