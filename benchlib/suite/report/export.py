@@ -209,11 +209,19 @@ def _keys(rows: list[list[str]], widths: list[float]) -> int:
 
 
 def _parts(widths: list[float], keys: int = 1) -> list[list[int]]:
-    """The places of columns of these widths that stand beside each other on paper; so many ``keys``, the first ones,
-    are in each part.
+    """The places of columns of these widths that stand beside each other on paper, in as few parts as it takes, of
+    about the same width; so many ``keys``, the first ones, are in each part.
     """
-    repeated = list(range(keys))
     room = PAGE_CHARACTERS - sum(widths[:keys]) - (keys - 1) * BETWEEN
+    fewest = len(_packed(widths, keys, room))
+    while room > max(widths) and len(_packed(widths, keys, room - 1)) == fewest > 1:
+        room -= 1
+    return _packed(widths, keys, room)
+
+
+def _packed(widths: list[float], keys: int, room: float) -> list[list[int]]:
+    """As many columns in each part as have ``room`` beside the keys."""
+    repeated = list(range(keys))
     parts, left = [[*repeated]], room
     for place, width in enumerate(widths[keys:], start=keys):
         if left < width + BETWEEN and len(parts[-1]) > keys:

@@ -5,7 +5,7 @@ all other figures and tables.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,20 +33,23 @@ def of_certainty(report: Gathered) -> HTML:
 
 def others(report: Gathered) -> HTML:
     """By notebook, the figures and tables that its section has not."""
+    every = "".join(_others(report, name, report.summaries[name]) for name in report.summaries)
+    return HTML(f'<div class="others">{every}</div>' if every else "")
 
-    def parts(name: str) -> Iterator[str]:
-        summary = report.summaries[name]
-        figures, rows = (name not in BESIDE), (name not in {*BESIDE, *OF_CERTAINTY})  # that its section has
-        yield from (_figure(report, summary, path) for path in _figures(summary)[figures:])
-        yield from (_table(report, path, shown) for path, shown in summary["in_report"][rows:])
 
-    return HTML(
-        "".join(
-            f"<h4>{html.escape(report.summaries[name]['title'])}</h4>{''.join(own)}"
-            for name in report.summaries
-            if (own := list(parts(name)))
-        )
-    )
+def _others(report: Gathered, name: str, summary: dict[str, Any]) -> str:
+    """On paper figures stand where there is room for them, as they do in a paper: so each caption says whose it is, and
+    the heading is that of the tables.
+    """
+    drawn, shown = (name not in BESIDE), (name not in {*BESIDE, *OF_CERTAINTY})  # in its section
+    title = summary["title"]
+    figures = "".join(_figure(report, summary, path, f"{title}: ") for path in _figures(summary)[drawn:])
+    rows = "".join(_table(report, path, table) for path, table in summary["in_report"][shown:])
+    heading = html.escape(title)
+    if not figures:
+        return f"<h4>{heading}</h4>{rows}" if rows else ""
+    again = f'<h4 class="on-paper">{heading}</h4>' if rows else ""
+    return f'<h4 class="on-screen">{heading}</h4>{figures}{again}{rows}'
 
 
 def _sections(report: Gathered, names: Iterable[str]) -> HTML:
@@ -74,13 +77,14 @@ def _figures(summary: dict[str, Any]) -> list[str]:
     return [path for path in summary["figures"] if path.endswith(".svg")]
 
 
-def _figure(report: Gathered, summary: dict[str, Any], path: str) -> str:
-    """A figure, with links to its files."""
+def _figure(report: Gathered, summary: dict[str, Any], path: str, of: str = "") -> str:
+    """A figure, with links to its files; ``of`` is before its caption."""
     if (why_not := report.why_not(path)) is not None:
         return tables.bullets([f"{path} {why_not}: run again."]).data
     beside = [str(Path(path).with_suffix(kind)) for kind in (".svg", ".pdf", ".csv")]
     there = [one for one in beside if one in {*summary["figures"], *summary["tables"]}]
-    return showing.image((report.folder / path).read_bytes(), summary["captions"][path]).data + _links("figure", there)
+    caption = f"{of}{summary['captions'][path]}"
+    return showing.image((report.folder / path).read_bytes(), caption).data + _links("figure", there)
 
 
 def _table(report: Gathered, path: str, shown: str) -> str:
