@@ -1,0 +1,62 @@
+"""A session that forgets to wait fails the timer's test: of each framework that returns from a step before it is done
+on the CPU, where its environment is made. TensorFlow's and PyTorch's steps are done when they return there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchlib import environments, plugins
+from benchlib.condition import Condition
+from benchlib.measure import contract
+from benchlib.measure.processes import PATIENCE_S
+
+QUEUED = [("jax", "graph"), ("mxnet", "graph"), ("mxnet", "eager")]
+"""JAX in eager mode is not among them: operations as small as these are done at once."""
+
+FORGETFUL = '''
+from benchlib.frameworks.{framework} import Session as Waiting
+
+PACKAGE = "{framework}"
+DEVICES = ("cpu",)
+MODES = ("graph", "eager")
+
+
+class Session(Waiting):
+    def synchronize(self):
+        """Forgets to."""
+'''
+
+
+@pytest.fixture
+def forgetful(framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a framework with a session that does not wait: a plug-in, as long as the test runs."""
+    monkeypatch.setenv(plugins.VARIABLE, "")
+    monkeypatch.setattr(plugins, "_used", plugins._Used())
+    for package in plugins.KINDS.values():
+        monkeypatch.setattr(package, "__path__", list(package.__path__))
+    name = f"{framework}_forgetful"
+    for file, text in {
+        f"frameworks/{name}.py": FORGETFUL.format(framework=framework),
+        f"workloads/cnn/{name}.py": f"from benchlib.workloads.cnn.{framework} import build, loss, optimizer",
+    }.items():
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    plugins.use([tmp_path])
+    return name
+
+
+@pytest.mark.parametrize(("framework", "mode"), QUEUED)
+def test_a_session_that_forgets_to_wait_fails_the_timers_test(
+    framework: str, mode: str, forgetful: str, tmp_path: Path
+) -> None:
+    if why := environments.why_absent(framework):
+        pytest.skip(f"{framework} is tried in an environment of its own: {why}")
+    sizes = {"batch_size": 32, "hyperparameters": {"image_size": 8}}
+    waiting = Condition(workload="cnn", framework=framework, environment=framework, mode=mode, **sizes)
+    assert contract.check(waiting, tmp_path / "inputs", PATIENCE_S).ok
+    found = contract.check(waiting.but(framework=forgetful), tmp_path / "inputs", PATIENCE_S)
+    assert not found.ok
+    assert not found.failure
