@@ -115,7 +115,7 @@ def _within(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """
     there = comparison.conditions
     eager = [one for one in there if one.mode == "eager"]
-    graphs = [(one, two) for one in eager for two in there if one != two and two == one.but(mode=two.mode)]
+    graphs = [(one, two) for one in eager for two in there if payback.is_graph_of(two, one)]
     exact = [(one.but(precision="fp32"), one) for one in there if one.precision != "fp32"]
     for one, other in [*graphs, *(pair for pair in exact if pair[0] in there)]:
         row = relative.throughput(comparison, "within_ratio", other, one)

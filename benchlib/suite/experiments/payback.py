@@ -28,8 +28,13 @@ def rows(comparison: Comparison, lab: Lab) -> Iterator[dict[str, Any]]:
     """Of each two conditions of a comparison that differ in the mode only."""
     there, steps = comparison.conditions, _steps_of_epoch(comparison.baseline, lab)
     for eager in (one for one in there if one.mode == "eager"):
-        for graph in (one for one in there if one != eager and one == eager.but(mode=one.mode)):
+        for graph in (one for one in there if is_graph_of(one, eager)):
             yield from relative.amortised(comparison, eager, graph, steps)
+
+
+def is_graph_of(one: Condition, eager: Condition) -> bool:
+    """Does a condition differ from one in eager mode in its mode only?"""
+    return one.mode != "eager" and one.framework == eager.framework and one.but(mode="eager") == eager
 
 
 def _steps_of_epoch(condition: Condition, lab: Lab) -> float | None:
