@@ -26,6 +26,7 @@ from benchlib.measure import availability, gate, needs, nvml, samples
 from benchlib.measure.disturbance import NO_CPU
 from benchlib.suite.experiments import groups, modes, scaling
 from benchlib.suite.experiments.losses import NONE_DIVERGED
+from benchlib.suite.looks import subject_looks
 from benchlib.variables import Surroundings
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
@@ -435,6 +436,24 @@ def test_epochs_until_it_pays_need_no_training_run(tmp_path):
     assert "losses" not in result.tables()
     row = result.tables()["amortisation"][1].iloc[0]
     assert row["pays_after_epochs"] == pytest.approx(row["pays_after_steps"] / (1437 // 64))
+
+
+def test_each_compiled_mode_of_a_framework_is_set_beside_its_eager_mode(tmp_path, monkeypatch):
+    monkeypatch.setattr(availability, "available", lambda framework, device, environment: None)
+    torch = [{"framework": "pytorch", "mode": "eager", "precision": "fp32", "lane": "tuned"}]
+    home = {"framework": "tensorflow", "environment": "tensorflow", "precision": "fp32", "lane": "tuned"}
+    asked = {"subjects": [*torch, *({**home, "mode": mode} for mode in ("eager", "graph", "graph-xla"))]}
+    factor = {"eager": 1.0, "graph": 0.5, "graph-xla": 2.0}
+    first = compiling(5.0)
+    result = measured(tmp_path, asked, step=lambda one: step_seconds(one) * factor[one.mode], first=first)
+    within = result.tables()["within"][1].set_index("subject")
+    assert within["within_ratio"].to_dict() == pytest.approx(
+        {"tensorflow graph tuned": 2.0, "tensorflow graph-xla tuned": 0.5}, rel=0.1
+    )
+    assert {*result.tables()["amortisation"][1]["subject"]} == {"tensorflow tuned", "tensorflow graph-xla tuned"}
+    assert any("tensorflow eager tuned to graph-xla: " in one and "never pays" in one for one in result.findings())
+    looks = subject_looks(result.frame.assign(hue=result.frame["subject"]))
+    assert len(set(looks.values())) == len(looks) == 4
 
 
 def test_tasks_that_differ_in_batch_only_have_names_of_their_own(tmp_path):
