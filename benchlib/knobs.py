@@ -41,6 +41,7 @@ class Knob:
     source: str
     when: str = TUNED
     convolutions_only: bool = False
+    inference_only: bool = False
     modes: tuple[str, ...] = ()  # empty: all
     by_session: bool = False
     same_numbers: bool = False  # of what is set for the gate: does it change no number?
@@ -50,6 +51,7 @@ class Knob:
             (not self.devices or condition.device in self.devices)
             and (not self.modes or condition.mode in self.modes)
             and (not self.convolutions_only or workloads.load(condition.workload).convolutions)
+            and (not self.inference_only or workloads.load(condition.workload).evaluates)
         )
 
 

@@ -607,6 +607,8 @@ def test_five_frameworks_have_each_a_colour_a_marker_and_a_line() -> None:
             assert np.linalg.norm(a - b) > 12, f"{one} and {other} look alike with {kind}"
     both = subjects_looks([(who, where, mode) for who, where, _ in subjects for mode in ("eager", "graph")])
     assert len({look.marker for look in both.values()}) == 10
+    third = subjects_looks([("tensorflow", "tensorflow", "graph-xla")])
+    assert len({look.marker for look in (both | third).values()}) == 11
 
 
 def test_an_environment_that_is_called_like_its_framework_goes_without_saying_in_figures() -> None:

@@ -58,6 +58,19 @@ KNOBS = (
         ),
         "source": "MXNet's src/engine/openmp.cc; docs/mxnet.md has what it gives",
     },
+    {
+        "name": "subgraph_backend",
+        "value": "MKLDNN",
+        "devices": ("cpu",),
+        "modes": ("graph",),
+        "inference_only": True,
+        "by_session": True,
+        "reason": (
+            "oneDNN computes convolution, batch normalisation, ReLU and sum as one operator, where nothing goes back; "
+            "MXNET_SUBGRAPH_BACKEND, which is on as installed, does so for Symbol only, not for Gluon"
+        ),
+        "source": "MXNet documentation, 'HybridBlock.hybridize'; docs/mxnet.md has what it gives",
+    },
 )
 
 _NAMES = {  # the end of Gluon's name for a weight to the workload's, where they differ
@@ -83,8 +96,9 @@ class Session:
                 f"device {device!r}: mxnet has a path to {' and '.join(DEVICES)} only; install a framework that has "
                 "one to it, or choose device 'cpu'"
             )
-        for name in knobs:
-            raise BenchlibError(f"knob {name!r}: mxnet has no such setting")
+        for name, value in knobs.items():
+            if (name, value) != ("subgraph_backend", "MKLDNN"):
+                raise BenchlibError(unknown("knob of mxnet", f"{name}={value}", ["subgraph_backend=MKLDNN"]))
         if device == "cuda" and not mx.context.num_gpus():
             raise BenchlibError(
                 f"device 'cuda': mxnet {mx.__version__} finds no GPU here; install the build of mxnet for CUDA and its "
@@ -92,6 +106,7 @@ class Session:
             )
         self._context = mx.gpu() if device == "cuda" else mx.cpu()
         self._graph = mode == "graph"
+        self._backend = knobs.get("subgraph_backend")
         mx.random.seed(seed)  # for dropout only: weights and batches come from files
 
     def build(self, workload: Workload, module: ModuleType, values: Values, learning_rate: float | None) -> None:
@@ -112,7 +127,7 @@ class Session:
         compute = module.loss if self._trains else _forward
         if self._graph:
             self._network = _Network(self._model, compute)
-            self._network.hybridize(static_alloc=True, static_shape=True)
+            self._network.hybridize(backend=self._backend, static_alloc=True, static_shape=True)
             self._model.hybridize(active=False)  # called by itself, it runs operation by operation
         else:
             self._network = lambda *batch: compute(self._model, batch)

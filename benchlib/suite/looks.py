@@ -33,6 +33,9 @@ SHADES = (0.0, 0.15, -0.4, -0.2, 0.3, 0.45)
 GREYS = ("0.15", "0.55", "0.35", "0.7")
 """Of what is no framework's."""
 
+THIRD_MODE = 20
+"""More than all kinds of the first two modes: the marker of TensorFlow's is then none of theirs of five frameworks."""
+
 REACH = 5
 """An interval that ends further than this factor from all points runs out of its panel: the others can then be read."""
 
@@ -94,7 +97,7 @@ def subject_look(framework: str, environment: str, mode: str, precision: str, la
     """The look of a subject: see :func:`subject_looks`."""
     apart = [mode != "eager", lane != "tuned", precision != "fp32", environment != DEFAULT]
     kind = sum(2**place for place, differs in enumerate(apart) if differs)
-    kind += 2 ** len(apart) * (mode not in ("eager", "graph"))
+    kind += THIRD_MODE * (mode not in ("eager", "graph"))
     return _look(framework, kind)
 
 
