@@ -127,7 +127,7 @@ class Session:
         compute = module.loss if self._trains else _forward
         if self._graph:
             self._network = _Network(self._model, compute)
-            self._network.hybridize(backend=self._backend, static_alloc=True, static_shape=True)
+            self._compile()
             self._model.hybridize(active=False)  # called by itself, it runs operation by operation
         else:
             self._network = lambda *batch: compute(self._model, batch)
@@ -142,6 +142,8 @@ class Session:
             parameter.set_data(self._array(weights[name]))
         self._forget_gradients()
         self._is_settled()
+        if self._backend:  # which has taken batch normalisation's weights into those of convolutions, and keeps them
+            self._compile()
         if self._trains:
             self._trainer = self._module.optimizer(self._model, self._values, self._rate)
             schedule = getattr(self._module, "schedule", None)
@@ -261,6 +263,10 @@ class Session:
         config = mx.base._LIB.openblas_get_config
         config.restype = ctypes.c_char_p
         return {"mxnet": mx.__version__, "openblas": config().decode().split()[1]}
+
+    def _compile(self) -> None:
+        """Of the network: what is called next is traced, and compiled anew."""
+        self._network.hybridize(backend=self._backend, static_alloc=True, static_shape=True)
 
     def _array(self, array: np.ndarray) -> NDArray:
         return mx.nd.array(array, ctx=self._context, dtype=array.dtype)

@@ -1,5 +1,6 @@
-"""A session that forgets to wait fails the timer's test: of each framework that returns from a step before it is done
-on the CPU, where its environment is made. TensorFlow's and PyTorch's steps are done when they return there.
+"""The timer's test of the frameworks that have environments of their own, where these are made: each session passes it
+in every mode, and one that forgets to wait fails it, if the framework returns from a step before it is done. On the CPU
+TensorFlow's steps are done when they return.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchlib import environments, plugins
+from benchlib import environments, frameworks, plugins
 from benchlib.condition import Condition
 from benchlib.measure import contract
 from benchlib.measure.processes import PATIENCE_S
@@ -28,6 +29,17 @@ class Session(Waiting):
     def synchronize(self):
         """Forgets to."""
 '''
+
+
+EVERY = [(name, mode) for name in ("jax", "tensorflow", "mxnet") for mode in frameworks.modes(name)]
+
+
+@pytest.mark.parametrize(("framework", "mode"), EVERY)
+def test_a_session_waits_for_all_that_is_timed(framework: str, mode: str, tmp_path: Path) -> None:
+    if why := environments.why_absent(framework):
+        pytest.skip(f"{framework} is tried in an environment of its own: {why}")
+    found = contract.check(steps(framework, mode), tmp_path / "inputs", PATIENCE_S)
+    assert found.ok, found
 
 
 @pytest.fixture
@@ -54,9 +66,12 @@ def test_a_session_that_forgets_to_wait_fails_the_timers_test(
 ) -> None:
     if why := environments.why_absent(framework):
         pytest.skip(f"{framework} is tried in an environment of its own: {why}")
-    sizes = {"batch_size": 32, "hyperparameters": {"image_size": 8}}
-    waiting = Condition(workload="cnn", framework=framework, environment=framework, mode=mode, **sizes)
-    assert contract.check(waiting, tmp_path / "inputs", PATIENCE_S).ok
-    found = contract.check(waiting.but(framework=forgetful), tmp_path / "inputs", PATIENCE_S)
+    found = contract.check(steps(framework, mode).but(framework=forgetful), tmp_path / "inputs", PATIENCE_S)
     assert not found.ok
     assert not found.failure
+
+
+def steps(framework: str, mode: str) -> Condition:
+    """Small ones of a model."""
+    sizes = {"batch_size": 32, "hyperparameters": {"image_size": 8}}
+    return Condition(workload="cnn", framework=framework, environment=framework, mode=mode, **sizes)
