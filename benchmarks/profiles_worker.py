@@ -143,7 +143,8 @@ def _tensorflow(worker: Worker) -> list[dict[str, Any]]:
 def _mxnet(worker: Worker) -> list[dict[str, Any]]:
     import mxnet as mx
 
-    worker.session._network.hybridize(static_alloc=True, static_shape=True, forward_bulk_size=1, backward_bulk_size=1)
+    session, flags = worker.session, {"static_alloc": True, "static_shape": True}
+    session._network.hybridize(backend=session._backend, **flags, forward_bulk_size=1, backward_bulk_size=1)
     worker.do_block(steps=1)
     mx.profiler.set_config(profile_symbolic=True, profile_imperative=True, aggregate_stats=True)
     mx.profiler.set_state("run")

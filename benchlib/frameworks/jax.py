@@ -7,8 +7,8 @@ objects. Eager mode dispatches the same step operation by operation, the loops o
 compiled operation each: one looks for an error that way in JAX, and does not train; it is here because its ratio says
 what compilation is worth. Outputs and predictions are compiled as steps are.
 
-Mixed precision is flax's: each layer computes in its ``dtype``, its weights stay fp32. That is bf16 alone, because
-flax.nnx has nothing that scales a loss, which fp16 needs.
+Mixed precision is flax's: each layer computes in its ``dtype``, its weights stay fp32. That is bf16 alone: fp16, which
+needs a scaled loss (``flax.training.dynamic_scale``), is for GPUs, and is not written.
 
 ``nnx.Conv`` wants the channels innermost: batches are laid out so off the clock, and weights when they are loaded.
 

@@ -1,8 +1,8 @@
 """TensorFlow, with Keras 3 for models and optimizers: builds a workload and runs its steps. Run on the CPU only so far.
 
 Graph mode is ``tf.function`` of the whole step: forward, loss, gradients and update. ``graph-xla`` is the same with
-``jit_compile=True``, which on the CPU is slower where there are convolutions and cannot do LSTM (docs/tensorflow.md).
-Eager mode dispatches the same step operation by operation.
+``jit_compile=True``, which on the CPU is slower where there are convolutions and has no kernel for our LSTM
+(docs/tensorflow.md). Eager mode dispatches the same step operation by operation.
 
 Models are Keras layers in a training step of our own, with ``tf.GradientTape``; optimizers are Keras's by their class,
 and PyTorch's by their mathematics (``benchlib/workloads/_keras.py``). Gradients of embeddings are made dense, as

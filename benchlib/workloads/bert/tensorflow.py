@@ -74,7 +74,7 @@ class Model(keras.Model):
             x = layer(x, unseen)
         masked = tf.gather(x, places, axis=1, batch_dims=1)  # (batch, masked, hidden)
         masked = self.guess_norm(tf.nn.gelu(self.guess(masked)))
-        words = tf.matmul(masked, self.words.embeddings, transpose_b=True) + self.guess_bias  # (batch, masked, words)
+        words = tf.tensordot(masked, self.words.embeddings, [[2], [1]]) + self.guess_bias  # (batch, masked, words)
         return words, self.follows(self.pool(x[:, 0]))
 
 
