@@ -1,10 +1,12 @@
-"""How long the report takes, and how much memory, from 10,000 stored measurements.
+"""How long the report takes, and how much memory, from 10,000 stored measurements; how large its page is, and how long a
+browser takes to open it.
 
     .venv/bin/python benchmarks/report_speed.py outputs/quick
 
 Multiplies the measurements of a finished run in a temporary copy of its folder, and has claims rest on all of them.
 Then judges the claims and makes the report again, as ``benchlib report`` does after a run, and prints seconds, the most
-memory that a kernel or the command held, and how many measurements there were.
+memory that a kernel or the command held, and how many measurements there were; then, where Chromium is, the size of
+``report.html``, and the seconds of three times until its picture can be explored.
 """
 
 from __future__ import annotations
@@ -49,8 +51,30 @@ def main() -> None:
         started = time.monotonic()
         subprocess.run(command, check=True)
         seconds = time.monotonic() - started
+        page = folder / "report.html"
+        opened = opening_s(page) if shutil.which("chromium") else []
+        of_page = f"the page is {page.stat().st_size / 1e6:.1f} MB"
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(f"{count:,} measurements: {seconds:.1f} s, {most:.0f} MiB in the largest process")
+    print(f"{of_page}, open after {', '.join(f'{one:.2f}' for one in opened) or 'nobody knows how many'} s")
+
+
+def opening_s(page: Path) -> list[float]:
+    """Seconds until the page can be explored, three times, in a browser that is at work already."""
+    from playwright.sync_api import sync_playwright
+
+    seconds = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        for _ in range(3):
+            tab = browser.new_page()
+            started = time.monotonic()
+            tab.goto(page.as_uri())
+            tab.wait_for_selector(".told")
+            seconds.append(time.monotonic() - started)
+            tab.close()
+        browser.close()
+    return seconds
 
 
 def multiply(folder: Path) -> int:
