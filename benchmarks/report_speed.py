@@ -1,5 +1,5 @@
-"""How long the report takes, and how much memory, from 10,000 stored measurements; how large its page is, and how long a
-browser takes to open it.
+"""How long the report takes, and how much memory, from 10,000 stored measurements; how large its page is, and how long
+a browser takes to open it.
 
     .venv/bin/python benchmarks/report_speed.py outputs/quick
 
