@@ -1211,6 +1211,11 @@ def test_the_ledger_of_knobs_says_what_was_measured_of_them(tmp_path: Path) -> N
     assert "1.20" not in both
     mindspore = tuned.but(framework="mindspore", mode="graph")
     assert "mindspore: not measured in this profile" in _ledger(tmp_path, [mindspore], alone)
+    of_two = _ledger(tmp_path, [tuned, mindspore, Condition(workload="cnn")], [])
+    assert of_two.count("mindspore, pytorch: not measured in this profile") + of_two.count(
+        "pytorch, mindspore: not measured in this profile"
+    ), "said once for both"
+    assert "default and tuned, cpu: " in of_two, "a knob of both lanes"
 
 
 def test_the_report_names_what_was_left_out_of_the_workers_environments(tmp_path: Path) -> None:

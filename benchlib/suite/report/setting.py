@@ -81,19 +81,21 @@ def ledger(report: Gathered) -> HTML:
     effects = [effect for summary in summaries for effect in summary.get("effects", [])]
     homes = list(zip(frame["framework"], frame["environment"], strict=True))
     frame["who"] = pd.Series(map(naming.implementations(homes).get, homes), frame.index, dtype=object)
-    where = frame["who"] + " " + frame["lane"] + " " + frame["device"]
     frame["effect"] = [_effect(row, effects) for row in frame.to_dict("records")]
     frame["knob"] = frame["name"] + "\n" + frame["value"]
     frame["why"] = frame["reason"] + " (" + frame["source"] + ")"
-    groups = frame.assign(where=where).groupby(["knob", "why"], sort=False)
-    table = groups.agg(**{"set for": ("where", _lines), "measured effect": ("effect", _lines)}).reset_index()
+    rows = [
+        {"knob": knob, "set for": _set_for(of), "measured effect": _effects(of), "why": why}
+        for (knob, why), of in frame.groupby(["knob", "why"], sort=False)
+    ]
+    table = pd.DataFrame(rows, columns=["knob", "set for", "measured effect", "why"])
     caption = (
         "Knobs set for the workers. Measured effect: throughput with the knob over throughput without it, from the "
         "notebook instrument, whose workload and batch size it is true of."
     )
     left_out = sorted({name for summary in summaries for name in summary.get("left_out", [])})
     note = f"Set in the shell, and left out of the workers' environments: {', '.join(left_out)}."
-    shown = tables.html(table[["knob", "set for", "measured effect", "why"]], caption).data
+    shown = tables.html(table, caption).data
     return HTML(shown + (tables.bullets([note]).data if left_out else ""))
 
 
@@ -127,8 +129,26 @@ def _text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _effect(knob: dict[str, Any], effects: list[dict[str, Any]]) -> str:
-    """What a knob of the ledger was measured to do: alone, or at least together with the rest of its lane."""
+def _set_for(rows: pd.DataFrame) -> str:
+    """In which lanes and on which devices a knob is set, and of whom."""
+    lanes = rows.groupby(["who", "device"], sort=False)["lane"].agg(lambda of: " and ".join(sorted(set(of))))
+    whose: dict[str, list[str]] = {}
+    for (who, device), lane in lanes.items():
+        whose.setdefault(f"{lane}, {device}", []).append(who)
+    return "\n".join(f"{where}: {', '.join(whos)}" for where, whos in whose.items())
+
+
+def _effects(rows: pd.DataFrame) -> str:
+    """What a knob was measured to do, and of whom it was not measured."""
+    known = [*dict.fromkeys(rows["effect"].dropna())]
+    unknown = ", ".join(dict.fromkeys(rows.loc[rows["effect"].isna(), "who"]))
+    return "\n".join([*known, *([f"{unknown}: not measured in this profile"] if unknown else [])])
+
+
+def _effect(knob: dict[str, Any], effects: list[dict[str, Any]]) -> str | None:
+    """What a knob of the ledger was measured to do: alone, or at least together with the rest of its lane; None if it
+    was not.
+    """
     when = {one.name: one.when for one in knobs.declared(knob["framework"])}.get(knob["name"])
     if when == knobs.GATE:
         return "none: nothing is timed in the gate"
@@ -139,7 +159,7 @@ def _effect(knob: dict[str, Any], effects: list[dict[str, Any]]) -> str:
         mine = [one for one in effects if _place(one) == place and one["knob"] == name]
         if mine:
             return "; ".join(f"{knob['who']} {one['mode']} {one['effect']}{words}" for one in mine)
-    return f"{knob['who']}: not measured in this profile"
+    return None
 
 
 def _place(row: dict[str, Any]) -> tuple[str, str, str]:
@@ -149,7 +169,3 @@ def _place(row: dict[str, Any]) -> tuple[str, str, str]:
 
 def _home(one: Measurement) -> tuple[str, str]:
     return one.condition.framework, one.condition.environment
-
-
-def _lines(values: pd.Series) -> str:
-    return "\n".join(dict.fromkeys(values))
