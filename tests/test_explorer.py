@@ -353,6 +353,26 @@ class TestPaper:
             first = document[0].get_textpage().get_text_bounded()
         for row in from_frame(folder, explored.MINDSPORE.subject):
             assert row[0] in first
+        said = " ".join(first.split())
+        assert f"Throughput relative to {explored.MINDSPORE.subject} (or" in said
+        assert (
+            f"relative to {explored.MINDSPORE.subject}; " in said
+            or f"relative to {explored.MINDSPORE.subject}." in said
+        )
+        assert "A/A: what a comparison was made with against itself" in said
+        assert "A/A: the baseline" not in said
+
+    def test_the_legend_is_of_what_is_shown(self, page: Page) -> None:
+        def named() -> set[str]:
+            return set(page.locator(".legend [data-kind]:visible").evaluate_all("all => all.map(e => e.dataset.kind)"))
+
+        def drawn() -> set[str]:
+            rows = page.locator(".forest tr[data-member]:visible")
+            return set(rows.evaluate_all("all => all.map(e => e.className.split(' ')[0])"))
+
+        assert named() == drawn()
+        page.locator("select[name='relative to']").select_option(explored.MINDSPORE.subject)
+        assert named() == drawn()
 
 
 PARTS = ("The questions", "How sure it is", "Appendix")

@@ -441,7 +441,13 @@ def test_epochs_until_it_pays_need_no_training_run(tmp_path):
 def test_each_compiled_mode_of_a_framework_is_set_beside_its_eager_mode(tmp_path, monkeypatch):
     monkeypatch.setattr(availability, "available", lambda framework, device, environment: None)
     torch = [{"framework": "pytorch", "mode": "eager", "precision": "fp32", "lane": "tuned"}]
-    home = {"framework": "tensorflow", "environment": "tensorflow", "precision": "fp32", "lane": "tuned"}
+    home = {
+        "framework": "tensorflow",
+        "environment": "tensorflow",
+        "precision": "fp32",
+        "lane": "tuned",
+        "if_there": True,
+    }
     asked = {"subjects": [*torch, *({**home, "mode": mode} for mode in ("eager", "graph", "graph-xla"))]}
     factor = {"eager": 1.0, "graph": 0.5, "graph-xla": 2.0}
     first = compiling(5.0)

@@ -138,8 +138,9 @@ def definitions() -> str:
 
 
 def legend(every: Sequence[Group]) -> str:
-    """What the shapes and bands of the plot stand for, as far as they are there."""
-    shown = [ratio for group in every for ratio in group.relative_to(0).values()]
+    """What the shapes and bands of the plot stand for, as far as they are there; hidden, those of other baselines."""
+    shown = {ratio.kind for group in every for ratio in group.relative_to(0).values()}
+    other = {ratio.kind for group in every for ratio in group.ratios}
     words = {
         "faster": "faster",
         "slower": "slower",
@@ -148,12 +149,15 @@ def legend(every: Sequence[Group]) -> str:
         "none": "no ratio",
     }
     entries = [
-        f'<span class="verdict {kind}">{glyph(kind)}{text}</span>'
+        f'<span class="verdict {kind}" data-kind="{kind}"{"" if kind in shown else " hidden"}>'
+        f"{glyph(kind)}{text}</span>"
         for kind, text in words.items()
-        if any(one.kind == kind for one in shown)
+        if kind in shown | other
     ]
     band = '<svg class="swatch" aria-hidden="true"><rect width="100%" height="100%" class="{}"/></svg>'
-    entries.append(f"<span>{band.format('control')}A/A: the baseline against itself</span>")
+    entries.append(
+        f'<span>{band.format("control")}A/A: <span class="of-control">the baseline</span> against itself</span>'
+    )
     if any(group.restless for group in every):
         entries.append(f"<span>{band.format('control restless')}A/A excludes 1: believe nothing of that size</span>")
     entries.append(f"<span>{band.format('margin')}within {_margins(every)} of 1</span>")

@@ -52,8 +52,9 @@ def picture(report: Gathered) -> HTML:
     lead, *others = (f"<p>{html.escape(one)}</p>" for one in (who(every), how_sure(report, every), on_what(report)))
     usual = forest.usual_baseline(every)
     caption = (
-        f"Throughput relative to {usual} (or to what stands behind vs), with 95 % intervals over processes; "
-        f"right of the line (the axis is logarithmic) is faster. On {', and on '.join(machines(report))}."
+        f'Throughput relative to <span class="relative-to">{html.escape(usual)}</span> (or to what stands behind vs), '
+        "with 95 % intervals over processes; right of the line (the axis is logarithmic) is faster. "
+        f"On {html.escape(', and on '.join(machines(report)))}."
         if every
         else ""
     )
@@ -62,7 +63,7 @@ def picture(report: Gathered) -> HTML:
         f"{forest.definitions()}"
         f'<div class="first-page"><section class="ratios" aria-label="All ratios of throughput">'
         f"<h2>Who is faster, and how sure that is</h2>"
-        f'<p class="caption">{html.escape(caption)}{links}</p>{forest.legend(every) if every else ""}'
+        f'<p class="caption">{caption}{links}</p>{forest.legend(every) if every else ""}'
         f"{forest.picture(every)}</section>{board(report)}"
         f'<section class="sentences lead" aria-label="In a sentence">{lead}</section>'
         f'<section class="sentences" aria-label="How sure, on what">{"".join(others)}</section></div>'

@@ -156,8 +156,18 @@
       if (view.baseline) parts.push(`relative to ${view.baseline}`);
       if (without) parts.push(`${without} comparisons without it are left out`);
       told.textContent = `${parts.join("; ")}.`;
+      told.classList.toggle("chosen", Boolean(view.baseline || view.own.size || view.filters.size));
+      const kinds = new Set(visible.map((one) => (one.ratio ? one.ratio.kind : NONE)));
+      for (const entry of section.querySelectorAll(".legend [data-kind]")) entry.hidden = !kinds.has(entry.dataset.kind);
+      say(".relative-to", view.baseline || forest.dataset.usual);
+      // The band stays that of the processes that were there twice, whatever else is compared with.
+      say(".of-control", view.baseline || view.own.size ? "what a comparison was made with" : "the baseline");
       if (visible.length) takeTab(visible[0].row);
       current = now;
+    }
+
+    function say(where, text) {
+      for (const place of section.querySelectorAll(where)) place.textContent = text;
     }
 
     // One row is in the order of tabs: the others are reached from it with the arrows.
