@@ -82,7 +82,7 @@ class TestPage:
         assert "<title>What came out</title>" in text
         assert 'class="dataframe very-wide short"' in text
         assert text.count(f"data:image/png;base64,{PNG}") == 3
-        assert len(text) < 22_000
+        assert len(text) < 20_000
 
     def test_it_shows_code_where_asked_to_and_the_same_results(self, notebook):
         export_html(notebook, notebook.with_name("code.html"), code=True)
