@@ -52,11 +52,12 @@ def main() -> None:
         subprocess.run(command, check=True)
         seconds = time.monotonic() - started
         page = folder / "report.html"
-        opened = opening_s(page) if shutil.which("chromium") else []
-        of_page = f"the page is {page.stat().st_size / 1e6:.1f} MB"
+        seconds_of = opening_s(page) if shutil.which("chromium") else []
+        opened = ", ".join(f"{one:.2f} s" for one in seconds_of) or "not tried, there is no Chromium"
+        of_page = f"the page is {page.stat().st_size / 1e6:.1f} MB; opened: {opened}"
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(f"{count:,} measurements: {seconds:.1f} s, {most:.0f} MiB in the largest process")
-    print(f"{of_page}, open after {', '.join(f'{one:.2f}' for one in opened) or 'nobody knows how many'} s")
+    print(of_page)
 
 
 def opening_s(page: Path) -> list[float]:

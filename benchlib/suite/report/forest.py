@@ -140,7 +140,6 @@ def definitions() -> str:
 def legend(every: Sequence[Group]) -> str:
     """What the shapes and bands of the plot stand for, as far as they are there; hidden, those of other baselines."""
     shown = {ratio.kind for group in every for ratio in group.relative_to(0).values()}
-    other = {ratio.kind for group in every for ratio in group.ratios}
     words = {
         "faster": "faster",
         "slower": "slower",
@@ -152,7 +151,6 @@ def legend(every: Sequence[Group]) -> str:
         f'<span class="verdict {kind}" data-kind="{kind}"{"" if kind in shown else " hidden"}>'
         f"{glyph(kind)}{text}</span>"
         for kind, text in words.items()
-        if kind in shown | other
     ]
     band = '<svg class="swatch" aria-hidden="true"><rect width="100%" height="100%" class="{}"/></svg>'
     entries.append(
