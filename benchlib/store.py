@@ -38,16 +38,11 @@ before :data:`COUNTED` nothing said how many rows a file had.
 
 COUNTED = 4
 
-_SINCE = {"packages": 5, "shared_by": 6, "lost": 7}
+_SINCE = {"packages": 5}
 """The formats from which on a measurement has these parts: who has them is of no older format, whatever it says."""
 
 MOST_ROWS = 10_000
 """Of a file, which has one for each process that was measured together."""
-
-LENDING = 6
-"""The first format whose files lend their variances. Before it a process was measured for 6 rounds, however long its
-start had taken: the variances of those are of another kind.
-"""
 
 
 ATTEMPTS = 2
@@ -123,7 +118,6 @@ class Measurement(Shown, Record):
     attempt: int = 0  # from 0; what fails is tried once more
     started_utc: str
     failure: str | None = None  # what went wrong, with the end of what the worker said; None: nothing
-    lost: bool = False  # did it fail only because its process had failed with another condition?
     # Set in the worker's environment or by its session; empty where it could not be started.
     knobs: dict[str, str] = Field(default_factory=dict)
     inherited: dict[str, str] = Field(default_factory=dict)  # libraries and devices, see ``benchlib.variables``
@@ -135,12 +129,9 @@ class Measurement(Shown, Record):
     code: str = ""  # hash of the code that made the number
     commit: str = ""
     built: dict[str, Any] = Field(default_factory=dict)  # parameters, hashes of weights and data
-    hosted_after: int = 0  # so many conditions that its process had measured before
-    opening_s: float | None = None  # until it and those measured together with it had started and imported
-    shared_by: int = 1  # comparisons: each counts its share of the opening
     first_step_s: float | None = None  # with compilation
     first_step_disturbed_by: str = ""  # in words; from format 5 on
-    repetition_s: float | None = None  # of all that were measured together, its share of the opening included
+    repetition_s: float | None = None  # of all that were measured together, their start included
     rounds_s: float | None = None  # of that, the rounds
     warm_up_steps: int | None = None
     warm_up_s: float | None = None
@@ -311,27 +302,6 @@ class Store:
         for row in pq.ParquetFile(self.path(file)).read(columns=columns, use_threads=False).to_pylist():
             document = json.loads(row["measurement"])
             document["condition"] = _condition(json.dumps(document["condition"]))
-            blocks = [SimpleNamespace(**block) for block in row["blocks"]]
-            found.append(Measurement.model_construct(**document, blocks=blocks, trace=[], epochs=[]))
-        return found
-
-    def rounds(self, file: str) -> list[Measurement]:
-        """As :meth:`outline`, checked, with the rounds of comparisons; nothing of files that are damaged or gone, of
-        training runs, of older formats, and of what plug-ins measured that are not in use.
-        """
-        found = []
-        try:
-            rows = self._rows(file) or []
-        except BenchlibError:  # whoever asks for it is told
-            return []
-        for row in rows:
-            if row["format"] < LENDING or row["kind"] != "comparison":
-                return []
-            document = json.loads(row["measurement"])
-            try:
-                document["condition"] = _condition(json.dumps(document["condition"]))
-            except BenchlibError:  # a plug-in's: it is no peer of what can be measured without that
-                return []
             blocks = [SimpleNamespace(**block) for block in row["blocks"]]
             found.append(Measurement.model_construct(**document, blocks=blocks, trace=[], epochs=[]))
         return found

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from benchlib.analysis.peers import kind
 
 from benchlib import creation, environments, interpreters, knobs
 from benchlib.__main__ import main
 from benchlib.analysis.certificates import Certificate
-from benchlib.analysis.peers import kind
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab

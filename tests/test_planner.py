@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from benchlib.analysis.moderation import Spread
 
 from benchlib.analysis import planner
 from benchlib.analysis.length import LEAST_ROUNDS, MOST_ROUNDS, PILOT_ROUNDS, pilot_rounds, rounds_for
-from benchlib.analysis.moderation import Spread
 from benchlib.analysis.planner import (
     BUDGET,
     FAILED,

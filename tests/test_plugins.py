@@ -15,10 +15,10 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from benchlib.analysis.peers import Peers
 
 from benchlib import data, frameworks, interpreters, knobs, metrics, plugins, workloads
 from benchlib.__main__ import main
-from benchlib.analysis.peers import Peers
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import installed, own_code

@@ -202,8 +202,6 @@ class Workload:
     evaluates: bool = False  # does a step see the model in evaluation behaviour, and not in training's?
     predicts: bool = False  # has it code of its own for predictions, which the gate has to see too?
     convolutions: bool = False  # does it convolve? Some knobs are for that alone
-    # frameworks in which a process may measure it after others: benchmarks/hosting.py has shown it to be as fast then
-    hosted: tuple[str, ...] = ()
     inputs: Callable[[Values, int, np.random.Generator], tuple[np.ndarray, ...]] | None = None
     work: Callable[[Values], Work] | None = None  # of a sample's forward pass
     optimizer_state: int = 0  # numbers that the optimizer keeps for each weight

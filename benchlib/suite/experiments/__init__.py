@@ -83,12 +83,8 @@ def require_time(notebook: str, parameters: Parameters) -> None:
 
 
 def least_s(notebook: str, parameters: Compared) -> float:
-    """Seconds that the pilots of a notebook's comparisons take, at the very least: their first conditions' processes
-    may host all others.
-    """
-    sizes = _sizes(notebook, parameters)
-    most = max(sizes, default=0)
-    return planner.least_s(parameters.pilot, parameters.block_s, processes=most, conditions=sum(sizes))
+    """Seconds that the pilots of a notebook's comparisons take, at the very least."""
+    return planner.least_s(parameters.pilot, parameters.block_s, sum(_sizes(notebook, parameters)))
 
 
 def usual_s(notebook: str, parameters: Compared) -> float:
