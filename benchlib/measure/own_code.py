@@ -86,7 +86,10 @@ def digest(condition: Condition, procedure: str) -> str:
 @functools.cache
 def commit() -> str:
     """benchlib's version, and git's commit where this is a checkout (with ``+`` if files differ from it)."""
-    version = f"benchlib {importlib.metadata.version('benchlib')}"
+    try:
+        version = f"benchlib {importlib.metadata.version('benchlib')}"
+    except importlib.metadata.PackageNotFoundError:
+        version = "benchlib"  # a checkout that is on the path, and not installed
     try:
         head = _git("rev-parse", "--short=12", "HEAD").strip()
         changed = _git("status", "--porcelain", "--", "benchlib").strip()
