@@ -13,6 +13,7 @@ import numpy as np
 
 from benchlib import frameworks, knobs, metrics, workloads
 from benchlib.analysis import equivalence
+from benchlib.analysis.tolerances import tolerances
 from benchlib.condition import Condition
 from benchlib.data.weights import prepare_weights
 from benchlib.errors import BenchlibError
@@ -20,9 +21,6 @@ from benchlib.measure import availability, contract, gate, trials
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.measure.processes import PATIENCE_S, WorkerFailed, WorkerProcess
 from benchlib.worker import files
-
-SAME = 1e-5
-"""The largest difference, relative to the largest value, of what a session computes twice from the same weights."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +126,7 @@ def _reset(worker: WorkerProcess, job: Job) -> str:
         for name, array in first.items()
     }
     worst = max(apart, key=apart.__getitem__)
-    if apart[worst] <= SAME:
+    if apart[worst] <= tolerances(job.condition)["repetition"]:
         return ""
     return f"after load() the same steps from the same weights give another {worst[2:]}, by {apart[worst]:.2g} of it"
 
