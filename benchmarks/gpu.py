@@ -50,7 +50,7 @@ SIZES = {  # of each workload on a GPU, and where this is tried on a CPU
 }
 
 
-def append(file: Path, **document: Any) -> None:
+def append(file: Path, /, **document: Any) -> None:
     """Write a line, whole, whoever else writes; one that was cut off by a kill does not spoil the next."""
     text = json.dumps({"at": round(time.time(), 1), **document}, default=str) + "\n"
     with open(file, "ab+") as target:
@@ -202,10 +202,10 @@ class Visit:
         (self.folder / "written").mkdir(parents=True, exist_ok=True)
         for path in sorted(self.folder.glob("certificates/*.json")):
             if self._is_new(path):
-                self.write("certificate", **json.loads(path.read_text(encoding="utf-8")))
+                self.write("certificate", value=json.loads(path.read_text(encoding="utf-8")))
         for path in sorted(self.folder.glob("measurements/*.parquet")):
             for one in Store(path.parent).load(path.stem) or [] if self._is_new(path) else []:
-                self.write("measurement", **json.loads(one.model_dump_json()))
+                self.write("measurement", value=json.loads(one.model_dump_json()))
 
     def _is_new(self, path: Path) -> bool:
         """Nobody has written it so far: parts run side by side."""
@@ -247,7 +247,7 @@ def timer(visit: Visit, framework: str, mode: str) -> None:
     """Planted work, and what the timer saw of it."""
     lab = visit.lab()
     for one in lab.check_timers([visit.condition("cnn", framework=framework, mode=mode)]):
-        visit.write("timer", ok=one.ok, share=one.share, **one.model_dump(mode="json"))
+        visit.write("timer", ok=one.ok, share=one.share, value=json.loads(one.model_dump_json()))
 
 
 def certify(visit: Visit, framework: str, mode: str) -> None:
@@ -393,12 +393,12 @@ def report(file: Path, output: Path) -> None:
     for line in read(file):
         lines.setdefault(line.pop("kind", ""), []).append({name: one for name, one in line.items() if name != "at"})
     every = [
-        Certificate.model_validate({name: one for name, one in line.items() if name != "sha256"})
+        Certificate.model_validate({name: one for name, one in line["value"].items() if name != "sha256"})
         for line in lines.get("certificate", [])
     ]
     certificates = {one.condition.key: one for one in every}
     measured: dict[str, list[Measurement]] = {}
-    for one in map(Measurement.model_validate, lines.get("measurement", [])):
+    for one in (Measurement.model_validate(line["value"]) for line in lines.get("measurement", [])):
         measured.setdefault(one.group, []).append(one)
 
     def certificate(condition: Condition) -> Certificate | None:
@@ -417,7 +417,8 @@ def report(file: Path, output: Path) -> None:
     rows = ([c["framework"], c["mode"], c["what"], c["passed"] or c["why"][:300]] for c in lines.get("check", []))
     page += ["## What a session promises", "", *_table("framework|mode|promise|kept", rows)]
     rows = (
-        [Condition(**t["condition"]), t["ok"] or t["failure"][:300], _number(t["share"]), _number(t["share_of_few"])]
+        [Condition(**t["value"]["condition"]), t["ok"] or t["value"]["failure"][:300], _number(t["share"])]
+        + [_number(t["value"]["share_of_few"])]
         for t in lines.get("timer", [])
     )
     page += ["## Timers: the share that they saw of planted work", "", *_table("condition|ok|0.2 s|0.01 s", rows)]
