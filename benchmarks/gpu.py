@@ -38,7 +38,7 @@ MOST_BYTES = 15_500_000  # of the file: a visit's results have to fit 16 MB
 LAST_S = 10.0  # at the end of the visit: what parts that were killed have left is collected
 TAIL = 3000  # characters of what a failed part has printed
 HANG = "BENCHLIB_GPU_HANG"  # the part of this name hangs: a test of the limits
-PATIENCE_S = 100.0  # a worker that is silent for so long counts as hung
+PATIENCE_S = 140.0  # a worker that is silent for so long counts as hung
 SIZES = {  # of each workload on a GPU, and where this is tried on a CPU
     "conv2d": (
         {"hyperparameters": {"image_size": 64}, "batch_size": 64},
@@ -364,7 +364,14 @@ def visit(arguments: argparse.Namespace) -> None:
         environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{place / 'packages'}", "PYTHONUNBUFFERED": "1"}
         arguments.commit = arguments.commit or _commit()
         append(file, kind="visit", commit=arguments.commit, cpu=arguments.cpu, wheels=[one.name for one in wheels])
-        run(list(stages(arguments, place / "lab")), file, until - LAST_S, environment)
+        if arguments.resume:  # a certificate's name says all that it depends on: where that is another, it is unused
+            (place / "lab" / "certificates").mkdir(parents=True)
+            for one in [line["value"] for line in read(arguments.resume) if line.get("kind") == "certificate"]:
+                (place / "lab" / "certificates" / f"{one['file']}.json").write_text(json.dumps(one), encoding="utf-8")
+        chosen = list(stages(arguments, place / "lab"))
+        for stage in chosen if arguments.only else []:
+            stage.parts = [one for one in stage.parts if one.name.startswith(tuple(arguments.only.split(",")))]
+        run(chosen, file, until - LAST_S, environment)
         left = ["--output", str(arguments.output), "--folder", str(place / "lab"), "--part", '["collect"]']
         last = Part("collect", [sys.executable, __file__, *left], LAST_S - 3)
         run([Stage([last], LAST_S - 3)], file, until, environment)
@@ -417,8 +424,7 @@ def report(file: Path, output: Path) -> None:
     rows = ([c["framework"], c["mode"], c["what"], c["passed"] or c["why"][:300]] for c in lines.get("check", []))
     page += ["## What a session promises", "", *_table("framework|mode|promise|kept", rows)]
     rows = (
-        [Condition(**t["value"]["condition"]), t["ok"] or t["value"]["failure"][:300], _number(t["share"])]
-        + [_number(t["value"]["share_of_few"])]
+        [Condition(**t["value"]["condition"]), t["ok"], _number(t["share"]), _number(t["value"]["share_of_few"])]
         for t in lines.get("timer", [])
     )
     page += ["## Timers: the share that they saw of planted work", "", *_table("condition|ok|0.2 s|0.01 s", rows)]
@@ -456,6 +462,8 @@ def report(file: Path, output: Path) -> None:
             for one in comparison.ratios().to_dict("records")
         )
         page += _table("compared with the first|ratio|low|high|verdict", rows)
+        settings = {m.condition.subject: m.settings for m in group if m.settings}
+        page += [f"- {one}: {', '.join(f'{k} {v}' for k, v in of.items())}" for one, of in settings.items()]
         failures = {m.failure for m in group if m.failure}
         page += [f"- failed: {' '.join(one.split())[:600]}" for one in failures] + [""]
     errors = ([" ".join(one["part"]), one["error"][:500]] for one in lines.get("error", []))
@@ -491,6 +499,8 @@ def main() -> None:
     parser.add_argument("--commit", default="", help="of this checkout, where there is no git")
     parser.add_argument("--cpu", action="store_true", help="try it on the CPU, at small sizes")
     parser.add_argument("--report", type=Path, metavar="FILE", help="make the report of a visit")
+    parser.add_argument("--only", help="names that parts begin with, such as describe,compare (default: all)")
+    parser.add_argument("--resume", type=Path, metavar="FILE", help="take certificates of an earlier visit's file")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
