@@ -277,17 +277,19 @@ def comparisons(visit: Visit) -> dict[str, list[Any]]:
     """The comparisons by name, the most telling first; the first condition is the baseline."""
     jax, graph, mixed, tuned = {"framework": "jax", "mode": "graph"}, {"mode": "graph"}, {"precision": "bf16"}, "tuned"
     on_cpu, small = [] if visit.cpu else [{"device": "cpu"}], {"batch_size": 8 if visit.cpu else 64}
+    large = {"batch_size": 4 if visit.cpu else 256}
 
     def group(workload: str, *others: dict[str, Any], **same: Any) -> list[Any]:
         return [visit.condition(workload, **same, **one) for one in ({}, *others)]
 
     return {
-        "frameworks, precisions, CPU: cnn": group("cnn", jax, mixed, *on_cpu),
-        "inference, precisions: resnet50": group("resnet50_inference", jax, mixed, {**jax, **mixed}),
+        "frameworks, precisions: cnn": group("cnn", jax, mixed),
+        "small batch, CPU: cnn": group("cnn", jax, *on_cpu, **small),
+        "inference, precisions: resnet50": group("resnet50_inference", jax, mixed),
         "modes: cnn": group("cnn", graph),
-        "small batch: cnn": group("cnn", jax, graph, **small),
         "operator, tuned: conv2d": group("conv2d", jax, {"lane": tuned}),
         "recurrent: gru": group("gru", jax),
+        "large batch: resnet50": group("resnet50_inference", jax, {**jax, **mixed}, **large),
     }
 
 
@@ -345,9 +347,9 @@ def stages(arguments: argparse.Namespace, folder: Path) -> Iterator[Stage]:
     yield Stage([part(45, "describe")], 45)
     beside = [part(600, "certify", *one) for one in subjects[:3]] + [part(600, "check", *one) for one in subjects]
     yield Stage(beside, 150 * minutes, at_once=2 if arguments.cpu else len(beside))
-    yield Stage([part(30 * minutes, "timer", *one) for one in (pytorch, jax, subjects[1])], 70 * minutes)
+    yield Stage([part(45 * minutes, "timer", *one) for one in (pytorch, jax, subjects[1])], 85 * minutes)
     names = comparisons(Visit(arguments.output, folder, arguments.cpu))
-    yield Stage([part(130 * minutes, "compare", name) for name in names], 600)
+    yield Stage([part(150 * minutes, "compare", name) for name in names], 60 * arguments.minutes)
 
 
 def visit(arguments: argparse.Namespace) -> None:
