@@ -320,10 +320,13 @@ def work(arguments: argparse.Namespace) -> None:
     if os.environ.get(HANG) == name:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         time.sleep(3600)
+    import benchlib.measure.turn as turn
     from benchlib.measure import own_code
 
     if arguments.commit:
         own_code.commit = lambda: arguments.commit
+    if arguments.cpu:  # a trial, whose numbers say nothing: it need not wait for whoever else measures here
+        turn.LOCK = arguments.folder.parent / "trial.lock"
     visit = Visit(arguments.output / FILE, arguments.folder, arguments.cpu)
     try:
         PARTS[name](visit, *details)
