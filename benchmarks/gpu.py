@@ -35,7 +35,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 FILE = "gpu.jsonl"
 MOST_BYTES = 15_500_000  # of the file: a visit's results have to fit 16 MB
-LAST_S = 10.0  # at the end of the visit: what parts that were killed have left is collected
+LAST_S = 20.0  # at the end of the visit: what parts that were killed have left is collected
 TAIL = 3000  # characters of what a failed part has printed
 HANG = "BENCHLIB_GPU_HANG"  # the part of this name hangs: a test of the limits
 PATIENCE_S = 140.0  # a worker that is silent for so long counts as hung
