@@ -410,7 +410,8 @@ def report(file: Path, output: Path) -> None:
     ]
     certificates = {one.condition.key: one for one in every}
     measured: dict[str, list[Measurement]] = {}
-    for one in (Measurement.model_validate(line["value"]) for line in lines.get("measurement", [])):
+    for value in (line["value"] for line in lines.get("measurement", [])):
+        one = Measurement.model_validate({**value, "condition": Condition(**value["condition"])})
         measured.setdefault(one.group, []).append(one)
 
     def certificate(condition: Condition) -> Certificate | None:
