@@ -35,7 +35,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 FILE = "gpu.jsonl"
 MOST_BYTES = 15_500_000  # of the file: a visit's results have to fit 16 MB
-LAST_S = 10.0  # at the end of the visit: what parts that were killed have left is collected
+LAST_S = 20.0  # at the end of the visit: what parts that were killed have left is collected
 TAIL = 3000  # characters of what a failed part has printed
 HANG = "BENCHLIB_GPU_HANG"  # the part of this name hangs: a test of the limits
 PATIENCE_S = 140.0  # a worker that is silent for so long counts as hung
@@ -315,10 +315,13 @@ def work(arguments: argparse.Namespace) -> None:
     if os.environ.get(HANG) == name:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         time.sleep(3600)
+    import benchlib.measure.turn as turn
     from benchlib.measure import own_code
 
     if arguments.commit:
         own_code.commit = lambda: arguments.commit
+    if arguments.cpu:  # a trial, whose numbers say nothing: it need not wait for whoever else measures here
+        turn.LOCK = arguments.folder.parent / "trial.lock"
     visit = Visit(arguments.output / FILE, arguments.folder, arguments.cpu)
     try:
         PARTS[name](visit, *details)
@@ -403,7 +406,7 @@ def report(file: Path, output: Path) -> None:
     certificates = {one.condition.key: one for one in every}
     measured: dict[str, list[Measurement]] = {}
     for value in (line["value"] for line in lines.get("measurement", [])):
-        one = Measurement(**{**value, "condition": Condition(**value["condition"])})
+        one = Measurement.model_validate({**value, "condition": Condition(**value["condition"])})
         measured.setdefault(one.group, []).append(one)
 
     def certificate(condition: Condition) -> Certificate | None:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from synthetic_lab import SyntheticLab
+
+from benchlib.measure import gate
 
 _SPEC = importlib.util.spec_from_file_location("gpu", Path(__file__).parents[1] / "benchmarks" / "gpu.py")
 gpu = importlib.util.module_from_spec(_SPEC)
@@ -82,3 +85,29 @@ def test_a_visit_of_which_nothing_came_has_a_report(file, tmp_path):
     gpu.append(file, kind="visit", commit="abc", cpu=True)
     gpu.report(file, tmp_path / "docs")
     assert "abc" in (tmp_path / "docs" / "gpu.md").read_text(encoding="utf-8")
+
+
+def test_ratios_are_computed_anew_from_what_a_visit_has_written(file, tmp_path, monkeypatch):
+    visit, lab = gpu.Visit(file, tmp_path / "lab", cpu=True), SyntheticLab(tmp_path / "lab")
+    monkeypatch.setattr(gpu.Visit, "lab", lambda self: lab)
+    name = "recurrent: gru"
+    conditions = gpu.comparisons(visit)[name]
+    certificates = [
+        one.model_copy(update={"file": key})
+        for key, one in lab.certify([gate.gated(one) for one in conditions]).items()
+    ]
+    (tmp_path / "lab" / "certificates").mkdir(parents=True)
+    for one in certificates:
+        (tmp_path / "lab" / "certificates" / f"{one.file}.json").write_text(one.sealed(), encoding="utf-8")
+    gpu.compare(visit, name)
+    gpu.timer(visit, "pytorch", "eager")
+    visit.collect()  # once more: nothing is written twice
+    kinds = [line["kind"] for line in gpu.read(file)]
+    assert kinds.count("certificate") == 2
+    assert kinds.count("measurement") == 15
+    gpu.report(file, tmp_path / "docs")
+    page = (tmp_path / "docs" / "gpu.md").read_text(encoding="utf-8")
+    again = SyntheticLab(tmp_path / "again")  # which draws the same
+    expected = again.compare(conditions, precision=0.05, budget_s=1, block_s=0.1).ratios()
+    assert page.count("| A/A |") == 1
+    assert f"| {expected.label[1]} | {expected.ratio[1]:.3g} |" in page
