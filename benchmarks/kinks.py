@@ -33,7 +33,7 @@ from benchlib.analysis import equivalence
 from benchlib.analysis.certificates import Check
 from benchlib.analysis.tolerances import TOLERANCES
 from benchlib.condition import Condition
-from benchlib.data import cifar10, downloads
+from benchlib.data import downloads
 from benchlib.errors import BenchlibError
 from benchlib.frameworks.pytorch import Session
 from benchlib.measure.gate import BATCH_SIZE
