@@ -69,7 +69,7 @@ def create(name: str, say: Callable[[str], None] = print) -> Environment:
     there = environments.taken(name)
     asked = requirements(name)
     if asked is None:
-        offered = [path.stem for path in (environments.root() / "environments").glob("*.txt")]
+        offered = [path.stem for path in (environments.root() / "environments").glob("[!.]*.txt")]
         raise BenchlibError(
             f"{unknown('environment', name, offered)}; it is made from {environments.requirements_file(name)}: write "
             f"that, or register an interpreter with benchlib environment add {name} --python PATH"
@@ -113,7 +113,7 @@ def overview() -> Iterator[str]:
             yield f"{name}: {_state(environments.find(name))}"
         except BenchlibError as error:
             yield f"{name}: {error}"
-    for file in sorted((environments.root() / "environments").glob("*.txt")):
+    for file in sorted((environments.root() / "environments").glob("[!.]*.txt")):
         if file.stem not in on_record:
             yield f"{file.stem}: not there; benchlib environment create {file.stem} makes it of {file}"
 

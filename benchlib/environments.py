@@ -211,7 +211,7 @@ def _record(name: str) -> Path:
 def _missing(name: str) -> str:
     if requirements_file(name).is_file():
         return f"environment {name!r} is not there: benchlib environment create {name} makes it"
-    could_be = {*names(), *(path.stem for path in (root() / "environments").glob("*.txt"))}
+    could_be = {*names(), *(path.stem for path in (root() / "environments").glob("[!.]*.txt"))}
     return (
         f"{unknown('environment', name, could_be)}; benchlib environment add {name} --python PATH registers an "
         "interpreter under that name"

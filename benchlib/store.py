@@ -290,7 +290,7 @@ class Store:
         """As :meth:`all`, and for each file that is damaged or gone a sentence that names it."""
         found, wrong = [], []
         if files is None:
-            files = [path.stem for path in self.folder.glob("*.parquet")]
+            files = [path.stem for path in self.folder.glob("[!.]*.parquet")]
         for file in sorted(files):
             try:
                 measured = self.load(file)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchlib import environments, frameworks, variables, workloads
-from benchlib.data import cifar10, digits
+from benchlib.data import cifar10, digits, downloads
 from benchlib.data.images import Images
 from benchlib.measure import turn
 
@@ -30,7 +30,7 @@ def own_turn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def no_data_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests find no data but what they put there."""
-    monkeypatch.delenv(cifar10.VARIABLE, raising=False)
+    monkeypatch.delenv(downloads.VARIABLE, raising=False)
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +88,6 @@ def real_cifar10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.skip(
             f"NO REAL CIFAR-10 IMAGES: {cifar10_from_shared.SHARED} is absent, so the loader is not tested on them"
         )
-    monkeypatch.setenv(cifar10.VARIABLE, str(tmp_path / "data"))
+    monkeypatch.setenv(downloads.VARIABLE, str(tmp_path / "data"))
     monkeypatch.setattr(cifar10, "PER_BATCH", 400)
     return cifar10_from_shared.write_subset(tmp_path / "data")

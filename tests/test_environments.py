@@ -344,6 +344,14 @@ def test_a_record_that_is_none_is_told_and_can_be_removed(project, capsys):
     assert left(project) == []
 
 
+def test_hidden_files_are_no_requirements(project):
+    (project / "environments" / "._small.txt").write_bytes(b"\x00\x05\x16\x07")
+    assert not [line for line in creation.overview() if "._small" in line]
+    with pytest.raises(BenchlibError) as error:
+        creation.create("smal")
+    assert "._small" not in str(error.value)
+
+
 def test_the_requirements_that_are_shipped_can_be_read(monkeypatch):
     monkeypatch.setattr(environments, "root", lambda: ROOT)
     names = [path.stem for path in (ROOT / "environments").glob("*.txt")]

@@ -121,11 +121,21 @@ def test_what_only_helps_is_there_to_be_imported_and_is_no_plug_in(folder: Path)
     assert own_code.digest(Condition(**MAJORITY), "rounds") != code
 
 
-def test_what_editors_leave_is_no_plug_in(folder: Path) -> None:
-    (folder / "workloads" / ".ipynb_checkpoints").mkdir()
-    (folder / "frameworks" / ".abacus.py").write_text("")
+def test_what_editors_leave_is_no_plug_in(folder: Path, tmp_path: Path) -> None:
+    from benchlib.data.prepare import prepare
+
     plugins.use([folder])
-    assert not [place for place in plugins.files() if "/." in place]
+    before = [plugins.files(), plugins_of(Condition(**MAJORITY)), prepare(Condition(**MAJORITY), 0, tmp_path)]
+    (folder / "workloads" / ".ipynb_checkpoints").mkdir()
+    for place in (*(folder / kind for kind in plugins.KINDS), *(folder / "workloads").glob("[a-z]*")):
+        (place / "._abacus.py").write_bytes(b"\x00\x05\x16\x07\xff")  # macOS leaves it on other file systems
+        (place / ".#abacus.py").symlink_to("user@host.1234")  # Emacs's lock
+        (place / ".ipynb_checkpoints").mkdir(exist_ok=True)
+        (place / ".ipynb_checkpoints" / "abacus-checkpoint.py").write_text("")
+    plugins.use([folder])
+    assert before == [plugins.files(), plugins_of(Condition(**MAJORITY)), prepare(Condition(**MAJORITY), 0, tmp_path)]
+    assert not [name for name in workloads.load("majority").frameworks() if name.startswith(".")]
+    assert own_code.digest(Condition(**MAJORITY), "rounds")
 
 
 def test_what_a_framework_declares_is_used(folder: Path) -> None:

@@ -619,6 +619,12 @@ class TestRefused:
         Path("parameters/quick/second.yaml").unlink()
         assert [item.name for item in plan.plan("quick")] == ["first", "report"]
 
+    def test_hidden_files_are_no_parameters_and_no_profile(self):
+        Path("parameters/quick/._first.yaml").write_bytes(b"\x00\x05\x16\x07")  # macOS leaves it on other disks
+        Path("parameters/.ipynb_checkpoints").mkdir()
+        assert [item.name for item in plan.plan("quick")] == ["first", "second", "report"]
+        assert ".ipynb_checkpoints" not in run_and_read(["run", "--profile", "quik"])[1]
+
     def test_an_unknown_profile(self):
         code, said = run_and_read(["run", "--profile", "quik"])
         assert (code, said) == (2, "error: unknown profile 'quik': did you mean 'quick'? (there are: quick)\n")

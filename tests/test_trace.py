@@ -194,6 +194,7 @@ def test_a_copy_of_other_results_says_which_numbers_differ(results: Path, tmp_pa
     original = (results / "tables" / name).read_text()
     copy = tmp_path / name
     copy.write_text(original)
+    (results / "tables" / "._operators.tex").write_bytes(b"\x00\x05\x16\x07\xb0")  # macOS leaves it on other disks
     assert trace.differences(copy, trace.numbers(copy), results) == []
     lines = original.splitlines()
     key = trace.numbers(copy)[0].keys[0]

@@ -97,7 +97,7 @@ class Peers:
 def _written(folder: Path) -> dict[str, int]:
     """When each file was written."""
     written = {}
-    for path in folder.glob("*.parquet"):
+    for path in folder.glob("[!.]*.parquet"):
         with suppress(FileNotFoundError):  # another process has put it aside
             written[path.stem] = path.stat().st_mtime_ns
     return written

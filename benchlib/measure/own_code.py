@@ -85,19 +85,26 @@ def digest(condition: Condition, procedure: str) -> str:
 
 @functools.cache
 def commit() -> str:
-    """benchlib's version, and git's commit where this is a checkout (with ``+`` if files differ from it)."""
+    """benchlib's version, and git's commit where this is a checkout (with ``+`` if files differ from it), or why git
+    gives none.
+    """
     try:
         version = f"benchlib {importlib.metadata.version('benchlib')}"
     except importlib.metadata.PackageNotFoundError:
         version = "benchlib"  # a checkout that is on the path, and not installed
+    if not (PACKAGE.parent / ".git").exists():
+        return version
     try:
         head = _git("rev-parse", "--short=12", "HEAD").strip()
         changed = _git("status", "--porcelain", "--", "benchlib").strip()
-    except (OSError, subprocess.CalledProcessError):
-        return version
+    except OSError as error:
+        return f"{version} (commit not known: git: {error.strerror})"
+    except subprocess.CalledProcessError as error:
+        return f"{version} (commit not known: {' '.join(error.stderr.split())})"
     return f"{version} {head}{'+' if changed else ''}"
 
 
 def _git(*command: str) -> str:
-    ended = subprocess.run(["git", "-C", str(PACKAGE.parent), *command], capture_output=True, text=True, check=True)
-    return ended.stdout
+    # Both named: git asks whose a repository is only where it has to look for one, and this code runs already.
+    place = ["-C", str(PACKAGE.parent), "--git-dir=.git", "--work-tree=."]
+    return subprocess.run(["git", *place, *command], capture_output=True, text=True, check=True).stdout

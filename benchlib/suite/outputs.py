@@ -88,7 +88,7 @@ class Outputs:
             "data": records.digest(item.data),
         }
         if "block_s" in item.parameters:  # it compares, and what others have shown widens or narrows its intervals
-            names = sorted(path.name for path in (self.folder / MEASUREMENTS).glob("*.parquet"))
+            names = sorted(path.name for path in (self.folder / MEASUREMENTS).glob("[!.]*.parquet"))
             inputs[MEASUREMENTS] = records.digest(names)
         if item.name in GATHERING:
             before = experiments.NOTEBOOKS[: experiments.NOTEBOOKS.index(item.name)]
@@ -176,6 +176,6 @@ def _distinct(values: Iterable[Any]) -> list[str]:
 
 def _library() -> dict[str, str]:
     """Hashes of the files of benchlib and of plug-ins."""
-    files = sorted(path for path in own_code.PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    files = plugins.visible(own_code.PACKAGE, "*")
     own = {path.relative_to(own_code.PACKAGE).as_posix(): path for path in files}
     return {place: records.digest(path.read_bytes()) for place, path in {**own, **plugins.files()}.items()}

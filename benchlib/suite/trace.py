@@ -98,7 +98,7 @@ def differences(file: Path, shown: Iterable[Number], folder: Path) -> list[str]:
         original = folder / "figures" / file.name
         same = original.is_file() and original.read_bytes() == file.read_bytes()
         return [] if same else [f"{file}: is not {original}, or that is not there"]
-    read, pattern = (_of_latex, "*.tex") if file.suffix == ".tex" else (_of_csv, f"{file.stem}.csv")
+    read, pattern = (_of_latex, "[!.]*.tex") if file.suffix == ".tex" else (_of_csv, f"{file.stem}.csv")
     present = defaultdict(list)
     for original in sorted((folder / "tables").glob(pattern)):
         for number in read(original):

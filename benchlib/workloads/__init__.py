@@ -284,4 +284,4 @@ def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=None)
 def _frameworks(where: Path, changed: int) -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in where.glob("*.py") if path.stem not in {"__init__", "workload"}))
+    return tuple(sorted(path.stem for path in where.glob("[!.]*.py") if path.stem not in {"__init__", "workload"}))
