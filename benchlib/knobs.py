@@ -241,7 +241,7 @@ def left_out(processes: Iterable[Process]) -> list[str]:
     return sorted({name for process in processes for name in process.left_out})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ledger(Shown):
     """The ledger of the knobs that were set in some processes, as an object that shows itself."""
 

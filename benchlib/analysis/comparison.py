@@ -15,7 +15,7 @@ import pandas as pd
 
 from benchlib.analysis import throughput
 from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED
-from benchlib.analysis.measured import Measured, baselines_of, failed, is_usable
+from benchlib.analysis.measured import Frame, Measured, baselines_of, failed, is_usable
 from benchlib.analysis.moderation import Spread, moderated_interval, usable
 from benchlib.analysis.planner import Paired, Plan, best_rounds, gain, half_width, plan, settled, spreads
 from benchlib.analysis.soundness import disturbed_rounds, growths, mostly, slow_down
@@ -40,7 +40,7 @@ is not spent on it any more.
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison(Measured):
     """Measurements of conditions, the first of which is the baseline."""
 
@@ -136,7 +136,7 @@ class Comparison(Measured):
         A condition whose model is not the baseline's gets no ratio, nor does one that keeps slowing down (or whose
         baseline does), or is :meth:`disturbed`.
         """
-        return pd.DataFrame([self._ratio_row(condition, role) for condition, role in self._ratios()])
+        return Frame([self._ratio_row(condition, role) for condition, role in self._ratios()])
 
     def slows_down(self, condition: Condition) -> bool:
         """Do the condition's processes get slower while they are measured: see ``soundness.slow_down``?"""
@@ -161,7 +161,7 @@ class Comparison(Measured):
         ``idle_cores`` are the cores that the other workers, who should sleep, used meanwhile, beside the process where
         it was worst; ``parent_cores`` those that this process used, which asks, waits and samples.
         """
-        return pd.DataFrame([self._throughput_row(condition) for condition in self.conditions])
+        return Frame([self._throughput_row(condition) for condition in self.conditions])
 
     def _ratios(self) -> list[tuple[Condition, str]]:
         """What is compared with the baseline, and in which role: the baseline again (A/A), the other conditions."""

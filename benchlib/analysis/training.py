@@ -15,7 +15,7 @@ import pandas as pd
 
 from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED, SAME
 from benchlib.analysis.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED
-from benchlib.analysis.measured import Measured
+from benchlib.analysis.measured import Frame, Measured
 from benchlib.analysis.soundness import MOST
 from benchlib.analysis.statistics import Interval, geometric_interval
 from benchlib.condition import Condition
@@ -25,7 +25,7 @@ NOT_REACHED = "threshold not reached"
 """Why there is no time to the threshold, or no ratio of two."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrainingRuns(Measured):
     """The runs of conditions, one measurement a condition and seed; each trained ``epochs`` at least."""
 
@@ -42,13 +42,13 @@ class TrainingRuns(Measured):
         in blocks that were disturbed: a run cannot be taken again, so see :func:`undisturbed` before its times are
         compared.
         """
-        return pd.DataFrame([self._run(m) for m in self.measurements])
+        return Frame([self._run(m) for m in self.measurements])
 
     def curves(self) -> pd.DataFrame:
         """A row per epoch of a run: steps, seconds (training time so far, evaluation off the clock), loss (mean of the
         epoch), metric (after it).
         """
-        return pd.DataFrame([row for m in self.measurements for row in _curve(m)])
+        return Frame([row for m in self.measurements for row in _curve(m)])
 
     def first_epoch(self, condition: Condition, with_compilation: bool = True) -> Interval:
         """Time of the first epoch over the geometric mean of the others', with an interval over seeds. With compilation
