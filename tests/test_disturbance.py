@@ -335,13 +335,14 @@ def test_what_a_worker_has_started_is_its_own_work_while_it_compiles(monkeypatch
     with subprocess.Popen([sys.executable, "-c", COMPILES], **pipes) as process:
         worker = SimpleNamespace(process=process, cpu=psutil.Process(process.pid), condition=TORCH)
 
-        def machine_without_others() -> Any:
+        def machine_without_others(percpu: bool) -> Any:
             own = os.times()
             busy = disturbance.with_children_s(worker) + own.user + own.system
-            return type(every)(busy, *[0.0] * (len(every) - 1))
+            return [type(every)(busy, *[0.0] * (len(every) - 1))]
 
         every = psutil.cpu_times()
         monkeypatch.setattr(disturbance.psutil, "cpu_times", machine_without_others)
+        monkeypatch.setattr(disturbance.machine, "cpus", lambda: {0})
         compiling, stepping = Watch(worker, [], compiles=True), Watch(worker, [])
         assert process.stdout.readline() == "1\n"
         assert (compiling.end().disturbed_by, stepping.end().disturbed_by) == ("", OTHERS)
