@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from pathlib import Path
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest

@@ -55,8 +55,8 @@ class WarmUp(Answer):
     times: Annotated[list[StepSeconds], Field(min_length=1)]
     steps: Count
     seconds: StepSeconds  # of all steps: at least as long as one
-    chunks: Annotated[list[Chunk], Field(min_length=1)]
     verdict: Literal[STEADY, SLOWING, NOT_STEADY, TOO_FEW]
+    chunks: Annotated[list[Chunk], Field(min_length=1)]
 
 
 class Block(Answer):
