@@ -112,8 +112,8 @@ def disturbed_runs(trained: Iterable[TrainingRuns]) -> list[str]:
     """A sentence for each condition with runs whose times do not count."""
     return [
         f"{label}: {len(rows) - len(undisturbed(rows))} of {len(rows)} training runs were disturbed for more than half "
-        f"of their time, or lost more than {LOST:.0%} of the time to the threshold to it. Their times count nowhere: see "
-        f"that {QUIET}, delete the measurements and run again."
+        f"of their time, or lost more than {LOST:.0%} of the time to the threshold to it. Their times count nowhere: "
+        f"see that {QUIET}, delete the measurements and run again."
         for runs in trained
         for label, rows in runs.runs().groupby("label", sort=False)
         if len(undisturbed(rows)) < len(rows)
