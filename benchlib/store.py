@@ -28,7 +28,7 @@ from benchlib.errors import BenchlibError
 from benchlib.progress import say
 from benchlib.shown import Shown
 
-FORMAT = 8
+FORMAT = 9
 """Of the files; a reader refuses a newer one by name."""
 
 HASHED_WHOLE = 8
@@ -75,6 +75,7 @@ class Block(Record):
     idle_cpu_s: float = 0.0  # that the other workers of the comparison used meanwhile: they should sleep
     others_cpu_s: float = 0.0  # that all other processes of the machine used meanwhile, hypervisor's theft included
     parent_cpu_s: float = 0.0  # of the process that asks for the block and samples beside it
+    throttled_s: float = 0.0  # core seconds that a CPU quota took meanwhile; from format 9 on
     others_gpu: int = 0  # processes on the GPU that are not the comparison's
     disturbed: bool = False  # by the rules of ``measure.disturbance``; in a comparison it was then taken again
     disturbed_by: str = ""  # what it was disturbed by, in words; from format 5 on
@@ -144,6 +145,7 @@ class Measurement(Shown, Record):
     rounds_s: float | None = None  # of that, the rounds
     warm_up_steps: int | None = None
     warm_up_s: float | None = None
+    warm_up_disturbed_by: str = ""  # in words; from format 9 on
     steady: str | None = None  # the rule's verdict
     memory: dict[str, float] = Field(default_factory=dict)  # MiB, see ``measure.record.memory``
     blocks: list[Block] = Field(default_factory=list)
@@ -473,6 +475,7 @@ def _flat(m: Measurement) -> dict[str, Any]:
         "first_step_disturbed_by": m.first_step_disturbed_by,
         "warm_up_steps": m.warm_up_steps,
         "warm_up_s": m.warm_up_s,
+        "warm_up_disturbed_by": m.warm_up_disturbed_by,
         "steady": m.steady,
         "blocks": len(m.blocks),
         "steps": sum(block.steps for block in m.blocks),
@@ -488,6 +491,7 @@ def _flat(m: Measurement) -> dict[str, Any]:
         "versions": " ".join(f"{name} {value}" for name, value in m.versions.items()),
         "cpu": m.machine.get("cpu"),
         "cores": m.machine.get("cores"),
+        "cpu_quota": m.machine.get("cpu_quota"),
         "gpus": "; ".join(m.machine.get("gpus", [])),
         "huge_pages": m.machine.get("huge_pages"),
         "governor": m.machine.get("governor"),

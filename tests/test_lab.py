@@ -258,6 +258,24 @@ def test_a_worker_that_is_stopped_in_its_first_step_is_said_to_be(lab, monkeypat
     assert sorted((m.first_step_disturbed_by, m.first_step_s > 1.5) for m in measured) == [("", False), (NO_CPU, True)]
 
 
+@pytest.mark.alone
+def test_a_worker_that_is_stopped_in_its_warm_up_is_said_to_be(lab, monkeypatch):
+    asks, stopped = processes.WorkerProcess.ask, []
+
+    def ask(worker, do, *arguments, **details):
+        if do == "warm_up" and not stopped:
+            stopped.append(worker)
+            stop(worker, 0.05)
+        return asks(worker, do, *arguments, **details)
+
+    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(processes.WorkerProcess, "ask", ask)
+    lab.patience_s = 60
+    measured = lab.compare([toy(burn_ms=30.0)], repetitions=1, rounds=1, block_s=0.01).measurements
+    seen = sorted((m.warm_up_disturbed_by, m.warm_up_s > STOPPED_S) for m in measured)
+    assert seen == [("", False), (NO_CPU, True)]
+
+
 @pytest.mark.parametrize(
     "where", [(processes.knobs, "of"), (processes.variables, "left_out"), (processes.knobs, "for_session")]
 )

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from benchlib import environments, frameworks, interpreters, variables, workloads
+from benchlib.analysis import peers
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.measure import ascend, availability, installed, machine, needs, nvml
+from benchlib.measure import ascend, availability, disturbance, installed, machine, needs, nvml
 from benchlib.measure.jobs import key, prepare_job
 
 
@@ -75,6 +76,51 @@ def test_the_machine_is_described():
     assert described["cpu"]
     assert "gpus" not in machine.identity("cpu"), "a CPU measurement does not depend on the GPU"
     assert "gpus" in machine.identity("cuda")
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "quota", "throttled_s"),
+    [
+        ("0::/\n", {"cpu.max": "150000 100000\n", "cpu.stat": "usage_usec 7\nthrottled_usec 2500000\n"}, 1.5, 2.5),
+        ("0::/\n", {"cpu.max": "max 100000\n", "cpu.stat": "throttled_usec 9\n"}, None, 0),
+        ("0::/a/b\n", {"a/b/cpu.max": "400000 100000", "a/cpu.max": "50000 100000"}, 0.5, 0),
+        (
+            "4:memory:/of/the/host\n3:cpu,cpuacct:/of/the/host\n0::/\n",
+            {
+                "cpu/cpu.cfs_quota_us": "200000\n",
+                "cpu/cpu.cfs_period_us": "100000\n",
+                "cpu/cpu.stat": "nr_throttled 3\nthrottled_time 1500000000\n",
+            },
+            2.0,
+            1.5,
+        ),
+        (
+            "1:cpu:/job/step\n",
+            {
+                "cpu/job/cpu.cfs_quota_us": "25000",
+                "cpu/job/cpu.cfs_period_us": "50000",
+                "cpu/job/step/cpu.cfs_quota_us": "-1",
+                "cpu/job/step/cpu.cfs_period_us": "100000",
+            },
+            0.5,
+            0,
+        ),
+        ("5:cpuset:/\n0::/elsewhere\n", {"cpuset/cpu.max": "1 1"}, None, 0),
+        (None, {}, None, 0),
+    ],
+)
+def test_a_cpu_quota_is_a_part_of_the_machine(control_groups, groups, files, quota, throttled_s):
+    told = []
+    for there in ((None, {}), (groups, files)):
+        control_groups(*there)
+        machine.describe.cache_clear()
+        told.append(machine.identity("cpu"))
+    machine.describe.cache_clear()
+    without, limited = told
+    assert (without["cpu_quota"], limited["cpu_quota"]) == (None, quota)
+    assert (key(machine=limited) == key(machine=without)) == (quota is None), "what was throttled is of another machine"
+    assert (peers.host_of(limited) == peers.host_of(without)) == (quota is None)
+    assert disturbance.throttled_s() == pytest.approx(throttled_s)
 
 
 def test_a_framework_that_is_not_there_is_told_with_what_to_install(monkeypatch):

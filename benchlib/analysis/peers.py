@@ -130,7 +130,9 @@ def _ratios(together: list[Measurement]) -> list[_Ratio]:
 
 def host_of(machine: Mapping[str, Any]) -> str:
     """What tells a machine, as it describes itself, from others."""
-    return " ".join(str(machine.get(name, "")) for name in ("cpu", "cores", "memory_gib", "gpus", "npus"))
+    return " ".join(
+        str(machine.get(name) or "") for name in ("cpu", "cores", "cpu_quota", "memory_gib", "gpus", "npus")
+    )
 
 
 def _spreads(files: dict[str, list[_Ratio]]) -> dict[Hashable, dict[str, Spread]]:

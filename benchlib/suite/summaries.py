@@ -202,18 +202,21 @@ def _aligned(rows: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 def _process_row(measured: Measurement) -> dict[str, Any]:
-    """What a process gave; nan for what it did not come to."""
-    blocks = counted(measured.blocks)
-    wall_s, nan = sum(block.wall_s for block in blocks) or math.nan, math.nan
+    """What a process gave; nan for what it did not come to, or what was disturbed."""
+    blocks, nan = counted(measured.blocks), math.nan
+    timed = [block for block in blocks if not block.disturbed]
+    wall_s = sum(block.wall_s for block in timed) or nan
     return {
         "blocks": len(blocks),
         "of them disturbed": sum(block.disturbed for block in blocks),
-        "step_ms": 1000 * wall_s / (sum(block.steps for block in blocks) or nan),
-        "samples_per_second": sum(block.samples for block in blocks) / wall_s,
-        "cores_used": sum(block.cpu_s for block in blocks) / wall_s,
+        "step_ms": 1000 * wall_s / (sum(block.steps for block in timed) or nan),
+        "samples_per_second": sum(block.samples for block in timed) / wall_s,
+        "cores_used": sum(block.cpu_s for block in timed) / wall_s,
         "memory_mib": measured.memory.get("peak", nan),
-        "first_step_s": nan if measured.first_step_s is None else measured.first_step_s,
-        "warm_up_s": nan if measured.warm_up_s is None else measured.warm_up_s,
+        "first_step_s": nan
+        if measured.first_step_s is None or measured.first_step_disturbed_by
+        else measured.first_step_s,
+        "warm_up_s": nan if measured.warm_up_s is None or measured.warm_up_disturbed_by else measured.warm_up_s,
         "warm-up": measured.steady,
     }
 

@@ -10,7 +10,8 @@ open       framework, device, mode, precision, seed, versions, rss_mib after imp
            knobs (for the session to set)
 build      workload, values, batch_size, data, ...  parameters, hashes of weights (read back), data and first order
 first_step                                          wall_s of the first step, compilation included; settings now
-warm_up    limit_s                                  step times, steps, seconds, verdict (see ``steady``)
+warm_up    limit_s                                  step times, steps, seconds, verdict (see ``steady``);
+                                                    of each chunk its seconds, by the wall and of CPU
 block      steps                                    a timed block
 reset                                               the initial weights again, and a fresh optimizer
 epoch      number, orders, block_steps              a message a block, then the mean loss and the order's hash
@@ -138,12 +139,14 @@ class Worker:
         return {"wall_s": wall_s, "settings": self.session.settings()}  # some thread pools begin with the first step
 
     def do_warm_up(self, limit_s: float) -> dict[str, Any]:
-        return asdict(steady.warm_up(self._agreed, limit_s))
+        self.chunks: list[tuple[float, float]] = []
+        return {**asdict(steady.warm_up(self._agreed, limit_s)), "chunks": self.chunks}
 
     def _agreed(self, steps: int) -> float:
         """Seconds of so many steps; the same for all processes of a group, or they would not go on together."""
-        seconds = self._timed(steps)["wall_s"]
-        return self.session.agree(seconds) if self.world_size > 1 else seconds
+        block = self._timed(steps)
+        self.chunks.append((block["wall_s"], block["cpu_s"]))
+        return self.session.agree(block["wall_s"]) if self.world_size > 1 else block["wall_s"]
 
     def do_block(self, steps: int) -> dict[str, Any]:
         return self._timed(steps)
