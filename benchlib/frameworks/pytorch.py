@@ -54,7 +54,15 @@ NEEDS = (
     },
 )
 PRECISIONS = ("fp32", "bf16", "fp16")
-LAUNCHER = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node={world_size}", "--max-restarts=0")
+LAUNCHER = (
+    "-m",
+    "torch.distributed.run",
+    "--rdzv-backend=c10d",
+    "--rdzv-endpoint=127.0.0.1:0",
+    "--local-addr=127.0.0.1",  # else it looks for the machine's own name, which may not resolve
+    "--nproc-per-node={world_size}",
+    "--max-restarts=0",
+)
 VARIABLES = ("TORCH", "PYTORCH", "ATEN_", "C10_", "TRITON_")
 KNOBS = (
     {
