@@ -193,6 +193,17 @@ def report(given: argparse.Namespace) -> int:
     return runs.report(given.profile, given.outputs)
 
 
+def _why_none(environment: str) -> str:
+    """Why an environment offers no framework."""
+    from benchlib import environments, interpreters
+
+    try:
+        interpreters.probe(environments.find(environment).python, ())
+    except BenchlibError as error:
+        return str(error)
+    return f"offers no framework (benchlib environment check {environment} says why)"
+
+
 @_command()
 def devices(given: argparse.Namespace) -> int:
     """Say what each framework can use here, and what is missing of the rest.
@@ -212,7 +223,7 @@ def devices(given: argparse.Namespace) -> int:
             name = " ".join(filter(None, [implementation(row["framework"], environment), row["version"]]))
             print(f"{name}, {row['device']}: {'usable' if row['missing'] is None else row['missing']}")
         if not rows:
-            print(f"environment {environment}: offers no framework (benchlib environment check {environment} says why)")
+            print(f"environment {environment}: {_why_none(environment)}")
     return 0
 
 

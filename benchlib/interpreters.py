@@ -69,6 +69,12 @@ def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
             f"{python}: could not tell which packages it has; it said: {said}. It has to be a Python 3.8 or later, or "
             "a Python 3.7 with the package importlib-metadata"
         ) from None
+    if answer["parent"] != os.getpid():
+        raise BenchlibError(
+            f"{python}: starts Python as a process below its own, which a worker must not be. Where it is a script, "
+            "write exec before the command that starts Python; where that is conda run, give the environment's own "
+            "FOLDER/bin/python"
+        )
     return Interpreter(
         answer["python"],
         {

@@ -332,6 +332,20 @@ def test_what_is_no_interpreter_is_not_added(tmp_path, project):
     assert left(project) == []
 
 
+def test_a_script_that_starts_python_as_another_process_is_refused(project, tmp_path, capsys):
+    python = program(tmp_path / "python", f'{sys.executable} "$@"\nexit $?')
+    assert main(["environment", "add", "mine", "--python", str(python)]) == 2
+    assert "write exec before the command" in capsys.readouterr().err
+    assert left(project) == []
+    environments.folder().mkdir(exist_ok=True)
+    environments.register(environments.Environment("mine", str(python)))  # before benchlib looked for it
+    assert main(["environment", "check", "mine"]) == 2
+    assert main(["devices"]) == 0
+    said = capsys.readouterr()
+    assert "write exec" in said.err
+    assert f"environment mine: {python}: starts Python as a process below its own" in said.out
+
+
 def test_a_record_that_is_none_is_told_and_can_be_removed(project, capsys):
     (project / ".environments").mkdir()
     (project / ".environments" / "mine.json").write_text("{")
@@ -418,7 +432,7 @@ def test_devices_are_told_of_each_environment(other, capsys, toy_framework, tmp_
     shutil.rmtree(Path(other.python).parents[1])
     interpreters.probe.cache_clear()
     assert main(["devices"]) == 0
-    assert "environment other: offers no framework" in capsys.readouterr().out
+    assert f"environment other: {other.python}: cannot be started" in capsys.readouterr().out
 
 
 # -- conditions

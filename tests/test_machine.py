@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import types
 from pathlib import Path
@@ -130,6 +131,28 @@ def test_a_framework_that_is_not_there_is_told_with_what_to_install(monkeypatch)
         match=r"framework 'mindspore' is not installed: pip install mindspore .*\(benchlib environment list\)",
     ):
         availability.require([Condition(workload="cnn", framework="mindspore")])
+
+
+@pytest.mark.parametrize(
+    ("name", "flag", "choices", "said"),
+    [
+        ("t", os.ST_NOEXEC, {"mode": "graph"}, "mounted noexec"),
+        ("t t", 0, {"mode": "graph"}, "has a blank"),
+        ("t" * 70, 0, {"world_size": 2, "threads": 1}, "longer than 76 characters"),
+        ("t t", os.ST_NOEXEC, {}, None),
+        ("t t" * 30, os.ST_NOEXEC, {"framework": "mindspore", "mode": "graph"}, None),
+    ],
+)
+def test_a_folder_for_temporary_files_that_will_not_do_is_refused(monkeypatch, name, flag, choices, said):
+    with tempfile.TemporaryDirectory() as short:
+        place = Path(short, name)
+        place.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(place))
+        monkeypatch.setattr(os, "statvfs", lambda path: types.SimpleNamespace(f_flag=flag if path == str(place) else 0))
+        if said is None:
+            availability.require([Condition(workload="cnn", **choices)])
+        else:
+            _refuses(f"{re.escape(str(place))}' .*{said}.*; set TMPDIR to another folder", **choices)
 
 
 @pytest.fixture(autouse=True)

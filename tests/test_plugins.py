@@ -150,6 +150,22 @@ def test_what_a_framework_declares_is_used(folder: Path) -> None:
     assert installed.compiler(tuned) == {}
 
 
+@pytest.mark.parametrize(
+    ("shape", "convolves"), [((8, 3, 3, 3), True), ((8, 3, 3, 3, 3), True), ((1, 64, 192), False), ((10, 192), False)]
+)
+def test_a_plug_in_s_convolutions_have_their_knobs_without_a_word(
+    folder: Path, shape: tuple[int, ...], convolves: bool
+) -> None:
+    file = folder / "workloads" / "majority" / "workload.py"
+    file.write_text(file.read_text().replace('"bias": Weight((2,)', f'"bias": Weight({shape}'))
+    for framework in ("pytorch", "mindspore"):
+        (file.parent / f"{framework}.py").write_text("")
+    plugins.use([folder])
+    tuned = {one: Condition(workload="majority", framework=one, lane="tuned") for one in ("pytorch", "mindspore")}
+    found = [knobs.for_session(tuned["pytorch"]).get("channels_last"), knobs.of(tuned["mindspore"])]
+    assert (found[0] == "on", "ONEDNN_MAX_CPU_ISA" in found[1]) == (convolves, convolves)
+
+
 def test_a_declaration_that_cannot_be_read_is_told(folder: Path) -> None:
     file = folder / "frameworks" / "abacus.py"
     text = file.read_text()

@@ -115,6 +115,7 @@ class Worker:
         order_files = None if orders is None else Path(orders)
         self.batches = Batches(Path(data), batch_size, order_files, self.workload.fields, part)
         self.batch_size = batch_size // self.world_size
+        self.predicts = hasattr(module, "predict")
         self.initial = {name: np.array(array) for name, array in files.arrays(Path(weights)).items()}
         self.session.build(self.workload, module, values, learning_rate)
         self.session.load(self.initial)
@@ -184,7 +185,7 @@ class Worker:
         file = f"{file}.{self.rank}.npz" if self.world_size > 1 else file
         ready = [self.session.put(check.turned(one)) for one in self._first_batches()] if moved else self.ready
         arrays = check.computed(
-            self.session, self.workload, self.values, self.initial, ready, steps, trial, moved, again
+            self.session, self.workload, self.values, self.initial, ready, steps, trial, moved, again, self.predicts
         )
         packed.write(file, arrays)
         return {}

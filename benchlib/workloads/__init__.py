@@ -191,7 +191,7 @@ class Workload:
     # steps after which the learning rate stays as it is
     schedule: Callable[[Values], int] = lambda values: 0
     settled: Mapping[str, str] = field(default_factory=dict)  # what: how, a short sentence without its full stop
-    unit: str = "images"  # what a sample is
+    unit: str = "samples"  # what readers should call them
     data_values: Mapping[str, Values] = field(
         default_factory=dict
     )  # hyperparameters that a data set settles, by its name
@@ -200,8 +200,6 @@ class Workload:
     fields: tuple[str, ...] = ("inputs", "labels")  # the arrays of a sample in the order of a batch, labels last
     targets: int = 1  # how many of the fields, the last ones, are for the loss only: the model does not see them
     evaluates: bool = False  # does a step see the model in evaluation behaviour, and not in training's?
-    predicts: bool = False  # has it code of its own for predictions, which the gate has to see too?
-    convolutions: bool = False  # does it convolve? Some knobs are for that alone
     # frameworks in which a process may measure it after others: benchmarks/hosting.py has shown it to be as fast then
     hosted: tuple[str, ...] = ()
     inputs: Callable[[Values, int, np.random.Generator], tuple[np.ndarray, ...]] | None = None
