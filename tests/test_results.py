@@ -244,7 +244,7 @@ def test_a_file_under_another_key_is_named(tmp_path):
     store = Store(tmp_path)
     store.save([measurement()])
     store.path("f").rename(store.path("g"))
-    with pytest.raises(BenchlibError, match=r"g\.parquet: holds measurements with the key f, whose file it is not"):
+    with pytest.raises(BenchlibError, match=r"g\.parquet: holds measurements with the key f, which is another file's"):
         store.load("g")
     assert store.rounds("g") == [], "what is there twice lends once"
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import os
 import subprocess
 from pathlib import Path
 
@@ -89,12 +90,13 @@ def commit() -> str:
     version = f"benchlib {importlib.metadata.version('benchlib')}"
     try:
         head = _git("rev-parse", "--short=12", "HEAD").strip()
-        changed = _git("status", "--porcelain", "--", "benchlib").strip()
+        changed = _git("status", "--porcelain", "--untracked-files=normal", "--", "benchlib").strip()
     except (OSError, subprocess.CalledProcessError):
         return version
     return f"{version} {head}{'+' if changed else ''}"
 
 
 def _git(*command: str) -> str:
-    ended = subprocess.run(["git", "-C", str(PACKAGE.parent), *command], capture_output=True, text=True, check=True)
-    return ended.stdout
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # a hook's: of another
+    command = ("git", "-C", str(PACKAGE.parent), *command)
+    return subprocess.run(command, env=own, capture_output=True, text=True, check=True).stdout
