@@ -183,7 +183,7 @@ def test_a_key_that_leads_to_another_folder_is_refused(tmp_path):
     Store(tmp_path / "others").save([measurement()])
     store = Store(tmp_path / "mine")
     store.folder.mkdir()
-    with pytest.raises(BenchlibError, match=r"others/f\.parquet: holds measurements with the key f, whose"):
+    with pytest.raises(BenchlibError, match=r"others/f\.parquet: holds measurements with the key f, which"):
         store.load("../others/f")
 
 
