@@ -239,13 +239,15 @@ def environment_create(given: argparse.Namespace) -> int:
       benchlib environment create torch-2.9
     """
     from benchlib import creation
+    from benchlib.interpreters import probe
 
     try:
         created = creation.create(given.name)
     except creation.CreationFailed as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(f"environment {created.name}: {created.python}; benchlib environment check {created.name} tries it")
+    python = f"Python {probe(created.python, ()).python}, {created.python}"
+    print(f"environment {created.name}: {python}; benchlib environment check {created.name} tries it")
     return 0
 
 
@@ -260,9 +262,11 @@ def environment_add(given: argparse.Namespace) -> int:
       benchlib environment add mine --python ~/mine/bin/python
     """
     from benchlib import environments
+    from benchlib.interpreters import probe
 
     added = environments.add(given.name, given.python)
-    print(f"environment {added.name}: {added.python}; benchlib environment check {added.name} tries it")
+    python = f"Python {probe(added.python, ()).python}, {added.python}"
+    print(f"environment {added.name}: {python}; benchlib environment check {added.name} tries it")
     return 0
 
 

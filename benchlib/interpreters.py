@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchlib import scratch, variables
-from benchlib.errors import BenchlibError
+from benchlib.errors import REMEDIES, BenchlibError
 
 _PROBE = Path(__file__).with_name("probe.py")
 
@@ -42,25 +42,7 @@ def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
     """Ask an interpreter for top-level modules. What lies in the working directory or on the user's PYTHONPATH is not
     there for a worker, and does not count. A BenchlibError where it cannot answer.
     """
-    try:
-        empty = scratch.make("probe")
-    except OSError as error:
-        raise BenchlibError(f"{error.filename}: {error.strerror}: {python} is asked from there; free space") from None
-    command = [python, "-c", _PROBE.read_text(encoding="utf-8"), *modules]
-    try:
-        answered = subprocess.run(
-            command,
-            cwd=empty,
-            env={**variables.passed(os.environ), "HOME": str(empty)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except OSError as error:
-        raise BenchlibError(f"{python}: cannot be started ({error.strerror}); add another interpreter") from None
-    finally:
-        scratch.remove(empty)
+    answered = _as_worker([python, "-c", _PROBE.read_text(encoding="utf-8"), *modules])
     try:
         answer = json.loads(answered.stdout.splitlines()[-1])
     except (IndexError, ValueError):
@@ -82,3 +64,36 @@ def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
             for name, one in answer["modules"].items()
         },
     )
+
+
+def answering(python: str) -> str:
+    """The interpreter that answers here for ``python``: that itself, unless a worker would get another one for it, as
+    by a shim of pyenv's, which goes by folder and variables.
+    """
+    question = [python, "-I", "-c", "import sys; print(sys.executable)"]
+    there = _as_worker(question).stdout
+    here = subprocess.run(question, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
+    return python if here == there or not here.strip() else here.splitlines()[-1]
+
+
+def _as_worker(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run an interpreter in an empty folder, with a worker's variables; a BenchlibError where it cannot be started."""
+    try:
+        empty = scratch.make("probe")
+    except OSError as error:
+        remedy = REMEDIES.get(error.errno, "mend that")
+        raise BenchlibError(f"{error.filename}: {error.strerror}: {command[0]} is asked from there; {remedy}") from None
+    try:
+        return subprocess.run(
+            command,
+            cwd=empty,
+            env={**variables.passed(os.environ), "HOME": str(empty)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        raise BenchlibError(f"{command[0]}: cannot be started ({error.strerror}); add another interpreter") from None
+    finally:
+        scratch.remove(empty)

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from benchlib.condition import Condition
-from benchlib.errors import BenchlibError
+from benchlib.errors import REMEDIES, BenchlibError
 from benchlib.progress import say
 from benchlib.shown import Shown
 
@@ -216,8 +216,9 @@ class Store:
                 os.fsync(written.fileno())
             partial.replace(self.path(file))
         except OSError as error:
+            remedy = REMEDIES.get(error.errno, "mend that")
             raise BenchlibError(
-                f"{self.path(file)}: could not be written: {error.strerror}; free space there and run again"
+                f"{self.path(file)}: could not be written: {error.strerror or error}; {remedy}, and run again"
             ) from error
         finally:
             partial.unlink(missing_ok=True)
@@ -403,8 +404,8 @@ def _check(row: dict[str, Any], path: Path, file: str) -> None:
         )
     if document["file"] != file:
         raise BenchlibError(
-            f"{path}: holds measurements with the key {document['file']}, whose file it is not: somebody copied or "
-            "renamed it; delete it to measure again"
+            f"{path}: holds measurements with the key {document['file']}, which is another file's; delete it to "
+            "measure again"
         )
 
 
@@ -424,7 +425,7 @@ def _measurement(row: dict[str, Any], path: Path) -> Measurement:
 
 
 def _remedy(document: dict[str, Any]) -> str:
-    """What to do where a measurement's condition cannot be made: most likely a plug-in is not in use."""
+    """What to do where a measurement's condition cannot be made: it had plug-ins, or a name in it is not known here."""
     sources = [name.partition(" ")[2] for name in document.get("versions", {}) if name.startswith("plug-in ")]
     if sources:
         return f"it had the plug-ins of {', '.join(sources)}: install them, or name them with --plugins"

@@ -20,7 +20,7 @@ from benchlib import environments, frameworks, interpreters, variables, workload
 from benchlib.analysis import peers
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.measure import ascend, availability, disturbance, installed, machine, needs, nvml
+from benchlib.measure import ascend, availability, disturbance, installed, machine, needs, nvml, own_code
 from benchlib.measure.jobs import key, prepare_job
 
 
@@ -414,6 +414,12 @@ def test_a_module_that_was_installed_to_be_edited_has_its_version(flow, tmp_path
     (flow / "keras-3.15.1.dist-info" / "direct_url.json").write_text(json.dumps(url))
     _script(tmp_path / "python", f'PYTHONPATH={flow}:"{source}" exec {sys.executable} -S "$@"')
     assert installed.versions("flow", "other")["keras"] == "3.15.1"
+
+
+def test_the_commit_is_benchlibs_own_whatever_repository_a_hook_of_git_names(tmp_path, monkeypatch):
+    here = own_code.commit.__wrapped__()
+    monkeypatch.setenv("GIT_DIR", str(tmp_path))
+    assert own_code.commit.__wrapped__() == here
 
 
 def test_the_compiler_of_kernels_counts_where_a_worker_uses_it(tmp_path, monkeypatch):

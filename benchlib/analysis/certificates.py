@@ -176,15 +176,13 @@ def unsealed(text: str, where: Path, condition: Condition | None = None) -> Cert
         seal = document.pop("sha256")
         certificate = Certificate.model_validate(document)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise BenchlibError(
-            f"{where}: no whole certificate: it was cut, or made by an older benchlib; {_REMEDY}"
-        ) from None
+        raise BenchlibError(f"{where}: no certificate that this benchlib can read; {_REMEDY}") from None
     if seal != _seal(document):
         raise BenchlibError(
             f"{where}: its content does not match its hash, it was changed after it was made; {_REMEDY}"
         )
     if condition is not None and (certificate.condition, certificate.file) != (condition, where.stem):
-        raise BenchlibError(f"{where}: it is the certificate of {certificate.condition}, copied here; {_REMEDY}")
+        raise BenchlibError(f"{where}: it is the certificate of {certificate.condition}; {_REMEDY}")
     return certificate
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import os
 import subprocess
 from pathlib import Path
 
@@ -96,7 +97,7 @@ def commit() -> str:
         return version
     try:
         head = _git("rev-parse", "--short=12", "HEAD").strip()
-        changed = _git("status", "--porcelain", "--", "benchlib").strip()
+        changed = _git("status", "--porcelain", "--untracked-files=normal", "--", "benchlib").strip()
     except OSError as error:
         return f"{version} (commit not known: git: {error.strerror})"
     except subprocess.CalledProcessError as error:
@@ -107,4 +108,5 @@ def commit() -> str:
 def _git(*command: str) -> str:
     # Both named: git asks whose a repository is only where it has to look for one, and this code runs already.
     place = ["-C", str(PACKAGE.parent), "--git-dir=.git", "--work-tree=."]
-    return subprocess.run(["git", *place, *command], capture_output=True, text=True, check=True).stdout
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # a hook's: of another
+    return subprocess.run(["git", *place, *command], env=own, capture_output=True, text=True, check=True).stdout
