@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,7 +14,7 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from benchlib.analysis.failure import Failure
-from benchlib.analysis.tolerances import TOLERANCES, explains
+from benchlib.analysis.tolerances import LEFT, TOLERANCES, explains
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.shown import Shown
@@ -34,10 +35,11 @@ class Forgiven(BaseModel):
     difference: float
     own: float
     by: str = ""
+    left: float = math.inf  # how many times larger its gradient is than what rounding does to it, see ``zeros``
 
     @property
     def explained(self) -> bool:
-        return explains(self.own, self.difference)
+        return explains(self.own, self.difference, self.left)
 
 
 class Check(BaseModel):
@@ -65,7 +67,8 @@ class Check(BaseModel):
         """The arrays that were forgiven in every trial, or in all but the first, which takes fewer steps: nobody has
         seen them agree.
         """
-        places = [one.at.partition("/") for one in self.forgiven if "/" in one.at]  # else of no trial
+        # What counts as 0 in both is seen to agree; what has no "/" is of no trial.
+        places = [one.at.partition("/") for one in self.forgiven if "/" in one.at and one.left > LEFT]
         times = Counter(name for _, _, name in places)
         later = Counter(name for trial, _, name in places if trial != "0")
         return [name for name, count in times.items() if self.trials in (count, later[name] + 1)]
