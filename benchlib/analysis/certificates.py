@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,6 +21,8 @@ from benchlib.errors import BenchlibError
 from benchlib.shown import Shown
 
 SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"
+
+WHY_CHARACTERS = 300  # in a line; all stands in the certificate's file
 
 Whose = Literal["condition", "reference"]
 
@@ -118,6 +121,16 @@ class Certificate(Shown, BaseModel):
         if not self.checks:
             return NOT_CHECKED
         return SAME if all(check.ok for check in self.checks) else DIFFERENT
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (str(self.condition), self.verdict, self.why)))
+
+    @property
+    def why(self) -> str:
+        """Why the model is not shown to be the reference's, in a line; empty where it is."""
+        reason = self.reason.replace(str(self.failure), self.failure.sentence) if self.failure else self.reason
+        wrong = reason or next((f"{one.name}: {one.why}" for one in self.checks if one.why), "")
+        return textwrap.shorten(wrong, WHY_CHARACTERS, placeholder=" ...")
 
     @property
     def same(self) -> bool:

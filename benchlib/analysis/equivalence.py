@@ -13,8 +13,8 @@ that is larger than the tolerance is forgiven where, in the same trial, the same
 itself by as much, to a factor of ``OWN``, neither less nor more, once its weights were moved in the last digit and the
 batch turned round, or in its other lane, whose convolutions sum in another order (:class:`Forgiven`), by so little that
 its outputs stay within what is allowed, unless it is so in every trial, or in every trial after the first, which takes
-fewer steps: then nobody has seen the two agree. Outputs and the first loss are never forgiven. A gradient that is 0 but for rounding
-in both, each by its own (:func:`zeros`), was seen to agree.
+fewer steps: then nobody has seen the two agree. Outputs and the first loss are never forgiven. Gradients that are 0 in
+both but for rounding (:func:`zeros`) agree.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The workload ``toy_cancelled`` in MindSpore."""
 
-from mindspore import nn, ops
-from mindspore.experimental import optim
-
 from benchlib.workloads.toy_cancelled.workload import CHANNELS
+from mindspore import nn, ops
 
 
 class Model(nn.Cell):

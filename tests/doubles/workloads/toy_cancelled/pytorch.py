@@ -1,9 +1,8 @@
 """The workload ``toy_cancelled`` in PyTorch."""
 
 import torch
-from torch import nn
-
 from benchlib.workloads.toy_cancelled.workload import CHANNELS
+from torch import nn
 
 
 class Model(nn.Module):

@@ -1,4 +1,4 @@
-"""Convolutions with their default bias before batch normalisation, which cancels it: its gradient is 0 but for rounding.
+"""Convolutions with their default bias before batch normalisation, which cancels it: its gradient is rounding alone.
 ``plant`` names what its framework does otherwise.
 """
 
