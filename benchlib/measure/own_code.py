@@ -8,9 +8,12 @@ import functools
 import importlib.metadata
 import os
 import subprocess
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
 from benchlib.measure import imports
 
 PACKAGE = Path(__file__).resolve().parents[1]  # of benchlib itself
@@ -82,6 +85,39 @@ def digest(condition: Condition, procedure: str) -> str:
     layout are not code.
     """
     return imports.digest(files(condition, procedure))
+
+
+class Unchanged:
+    """The code of each condition's procedure (pairs, as of :func:`files`) as it is now: see :meth:`require`. A
+    BenchlibError where this process itself runs another code of it.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[Condition, str]]) -> None:
+        self._files = {name: path for pair in pairs for name, path in files(*pair).items()}
+        self._before = self._now()
+        loaded = [name for name in self._before if name in sys.modules]
+        if stale := [name for name in loaded if _loaded.setdefault(name, self._before[name]) != self._before[name]]:
+            raise BenchlibError(
+                f"{', '.join(str(self._files[name]) for name in stale)}: changed since this process imported it; "
+                "restart the notebook's kernel (or this program)"
+            )
+
+    def require(self) -> None:
+        """A BenchlibError where a file has changed since then: no number is made of two codes."""
+        now = self._now()
+        if changed := [str(path) for name, path in self._files.items() if now[name] != self._before[name]]:
+            raise BenchlibError(
+                f"{', '.join(changed)}: changed while it was measured. What was measured before is kept; run again to "
+                "measure the code that is there now"
+            )
+
+    def _now(self) -> dict[str, str]:
+        every = self._files.items()
+        return {name: imports.digest({name: path}) if path.exists() else "gone" for name, path in every}
+
+
+_loaded: dict[str, str] = {}
+"""Hashes of the code of modules that this process has imported, as of the first time that it was asked for."""
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from benchlib.analysis.comparison import Comparison
 from benchlib.measure import record, rounds
 from benchlib.measure.attempts import Attempt, Members, stored
 from benchlib.measure.jobs import Job, key
+from benchlib.measure.own_code import Unchanged
 from benchlib.store import Measurement, Store
 
 
@@ -26,16 +27,17 @@ class Asked:
     group: str  # its key
     members: Members
     settings: rounds.Settings
+    code: Unchanged  # of the comparison and of its certificates
     repetitions: int = 0  # that are there, whatever came of them
     again: list[Attempt] = field(default_factory=list)  # of what has failed once
 
     @classmethod
-    def of(cls, comparison: Comparison, jobs: list[Job], settings: rounds.Settings) -> Asked:
-        """With its jobs: of the baseline, the control, the other conditions."""
-        roles = ["baseline", "control", *["condition"] * (len(jobs) - 2)]
+    def of(cls, comparison: Comparison, jobs: list[Job], settings: rounds.Settings, code: Unchanged) -> Asked:
+        """With its jobs: of the baseline, the control, the other conditions; or none."""
+        roles = ["baseline", "control", *["condition"] * (len(jobs) - 2)][: len(jobs)]
         members = [job.depends_on("rounds") for job in jobs]
         group = key(kind="comparison", settings=settings.model_dump(), members=members)
-        return cls(comparison, group, list(zip(roles, jobs, strict=True)), settings)
+        return cls(comparison, group, list(zip(roles, jobs, strict=True)), settings, code)
 
     def read(self, store: Store) -> None:
         """Take in all that is on disk of it."""
@@ -123,6 +125,7 @@ def _batch(
             one.add(of_another, attempt)
             yield one, of_another
             continue
+        one.code.require()
         empty = [
             record.begin("comparison", "rounds", attempt, role, job, attempt.repetition)
             for role, job in attempt.members
@@ -136,6 +139,7 @@ def _batch(
     with closing(rounds.measure_repetition([part for *_, part in parts.values()], patience_s)) as measured:
         for part in measured:
             one, attempt, _ = parts[part.measurements[0].file]
+            one.code.require()
             keep(part.measurements)
             one.add(part.measurements, attempt)
             yield one, part.measurements

@@ -46,7 +46,8 @@ def _(compared: Comparison) -> str:
     ratios, throughput = compared.ratios(), compared.throughput()
     who = ratios["label"].mask(ratios["role"] == "control", "A/A: the baseline again")
     ratios = ratios.rename(columns={"low": "ratio_low", "high": "ratio_high"}).assign(condition=who)
-    ratios = ratios[["condition", "ratio", "ratio_low", "ratio_high", "processes", "verdict"]]
+    why = ["why"] * bool(ratios["why"].any())
+    ratios = ratios[["condition", "ratio", "ratio_low", "ratio_high", "processes", "verdict", *why]]
     ends = {"low": "samples_per_second_low", "high": "samples_per_second_high", "label": "condition"}
     intervals = [f"{name}{end}" for name in ("samples_per_second", "step_ms") for end in ("", "_low", "_high")]
     throughput = throughput.rename(columns=ends)
