@@ -23,6 +23,9 @@ CORE_PYTHON = $(firstword $(shell for minor in 13 12; do \
 	for python in python3.$$minor $(PYENV)/3.$$minor.*/bin/python; do \
 	"$$python" -c '' 2>/dev/null && command -v "$$python"; done; done) $(PYTHON))
 
+# With these, pip would install elsewhere or nothing.
+unexport PIP_TARGET PIP_PREFIX PIP_ROOT PIP_USER PIP_DRY_RUN PIP_NO_DEPS
+
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
 
@@ -66,4 +69,5 @@ $(INSTALLED): requirements.lock pyproject.toml
 	"$(PYTHON)" -m venv .venv
 	$(BIN)/python -m pip install -r requirements.lock
 	$(BIN)/python -m pip install --no-deps --no-build-isolation -e .
+	@$(BIN)/python -I -c 'import benchlib, papermill' # whatever pip said
 	@touch $@

@@ -193,6 +193,17 @@ def report(given: argparse.Namespace) -> int:
     return runs.report(given.profile, given.outputs)
 
 
+def _why_none(environment: str) -> str:
+    """Why an environment offers no framework."""
+    from benchlib import environments, interpreters
+
+    try:
+        interpreters.probe(environments.find(environment).python, ())
+    except BenchlibError as error:
+        return str(error)
+    return f"offers no framework (benchlib environment check {environment} says why)"
+
+
 @_command()
 def devices(given: argparse.Namespace) -> int:
     """Say what each framework can use here, and what is missing of the rest.
@@ -212,7 +223,7 @@ def devices(given: argparse.Namespace) -> int:
             name = " ".join(filter(None, [implementation(row["framework"], environment), row["version"]]))
             print(f"{name}, {row['device']}: {'usable' if row['missing'] is None else row['missing']}")
         if not rows:
-            print(f"environment {environment}: offers no framework (benchlib environment check {environment} says why)")
+            print(f"environment {environment}: {_why_none(environment)}")
     return 0
 
 
@@ -228,13 +239,15 @@ def environment_create(given: argparse.Namespace) -> int:
       benchlib environment create torch-2.9
     """
     from benchlib import creation
+    from benchlib.interpreters import probe
 
     try:
         created = creation.create(given.name)
     except creation.CreationFailed as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    print(f"environment {created.name}: {created.python}; benchlib environment check {created.name} tries it")
+    python = f"Python {probe(created.python, ()).python}, {created.python}"
+    print(f"environment {created.name}: {python}; benchlib environment check {created.name} tries it")
     return 0
 
 
@@ -249,9 +262,11 @@ def environment_add(given: argparse.Namespace) -> int:
       benchlib environment add mine --python ~/mine/bin/python
     """
     from benchlib import environments
+    from benchlib.interpreters import probe
 
     added = environments.add(given.name, given.python)
-    print(f"environment {added.name}: {added.python}; benchlib environment check {added.name} tries it")
+    python = f"Python {probe(added.python, ()).python}, {added.python}"
+    print(f"environment {added.name}: {python}; benchlib environment check {added.name} tries it")
     return 0
 
 

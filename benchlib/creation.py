@@ -6,6 +6,7 @@ to have beside it.
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import os
 import re
 import shutil
@@ -16,9 +17,14 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 
-from benchlib import environments
+from benchlib import environments, variables
 from benchlib.environments import Environment
 from benchlib.errors import BenchlibError, unknown
+from benchlib.interpreters import probe
+
+_HOMES = ("HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_CACHE_HOME", "NETRC")
+_SOURCES = re.compile(r"(PIP|UV)_\w*(INDEX|FIND_LINKS|HOST|CERT|PROXY|CACHE|CONFIG_FILE|TIMEOUT|RETR|TLS|KEYRING)\w*")
+"""What pip and uv get beside a worker's variables: where packages come from. None says where they go."""
 
 
 class CreationFailed(BenchlibError):
@@ -69,7 +75,7 @@ def create(name: str, say: Callable[[str], None] = print) -> Environment:
     there = environments.taken(name)
     asked = requirements(name)
     if asked is None:
-        offered = [path.stem for path in (environments.root() / "environments").glob("*.txt")]
+        offered = [path.stem for path in (environments.root() / "environments").glob("[!.]*.txt")]
         raise BenchlibError(
             f"{unknown('environment', name, offered)}; it is made from {environments.requirements_file(name)}: write "
             f"that, or register an interpreter with benchlib environment add {name} --python PATH"
@@ -85,7 +91,7 @@ def create(name: str, say: Callable[[str], None] = print) -> Environment:
         place = environments.folder() / name
         unfinished = environments.registered(name)
         if place.exists() and not unfinished:
-            raise BenchlibError(f"{place}: was not made by benchlib: move it away")
+            raise BenchlibError(f"{place}: is there, and no environment is registered for it: move it away")
         environment = Environment(name, str(place / "bin" / "python"), True, asked.digest, finished=False)
         environments.register(environment)
         try:
@@ -95,6 +101,7 @@ def create(name: str, say: Callable[[str], None] = print) -> Environment:
             shutil.rmtree(place, ignore_errors=True)  # of an attempt that was killed
             for command in _commands(uv, python, environment.python, asked.file, place):
                 _run(command, name)
+            _require_whole(environment, asked, place)
             environments.register(replace(environment, finished=True))
             environment = replace(environment, finished=True)
         finally:
@@ -113,7 +120,7 @@ def overview() -> Iterator[str]:
             yield f"{name}: {_state(environments.find(name))}"
         except BenchlibError as error:
             yield f"{name}: {error}"
-    for file in sorted((environments.root() / "environments").glob("*.txt")):
+    for file in sorted((environments.root() / "environments").glob("[!.]*.txt")):
         if file.stem not in on_record:
             yield f"{file.stem}: not there; benchlib environment create {file.stem} makes it of {file}"
 
@@ -150,31 +157,63 @@ def _commands(uv: str | None, python: str, new: str, file: Path, place: Path) ->
 
 def _run(command: list[str], name: str) -> None:
     try:
-        ended = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
+        ended = subprocess.run(command, stdin=subprocess.DEVNULL, env=_given(), check=False).returncode
     except OSError as error:
         raise CreationFailed(f"environment {name!r}: {command[0]}: {error.strerror}; nothing is left of it") from None
     if ended:
         raise CreationFailed(
-            f"environment {name!r}: {' '.join(command)} ended with exit code {ended} and said why above; nothing is "
+            f"environment {name!r}: {' '.join(command)} ended with exit code {ended}: see above what it said; nothing "
+            "is left of it"
+        )
+
+
+def _given() -> dict[str, str]:
+    """The variables of an installer."""
+    passed = {name: value for name, value in variables.passed(os.environ).items() if not name.startswith("PYTHON")}
+    more = {name: value for name, value in os.environ.items() if name in _HOMES or _SOURCES.fullmatch(name)}
+    return passed | more
+
+
+def _require_whole(environment: Environment, asked: Requirements, place: Path) -> None:
+    """Raise a CreationFailed unless Python and all that is asked for are there, whatever the installer said."""
+    probe.cache_clear()  # a former environment had this interpreter's path
+    try:
+        python = probe(environment.python, ()).python
+    except BenchlibError as error:
+        raise CreationFailed(f"environment {environment.name!r}: {error}; nothing is left of it") from None
+    folders = [str(folder) for folder in place.glob("lib*/python*/site-packages")]
+    there = {_normal(one.name) for one in importlib.metadata.distributions(path=folders)}
+    missing = [name for name in asked.distributions if _normal(name) not in there]
+    missing += [] if python.split(".")[:2] == asked.python.split(".") else [f"Python {asked.python} (it is {python})"]
+    if missing:
+        raise CreationFailed(
+            f"environment {environment.name!r}: {', '.join(missing)}: not there, though each command above ended with "
+            "exit code 0; look for target, prefix, root, user and dry-run in what pip config list prints; nothing is "
             "left of it"
         )
 
 
+def _normal(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
 def _python(asked: Requirements, with_venv: bool) -> str:
-    """An interpreter of the version asked for: on PATH, of pyenv, or this one."""
+    """The interpreter that answers as one of the version asked for: on PATH, of pyenv, or this one."""
     modules = "sys, venv, ensurepip" if with_venv else "sys"
-    script = f"import {modules}; print('%d.%d' % sys.version_info[:2])"
-    for python in _pythons(asked.python):
+    script = f"import {modules}; print('%d.%d' % sys.version_info[:2], sys.executable)"
+    tried = list(dict.fromkeys(_pythons(asked.python)))
+    for python in tried:
         try:
             answer = subprocess.run([python, "-I", "-c", script], capture_output=True, text=True, check=False)
         except OSError:
             continue
-        if answer.stdout.strip() == asked.python:  # one of pyenv's on PATH may start nothing
-            return python
+        version, _, executable = answer.stdout.strip().partition(" ")
+        if version == asked.python:  # one of pyenv's on PATH may start nothing, or another in another folder
+            return executable or python
     need = f"python{asked.python}{' with its venv module' if with_venv else ''}"
     raise BenchlibError(
-        f"{asked.file}: needs Python {asked.python}, which is neither on PATH nor among pyenv's: install {need}, or "
-        f"pyenv install {asked.python}"
+        f"{asked.file}: needs {need}, and none of these answered as that: {', '.join(tried)}: install it, or pyenv "
+        f"install {asked.python}"
     )
 
 

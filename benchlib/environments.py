@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchlib.errors import BenchlibError, shown, unknown
-from benchlib.interpreters import probe
+from benchlib.interpreters import answering, probe
 
 DEFAULT = "default"
 """The environment of the interpreter that starts the workers."""
@@ -116,7 +116,9 @@ def registered(name: str) -> Environment | None:
         return Environment(name, **json.loads(_record(name).read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError):
+    except OSError as error:
+        raise BenchlibError(f"{_record(name)}: cannot be read ({error.strerror})") from None
+    except (ValueError, TypeError):
         raise BenchlibError(
             f"{_record(name)}: is no record of an environment: benchlib environment remove {name}, and make it again"
         ) from None
@@ -130,7 +132,8 @@ def add(name: str, python: str | Path) -> Environment:
     path = shutil.which(os.path.abspath(python) if os.path.dirname(python) else python)
     if path is None:
         raise BenchlibError(f"{python}: is no program: give the path of an interpreter, such as FOLDER/bin/python")
-    environment = Environment(name, os.path.abspath(path))  # not what a link leads to: that is how venvs are told
+    python = answering(os.path.abspath(path))  # not what a link leads to: that is how venvs are told
+    environment = Environment(name, python)
     probe(environment.python, ())
     with changing():
         require_free(name)
@@ -201,6 +204,10 @@ def changing() -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BenchlibError(f"{folder()}: another benchlib environment command is at work there: wait") from None
+        except OSError as error:
+            raise BenchlibError(
+                f"{folder()}: cannot be locked ({error.strerror}): environments need a file system with file locks"
+            ) from None
         yield
 
 
@@ -211,7 +218,7 @@ def _record(name: str) -> Path:
 def _missing(name: str) -> str:
     if requirements_file(name).is_file():
         return f"environment {name!r} is not there: benchlib environment create {name} makes it"
-    could_be = {*names(), *(path.stem for path in (root() / "environments").glob("*.txt"))}
+    could_be = {*names(), *(path.stem for path in (root() / "environments").glob("[!.]*.txt"))}
     return (
         f"{unknown('environment', name, could_be)}; benchlib environment add {name} --python PATH registers an "
         "interpreter under that name"

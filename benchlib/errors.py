@@ -56,17 +56,25 @@ def require_package(module: str, extra: str, purpose: str) -> None:
         raise BenchlibError(f"{purpose} needs {module}, which is not installed: pip install 'benchlib[{extra}]'")
 
 
-UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
-"""What the system says of a file that cannot be written, for which nobody needs a traceback."""
+REMEDIES = {
+    errno.ENOSPC: "free space there",
+    errno.EDQUOT: "free space there",
+    errno.EFBIG: "allow larger files (ulimit -f)",
+    errno.EROFS: "make it writable",
+    errno.EACCES: "make it writable",
+    errno.EPERM: "make it writable",
+}
+"""What to do about what the system says of a file that cannot be written."""
+
+UNWRITABLE = tuple(REMEDIES)
+"""For these errors nobody needs a traceback."""
 
 
 def unwritable(error: OSError, place: Path | str) -> str:
     """A sentence on what could not be written, which is ``place`` unless the error says otherwise.
 
     >>> unwritable(OSError(28, "No space left on device"), "outputs")
-    'outputs: No space left on device: free space there, make it writable, or choose another folder with --outputs'
+    'outputs: No space left on device: free space there, or choose another folder with --outputs'
     """
-    return (
-        f"{error.filename or place}: {error.strerror or error}: free space there, make it writable, or choose another "
-        "folder with --outputs"
-    )
+    remedy = f"{REMEDIES[error.errno]}, or " if error.errno in REMEDIES else ""
+    return f"{error.filename or place}: {error.strerror or error}: {remedy}choose another folder with --outputs"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchlib import scratch, variables
-from benchlib.errors import BenchlibError
+from benchlib.errors import REMEDIES, BenchlibError
 
 _PROBE = Path(__file__).with_name("probe.py")
 
@@ -42,13 +42,49 @@ def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
     """Ask an interpreter for top-level modules. What lies in the working directory or on the user's PYTHONPATH is not
     there for a worker, and does not count. A BenchlibError where it cannot answer.
     """
+    answered = _as_worker([python, "-c", _PROBE.read_text(encoding="utf-8"), *modules])
+    try:
+        answer = json.loads(answered.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        said = (answered.stderr.strip() or "nothing").splitlines()[-1]
+        raise BenchlibError(
+            f"{python}: could not tell which packages it has; it said: {said}. It has to be a Python 3.8 or later, or "
+            "a Python 3.7 with the package importlib-metadata"
+        ) from None
+    if answer["parent"] != os.getpid():
+        raise BenchlibError(
+            f"{python}: starts Python as a process below its own, which a worker must not be. Where it is a script, "
+            "write exec before the command that starts Python; where that is conda run, give the environment's own "
+            "FOLDER/bin/python"
+        )
+    return Interpreter(
+        answer["python"],
+        {
+            name: Module(one["place"], tuple(one["distributions"]), one["packages"], one["digest"])
+            for name, one in answer["modules"].items()
+        },
+    )
+
+
+def answering(python: str) -> str:
+    """The interpreter that answers here for ``python``: that itself, unless a worker would get another one for it, as
+    by a shim of pyenv's, which goes by folder and variables.
+    """
+    question = [python, "-I", "-c", "import sys; print(sys.executable)"]
+    there = _as_worker(question).stdout
+    here = subprocess.run(question, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False).stdout
+    return python if here == there or not here.strip() else here.splitlines()[-1]
+
+
+def _as_worker(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run an interpreter in an empty folder, with a worker's variables; a BenchlibError where it cannot be started."""
     try:
         empty = scratch.make("probe")
     except OSError as error:
-        raise BenchlibError(f"{error.filename}: {error.strerror}: {python} is asked from there; free space") from None
-    command = [python, "-c", _PROBE.read_text(encoding="utf-8"), *modules]
+        remedy = REMEDIES.get(error.errno, "mend that")
+        raise BenchlibError(f"{error.filename}: {error.strerror}: {command[0]} is asked from there; {remedy}") from None
     try:
-        answered = subprocess.run(
+        return subprocess.run(
             command,
             cwd=empty,
             env={**variables.passed(os.environ), "HOME": str(empty)},
@@ -58,21 +94,6 @@ def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
             check=False,
         )
     except OSError as error:
-        raise BenchlibError(f"{python}: cannot be started ({error.strerror}); add another interpreter") from None
+        raise BenchlibError(f"{command[0]}: cannot be started ({error.strerror}); add another interpreter") from None
     finally:
         scratch.remove(empty)
-    try:
-        answer = json.loads(answered.stdout.splitlines()[-1])
-    except (IndexError, ValueError):
-        said = (answered.stderr.strip() or "nothing").splitlines()[-1]
-        raise BenchlibError(
-            f"{python}: could not tell which packages it has; it said: {said}. It has to be a Python 3.8 or later, or "
-            "a Python 3.7 with the package importlib-metadata"
-        ) from None
-    return Interpreter(
-        answer["python"],
-        {
-            name: Module(one["place"], tuple(one["distributions"]), one["packages"], one["digest"])
-            for name, one in answer["modules"].items()
-        },
-    )

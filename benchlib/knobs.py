@@ -9,8 +9,10 @@ only (``GATE``). ``threads`` of a condition is a knob too, in either lane. What 
 
 from __future__ import annotations
 
+import functools
+import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -50,9 +52,18 @@ class Knob:
         return (
             (not self.devices or condition.device in self.devices)
             and (not self.modes or condition.mode in self.modes)
-            and (not self.convolutions_only or workloads.load(condition.workload).convolutions)
+            and (
+                not self.convolutions_only
+                or _convolves(workloads.load(condition.workload).weights, json.dumps(condition.hyperparameters))
+            )
             and (not self.inference_only or workloads.load(condition.workload).evaluates)
         )
+
+
+@functools.lru_cache(maxsize=1024)
+def _convolves(weights: Callable[[workloads.Values], dict[str, workloads.Weight]], values: str) -> bool:
+    """Has a weight the four dimensions (of volumes: five) of a convolution's kernel? Hyperparameters as JSON."""
+    return any(len(one.shape) >= 4 for one in weights(json.loads(values)).values())
 
 
 SCRATCH = "{scratch}"
@@ -241,7 +252,7 @@ def left_out(processes: Iterable[Process]) -> list[str]:
     return sorted({name for process in processes for name in process.left_out})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Ledger(Shown):
     """The ledger of the knobs that were set in some processes, as an object that shows itself."""
 

@@ -47,6 +47,7 @@ from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
 from benchlib.measure.jobs import INITIAL_SEED, key, prepare_job
 from benchlib.measure.once import Once
+from benchlib.measure.own_code import Unchanged
 from benchlib.measure.processes import PATIENCE_S
 from benchlib.measure.repetitions import Asked
 from benchlib.measure.turn import turn
@@ -163,18 +164,21 @@ class Lab:
             memory.require_together(conditions)
         every = [condition for conditions in groups for condition in conditions]
         refusals.require(every)
+        codes = [_code(conditions, "rounds") for conditions in groups]  # before it is certified
         certificates = self.certify(every)
         budget_s = math.inf if self.measures is not Measures.BUDGET else budget_s
         asked = [
-            self._asked(Comparison(conditions, [], certificates, precision, budget_s, pilot, margin), block_s)
-            for conditions in groups
+            self._asked(Comparison(conditions, [], certificates, precision, budget_s, pilot, margin), block_s, code)
+            for conditions, code in zip(groups, codes, strict=True)
         ]
-        for one in asked:
+        timed = [one for one in asked if one.members]
+        for one in timed:
+            one.code.require()
             self._add(one)
         if self.measures is Measures.BUDGET:
-            for one in asked:
+            for one in timed:
                 self._measure(one)
-        elif self.measures is Measures.NOTHING and not any(one.comparison.measurements for one in asked):
+        elif self.measures is Measures.NOTHING and timed and not any(one.comparison.measurements for one in timed):
             raise NotMeasured(f"{asked[0].comparison.title}{' and others' * (len(asked) > 1)}")
         return [one.comparison for one in asked]
 
@@ -214,6 +218,7 @@ class Lab:
             epochs=epochs, threshold=threshold, most_epochs=max(epochs, most_epochs or epochs)
         )
         refusals.require(conditions)
+        code = _code(conditions, "epochs")
         certificates = self.certify(conditions)
         jobs = [prepare_job(condition, seed, self.inputs) for condition in conditions for seed in seeds]
         groups = [key(kind="training", settings=settings.model_dump(), job=job.depends_on("epochs")) for job in jobs]
@@ -232,7 +237,7 @@ class Lab:
         random.Random(0).shuffle(missing)  # so that the machine's drift does not favour whoever comes first
         kept = TrainingRuns(conditions, list(measured.values()), certificates, epochs, threshold)
         with watched(self.folder, kept) as after_epoch:
-            for attempt, run in self._trained(missing, settings, after_epoch):
+            for attempt, run in self._trained(missing, settings, code, after_epoch):
                 measured[attempt.group] = run
         return TrainingRuns(conditions, [measured[group] for group in groups], certificates, epochs, threshold)
 
@@ -240,19 +245,30 @@ class Lab:
         self,
         missing: list[attempts.Attempt],
         settings: epochs_procedure.Settings,
+        code: Unchanged,
         after_epoch: epochs_procedure.AfterEpoch,
     ) -> Iterator[tuple[attempts.Attempt, Measurement]]:
         """Training runs that are not there, each as soon as it is kept."""
         if not missing:
             return
         conditions = [job.condition for attempt in missing for _, job in attempt.members]
+
+        def keep(runs: list[Measurement]) -> None:
+            if not all(run.epochs for run in runs):
+                code.require()
+            self._keep(runs)
+
+        def after(run: Measurement) -> None:
+            if len(run.epochs) == 1:  # all is imported: what changes later is none of this run's code
+                code.require()
+            after_epoch(run)
+
         with Progress(len(missing) * settings.most_epochs, f"training {conditions[0].workload}") as progress:
             for together in training.together(missing, conditions):
-                trained = training.trained(
-                    together, settings, self.store, self.patience_s, self._keep, progress, after_epoch
-                )
+                trained = training.trained(together, settings, self.store, self.patience_s, keep, progress, after)
                 with self._turn(progress.tell) as waited_s, closing(trained):
                     progress.stood_still(waited_s)
+                    code.require()
                     yield from trained
 
     def ceiling(self, device: str, precision: str = "fp32", within: Iterable[str] = (DEFAULT,)) -> Ceiling:
@@ -261,11 +277,13 @@ class Lab:
         """
         within = sorted(set(within))
         timed = ceiling.conditions(device, precision, within)
+        code = Unchanged((one, "ceiling") for one in timed)
         jobs = [prepare_job(one, INITIAL_SEED, self.inputs) for one in timed]
         path = self.folder / "ceilings" / f"{key(ceiling=[job.depends_on('ceiling') for job in jobs])}.json"
         return self._once(
             Ceiling,
             path,
+            code,
             f"the machine's limits on {device}",
             lambda: ceiling.measure(device, precision, within, self.inputs, self.patience_s),
         )
@@ -279,10 +297,11 @@ class Lab:
         return [self._check_timer(condition) for condition in alike.values()]
 
     def _check_timer(self, condition: Condition) -> SyncCheck:
+        code = Unchanged([(condition, "contract")])
         depends_on = prepare_job(condition, INITIAL_SEED, self.inputs).depends_on("contract")
         path = self.folder / "timers" / f"{key(timer=depends_on)}.json"
         what = f"the timer of {condition}"
-        return self._once(SyncCheck, path, what, lambda: contract.check(condition, self.inputs, self.patience_s))
+        return self._once(SyncCheck, path, code, what, lambda: contract.check(condition, self.inputs, self.patience_s))
 
     def certify(self, conditions: Iterable[Condition], training_steps: int = 0) -> dict[str, Certificate]:
         """Certificates by condition key: is each condition's model the reference's? Made once, for all that the
@@ -295,6 +314,7 @@ class Lab:
         first = {name: gate.proved_first(condition) for name, condition in gated.items()}
         before = (one for some in first.values() for one in some)
         wanted = dict.fromkeys([*gated.values(), *before])  # no set: the same order in every run
+        code = _code(wanted, "gate")
         paths = {condition: self.certificate_path(condition) for condition in wanted}
         known = {condition.key: self._known_certificate(condition, paths[condition]) for condition in wanted}
         missing = [condition for condition in wanted if known[condition.key] is None]
@@ -302,14 +322,17 @@ class Lab:
             raise NotMeasured(f"whether {missing[0]} is the same model as the reference")
         if missing:
             told = "checking that the models are the same"
-            with Progress(len(missing), told) as progress, closing(self._certify(missing, paths, progress)) as made:
+            with (
+                Progress(len(missing), told) as progress,
+                closing(self._certify(missing, paths, code, progress)) as made,
+            ):
                 for certificate in made:
                     known[certificate.condition.key] = certificate
-                    progress.step(f"{certificate.condition}: {certificate.verdict}")
+                    progress.step(str(certificate))
             for condition in missing:  # the others another process has made, while this one waited
                 known[condition.key] = known[condition.key] or self._known_certificate(condition, paths[condition])
         for certificate in [one for one in known.values() if one and self._has_to_train(one, training_steps)]:
-            known[certificate.condition.key] = self._with_training(certificate, training_steps)
+            known[certificate.condition.key] = self._with_training(certificate, training_steps, code)
         wrong = {name: next((one for one in some if not known[one.key].same), None) for name, some in first.items()}
         return {name: known[(wrong[name] or one).key] for name, one in gated.items()}
 
@@ -318,7 +341,7 @@ class Lab:
         proved = not gate.proved_first(condition)  # of others what comes first is trained
         return bool(steps) and certificate.same and proved and load(condition.workload).kind == "training"
 
-    def _with_training(self, certificate: Certificate, steps: int) -> Certificate:
+    def _with_training(self, certificate: Certificate, steps: int, code: Unchanged) -> Certificate:
         """The certificate with a longer comparison of training: one of its own, so that the other stays as those have
         recorded it who did not ask for training. Where it shows another model, it takes the other's place, too.
         """
@@ -331,6 +354,7 @@ class Lab:
             with self._turn(say):
                 known = self._certificate(condition, path)  # by another process, meanwhile
                 longer = known or self._trained_longer(certificate, steps, path)
+                code.require()
                 if longer.checks and not longer.same:  # first: whatever comes between, nothing is to say "the same"
                     _write(shorter, longer.model_copy(update={"file": shorter.stem}).sealed())
                 if longer.checks and known is None:
@@ -374,7 +398,7 @@ class Lab:
             return None
 
     def _certify(
-        self, conditions: list[Condition], paths: Mapping[Condition, Path], progress: Progress
+        self, conditions: list[Condition], paths: Mapping[Condition, Path], code: Unchanged, progress: Progress
     ) -> Iterator[Certificate]:
         """Certify gated conditions, each as soon as it can be, whose certificates lie at ``paths``; what could not be
         checked is tried once more by the next run.
@@ -385,6 +409,7 @@ class Lab:
         with self._turn(progress.tell) as waited_s, closing(computed):
             progress.stood_still(waited_s)
             for one in computed:
+                code.require()
                 sets = knobs.neutralising(one.condition)
                 exact = {name: value for name, value in one.surroundings.knobs.items() if name in sets}
                 certificate = gate.certify(one, exact)
@@ -417,11 +442,11 @@ class Lab:
         )
         return self.folder / "certificates" / f"{name}.json"
 
-    def _asked(self, comparison: Comparison, block_s: float) -> Asked:
+    def _asked(self, comparison: Comparison, block_s: float, code: Unchanged) -> Asked:
         """What is on disk of a comparison, and what is missing."""
-        every = [comparison.baseline, *comparison.conditions]
+        every = [*comparison.timed[:1], *comparison.timed]
         jobs = [prepare_job(condition, INITIAL_SEED, self.inputs) for condition in every]
-        asked = Asked.of(comparison, jobs, rounds.Settings(block_s=block_s))
+        asked = Asked.of(comparison, jobs, rounds.Settings(block_s=block_s), code)
         asked.read(self.store)
         return asked
 
@@ -464,8 +489,8 @@ class Lab:
             self.waited_s += waited_s
             yield waited_s
 
-    def _once(self, kind: type[Kept], path: Path, what: str, measure: Callable[[], Kept]) -> Kept:
-        """What lies in a file, or is measured and kept there; in words, ``what`` it is."""
+    def _once(self, kind: type[Kept], path: Path, code: Unchanged, what: str, measure: Callable[[], Kept]) -> Kept:
+        """What lies in a file, or is measured by ``code`` and kept there; in words, ``what`` it is."""
 
         def settled() -> Kept | None:
             kept = kind.kept(path)
@@ -480,6 +505,7 @@ class Lab:
                 return known
             origin = self._origin(kind.kept(path))
             measured = measure().model_copy(update=origin)
+            code.require()
             _write(path, measured.model_dump_json(indent=2))  # before whoever waits looks for it
         return measured
 
@@ -504,6 +530,12 @@ def _write(path: Path, text: str) -> None:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
         say(f"{path}: it could not be kept, and will be made again: {error.strerror}")
+
+
+def _code(conditions: Iterable[Condition], procedure: str) -> Unchanged:
+    """The code of what ``procedure`` does with conditions, and of their certificates."""
+    both = [one for condition in conditions for one in (condition, gate.reference(condition))]
+    return Unchanged([*((one, procedure) for one in conditions), *((one, "gate") for one in both)])
 
 
 def _trains(condition: Condition) -> bool:

@@ -53,7 +53,7 @@ class Plugin:
 
     @property
     def files(self) -> list[Path]:
-        return [self.path] if self.path.is_file() else sorted(self.path.rglob("*.py"))
+        return [self.path] if self.path.is_file() else visible(self.path, "*.py")
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name} of {self.source}"
@@ -97,6 +97,12 @@ def named(framework: str, workload: str, data_set: str) -> dict[str, str]:
 def _digest(paths: Iterable[Path]) -> str:
     hashed = (hashlib.sha256(path.read_bytes()).digest() for path in paths)
     return hashlib.sha256(b"".join(hashed)).hexdigest()[:16]
+
+
+def visible(folder: Path, pattern: str) -> list[Path]:
+    """The files in a folder and below that somebody wrote: no hidden ones, which editors and file managers leave."""
+    files = (path.relative_to(folder) for path in folder.rglob(pattern) if path.is_file())
+    return sorted(folder / one for one in files if not any(part.startswith((".", "__pycache__")) for part in one.parts))
 
 
 class _Used:
@@ -168,9 +174,9 @@ def _links(plugins: Sequence[Plugin]) -> dict[str, Path]:
         if not (one.place in owners or (OWN / one.place).is_dir()):
             raise BenchlibError(f"{one}: there is no workload.py in it, and no workload {one.name!r} that it adds to")
         if folder := links.pop(one.place, None):
-            links |= {f"{one.place}/{file.name}": file for file in folder.iterdir() if file.name != "__pycache__"}
-            owners |= {f"{one.place}/{file.name}": owners[one.place] for file in folder.glob("*.py")}
-        for file in [file for file in one.path.glob("*.py") if file.name != "__init__.py"]:
+            links |= {f"{one.place}/{file.name}": file for file in folder.glob("[!.]*") if file.name != "__pycache__"}
+            owners |= {f"{one.place}/{file.name}": owners[one.place] for file in folder.glob("[!.]*.py")}
+        for file in [file for file in one.path.glob("[!.]*.py") if file.name != "__init__.py"]:
             _claim(owners, f"{one.place}/{file.name}", one)
             links[f"{one.place}/{file.name}"] = file
     return links

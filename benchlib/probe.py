@@ -137,4 +137,4 @@ def _normal(name):
 if __name__ == "__main__":
     known = listings()
     modules = {name: module(name, known) for name in sys.argv[1:]}
-    print("\n" + json.dumps({"python": platform.python_version(), "modules": modules}))
+    print("\n" + json.dumps({"python": platform.python_version(), "parent": os.getppid(), "modules": modules}))

@@ -1,4 +1,4 @@
-"""What shows itself in a notebook: as HTML at the end of a cell, and as a figure where its ``plot()`` is called.
+"""What shows itself: as HTML at the end of a notebook's cell, as text in a script, as a figure by ``plot()``.
 
 How, is the matter of the suite's floor, which the floors below do not import. They have its name, as pandas has the
 name of what draws for it. The module of that name is an extension of IPython: in a notebook it is loaded with the first
@@ -23,6 +23,12 @@ class Shown:
     def plot(self) -> Figure:
         """It as a figure, which a notebook shows with its caption; a BenchlibError without the suite's packages."""
         return importlib.import_module(DISPLAY).figure(self)
+
+    def __repr__(self) -> str:
+        """A few lines for a terminal or a log; the data are in its fields."""
+        return importlib.import_module(DISPLAY).text(self)
+
+    __str__ = __repr__
 
 
 if "IPython" in sys.modules and (shell := sys.modules["IPython"].get_ipython()) is not None:

@@ -24,11 +24,11 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 from benchlib.condition import Condition
-from benchlib.errors import BenchlibError
+from benchlib.errors import REMEDIES, BenchlibError
 from benchlib.progress import say
 from benchlib.shown import Shown
 
-FORMAT = 8
+FORMAT = 9
 """Of the files; a reader refuses a newer one by name."""
 
 HASHED_WHOLE = 8
@@ -70,6 +70,7 @@ class Block(Record):
     idle_cpu_s: float = 0.0  # that the other workers of the comparison used meanwhile: they should sleep
     others_cpu_s: float = 0.0  # that all other processes of the machine used meanwhile, hypervisor's theft included
     parent_cpu_s: float = 0.0  # of the process that asks for the block and samples beside it
+    throttled_s: float = 0.0  # core seconds that a CPU quota took meanwhile; from format 9 on
     others_gpu: int = 0  # processes on the GPU that are not the comparison's
     disturbed: bool = False  # by the rules of ``measure.disturbance``; in a comparison it was then taken again
     disturbed_by: str = ""  # what it was disturbed by, in words; from format 5 on
@@ -135,6 +136,7 @@ class Measurement(Shown, Record):
     rounds_s: float | None = None  # of that, the rounds
     warm_up_steps: int | None = None
     warm_up_s: float | None = None
+    warm_up_disturbed_by: str = ""  # in words; from format 9 on
     steady: str | None = None  # the rule's verdict
     memory: dict[str, float] = Field(default_factory=dict)  # MiB, see ``measure.record.memory``
     blocks: list[Block] = Field(default_factory=list)
@@ -205,8 +207,9 @@ class Store:
                 os.fsync(written.fileno())
             partial.replace(self.path(file))
         except OSError as error:
+            remedy = REMEDIES.get(error.errno, "mend that")
             raise BenchlibError(
-                f"{self.path(file)}: could not be written: {error.strerror}; free space there and run again"
+                f"{self.path(file)}: could not be written: {error.strerror or error}; {remedy}, and run again"
             ) from error
         finally:
             partial.unlink(missing_ok=True)
@@ -281,7 +284,7 @@ class Store:
         """As :meth:`all`, and for each file that is damaged or gone a sentence that names it."""
         found, wrong = [], []
         if files is None:
-            files = [path.stem for path in self.folder.glob("*.parquet")]
+            files = [path.stem for path in self.folder.glob("[!.]*.parquet")]
         for file in sorted(files):
             try:
                 measured = self.load(file)
@@ -371,8 +374,8 @@ def _check(row: dict[str, Any], path: Path, file: str) -> None:
         )
     if document["file"] != file:
         raise BenchlibError(
-            f"{path}: holds measurements with the key {document['file']}, whose file it is not: somebody copied or "
-            "renamed it; delete it to measure again"
+            f"{path}: holds measurements with the key {document['file']}, which is another file's; delete it to "
+            "measure again"
         )
 
 
@@ -392,7 +395,7 @@ def _measurement(row: dict[str, Any], path: Path) -> Measurement:
 
 
 def _remedy(document: dict[str, Any]) -> str:
-    """What to do where a measurement's condition cannot be made: most likely a plug-in is not in use."""
+    """What to do where a measurement's condition cannot be made: it had plug-ins, or a name in it is not known here."""
     sources = [name.partition(" ")[2] for name in document.get("versions", {}) if name.startswith("plug-in ")]
     if sources:
         return f"it had the plug-ins of {', '.join(sources)}: install them, or name them with --plugins"
@@ -443,6 +446,7 @@ def _flat(m: Measurement) -> dict[str, Any]:
         "first_step_disturbed_by": m.first_step_disturbed_by,
         "warm_up_steps": m.warm_up_steps,
         "warm_up_s": m.warm_up_s,
+        "warm_up_disturbed_by": m.warm_up_disturbed_by,
         "steady": m.steady,
         "blocks": len(m.blocks),
         "steps": sum(block.steps for block in m.blocks),
@@ -458,6 +462,7 @@ def _flat(m: Measurement) -> dict[str, Any]:
         "versions": " ".join(f"{name} {value}" for name, value in m.versions.items()),
         "cpu": m.machine.get("cpu"),
         "cores": m.machine.get("cores"),
+        "cpu_quota": m.machine.get("cpu_quota"),
         "gpus": "; ".join(m.machine.get("gpus", [])),
         "huge_pages": m.machine.get("huge_pages"),
         "governor": m.machine.get("governor"),

@@ -191,7 +191,8 @@ def _python_files(folder: str) -> Iterator[str]:
         yield folder
     for place, within, names in os.walk(folder):
         within[:] = sorted(name for name in within if name != "__pycache__" and not name.startswith("."))
-        yield from (os.path.join(place, name) for name in sorted(names) if name.endswith((".py", ".so", ".pth")))
+        visible = sorted(name for name in names if not name.startswith("."))
+        yield from (os.path.join(place, name) for name in visible if name.endswith((".py", ".so", ".pth")))
 
 
 def _state_digest(path: str, contents: bool) -> str:

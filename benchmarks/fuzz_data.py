@@ -351,7 +351,7 @@ class Imdb(Reader):
     def read(self, place: Path) -> object:
         packed = place / imdb.ARCHIVE
         md5 = hashlib.md5(packed.read_bytes()).hexdigest() if packed.is_file() else "none"
-        imdb._hash_of_folder.cache_clear()
+        imdb._hash_of_texts.cache_clear()
         with replaced(imdb, PER_LABEL=3, MD5=md5):
             imdb.identity()
             return imdb.load(50)

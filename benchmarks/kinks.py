@@ -33,7 +33,7 @@ from benchlib.analysis import equivalence
 from benchlib.analysis.certificates import Check
 from benchlib.analysis.tolerances import TOLERANCES
 from benchlib.condition import Condition
-from benchlib.data import cifar10
+from benchlib.data import downloads
 from benchlib.errors import BenchlibError
 from benchlib.frameworks.pytorch import Session
 from benchlib.measure.gate import BATCH_SIZE
@@ -49,9 +49,9 @@ TOLERANCE = {"gradients": TOLERANCES["gradients"]}
 
 def condition() -> Condition:
     """``cnn`` as the gate runs it, on as many images as are compared here."""
-    data = "cifar10" if os.environ.get(cifar10.VARIABLE) else "digits"
+    data = "cifar10" if os.environ.get(downloads.VARIABLE) else "digits"
     if data == "digits":
-        print(f"{cifar10.VARIABLE} names no folder with CIFAR-10: these are digits, enlarged to 32x32.\n")
+        print(f"{downloads.VARIABLE} names no folder with CIFAR-10: these are digits, enlarged to 32x32.\n")
     given = {"image_size": 32, **workloads.load("cnn").gate.hyperparameters}
     return Condition(workload="cnn", data=data, train_samples=IMAGES, batch_size=BATCH_SIZE, hyperparameters=given)
 

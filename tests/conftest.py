@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import cifar10_from_shared
@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from benchlib import environments, frameworks, variables, workloads
-from benchlib.data import cifar10, digits
+from benchlib.data import cifar10, digits, downloads
 from benchlib.data.images import Images
-from benchlib.measure import turn
+from benchlib.measure import machine, turn
 
 DOUBLES = Path(__file__).parent / "doubles"
 
@@ -30,7 +30,7 @@ def own_turn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def no_data_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests find no data but what they put there."""
-    monkeypatch.delenv(cifar10.VARIABLE, raising=False)
+    monkeypatch.delenv(downloads.VARIABLE, raising=False)
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +57,23 @@ def digits_without_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
 def one_kind_of_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are saved as SVG alone, which the report shows: for tests that look into no other file of them."""
     monkeypatch.setattr("benchlib.suite.figures.KINDS", ("svg",))
+
+
+@pytest.fixture
+def control_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable:
+    """Make what the system says of this process's groups (None: nothing), and files of theirs, by name."""
+
+    def made(groups: str | None, files: dict[str, str]) -> None:
+        own, mounted = tmp_path / "cgroup", tmp_path / "mounted"
+        if groups is not None:
+            own.write_text(groups)
+        for name, text in files.items():
+            (mounted / name).parent.mkdir(parents=True, exist_ok=True)
+            (mounted / name).write_text(text)
+        monkeypatch.setattr(machine, "OWN_GROUPS", own if groups is not None else tmp_path / "none")
+        monkeypatch.setattr(machine, "GROUPS", mounted)
+
+    return made
 
 
 @pytest.fixture
@@ -88,6 +105,6 @@ def real_cifar10(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.skip(
             f"NO REAL CIFAR-10 IMAGES: {cifar10_from_shared.SHARED} is absent, so the loader is not tested on them"
         )
-    monkeypatch.setenv(cifar10.VARIABLE, str(tmp_path / "data"))
+    monkeypatch.setenv(downloads.VARIABLE, str(tmp_path / "data"))
     monkeypatch.setattr(cifar10, "PER_BATCH", 400)
     return cifar10_from_shared.write_subset(tmp_path / "data")

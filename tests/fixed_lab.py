@@ -5,10 +5,17 @@ from __future__ import annotations
 import pytest
 
 from benchlib.analysis import comparison as comparison_module
+from benchlib.analysis.certificates import Certificate, Check
 from benchlib.analysis.comparison import Comparison
 from benchlib.analysis.planner import PRECISION, Plan
 from benchlib.condition import Condition
 from benchlib.lab import Lab
+
+
+def all_the_same(conditions: list[Condition]) -> dict[str, Certificate]:
+    """In place of :meth:`Lab.certify`, which would refuse what misbehaves before it is timed."""
+    check = Check(name="outputs", difference=0.0, worst=0.0, at="", tolerance=0.0)
+    return {one.key: Certificate(condition=one, reference=one, checks=[check]) for one in conditions}
 
 
 class FixedLab(Lab):

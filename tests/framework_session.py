@@ -127,7 +127,7 @@ class Probe:
         self.session.synchronize()
         return np.stack([self.session.to_numpy(result) for result in results])
 
-    def refusals(self) -> dict[str, str]:
+    def refusals(self) -> dict[str, str | list[str]]:
         """What is said to wrong weights, models, devices and precisions."""
         workload, values = self.build("cnn", WITHOUT_DROPOUT)
         good = initial(workload, values)
@@ -139,10 +139,21 @@ class Probe:
             "unknown": _refused(self.session.load, {**good, "conv9.bias": good["conv2.bias"]}),
             "misshapen": _refused(self.session.load, {**good, "conv2.bias": good["conv2.bias"][:-1]}),
             "other model": _refused(self.session.build, other, module, values, 0.1),
+            "trained": [self._declaring(name, trained) for name, trained in (("linear", False), ("batchnorm2d", True))],
             "device": _refused(self.open, device="npu"),
             "precision": _refused(self.open, precision="fp8"),
             "knob": _refused(self.open, channels_first="on"),
         }
+
+    def _declaring(self, name: str, trained: bool) -> str:
+        """What is said to a workload that says of all its weights that they are trained, or not."""
+        workload = workloads.load(name)
+        values = workload.values({})
+        weights = {key: dataclasses.replace(one, trained=trained) for key, one in workload.weights(values).items()}
+        module = importlib.import_module(f"benchlib.workloads.{name}.{self.framework}")
+        return _refused(
+            self.session.build, dataclasses.replace(workload, weights=lambda _: weights), module, values, None
+        )
 
     def dropout(self) -> dict[str, list[float] | float]:
         """Losses of single steps from the same weights, with dropout, by seed; and what evaluation does."""

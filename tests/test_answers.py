@@ -20,7 +20,7 @@ RIGHT = [
     ("open", {"versions": {"torch": "2"}, "rss_mib": 100.5}),
     ("build", {"parameters": 10, **HASHES}),
     ("first_step", {"wall_s": math.nan, "settings": {"threads": 2}}),
-    ("warm_up", {"times": [0.1, 1], "steps": 2, "seconds": 1.1, "verdict": "steady"}),
+    ("warm_up", {"times": [0.1, 1], "steps": 2, "seconds": 1.1, "verdict": "steady", "chunks": [[0.1, 0.0], [1, 2.0]]}),
     ("block", BLOCK),
     ("block", {**BLOCK, "device_s": 0.05}),
     ("reset", {}),

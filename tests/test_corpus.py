@@ -112,6 +112,11 @@ def test_a_text_of_the_user_s_own_is_read(tmp_path: Path, monkeypatch: pytest.Mo
         [["third", "one", "."]],
     ]
     before = text.identity()
+    (tmp_path / "text" / "._a.txt").write_bytes(b"\x00\x05\x16\x07")  # macOS leaves it on other file systems
+    (tmp_path / "text" / ".#b.txt").symlink_to("user@host.1234")  # Emacs's lock
+    (tmp_path / "text" / "._a.txt.gz").write_bytes(b"\x00\x05\x16\x07")
+    assert text.identity() == before
+    assert len(text.load().documents) == 3
     (tmp_path / "text.txt").write_text("Only this.", encoding="utf-8")
     assert text.load().documents == [[["only", "this", "."]]]
     assert text.identity() != before

@@ -27,10 +27,20 @@ from benchlib.analysis.planner import BUDGET, PILOT, PRECISION, Paired, plan
 from benchlib.analysis.training import TrainingRuns, undisturbed
 from benchlib.condition import Condition
 from benchlib.measure import disturbance, rounds
-from benchlib.measure.disturbance import FAR_OFF, IDLE_WORKERS, NO_CPU, OTHERS, STOPPED, Pace, Watch, mark_outliers
+from benchlib.measure.disturbance import (
+    FAR_OFF,
+    IDLE_WORKERS,
+    NO_CPU,
+    OTHERS,
+    STOPPED,
+    THROTTLED,
+    Pace,
+    Watch,
+    mark_outliers,
+)
 from benchlib.store import Block, counted
 from benchlib.suite import display, experiments, summaries
-from benchlib.suite.experiments.doubts import disturbed_controls, disturbed_runs, unfinished
+from benchlib.suite.experiments.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.suite.selections import wide
 from benchlib.suite.sentences import NO_RATIO, ratio_text
 
@@ -312,6 +322,104 @@ def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> No
     assert told.startswith(f"{TORCH}: 1 of 3 training runs were disturbed")
 
 
+STOPPED_IN = 2
+
+
+def stopped_for(runs: TrainingRuns, seconds: float, epoch: int = STOPPED_IN) -> pd.Series:
+    """The first of ``runs``, once it was stopped in an epoch, as a row."""
+    (block,) = (block for block in runs.measurements[0].blocks if block.epoch == epoch)
+    block.disturbed, block.wall_s = True, block.wall_s + seconds
+    runs.measurements[0].epochs[epoch - 1].wall_s += seconds
+    return runs.runs().iloc[0]
+
+
+@pytest.mark.parametrize("stop", [6.0, 0.5])
+def test_a_run_that_was_stopped_before_the_threshold_is_in_no_time_to_it(tmp_path: Path, stop: float) -> None:
+    lab = SyntheticLab(tmp_path, metric=lambda condition, seed, epoch: 0.1 * min(epoch, 9), step=lambda _: 0.05)
+    runs = lab.train([TORCH], seeds=[0, 1, 2], epochs=12, threshold=0.3)
+    before, first_epoch = runs.runs(), runs.first_epoch(TORCH, with_compilation=False).estimate
+    row = stopped_for(runs, stop)
+    assert row["seconds_to_threshold"] == pytest.approx(before["seconds_to_threshold"][0] + stop)
+    assert row["disturbed_time"] < 0.5, "of all its time"
+    assert [m.seed for m in runs.measurements if m.seed in set(undisturbed(runs.runs())["seed"])] == [1, 2]
+    assert row["epoch_s"] == pytest.approx(before["epoch_s"][0], rel=0.02), "of the epochs that were not"
+    assert runs.first_epoch(TORCH, with_compilation=False).estimate == pytest.approx(first_epoch, rel=0.02)
+    (told,) = disturbed_runs([runs])
+    assert told.startswith(f"{TORCH}: 1 of 3 training runs")
+
+
+def test_a_run_that_was_stopped_after_the_threshold_or_but_slowed_down_counts(tmp_path: Path) -> None:
+    lab = SyntheticLab(tmp_path, metric=lambda condition, seed, epoch: 0.1 * min(epoch, 9), step=lambda _: 0.05)
+    runs = lab.train([TORCH], seeds=[0, 1, 2], epochs=12, threshold=0.3)
+    before = runs.runs()
+    row = stopped_for(runs, 6.0, epoch=7)
+    for name in ("epoch_s", "seconds_to_threshold"):
+        assert row[name] == pytest.approx(before[name][0], rel=0.02), name
+    stopped_for(runs, 0.1)
+    assert len(undisturbed(runs.runs())) == 3, "beside a neighbour"
+
+
+def test_a_warm_up_that_was_stopped_is_in_no_mean(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, {})
+    before = comparison.throughput()["warm_up_s"].tolist()
+    mine = [m for m in comparison.measurements if m.condition == MINDSPORE]
+    mine[0].warm_up_s, mine[0].warm_up_disturbed_by = 5.5, NO_CPU
+    assert comparison.throughput()["warm_up_s"].tolist() == before
+    for m in mine:
+        m.warm_up_disturbed_by = NO_CPU
+    rows = tidy.of_comparison(comparison, part=0).query("quantity == 'warm_up_s'")
+    assert rows["why"].tolist()[-1] == DISTURBED
+
+
+@pytest.mark.parametrize(
+    ("chunks", "stopped"),
+    [
+        ([(0.02, 0.04)] * 50, False),
+        ([*[(0.02, 0.04)] * 50, (5.02, 0.04)], True),
+        ([(5.0, 5.0), *[(0.02, 0.3)] * 50], False),  # it compiled, in one thread of 15
+        ([*[(0.02, 0.04)] * 50, (0.08, 0.02)], False),  # too short to matter
+        ([(0.02, 0.002)] * 50, False),  # it is what this process always takes
+    ],
+)
+def test_a_process_that_was_stopped_in_its_warm_up_is_seen(chunks: list[tuple[float, float]], stopped: bool) -> None:
+    assert disturbance.was_stopped(chunks) == stopped
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, busy_s: list[float], throttled_s: float) -> disturbance.Seen:
+    """What is seen beside a block during which each processor, of which the first is ours, was so long at work, and a
+    quota took core seconds.
+    """
+    times, worker = psutil.cpu_times(), SimpleNamespace(process=SimpleNamespace(pid=os.getpid()), condition=TORCH)
+    each = iter([type(times)(spent, *[0.0] * (len(times) - 1)) for spent in of] for of in ([0.0, 0.0], busy_s))
+    quota = iter([0.0, throttled_s])
+    with monkeypatch.context() as patch:
+        patch.setattr(disturbance.psutil, "cpu_times", lambda percpu: next(each))
+        patch.setattr(disturbance.machine, "cpus", lambda: {0})
+        patch.setattr(disturbance, "throttled_s", lambda: next(quota))
+        patch.setattr(disturbance, "cpu_s", lambda _: 0.0)
+        return Watch(worker, []).end()
+
+
+def test_who_works_on_processors_that_are_not_ours_disturbs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert watched(monkeypatch, [0.0, 9.0], 0.0).disturbed_by == ""
+    assert watched(monkeypatch, [9.0, 0.0], 0.0).disturbed_by == OTHERS
+
+
+def test_a_quota_that_held_a_block_back_disturbs_it_and_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert watched(monkeypatch, [0.0, 0.0], 0.01).disturbed_by == ""
+    seen = watched(monkeypatch, [0.0, 0.0], 0.3)
+    assert (seen.throttled_s, seen.disturbed, seen.disturbed_by) == (0.3, True, THROTTLED)
+    comparison = compared(tmp_path, {})
+    assert throttled([comparison]) == []
+    one = comparison.measurements[0]
+    one.machine["cpu_quota"], one.blocks[0].disturbed_by = 1.5, THROTTLED
+    (said,) = throttled([comparison])
+    assert said.startswith("1 of 75 blocks")
+    assert "1.5 cores" in said
+
+
 def test_the_first_epoch_with_compilation_is_without_first_steps_that_were_disturbed(tmp_path: Path) -> None:
     runs = SyntheticLab(tmp_path).train([TORCH], seeds=[0, 1, 2], epochs=3)
     whole = runs.first_epoch(TORCH)
@@ -335,13 +443,14 @@ def test_what_a_worker_has_started_is_its_own_work_while_it_compiles(monkeypatch
     with subprocess.Popen([sys.executable, "-c", COMPILES], **pipes) as process:
         worker = SimpleNamespace(process=process, cpu=psutil.Process(process.pid), condition=TORCH)
 
-        def machine_without_others() -> Any:
+        def machine_without_others(percpu: bool) -> Any:
             own = os.times()
             busy = disturbance.with_children_s(worker) + own.user + own.system
-            return type(every)(busy, *[0.0] * (len(every) - 1))
+            return [type(every)(busy, *[0.0] * (len(every) - 1))]
 
         every = psutil.cpu_times()
         monkeypatch.setattr(disturbance.psutil, "cpu_times", machine_without_others)
+        monkeypatch.setattr(disturbance.machine, "cpus", lambda: {0})
         compiling, stepping = Watch(worker, [], compiles=True), Watch(worker, [])
         assert process.stdout.readline() == "1\n"
         assert (compiling.end().disturbed_by, stepping.end().disturbed_by) == ("", OTHERS)

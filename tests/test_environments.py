@@ -1,5 +1,6 @@
 """Environments: made, registered, refused, removed and checked; and two of them compared."""
 
+import errno
 import json
 import os
 import shutil
@@ -52,12 +53,20 @@ def project(tmp_path, monkeypatch):
 
 @pytest.fixture
 def quickly(monkeypatch):
-    """Environments are made without pip, and nothing is installed in them."""
+    """Environments are made without pip, and in them is nothing but that toybox is installed."""
     monkeypatch.setattr(
         creation,
         "_commands",
-        lambda uv, python, new, file, place: [[python, "-I", "-m", "venv", "--without-pip", str(place)]],
+        lambda uv, python, new, file, place: [
+            [python, "-I", "-m", "venv", "--without-pip", str(place)],
+            ["sh", "-c", toybox_in(place)],
+        ],
     )
+
+
+def toybox_in(place):
+    info = f"{place}/lib/python{VERSION}/site-packages/toybox-1.0.dist-info"
+    return f"mkdir {info}; printf 'Metadata-Version: 2.1\\nName: toybox\\nVersion: 1.0\\n' > {info}/METADATA"
 
 
 @pytest.fixture
@@ -104,6 +113,10 @@ def test_one_is_made_of_its_requirements_registered_and_removed(project, tmp_pat
         file.writestr(f"{info}/RECORD", "toybox/__init__.py,,\n")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{Path(sys.executable).parent}:/usr/bin:/bin")  # where there is no uv
+    for name in ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"):
+        monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
+    for name in ("PIP_DRY_RUN", "PIP_USER"):
+        monkeypatch.setenv(name, "1")
     assert main(["environment", "create", "small"]) == 0
     environment = environments.find("small")
     assert environment.made
@@ -211,9 +224,20 @@ def test_one_whose_requirements_have_changed_has_to_be_removed_first(quickly, pr
 
 
 def test_a_package_that_cannot_be_installed_leaves_nothing(project, monkeypatch, capfd):
-    monkeypatch.setattr(creation, "_commands", lambda uv, python, new, file, place: [["mkdir", place], ["false"]])
-    assert main(["environment", "create", "small"]) == 1
-    assert "false ended with exit code 1" in capfd.readouterr().err
+    for commands, said in (
+        ([["false"]], "false ended with exit code 1"),
+        ([[sys.executable, "-m", "venv", "--without-pip", "{place}"]], "toybox: not there"),
+        ([["mkdir", "{place}"]], "bin/python: cannot be started"),
+    ):
+        monkeypatch.setattr(
+            creation,
+            "_commands",
+            lambda uv, python, new, file, place, commands=commands: [
+                [one.format(place=place) for one in command] for command in commands
+            ],
+        )
+        assert main(["environment", "create", "small"]) == 1
+        assert said in capfd.readouterr().err
     assert left(project) == []
     with pytest.raises(BenchlibError, match="'small' is not there: benchlib environment create small makes it"):
         environments.find("small")
@@ -254,16 +278,17 @@ creation.create("small")
 
 def test_a_folder_of_somebody_else_is_left_alone(project, quickly):
     (project / ".environments" / "small").mkdir(parents=True)
-    with pytest.raises(BenchlibError, match="was not made by benchlib: move it away"):
+    with pytest.raises(BenchlibError, match="no environment is registered for it: move it away"):
         creation.create("small")
     assert left(project) == ["small"]
 
 
 def test_uv_makes_it_where_it_is_there(project, tmp_path):
-    program(tmp_path / "bin" / "uv", f'echo "$@" >> {tmp_path}/uv')
+    place = project / ".environments" / "small"
+    venv = f"[ $1 = pip ] && exit; {sys.executable} -m venv --without-pip {place}; {toybox_in(place)}"
+    program(tmp_path / "bin" / "uv", f'echo "$@" >> {tmp_path}/uv; {venv}')
     environment = creation.create("small")
     first, second = (tmp_path / "uv").read_text().splitlines()
-    place = project / ".environments" / "small"
     assert first.startswith("venv --python ")
     assert first.endswith(f" {place}")
     assert second == f"pip install --python {environment.python} --requirement {project}/environments/small.txt"
@@ -272,7 +297,7 @@ def test_uv_makes_it_where_it_is_there(project, tmp_path):
 def test_the_python_that_is_asked_for_is_looked_for(project, tmp_path, monkeypatch, quickly):
     (project / "environments" / "small.txt").write_text("# python: 3.99\n")
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
-    with pytest.raises(BenchlibError, match=r"needs Python 3.99.* install python3.99 with its venv .* pyenv install"):
+    with pytest.raises(BenchlibError, match=r"needs python3.99 with its venv .* none of these .*pyenv install 3.99"):
         creation.create("small")
     assert left(project) == []
     program(tmp_path / "bin" / "python3.99", "echo pyenv: python3.99: command not found >&2; exit 127")
@@ -321,6 +346,38 @@ def test_an_interpreter_is_added_and_forgotten_untouched(project, tmp_path, caps
     assert main(["environment", "remove", "default"]) == 2
 
 
+def test_the_interpreter_that_answers_here_is_registered_and_not_what_a_shim_starts_elsewhere(
+    project, other, tmp_path, monkeypatch, capsys
+):
+    """As pyenv's shims do: by a file in the working directory, or a variable."""
+    shim = program(
+        tmp_path / "bin" / "python9",
+        f'chosen=$(cat .chosen 2>/dev/null); exec "${{CHOSEN:-${{chosen:-{sys.executable}}}}}" "$@"',
+    )
+    assert environments.add("same", shim).python == str(shim), "a wrapper, which may set variables"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".chosen").write_text(other.python)
+    assert main(["environment", "add", "by-file", "--python", "python9"]) == 0
+    assert f"environment by-file: Python {VERSION}." in capsys.readouterr().out
+    (tmp_path / ".chosen").unlink()
+    monkeypatch.setenv("CHOSEN", other.python)
+    for name, python in (("by-file", other.python), ("by-variable", environments.add("by-variable", shim).python)):
+        assert environments.find(name).python == other.python == python
+    (tmp_path / "bin" / f"python{VERSION}").symlink_to(shim)
+    assert creation._python(creation.requirements("small"), with_venv=False) == other.python
+
+
+def test_where_there_are_no_file_locks_it_is_said(project, quickly, monkeypatch, capsys):
+    def without(*arguments):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(environments.fcntl, "flock", without)
+    for command in (["create", "small"], ["add", "mine", "--python", sys.executable]):
+        assert main(["environment", *command]) == 2
+        assert f"{project}/.environments: cannot be locked (Function not implemented)" in capsys.readouterr().err
+    assert left(project) == []
+
+
 def test_what_is_no_interpreter_is_not_added(tmp_path, project):
     program(tmp_path / "python", "echo hello")
     refusal = "could not tell which packages it has.* or a Python 3.7 with the package importlib-metadata"
@@ -330,6 +387,20 @@ def test_what_is_no_interpreter_is_not_added(tmp_path, project):
         with pytest.raises(BenchlibError, match="give the path of an interpreter"):
             environments.add("mine", nothing)
     assert left(project) == []
+
+
+def test_a_script_that_starts_python_as_another_process_is_refused(project, tmp_path, capsys):
+    python = program(tmp_path / "python", f'{sys.executable} "$@"\nexit $?')
+    assert main(["environment", "add", "mine", "--python", str(python)]) == 2
+    assert "write exec before the command" in capsys.readouterr().err
+    assert left(project) == []
+    environments.folder().mkdir(exist_ok=True)
+    environments.register(environments.Environment("mine", str(python)))  # before benchlib looked for it
+    assert main(["environment", "check", "mine"]) == 2
+    assert main(["devices"]) == 0
+    said = capsys.readouterr()
+    assert "write exec" in said.err
+    assert f"environment mine: {python}: starts Python as a process below its own" in said.out
 
 
 def test_a_record_that_is_none_is_told_and_can_be_removed(project, capsys):
@@ -342,6 +413,14 @@ def test_a_record_that_is_none_is_told_and_can_be_removed(project, capsys):
     assert "mine.json: is no record" in capsys.readouterr().out
     assert main(["environment", "remove", "mine"]) == 0
     assert left(project) == []
+
+
+def test_hidden_files_are_no_requirements(project):
+    (project / "environments" / "._small.txt").write_bytes(b"\x00\x05\x16\x07")
+    assert not [line for line in creation.overview() if "._small" in line]
+    with pytest.raises(BenchlibError) as error:
+        creation.create("smal")
+    assert "._small" not in str(error.value)
 
 
 def test_the_requirements_that_are_shipped_can_be_read(monkeypatch):
@@ -410,7 +489,7 @@ def test_devices_are_told_of_each_environment(other, capsys, toy_framework, tmp_
     shutil.rmtree(Path(other.python).parents[1])
     interpreters.probe.cache_clear()
     assert main(["devices"]) == 0
-    assert "environment other: offers no framework" in capsys.readouterr().out
+    assert f"environment other: {other.python}: cannot be started" in capsys.readouterr().out
 
 
 # -- conditions

@@ -1125,7 +1125,7 @@ def test_notebooks_run_and_the_report_gathers_them(
     assert "operators: failed in In [3]: ValueError: no" in page
     for told in (f"{cut}.parquet: not a whole parquet", f"{gone}.parquet is gone", "figures/scaling_scaling.svg"):
         assert told in page, "what is damaged or gone is named, and the rest is used"
-    assert re.search(r"inference: .*inference.ipynb is gone or was cut", page)
+    assert re.search(r"inference: .*inference.ipynb cannot be read", page)
     assert "learning_rate: 2 measurements failed" in page
     assert "the worker died" in page
     shown_figures = {name: len(report.summaries[name]["figures"]) / 3 for name in report.summaries}

@@ -387,6 +387,31 @@ def _filled(page: pypdfium2.PdfPage) -> float:
     return (inked.max() + 1) / (bottom - top)
 
 
+@pytest.mark.parametrize("width", [320, 390, 600, 800, 1000, 1400])
+def test_on_a_screen_of_any_width_the_lead_comes_first_and_no_text_is_over_another(
+    browser: Browser, folder: Path, width: int
+) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto(address(folder))
+    lead, picture = (page.locator(one).bounding_box() for one in (".lead", ".forest"))
+    assert lead["y"] + lead["height"] < min(picture["y"], 900)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    over = page.locator(".forest").evaluate(
+        """forest => [...forest.querySelectorAll('tr[data-member]:not([hidden]), .sides')].flatMap(row => {
+          const parts = [...row.querySelectorAll('th, td:not(:nth-child(2)), .strip, span')].map(part => {
+            const range = document.createRange();
+            range.selectNodeContents(part);
+            return [part, (part.matches('.strip') ? part : range).getBoundingClientRect()];
+          });
+          return parts.flatMap(([one, a], at) => parts.slice(at + 1).filter(([other, b]) => !one.contains(other)
+            && a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1
+          ).map(([other]) => [one.textContent, other.textContent]));
+        })"""
+    )
+    assert over == []
+    page.close()
+
+
 class TestTables:
     def test_a_table_sorts_by_numbers_and_back(self, page: Page) -> None:
         page.locator("summary").first.click()

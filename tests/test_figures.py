@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -45,6 +46,19 @@ COMMON = {"workload": "cnn", "data": "digits", "hyperparameters": {"image_size":
 BLOCKS = {"precision": 0.03, "budget_s": 60, "block_s": 0.1, "pilot": 5, "margin": 0.05}
 RATES = [0.001, 0.005, 0.01, 0.03, 0.05, 0.07]
 SIZES = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
+
+
+def test_a_users_matplotlibrc_changes_no_figure() -> None:
+    def drawn() -> bytes:
+        figure, (axes,) = figures.panels(1, 1, 1.0)
+        figures.styled(lambda: axes.set(title="a_b", xlabel="steps"))()
+        return figures.svg(figure)
+
+    usual = drawn()
+    with mpl.rc_context(
+        {"text.usetex": True, "figure.facecolor": "black", "axes.titlepad": 20, "path.sketch": (1, 9, 2)}
+    ):
+        assert drawn() == usual
 
 
 def lab(**made_up: Any) -> SyntheticLab:

@@ -237,6 +237,8 @@ def test_what_is_wrong_is_refused_by_name(framework, mode):
     assert said["unknown"].startswith(f"weights for {framework}: unknown weight 'conv9.bias': did you mean 'conv")
     assert said["misshapen"] == f"weights for {framework}: weight 'conv2.bias' has shape (49,), expected (50,)"
     assert said["other model"].startswith(f"cnn in {framework}: unknown weight 'dense2.bias'")
+    assert said["trained"][0].startswith(f"linear in {framework}: weight 'weight': the model trains it")
+    assert said["trained"][1].startswith(f"batchnorm2d in {framework}: weight 'running_mean': the model does not train")
     assert said["precision"].startswith(f"unknown precision of {framework} 'fp8'")
     told = {
         "pytorch": "unknown knob of pytorch 'channels_first=on': did you mean 'channels_last=on'?",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import tempfile
 import threading
 import time
@@ -258,6 +259,19 @@ def test_two_processes_have_the_gradient_of_one(lab, framework, mode):
     )
     certificate = lab.certify([two])[two.key]
     assert certificate.verdict == SAME, (certificate.reason, certificate.checks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("framework", "mode"), [("pytorch", "eager"), ("mindspore", "graph")])
+def test_a_group_starts_where_the_machine_s_own_name_does_not_resolve(monkeypatch, framework, mode):
+    unnamed = ["unshare", "--user", "--map-root-user", "--uts", "sh", "-c", 'hostname nosuchname; exec "$0" "$@"']
+    if subprocess.run([*unnamed, "true"], check=False).returncode:
+        pytest.skip("no namespaces here")
+    start = subprocess.Popen
+    monkeypatch.setattr(group.subprocess, "Popen", lambda command, **how: start([*unnamed, *command], **how))
+    condition = Condition(workload="cnn", framework=framework, mode=mode, world_size=2, threads=1)
+    with WorkerProcess(condition, INITIAL_SEED, 120) as worker:
+        assert worker.opened()["versions"]
 
 
 @pytest.mark.slow

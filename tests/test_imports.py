@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -272,3 +273,25 @@ def test_a_hash_takes_less_than_a_millisecond_the_second_time() -> None:
             own_code.digest(CNN, "rounds")
         took.append(os.times().user - started.user)
     assert sum(took) / 1000 < 1e-3
+
+
+def test_the_commit_of_a_checkout_is_known_whoever_owns_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def git(*command: str) -> str:
+        return subprocess.run(["git", "-C", tmp_path, *command], capture_output=True, text=True, check=True).stdout
+
+    (tmp_path / "benchlib").mkdir()
+    (tmp_path / "benchlib" / "__init__.py").write_text("")
+    monkeypatch.setattr(own_code, "PACKAGE", tmp_path / "benchlib")
+    git("init")
+    git("add", ".")
+    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-m", "a")
+    head = git("rev-parse", "--short=12", "HEAD").strip()
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # as in a container, or on a shared disk
+    assert own_code.commit.__wrapped__().endswith(f" {head}")
+    (tmp_path / "benchlib" / "__init__.py").write_text("COUNT = 1")
+    assert own_code.commit.__wrapped__().endswith(f" {head}+")
+    monkeypatch.setattr(own_code, "PACKAGE", tmp_path / "benchlib" / "site-packages")
+    assert head not in own_code.commit.__wrapped__(), "it is installed inside of another project's checkout"
+    monkeypatch.setattr(own_code, "PACKAGE", tmp_path / "benchlib")
+    monkeypatch.setenv("PATH", "")
+    assert "commit not known: git: No such file" in own_code.commit.__wrapped__()

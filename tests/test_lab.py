@@ -20,10 +20,10 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fixed_lab import FixedLab
+from fixed_lab import FixedLab, all_the_same
 
+from benchlib import frameworks, progress, scratch, variables, workloads
 from benchlib import lab as lab_module
-from benchlib import progress, scratch
 from benchlib import store as results
 from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.comparison import (
@@ -35,11 +35,11 @@ from benchlib.analysis.comparison import (
     SLOWER,
     SLOWS_DOWN,
 )
-from benchlib.analysis.planner import BUDGET, PILOT, PRECISION
+from benchlib.analysis.planner import BUDGET, FAILED, PILOT, PRECISION
 from benchlib.condition import Condition
 from benchlib.data import orders
 from benchlib.errors import BenchlibError
-from benchlib.lab import Lab
+from benchlib.lab import Lab, Measures
 from benchlib.measure import (
     contract,
     disturbance,
@@ -57,6 +57,7 @@ from benchlib.measure import turn as turn_module
 from benchlib.measure.disturbance import NO_CPU
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.turn import turn
+from benchlib.suite import summaries
 from benchlib.worker.steady import SLOWING
 
 DOUBLES = Path(__file__).parent / "doubles"
@@ -188,6 +189,77 @@ def test_other_code_is_measured_again(lab, compared, monkeypatch):
     assert len(list(lab.store.folder.iterdir())) == 2 * before
 
 
+@pytest.fixture
+def edited(tmp_path, monkeypatch):
+    """Changes a file of a copy of the doubles, which is in use instead of them."""
+    folder = tmp_path / "doubles"
+    shutil.copytree(DOUBLES, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setenv(variables.WORKER_PATH, str(folder))
+    monkeypatch.setattr(own_code, "_loaded", {})
+    for package in (frameworks, workloads):
+        own = str(folder / package.__name__.rpartition(".")[2])
+        monkeypatch.setattr(package, "__path__", [own, *(one for one in package.__path__ if "doubles" not in one)])
+
+    def edit(file="workloads/toy/toy.py", text="WIDTH = 1\n"):
+        path = folder / file
+        path.write_text(path.read_text() + text)
+        return path
+
+    return edit
+
+
+def kept(lab):
+    return len(list(lab.store.folder.glob("*.parquet")))
+
+
+@pytest.mark.parametrize("when", ["between repetitions", "in a repetition"])
+def test_a_comparison_ends_where_a_file_is_edited_meanwhile(lab, edited, monkeypatch, when):
+    asked = {"conditions": [toy(), toy(burn_ms=3.0)], **QUICK}
+    before = edited(text="").read_text()
+    if when == "between repetitions":
+        monkeypatch.setattr(lab, "_after_keeping", edited)
+    else:
+        monkeypatch.setattr(record, "memory", lambda *_: kept(lab) and edited())
+    with pytest.raises(BenchlibError, match=str(edited(text=""))):
+        lab.compare(**asked)
+    assert kept(lab) == 1, "what was measured before is there"
+    edited(text="").write_text(before)
+    monkeypatch.setattr(lab, "_after_keeping", lambda: None)
+    monkeypatch.setattr(record, "memory", lambda *_: None)
+    assert len(lab.compare(**asked).measurements) == 6
+    assert kept(lab) == 2, "and is used again with the code that it is of"
+
+
+def test_training_ends_where_a_file_is_edited_and_keeps_the_run_that_had_begun(lab, edited, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(record, "first_step", lambda *_: edited())
+        with pytest.raises(BenchlibError, match=r"toy\.py: changed"):
+            lab.train([toy()], seeds=[0], epochs=1)
+    assert not kept(lab)
+    after_first = []
+    with monkeypatch.context() as patch:
+        patch.setattr(record, "memory", lambda *_: after_first.append(edited()))
+        with pytest.raises(BenchlibError, match=r"toy\.py: changed"):
+            lab.train([toy()], seeds=[0, 1, 2], epochs=2)
+    assert kept(lab) == len(after_first) == 1
+
+
+def test_what_is_made_while_a_file_is_edited_is_not_kept(lab, edited, monkeypatch):
+    lab.patience_s = 60.0  # planted work takes its time
+    monkeypatch.setattr(record, "require_hashed", lambda *_: edited())
+    for make in (lambda: lab.certify([toy()]), lambda: lab.check_timers([toy()])):
+        with pytest.raises(BenchlibError, match=r"toy\.py: changed"):
+            make()
+    assert not [path for name in ("certificates", "timers") for path in (lab.folder / name).glob("*.json")]
+
+
+def test_a_file_that_this_process_has_imported_before_it_was_edited_is_refused(lab, edited):
+    lab.certify([toy()])
+    path = edited("workloads/toy/workload.py")
+    with pytest.raises(BenchlibError, match=f"{path}: changed since this process imported it"):
+        lab.certify([toy()])
+
+
 @pytest.mark.parametrize(
     ("how", "told"),
     [
@@ -209,7 +281,7 @@ def test_other_code_is_measured_again(lab, compared, monkeypatch):
 )
 def test_a_worker_that_misbehaves_costs_its_own_measurement(lab, monkeypatch, how, told):
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # so that it is benchlib which sees that nothing said is lost
-    monkeypatch.setattr(lab, "certify", lambda conditions: {})  # the gate would refuse it before
+    monkeypatch.setattr(lab, "certify", all_the_same)  # the gate would refuse it before
     comparison = lab.compare([toy(), toy(misbehave=how), toy(burn_ms=3.0)], repetitions=1, rounds=2, block_s=0.01)
     failures = comparison.failures()
     assert list(failures["label"]) == [str(toy(misbehave=how))]
@@ -230,7 +302,7 @@ def test_a_worker_that_writes_what_cannot_be_used_has_failed(lab, monkeypatch, h
     if how == "broken file":
         certificate = lab.certify([toy(misbehave=how)])[toy(misbehave=how).key]
         assert "wrote what cannot be used: computed.npz cannot be read" in certificate.reason
-    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(lab, "certify", all_the_same)
     runs = lab.train([toy(misbehave=how), toy()], seeds=[0], epochs=1).runs()
     assert runs["epochs"].tolist() == [0, 1]
     assert f"wrote what cannot be used: {told}" in runs["failure"].iloc[0]
@@ -252,10 +324,28 @@ def test_a_worker_that_is_stopped_in_its_first_step_is_said_to_be(lab, monkeypat
             threading.Timer(1.8, os.kill, (worker.process.pid, signal.SIGCONT)).start()
         return asks(worker, do, *arguments, **details)
 
-    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(lab, "certify", all_the_same)
     monkeypatch.setattr(processes.WorkerProcess, "ask", ask)
     measured = lab.compare([toy(burn_ms=200.0)], repetitions=1, rounds=1, block_s=0.01).measurements
     assert sorted((m.first_step_disturbed_by, m.first_step_s > 1.5) for m in measured) == [("", False), (NO_CPU, True)]
+
+
+@pytest.mark.alone
+def test_a_worker_that_is_stopped_in_its_warm_up_is_said_to_be(lab, monkeypatch):
+    asks, stopped = processes.WorkerProcess.ask, []
+
+    def ask(worker, do, *arguments, **details):
+        if do == "warm_up" and not stopped:
+            stopped.append(worker)
+            stop(worker, 0.05)
+        return asks(worker, do, *arguments, **details)
+
+    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(processes.WorkerProcess, "ask", ask)
+    lab.patience_s = 60
+    measured = lab.compare([toy(burn_ms=30.0)], repetitions=1, rounds=1, block_s=0.01).measurements
+    seen = sorted((m.warm_up_disturbed_by, m.warm_up_s > STOPPED_S) for m in measured)
+    assert seen == [("", False), (NO_CPU, True)]
 
 
 @pytest.mark.parametrize(
@@ -281,7 +371,7 @@ PARENTS = {  # what the parent does with a worker, and the module that does it
 
 @pytest.mark.parametrize("where", PARENTS)
 def test_a_fault_of_the_parent_in_a_comparison_is_no_workers_failure(lab, monkeypatch, where):
-    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(lab, "certify", all_the_same)
     lab.compare([toy()], repetitions=1, rounds=1, block_s=0.01)
     monkeypatch.setattr(*PARENTS[where], ours)
     with pytest.raises(AttributeError, match="a fault of our own"):
@@ -293,7 +383,7 @@ def test_a_fault_of_the_parent_in_a_comparison_is_no_workers_failure(lab, monkey
 
 @pytest.mark.parametrize("where", [(epochs.metrics, "measure"), (epochs.files, "arrays"), (epochs, "Watch")])
 def test_a_fault_of_the_parent_in_training_is_no_workers_failure(lab, monkeypatch, where):
-    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(lab, "certify", all_the_same)
     lab.train([toy()], seeds=[0], epochs=1)
     monkeypatch.setattr(*where, ours)
     with pytest.raises(AttributeError, match="a fault of our own"):
@@ -320,7 +410,7 @@ def test_a_fault_of_the_parent_in_the_check_of_the_timers_is_no_workers_failure(
 
 
 def test_what_failed_is_tried_once_more_with_its_baseline_and_what_went_well_stays(lab, monkeypatch):
-    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(lab, "certify", all_the_same)
     asked = {"repetitions": 1, "rounds": 2, "block_s": 0.01}
     conditions = [toy(), toy(misbehave="raise"), toy(burn_ms=3.0)]
     assert lab.compare(conditions, **asked).failures()["again"].tolist() == [True]
@@ -337,7 +427,7 @@ def test_what_failed_is_tried_once_more_with_its_baseline_and_what_went_well_sta
 
 
 def test_what_fails_once_and_then_works_is_compared_with_the_baseline_beside_it(lab, monkeypatch, tmp_path):
-    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(lab, "certify", all_the_same)
     flaky = toy(misbehave="once", flag=str(tmp_path / "flag"))
     asked = {"repetitions": 1, "rounds": 2, "block_s": 0.01}
     assert lab.compare([toy(), flaky], **asked).ratio(flaky).processes == 0
@@ -351,7 +441,7 @@ def test_what_fails_once_and_then_works_is_compared_with_the_baseline_beside_it(
 
 
 def test_a_good_attempt_counts_although_the_failed_one_before_it_was_cleaned_away(lab, monkeypatch, tmp_path):
-    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(lab, "certify", all_the_same)
     monkeypatch.setattr(rounds.random.Random, "sample", lambda self, entries, n: list(entries))  # baseline first
     flaky = toy(misbehave="once", flag=str(tmp_path / "flag"))
     asked = {"repetitions": 1, "rounds": 2, "block_s": 0.01}
@@ -371,7 +461,7 @@ def test_a_good_attempt_counts_although_the_failed_one_before_it_was_cleaned_awa
 
 
 def test_a_baseline_that_fails_takes_the_repetition_with_it_and_all_of_it_is_tried_again(lab, monkeypatch, tmp_path):
-    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(lab, "certify", all_the_same)
     monkeypatch.setattr(rounds.random.Random, "sample", lambda self, entries, n: list(entries))  # baseline first
     flaky = toy(misbehave="once", flag=str(tmp_path / "flag"))
     asked = {"repetitions": 1, "rounds": 2, "block_s": 0.01}
@@ -383,7 +473,7 @@ def test_a_baseline_that_fails_takes_the_repetition_with_it_and_all_of_it_is_tri
 
 def test_a_process_whose_baseline_fails_beside_it_is_a_failure_too(lab, monkeypatch, tmp_path):
     """The condition fails, and makes the baseline fail from then on; the second time it works, without a baseline."""
-    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(lab, "certify", all_the_same)
     flag = str(tmp_path / "flag")
     conditions = [toy(misbehave="later", flag=flag), toy(misbehave="once", flag=flag)]
     asked = {"repetitions": 1, "rounds": 2, "block_s": 0.01}
@@ -526,31 +616,35 @@ def test_a_stored_measurement_that_is_none_names_its_file(lab):
         lab.measurements()
 
 
-def _as_baseline(measurements, condition):
-    return [
-        m.model_copy(update={"role": "baseline" if m.condition == condition else "condition"})
-        for m in measurements
-        if m.role != "control"
-    ]
-
-
-def test_a_model_that_differs_is_shown_as_such_and_gets_no_ratio(lab):
+def test_a_model_that_differs_is_shown_as_such_is_not_timed_and_gets_no_ratio(lab, capsys):
     twin = toy().but(framework="twin")
-    comparison = lab.compare([toy(), twin], **QUICK)
+    third = toy(burn_ms=3.0)
+    comparison = lab.compare([toy(), twin, third], **QUICK)
+    assert {m.condition for m in comparison.measurements} == {toy(), third}, "what gets no ratio is not timed"
     certificate = comparison.certificates[twin.key]
     assert certificate.verdict == "different"
     outputs = next(check for check in certificate.checks if check.name == "outputs")
     assert 0.005 < outputs.difference < 0.02  # the twin's outputs are 1 % larger
-    row = comparison.ratios().set_index("role").loc["condition"]
+    row = comparison.ratios().set_index("label").loc[str(twin)]
     assert row["verdict"] == MODELS_DIFFER
     assert row[["ratio", "low", "high"]].isna().all()
-    assert comparison.throughput()["samples_per_second"].notna().all()
-    turned = replace(comparison, conditions=[twin, toy()], measurements=_as_baseline(comparison.measurements, twin))
-    assert turned.ratios().set_index("role").loc["condition", "verdict"] == MODELS_DIFFER, (
-        "nor does its being the baseline"
-    )
+    why = f"outputs: {outputs.why}"
+    assert why in row["why"]
+    assert why in str(certificate)
+    assert why in summaries.html(comparison)
+    assert why in capsys.readouterr().err
+    assert comparison.throughput()["samples_per_second"].isna().tolist() == [False, True, False]
+    for conditions in ([twin, toy()], [toy(), twin]):
+        untimed = lab.compare(conditions, **QUICK)
+        assert (untimed.measurements, untimed.ended) == ([], FAILED)
+        assert untimed.ratios().set_index("role").loc["condition", "verdict"] == MODELS_DIFFER
+        assert summaries.html(untimed)
+    later = Lab(outputs=lab.folder, measures=Measures.LATER)
+    later.compare([toy(), twin])
+    assert not later.pilots(), "nor where the time is shared"
+    later.sharpen(time.monotonic() + 60)
     unchecked = replace(comparison, certificates={})
-    assert unchecked.ratios().set_index("role").loc["condition", "verdict"] == MODELS_NOT_CHECKED
+    assert unchecked.ratios().set_index("label").loc[str(twin), "verdict"] == MODELS_NOT_CHECKED
     verdicts = Lab(outputs=lab.folder).certify([toy(), twin]).values()
     assert sorted(c.verdict for c in verdicts) == ["different", "same"]
     for path in (lab.folder / "certificates").iterdir():
@@ -583,14 +677,14 @@ def test_a_parent_that_gets_an_answer_late_loses_no_training_run(lab, monkeypatc
 
 
 def test_a_training_run_by_a_wrong_clock_has_failed(lab, monkeypatch):
-    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(lab, "certify", all_the_same)
     (failure,) = lab.train([toy(misbehave="clock")], seeds=[0], epochs=1).runs()["failure"]
     assert "impossible times" in failure
     assert "its clock was set, or is wrong" in failure
 
 
 def test_training_that_fails_is_reported_and_the_rest_goes_on(lab, monkeypatch):
-    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(lab, "certify", all_the_same)
     runs = lab.train([toy(misbehave="raise"), toy()], seeds=[0], epochs=1)
     assert list(runs.runs()["epochs"]) == [0, 1]
     assert "out of toys" in runs.failures()["failure"].iloc[0]
@@ -609,7 +703,7 @@ def test_the_order_of_the_data_is_the_parents_whatever_numpy_a_worker_has(lab, m
 def test_a_worker_that_takes_another_order_than_it_was_given_has_failed(lab, monkeypatch):
     certificate = lab.certify([toy(misbehave="own order")])[toy(misbehave="own order").key]
     assert "used another order than it was given" in certificate.reason
-    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(lab, "certify", all_the_same)
     comparison = lab.compare([toy(), toy(misbehave="own order")], repetitions=1, rounds=1, block_s=0.01)
     (failure,) = comparison.failures()["failure"]
     assert "used another order than it was given" in failure
@@ -621,7 +715,7 @@ def test_a_worker_that_takes_another_order_than_it_was_given_has_failed(lab, mon
 KILLED = """
 import sys
 sys.path.insert(0, {tests!r})
-from fixed_lab import FixedLab
+from fixed_lab import FixedLab, all_the_same
 from benchlib.condition import Condition
 from benchlib.measure import turn
 turn.LOCK = sys.argv[1]
@@ -776,11 +870,13 @@ def test_a_worker_that_dies_in_the_gate_is_reported_and_there_is_no_ratio(lab):
     comparison = lab.compare([toy(), toy(misbehave="raise")], repetitions=1, rounds=2, block_s=0.01)
     failures = comparison.failures()
     assert "out of toys" in failures.loc[failures["role"] == "gate", "failure"].iloc[0]
+    assert not comparison.measurements, "the baseline is not timed against itself alone"
+    assert "out of toys" in comparison.ratios()["why"].iloc[1]
 
 
 @pytest.mark.alone
 def test_a_worker_that_works_unasked_is_stopped_while_others_are_measured(lab, monkeypatch, neighbours_seen):
-    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(lab, "certify", all_the_same)
     comparison = lab.compare([toy(), toy(misbehave="spin")], repetitions=1, rounds=2, block_s=0.2)
     baseline = next(m for m in comparison.measurements if m.role == "baseline")
     takes = {number: [block for block in baseline.blocks if block.round == number] for number in range(2)}
@@ -824,7 +920,7 @@ def test_what_a_worker_has_forked_is_seen_stopped_with_it_and_ended(tmp_path, ne
 
 @pytest.mark.parametrize("how", ["leave a thread", "print"])
 def test_a_worker_that_leaves_a_thread_or_prints_is_measured_and_ends(lab, monkeypatch, how):
-    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(lab, "certify", all_the_same)
     started = time.monotonic()
     comparison = lab.compare([toy(), toy(misbehave=how)], repetitions=1, rounds=2, block_s=0.01)
     assert comparison.failures().empty

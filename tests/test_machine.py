@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import types
 from pathlib import Path
@@ -16,9 +17,10 @@ from pathlib import Path
 import pytest
 
 from benchlib import environments, frameworks, interpreters, variables, workloads
+from benchlib.analysis import peers
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.measure import ascend, availability, installed, machine, needs, nvml
+from benchlib.measure import ascend, availability, disturbance, installed, machine, needs, nvml, own_code
 from benchlib.measure.jobs import key, prepare_job
 
 
@@ -77,6 +79,51 @@ def test_the_machine_is_described():
     assert "gpus" in machine.identity("cuda")
 
 
+@pytest.mark.parametrize(
+    ("groups", "files", "quota", "throttled_s"),
+    [
+        ("0::/\n", {"cpu.max": "150000 100000\n", "cpu.stat": "usage_usec 7\nthrottled_usec 2500000\n"}, 1.5, 2.5),
+        ("0::/\n", {"cpu.max": "max 100000\n", "cpu.stat": "throttled_usec 9\n"}, None, 0),
+        ("0::/a/b\n", {"a/b/cpu.max": "400000 100000", "a/cpu.max": "50000 100000"}, 0.5, 0),
+        (
+            "4:memory:/of/the/host\n3:cpu,cpuacct:/of/the/host\n0::/\n",
+            {
+                "cpu/cpu.cfs_quota_us": "200000\n",
+                "cpu/cpu.cfs_period_us": "100000\n",
+                "cpu/cpu.stat": "nr_throttled 3\nthrottled_time 1500000000\n",
+            },
+            2.0,
+            1.5,
+        ),
+        (
+            "1:cpu:/job/step\n",
+            {
+                "cpu/job/cpu.cfs_quota_us": "25000",
+                "cpu/job/cpu.cfs_period_us": "50000",
+                "cpu/job/step/cpu.cfs_quota_us": "-1",
+                "cpu/job/step/cpu.cfs_period_us": "100000",
+            },
+            0.5,
+            0,
+        ),
+        ("5:cpuset:/\n0::/elsewhere\n", {"cpuset/cpu.max": "1 1"}, None, 0),
+        (None, {}, None, 0),
+    ],
+)
+def test_a_cpu_quota_is_a_part_of_the_machine(control_groups, groups, files, quota, throttled_s):
+    told = []
+    for there in ((None, {}), (groups, files)):
+        control_groups(*there)
+        machine.describe.cache_clear()
+        told.append(machine.identity("cpu"))
+    machine.describe.cache_clear()
+    without, limited = told
+    assert (without["cpu_quota"], limited["cpu_quota"]) == (None, quota)
+    assert (key(machine=limited) == key(machine=without)) == (quota is None), "what was throttled is of another machine"
+    assert (peers.host_of(limited) == peers.host_of(without)) == (quota is None)
+    assert disturbance.throttled_s() == pytest.approx(throttled_s)
+
+
 def test_a_framework_that_is_not_there_is_told_with_what_to_install(monkeypatch):
     monkeypatch.setattr(installed, "offers", lambda environment, framework: False)
     with pytest.raises(
@@ -84,6 +131,28 @@ def test_a_framework_that_is_not_there_is_told_with_what_to_install(monkeypatch)
         match=r"framework 'mindspore' is not installed: pip install mindspore .*\(benchlib environment list\)",
     ):
         availability.require([Condition(workload="cnn", framework="mindspore")])
+
+
+@pytest.mark.parametrize(
+    ("name", "flag", "choices", "said"),
+    [
+        ("t", os.ST_NOEXEC, {"mode": "graph"}, "mounted noexec"),
+        ("t t", 0, {"mode": "graph"}, "has a blank"),
+        ("t" * 70, 0, {"world_size": 2, "threads": 1}, "longer than 76 characters"),
+        ("t t", os.ST_NOEXEC, {}, None),
+        ("t t" * 30, os.ST_NOEXEC, {"framework": "mindspore", "mode": "graph"}, None),
+    ],
+)
+def test_a_folder_for_temporary_files_that_will_not_do_is_refused(monkeypatch, name, flag, choices, said):
+    with tempfile.TemporaryDirectory() as short:
+        place = Path(short, name)
+        place.mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(place))
+        monkeypatch.setattr(os, "statvfs", lambda path: types.SimpleNamespace(f_flag=flag if path == str(place) else 0))
+        if said is None:
+            availability.require([Condition(workload="cnn", **choices)])
+        else:
+            _refuses(f"{re.escape(str(place))}' .*{said}.*; set TMPDIR to another folder", **choices)
 
 
 @pytest.fixture(autouse=True)
@@ -345,6 +414,12 @@ def test_a_module_that_was_installed_to_be_edited_has_its_version(flow, tmp_path
     (flow / "keras-3.15.1.dist-info" / "direct_url.json").write_text(json.dumps(url))
     _script(tmp_path / "python", f'PYTHONPATH={flow}:"{source}" exec {sys.executable} -S "$@"')
     assert installed.versions("flow", "other")["keras"] == "3.15.1"
+
+
+def test_the_commit_is_benchlibs_own_whatever_repository_a_hook_of_git_names(tmp_path, monkeypatch):
+    here = own_code.commit.__wrapped__()
+    monkeypatch.setenv("GIT_DIR", str(tmp_path))
+    assert own_code.commit.__wrapped__() == here
 
 
 def test_the_compiler_of_kernels_counts_where_a_worker_uses_it(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from pathlib import Path
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -145,14 +145,11 @@ def test_the_taps_of_a_convolution_are_those_counted_one_by_one_whatever_its_siz
         ("0::/elsewhere\n", {}, []),
     ],
 )
-def test_limits_of_control_groups_are_read(tmp_path: Path, groups: str, limits: dict, least: list) -> None:
-    own, mount = tmp_path / "cgroup", tmp_path / "mount"
-    own.write_text(groups)
-    for name, text in limits.items():
-        (mount / name).parent.mkdir(parents=True, exist_ok=True)
-        (mount / name).write_text(text)
-    assert list(memory._of_control_groups(own, mount)) == least
-    assert list(memory._of_control_groups(tmp_path / "none", mount)) == []
+def test_limits_of_control_groups_are_read(control_groups: Callable, groups: str, limits: dict, least: list) -> None:
+    control_groups(groups, limits)
+    assert list(memory._of_control_groups()) == least
+    control_groups(None, {})
+    assert list(memory._of_control_groups()) == []
 
 
 def test_the_least_limit_is_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -121,11 +121,21 @@ def test_what_only_helps_is_there_to_be_imported_and_is_no_plug_in(folder: Path)
     assert own_code.digest(Condition(**MAJORITY), "rounds") != code
 
 
-def test_what_editors_leave_is_no_plug_in(folder: Path) -> None:
-    (folder / "workloads" / ".ipynb_checkpoints").mkdir()
-    (folder / "frameworks" / ".abacus.py").write_text("")
+def test_what_editors_leave_is_no_plug_in(folder: Path, tmp_path: Path) -> None:
+    from benchlib.data.prepare import prepare
+
     plugins.use([folder])
-    assert not [place for place in plugins.files() if "/." in place]
+    before = [plugins.files(), plugins_of(Condition(**MAJORITY)), prepare(Condition(**MAJORITY), 0, tmp_path)]
+    (folder / "workloads" / ".ipynb_checkpoints").mkdir()
+    for place in (*(folder / kind for kind in plugins.KINDS), *(folder / "workloads").glob("[a-z]*")):
+        (place / "._abacus.py").write_bytes(b"\x00\x05\x16\x07\xff")  # macOS leaves it on other file systems
+        (place / ".#abacus.py").symlink_to("user@host.1234")  # Emacs's lock
+        (place / ".ipynb_checkpoints").mkdir(exist_ok=True)
+        (place / ".ipynb_checkpoints" / "abacus-checkpoint.py").write_text("")
+    plugins.use([folder])
+    assert before == [plugins.files(), plugins_of(Condition(**MAJORITY)), prepare(Condition(**MAJORITY), 0, tmp_path)]
+    assert not [name for name in workloads.load("majority").frameworks() if name.startswith(".")]
+    assert own_code.digest(Condition(**MAJORITY), "rounds")
 
 
 def test_what_a_framework_declares_is_used(folder: Path) -> None:
@@ -138,6 +148,22 @@ def test_what_a_framework_declares_is_used(folder: Path) -> None:
     assert knobs.of_gate(tuned) == {"OMP_WAIT_POLICY": "passive", "ABACUS_POLISH": "none"}
     assert "ABACUS_" in frameworks.every_variable()
     assert installed.compiler(tuned) == {}
+
+
+@pytest.mark.parametrize(
+    ("shape", "convolves"), [((8, 3, 3, 3), True), ((8, 3, 3, 3, 3), True), ((1, 64, 192), False), ((10, 192), False)]
+)
+def test_a_plug_in_s_convolutions_have_their_knobs_without_a_word(
+    folder: Path, shape: tuple[int, ...], convolves: bool
+) -> None:
+    file = folder / "workloads" / "majority" / "workload.py"
+    file.write_text(file.read_text().replace('"bias": Weight((2,)', f'"bias": Weight({shape}'))
+    for framework in ("pytorch", "mindspore"):
+        (file.parent / f"{framework}.py").write_text("")
+    plugins.use([folder])
+    tuned = {one: Condition(workload="majority", framework=one, lane="tuned") for one in ("pytorch", "mindspore")}
+    found = [knobs.for_session(tuned["pytorch"]).get("channels_last"), knobs.of(tuned["mindspore"])]
+    assert (found[0] == "on", "ONEDNN_MAX_CPU_ISA" in found[1]) == (convolves, convolves)
 
 
 def test_a_declaration_that_cannot_be_read_is_told(folder: Path) -> None:

@@ -81,7 +81,7 @@ def reviews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Four reviews in the original's layout."""
     monkeypatch.setattr(imdb, "PER_LABEL", 1)
     monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
-    imdb._hash_of_folder.cache_clear()
+    imdb._hash_of_texts.cache_clear()
     for split in ("train", "test"):
         for label, text, rating in (("neg", "bad film", 1), ("pos", "good film", 7)):
             place = tmp_path / "aclImdb" / split / label
@@ -117,7 +117,7 @@ def test_imdb_is_read_from_its_folder(reviews):
 def test_reviews_that_cannot_be_are_refused(reviews, change, told):
     before = imdb.identity()
     change(reviews)
-    imdb._hash_of_folder.cache_clear()
+    imdb._hash_of_texts.cache_clear()
     with pytest.raises(BenchlibError, match=told):
         imdb.load(10)
     assert imdb.identity() != before
@@ -145,7 +145,7 @@ def test_a_review_that_cannot_be_read_is_named(reviews: Path, change, named: str
     path = reviews / "train" / "neg" / "0_1.txt"
     path.unlink()
     change(path)
-    imdb._hash_of_folder.cache_clear()
+    imdb._hash_of_texts.cache_clear()
     with pytest.raises(BenchlibError) as error:
         imdb.load(10)
     assert str(error.value).startswith(f"{reviews / 'train' / named}: ")
@@ -160,7 +160,7 @@ def test_a_folder_of_reviews_may_be_a_link_itself(reviews: Path):
     before = imdb.identity()
     reviews.rename(reviews.with_name("elsewhere"))
     reviews.symlink_to("elsewhere")
-    imdb._hash_of_folder.cache_clear()
+    imdb._hash_of_texts.cache_clear()
     assert imdb.load(10).vocabulary == ["film", "bad", "good"]
     assert imdb.identity() == before
 
@@ -202,9 +202,27 @@ def test_imdb_is_read_from_its_archive(archive: Path):
 @pytest.mark.parametrize("change", [lambda whole: whole[:-100], lambda whole: b"not it"], ids=["cut", "another"])
 def test_a_cut_archive_and_another_one_are_refused(archive: Path, change: Callable[[bytes], bytes]):
     archive.write_bytes(change(archive.read_bytes()))
-    told = rf"not the original archive of IMDB: its md5 is .* expected {imdb.MD5}, so it is cut or altered"
-    with pytest.raises(BenchlibError, match=told):
+    with pytest.raises(BenchlibError, match=rf"cut or altered; get the original again from .* \(md5 {imdb.MD5}\)"):
         imdb.load(10)
+
+
+@pytest.mark.parametrize("name", ["aclImdb_v1.tar.gz", "aclImdb_v1.tar", "aclImdb_v1_archive"])
+def test_an_archive_that_is_packed_again_is_read_like_what_is_unpacked_from_it(reviews: Path, name: str):
+    unpacked = imdb.load(10), imdb.identity()
+    with tarfile.open(reviews.parent / name, "w" if name.endswith(".tar") else "w:gz") as opened:
+        for split in ("train", "test"):  # another order
+            opened.add(reviews / split, arcname=f"./aclImdb/{split}")
+    found = imdb.load(10)
+    assert (found.vocabulary, found.note) == (unpacked[0].vocabulary, unpacked[0].note)
+    assert imdb.identity() == unpacked[1]
+    assert found.source == str(reviews.parent / name)
+
+
+@pytest.mark.parametrize("folder", ["aclImdb_v1", "aclImdb_v1_extracted"])
+def test_the_folder_that_keras_unpacks_is_found(reviews: Path, folder: str):
+    (reviews.parent / folder).mkdir()
+    reviews.rename(reviews.parent / folder / "aclImdb")
+    assert imdb.load(10).vocabulary == ["film", "bad", "good"]
 
 
 @pytest.mark.parametrize("name", ["../aclImdb/train/pos/0_7.txt", "/aclImdb/train/pos/0_7.txt"])

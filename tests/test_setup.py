@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import os
 import re
 import shutil
 import subprocess
@@ -108,6 +109,21 @@ exec {shutil.which("python3")} -c "import sys; sys.version_info = (3, 9, 2); $2"
     assert result.returncode != 0
     assert re.search(r"is Python 3\.9, but benchlib needs 3\.11 .*: install python3\.11", result.stderr)
     assert not (tmp_path / ".venv").exists()
+
+
+def test_make_counts_what_pip_has_installed_as_there_once_it_is(tmp_path: Path):
+    for name in ("Makefile", "requirements.lock", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    made = "#!/bin/sh\\n[ $1 = -m ] && env >> pips; [ $1 = -m ]\\n"
+    venv = f"mkdir -p .venv/bin; printf '{made}' > .venv/bin/python; chmod +x .venv/bin/python"
+    python = tmp_path / "python3.11"
+    python.write_text(f'#!/bin/sh\n[ "$1" = -c ] && exit\n{venv}\n')
+    python.chmod(0o755)
+    given = {**os.environ, "PIP_TARGET": "/elsewhere", "PIP_DRY_RUN": "1"}
+    command = ["make", f"PYTHON={python}", ".venv/.installed"]
+    assert subprocess.run(command, cwd=tmp_path, env=given, capture_output=True).returncode != 0
+    assert not re.search("PIP_TARGET|PIP_DRY_RUN", (tmp_path / "pips").read_text())
+    assert not (tmp_path / ".venv" / ".installed").exists()
 
 
 def _imported(path: Path) -> set[str]:

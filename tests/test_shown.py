@@ -243,6 +243,59 @@ class TestLedger:
         assert tables.NOTHING in display.html(ledger)
 
 
+class TestInAScript:
+    """What ``print`` gives: a few lines, with what came out in them."""
+
+    def test_a_comparison_prints_its_ratios_the_control_and_verdicts(self, lab: SyntheticLab) -> None:
+        comparison = compared(lab, MINDSPORE)
+        head, control, row = str(comparison).splitlines()
+        assert str(TORCH) in head
+        for line, (_, shown) in zip((control, row), comparison.ratios().iterrows(), strict=True):
+            assert tables.ratio(shown["ratio"], shown["low"], shown["high"]) in line
+            assert line.endswith(shown["verdict"])
+        assert "A/A" in control
+        assert str(MINDSPORE) in row
+        assert repr(comparison) == str(comparison), "in a list, and at Python's prompt"
+
+    def test_its_frames_print_what_came_out(self, lab: SyntheticLab) -> None:
+        head, *rows, _ = str(compared(lab, MINDSPORE).ratios()).splitlines()
+        assert head.split()[:5] == ["label", "ratio", "low", "high", "verdict"]
+        assert rows[1].split()[-3] == "slower"
+        assert "samples_per_second" in str(compared(lab, MINDSPORE).throughput())
+        assert head.split()[0] == str(trained(lab).runs()).split()[0]
+        assert len(str(trained(lab).curves()).splitlines()) == 1 + 4 * 5 + 1
+
+    def test_one_without_a_ratio_prints_why(self, tmp_path: Path) -> None:
+        different = compared(SyntheticLab(tmp_path / "a", differs=lambda condition: condition == MINDSPORE), MINDSPORE)
+        assert "outputs differs by 1.0e-01, 1e-05 allowed" in str(different)
+        assert "allowed" in str(different.certificates[MINDSPORE.key])
+        unchecked = compared(SyntheticLab(tmp_path / "b", cannot=lambda condition: condition == MINDSPORE), MINDSPORE)
+        assert "worker failed in 'check'" in str(unchecked)
+        assert "no bf16" in str(unchecked.certificates[MINDSPORE.key])
+        failed = compared(SyntheticLab(tmp_path / "c", fails=lambda condition: condition == MINDSPORE), MINDSPORE)
+        assert "failed: the worker died" in str(failed.measurements[-1])
+        assert "the worker died" in str(failed.failures())
+        assert "failed: 5" in str(failed)
+
+    def test_all_others_print_a_few_lines(self, lab: SyntheticLab) -> None:
+        comparison, runs = compared(lab, MINDSPORE), trained(lab)
+        told = {
+            "slower": comparison,
+            "0.783 (0.780 to 0.785)": runs,
+            "0.7 reached by 2": runs,
+            f"{TORCH}: baseline, repetition 0": comparison.measurements[0],
+            "epoch 5: metric 0.7": runs.measurements[0],
+            "ONEDNN_MAX_CPU_ISA=AVX2": comparison.ledger(),
+            ": same": comparison.certificates[MINDSPORE.key],
+            "100 billion multiply-adds/s by a product": lab.ceiling("cpu", ["default"]),
+            "does not see all of its work (50%": lab.check_timers([MINDSPORE])[0],
+        }
+        for words, result in told.items():
+            assert words in str(result)
+            assert len(str(result).splitlines()) <= 4
+            assert len(str(result)) < 900
+
+
 def test_the_same_figure_gives_the_same_bytes(lab: SyntheticLab) -> None:
     comparison = compared(lab, MINDSPORE)
     assert figures.svg(comparison.plot()) == figures.svg(comparison.plot())

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import fcntl
 import functools
+import importlib.metadata
 import io
 import json
 import os
@@ -28,9 +29,11 @@ from benchlib.__main__ import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import availability, installed, machine, own_code
+from benchlib.measure.turn import turn
 from benchlib.suite import execution, experiments, outputs, pages, plan, records
 from benchlib.suite import runs as suite
 from benchlib.suite.report.pdf import NoBrowser
+from benchlib.worker import files
 
 ROOT = Path(__file__).parents[1]
 
@@ -221,19 +224,20 @@ class TestFirstRun:
             (
                 "killed",
                 "In [4] (import os)",
-                f"the kernel was killed (SIGKILL), as the system does where memory runs out: {execution.MEMORY}",
+                f"the kernel was killed (SIGKILL). Where the system did that for want of memory, {execution.MEMORY}",
             ),
             (
                 "leaking",
                 "In [5] (x = [bytearray(1000) for _ in range(10**7)])",
-                f"MemoryError: the kernel has no memory left: {execution.MEMORY}",
+                f"MemoryError: the kernel got no more memory: {execution.MEMORY}",
             ),
             (
                 "starved",
                 "In [4] (now = int(open('/proc/self/statm').read().split()[0]) * 4096)",
-                f"the kernel could not say what was wrong, as happens where it has no memory left: {execution.MEMORY}",
+                "the kernel said no error, only that the cell failed. Where it had no memory left to say it, "
+                f"{execution.MEMORY}",
             ),
-            ("leaving", "In [4] (import sys)", "the notebook ended itself before its last cell (sys.exit?)"),
+            ("leaving", "In [4] (import sys)", "the notebook ended itself before its last cell (sys.exit)"),
             ("silent", "its last cell", "it glued no summary: scrapbook.glue('summary', result.summary())"),
         ],
     )
@@ -341,7 +345,18 @@ class TestUnchanged:
         assert self.run() == ["first", "second", "report"]
         monkeypatch.setattr(machine, "describe", lambda: {"cpu": "another"})
         assert self.run() == ["first", "second", "report"]
-        assert "again: these have changed: machine\n" in self.said
+        assert "again: these have changed: machine (" in self.said
+        assert "cpu: another, was " in self.said
+
+    def test_of_other_versions_it_says_which(self):
+        record = record_of("first")
+        record |= {"interpreter": "/older/python", "versions": {**record["versions"], "pip": "1.0"}}
+        record["inputs"]["versions"] = "other"
+        records.write(records.path_of(Path("outputs/quick"), "first"), record)
+        assert self.run() == ["first", "report"]
+        of_pip = f"pip: {importlib.metadata.version('pip')}, was 1.0"
+        changed = f"versions (interpreter: {sys.executable}, was /older/python; {of_pip})"
+        assert f"first: started again: these have changed: {changed}\n" in self.said
 
     def test_other_variables_or_packages_of_what_is_measured(self, tmp_path, monkeypatch):
         def with_conditions(name, file):
@@ -469,6 +484,45 @@ class TestUnchanged:
             assert run_and_read(["run", "--outputs", "outputs/other"])[0] == 0
         assert self.run() == []
 
+    def test_a_folder_without_file_locks_is_refused(self, monkeypatch):
+        monkeypatch.setattr(fcntl, "flock", without_locks)
+        code, said = run_and_read()
+        assert (code, said.count("\n")) == (2, 1)
+        assert said.startswith("error: outputs/quick: cannot be locked (Function not implemented)")
+
+
+def without_locks(*arguments):
+    raise OSError(errno.ENOSYS, "Function not implemented")
+
+
+def test_where_the_machine_cannot_be_locked_it_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(fcntl, "flock", without_locks)
+    with (
+        pytest.raises(BenchlibError, match=r"machine\.lock: cannot be locked \(Function not implemented\)"),
+        turn(print),
+    ):
+        pass
+    with pytest.raises(BenchlibError, match=r"inputs: cannot be locked \(Function not implemented\)"):
+        files.write(tmp_path / "inputs" / "numbers", {}, {})
+
+
+@pytest.mark.parametrize(
+    ("kernel", "told"),
+    [
+        ("raise SystemExit('Address already in use')", "the kernel ended by itself (exit code 1)"),
+        ("import time; time.sleep(60)", "Kernel didn't respond in 1 seconds. Run again"),
+    ],
+    ids=["a port in use", "a slow start"],
+)
+def test_of_a_kernel_that_does_not_start_no_cause_is_guessed(tmp_path, monkeypatch, kernel, told):
+    make_project(tmp_path / "project", monkeypatch, ["first"])
+    monkeypatch.setattr(execution, "KERNEL", [sys.executable, "-c", kernel])
+    monkeypatch.setattr(execution, "START_S", 1)
+    with pytest.raises(execution.NotebookFailed) as failed:
+        execution.execute(Path("notebooks/first.ipynb"), {}, Path("first.ipynb"))
+    assert failed.value.text.startswith(told)
+    assert "memory" not in failed.value.text
+
 
 def full(*arguments, **options):
     raise OSError(errno.ENOSPC, "No space left on device")
@@ -495,7 +549,7 @@ class TestNoRoom:
         told = (
             f"first failed in a cell that is not known:\n  {partial} (or a temporary file in {tempfile.gettempdir()})"
         )
-        assert f"{told}: File too large: free space there" in said
+        assert f"{told}: File too large: allow larger files" in said
         assert said.splitlines()[-1] == "1 of 3 notebooks failed: first"
         assert not Path(partial).exists(), "it was cut, and others need the room"
         assert (record_of("first")["status"], record_of("second")["status"]) == ("failed", "succeeded")
@@ -543,8 +597,8 @@ class TestNoRoom:
         code, said = run_and_read()
         assert code == 1
         assert said.endswith(
-            "report: outputs/quick: No space left on device: free space there, make it writable, or choose another "
-            "folder with --outputs\n"
+            "report: outputs/quick: No space left on device: free space there, or choose another folder with "
+            "--outputs\n"
         )
         assert not list(Path("outputs/quick").glob(f"*{name}"))
         monkeypatch.undo()
@@ -559,7 +613,7 @@ class TestNoRoom:
         code, said = run_and_read()
         assert code == 2
         assert said.startswith("error: outputs/quick")
-        assert said.endswith("free space there, make it writable, or choose another folder with --outputs\n")
+        assert said.endswith("choose another folder with --outputs\n")
         assert said.count("\n") == 1
 
     def test_a_log_without_room_stops_nothing(self, monkeypatch):
@@ -576,8 +630,8 @@ class TestNoRoom:
             said = subprocess.run(command, stdout=nowhere, stderr=subprocess.PIPE, text=True)
         assert (said.returncode, said.stderr) == (
             1,
-            "error: standard output, or a file: No space left on device: free space there, make it writable, or choose "
-            "another folder with --outputs\n",
+            "error: standard output, or a file: No space left on device: free space there, or choose another folder "
+            "with --outputs\n",
         )
 
 
@@ -618,6 +672,12 @@ class TestRefused:
     def test_a_profile_is_of_the_notebooks_that_it_has_files_for(self):
         Path("parameters/quick/second.yaml").unlink()
         assert [item.name for item in plan.plan("quick")] == ["first", "report"]
+
+    def test_hidden_files_are_no_parameters_and_no_profile(self):
+        Path("parameters/quick/._first.yaml").write_bytes(b"\x00\x05\x16\x07")  # macOS leaves it on other disks
+        Path("parameters/.ipynb_checkpoints").mkdir()
+        assert [item.name for item in plan.plan("quick")] == ["first", "second", "report"]
+        assert ".ipynb_checkpoints" not in run_and_read(["run", "--profile", "quik"])[1]
 
     def test_an_unknown_profile(self):
         code, said = run_and_read(["run", "--profile", "quik"])

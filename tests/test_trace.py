@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
@@ -194,6 +195,7 @@ def test_a_copy_of_other_results_says_which_numbers_differ(results: Path, tmp_pa
     original = (results / "tables" / name).read_text()
     copy = tmp_path / name
     copy.write_text(original)
+    (results / "tables" / "._operators.tex").write_bytes(b"\x00\x05\x16\x07\xb0")  # macOS leaves it on other disks
     assert trace.differences(copy, trace.numbers(copy), results) == []
     lines = original.splitlines()
     key = trace.numbers(copy)[0].keys[0]
@@ -216,6 +218,70 @@ def test_a_copy_of_a_figure_is_compared_as_a_whole(results: Path, tmp_path: Path
     assert trace.differences(copy, trace.numbers(copy), results) == []
     copy.write_text(copy.read_text() + "\n")
     assert len(trace.differences(copy, trace.numbers(copy), results)) == 1
+
+
+STRIPPED = {  # what cleaners leave of a line's comment, and what is called how
+    "operators.tex": lambda text: re.sub(r" % measurements:.*", " %", text),
+    "operators_macros.tex": lambda text: re.sub(r" % measurements:.*", "", text),
+    "operators_ratios.csv": lambda text: (
+        pd.read_csv(io.StringIO(text)).drop(columns="measurements").to_csv(index=False)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STRIPPED)
+def test_a_copy_without_its_keys_is_traced_by_its_names(
+    results: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    original = results / "tables" / name
+    copy = tmp_path / name
+    copy.write_text(STRIPPED[name](original.read_text()))
+    with pytest.raises(BenchlibError, match=r"names no measurement.*give --outputs"):
+        trace.numbers(copy)
+    found = trace.numbers(copy, folder=results)
+    for number, one in zip(found, trace.numbers(original), strict=True):
+        assert set(one.keys) <= set(number.keys), "those of all that say the same"
+    assert trace.differences(copy, found, results) == []
+    main(["trace", str(copy), "--outputs", str(results)])
+    assert "has lost its keys" in capsys.readouterr().out
+
+    edited = copy.read_text().replace("0.3", "0.4", 1)
+    copy.write_text(edited)
+    assert trace.differences(copy, trace.numbers(copy, folder=results), results)
+
+
+def test_a_figure_without_its_metadata_is_traced_by_its_name(results: Path, tmp_path: Path) -> None:
+    original = results / "figures" / "operators_ratios.svg"
+    copy = tmp_path / original.name
+    copy.write_text(re.sub(r"<metadata>.*</metadata>", "", original.read_text(), flags=re.DOTALL))
+    assert trace.numbers(copy, folder=results) == trace.numbers(original)
+
+
+@pytest.mark.parametrize(
+    ("separator", "decimal", "encoding"),
+    [(";", ",", "cp1252"), (";", ",", "utf-8-sig"), (";", ".", "utf-8"), ("\t", ",", "utf-16"), (",", ".", "utf-16")],
+)
+def test_a_table_that_a_spreadsheet_has_saved_is_traced_as_the_original(
+    results: Path, tmp_path: Path, separator: str, decimal: str, encoding: str
+) -> None:
+    original = results / "tables" / "operators_ratios.csv"
+    copy = tmp_path / original.name
+    pd.read_csv(original).to_csv(copy, sep=separator, decimal=decimal, encoding=encoding, index=False)
+    assert trace.numbers(copy) == trace.numbers(original)
+    assert trace.differences(copy, trace.numbers(copy), results) == []
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tex", ".svg", ".png", ".pdf"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfea", b"\x81\x00", b"a,b\n1\n1,2,3,4\n", b"\0" * 9, b"tEXtKeywords\0\xff"]
+)
+def test_what_is_no_such_file_is_refused_in_a_sentence(
+    results: Path, tmp_path: Path, suffix: str, content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / f"x{suffix}"
+    file.write_bytes(content)
+    assert main(["trace", str(file), "--outputs", str(results)]) == 2
+    assert str(file) in capsys.readouterr().err
 
 
 def test_what_cannot_be_read_is_named(results: Path, tmp_path: Path) -> None:

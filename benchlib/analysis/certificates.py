@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,12 +15,14 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
 from benchlib.analysis.failure import Failure
-from benchlib.analysis.tolerances import TOLERANCES, explains
+from benchlib.analysis.tolerances import LEFT, TOLERANCES, explains
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.shown import Shown
 
 SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"
+
+WHY_CHARACTERS = 300  # in a line; all stands in the certificate's file
 
 Whose = Literal["condition", "reference"]
 
@@ -34,10 +38,11 @@ class Forgiven(BaseModel):
     difference: float
     own: float
     by: str = ""
+    left: float = math.inf  # how many times larger its gradient is than what rounding does to it, see ``zeros``
 
     @property
     def explained(self) -> bool:
-        return explains(self.own, self.difference)
+        return explains(self.own, self.difference, self.left)
 
 
 class Check(BaseModel):
@@ -65,7 +70,8 @@ class Check(BaseModel):
         """The arrays that were forgiven in every trial, or in all but the first, which takes fewer steps: nobody has
         seen them agree.
         """
-        places = [one.at.partition("/") for one in self.forgiven if "/" in one.at]  # else of no trial
+        # What counts as 0 in both is seen to agree; what has no "/" is of no trial.
+        places = [one.at.partition("/") for one in self.forgiven if "/" in one.at and one.left > LEFT]
         times = Counter(name for _, _, name in places)
         later = Counter(name for trial, _, name in places if trial != "0")
         return [name for name, count in times.items() if self.trials in (count, later[name] + 1)]
@@ -115,6 +121,16 @@ class Certificate(Shown, BaseModel):
         if not self.checks:
             return NOT_CHECKED
         return SAME if all(check.ok for check in self.checks) else DIFFERENT
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (str(self.condition), self.verdict, self.why)))
+
+    @property
+    def why(self) -> str:
+        """Why the model is not shown to be the reference's, in a line; empty where it is."""
+        reason = self.reason.replace(str(self.failure), self.failure.sentence) if self.failure else self.reason
+        wrong = reason or next((f"{one.name}: {one.why}" for one in self.checks if one.why), "")
+        return textwrap.shorten(wrong, WHY_CHARACTERS, placeholder=" ...")
 
     @property
     def same(self) -> bool:
@@ -176,15 +192,13 @@ def unsealed(text: str, where: Path, condition: Condition | None = None) -> Cert
         seal = document.pop("sha256")
         certificate = Certificate.model_validate(document)
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise BenchlibError(
-            f"{where}: no whole certificate: it was cut, or made by an older benchlib; {_REMEDY}"
-        ) from None
+        raise BenchlibError(f"{where}: no certificate that this benchlib can read; {_REMEDY}") from None
     if seal != _seal(document):
         raise BenchlibError(
             f"{where}: its content does not match its hash, it was changed after it was made; {_REMEDY}"
         )
     if condition is not None and (certificate.condition, certificate.file) != (condition, where.stem):
-        raise BenchlibError(f"{where}: it is the certificate of {certificate.condition}, copied here; {_REMEDY}")
+        raise BenchlibError(f"{where}: it is the certificate of {certificate.condition}; {_REMEDY}")
     return certificate
 
 

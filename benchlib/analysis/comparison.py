@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from benchlib.analysis import throughput
-from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED
-from benchlib.analysis.measured import Measured, baselines_of, failed, is_usable
-from benchlib.analysis.planner import Paired, Plan, best_rounds, gain, means, plan, settled, width
+from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED, Certificate
+from benchlib.analysis.measured import Frame, Measured, baselines_of, failed, is_usable
+from benchlib.analysis.planner import FAILED, Paired, Plan, best_rounds, gain, means, plan, settled, width
 from benchlib.analysis.soundness import disturbed_rounds, growths, mostly, slow_down
 from benchlib.analysis.statistics import Interval, geometric_interval, rounds_of
 from benchlib.condition import Condition
@@ -39,7 +39,7 @@ is not spent on it any more.
 """
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison(Measured):
     """Measurements of conditions, the first of which is the baseline."""
 
@@ -56,7 +56,17 @@ class Comparison(Measured):
     @property
     def ended(self) -> str | None:
         """Why no more of it was measured; None: it is to go on."""
+        if not self.timed:
+            return FAILED
         return self.plan.ended or (SHARED if math.isinf(self.budget_s) else None)
+
+    @property
+    def timed(self) -> list[Condition]:
+        """The conditions that are measured: those whose ratio can be given; none where of several only the baseline
+        is left.
+        """
+        proved = [one for one in self.conditions if not self._unproved(one)]
+        return proved if len(proved) >= min(2, len(self.conditions)) else []
 
     @property
     def settled(self) -> bool:
@@ -121,12 +131,12 @@ class Comparison(Measured):
 
     def ratios(self) -> pd.DataFrame:
         """A row per condition but the baseline, and the control's: ratio to the baseline, low, high, processes,
-        verdict (see :func:`verdict_on`).
+        verdict (see :func:`verdict_on`) and ``why`` the models are not shown to be the same.
 
-        A condition whose model is not the baseline's gets no ratio, nor does one that keeps slowing down (or whose
-        baseline does), or is :meth:`disturbed`.
+        A condition whose model is not the baseline's is not measured and gets no ratio. Nor does one that keeps slowing
+        down (or whose baseline does), or is :meth:`disturbed`.
         """
-        return pd.DataFrame([self._ratio_row(condition, role) for condition, role in self._ratios()])
+        return Frame([self._ratio_row(condition, role) for condition, role in self._ratios()])
 
     def slows_down(self, condition: Condition) -> bool:
         """Do the condition's processes get slower while they are measured: see ``soundness.slow_down``?"""
@@ -151,7 +161,7 @@ class Comparison(Measured):
         ``idle_cores`` are the cores that the other workers, who should sleep, used meanwhile, beside the process where
         it was worst; ``parent_cores`` those that this process used, which asks, waits and samples.
         """
-        return pd.DataFrame([self._throughput_row(condition) for condition in self.conditions])
+        return Frame([self._throughput_row(condition) for condition in self.conditions])
 
     def _ratios(self) -> list[tuple[Condition, str]]:
         """What is compared with the baseline, and in which role: the baseline again (A/A), the other conditions."""
@@ -232,7 +242,7 @@ class Comparison(Measured):
 
     def _ratio_row(self, condition: Condition, role: str) -> dict[str, Any]:
         interval = _ratio(self._pairs(self.baseline, condition, role))
-        why_none = self._why_no_ratio(condition, role) if interval.processes else NOT_MEASURED
+        why_none = self._why_no_ratio(condition, role) or (None if interval.processes else NOT_MEASURED)
         if why_none:
             interval = Interval(math.nan, math.nan, math.nan, interval.processes)
         return {
@@ -243,6 +253,7 @@ class Comparison(Measured):
             "high": interval.high,
             "processes": interval.processes,
             "verdict": why_none or verdict_on(interval, self.margin),
+            "why": "; ".join(str(one) for one in self._certificates(condition) if one and not one.same),
             "measurements": " ".join(self.files(condition)),
         }
 
@@ -255,13 +266,14 @@ class Comparison(Measured):
 
     def _unproved(self, condition: Condition) -> str | None:
         """Why there is no ratio of a condition to the baseline: both must have been certified. None: they have."""
-        verdicts = {
-            certificate.verdict if certificate else NOT_CHECKED
-            for certificate in (self.certificates.get(one.key) for one in (self.baseline, condition))
-        }
+        verdicts = {one.verdict if one else NOT_CHECKED for one in self._certificates(condition)}
         if DIFFERENT in verdicts:
             return MODELS_DIFFER
         return MODELS_NOT_CHECKED if NOT_CHECKED in verdicts else None
+
+    def _certificates(self, condition: Condition) -> list[Certificate | None]:
+        """Of the baseline and of a condition."""
+        return [self.certificates.get(one.key) for one in dict.fromkeys((self.baseline, condition))]
 
     def _throughput_row(self, condition: Condition) -> dict[str, Any]:
         role = self._role(condition)

@@ -13,7 +13,8 @@ that is larger than the tolerance is forgiven where, in the same trial, the same
 itself by as much, to a factor of ``OWN``, neither less nor more, once its weights were moved in the last digit and the
 batch turned round, or in its other lane, whose convolutions sum in another order (:class:`Forgiven`), by so little that
 its outputs stay within what is allowed, unless it is so in every trial, or in every trial after the first, which takes
-fewer steps: then nobody has seen the two agree. Outputs and the first loss are never forgiven.
+fewer steps: then nobody has seen the two agree. Outputs and the first loss are never forgiven. Gradients that are 0 in
+both but for rounding (:func:`zeros`) agree.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ from benchlib.analysis.tolerances import (
     DROPOUT_TOLERANCES,
     DROPS,
     FORGIVABLE,
+    LEFT,
     NEGLIGIBLE,
     ROUNDING,
     TRAINING,
@@ -55,11 +57,13 @@ how far steps go.
 
 class Own(NamedTuple):
     """By how much an array of the reference differs from itself, and what was done for that: weights moved by so many
-    units in the last digit, or another lane.
+    units in the last digit, or another lane. ``left`` is of what counts as 0, see :func:`zeros`: how many times larger
+    the gradient is than what rounding does to it.
     """
 
     difference: float
     by: str
+    left: float = np.inf
 
 
 NONE = Own(0.0, "")
@@ -237,8 +241,54 @@ def beyond(differences: Differences, allowed: Mapping[str, float], own: Mapping[
         for name, difference in by_array.items()
         if _trial(name) != PROBE
         and allowed[quantity] < difference < np.inf
-        and not explains(own.get(name, NONE).difference, difference)
+        and not _explained(difference, own.get(name, NONE))
     }
+
+
+def _explained(difference: float, own: Own) -> bool:
+    return explains(own.difference, difference, own.left)
+
+
+def small_gradients(found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]) -> list[str]:
+    """The gradients of a trial that are small beside the largest of it, in the condition and in the reference."""
+    names = [name for name in found.keys() & expected.keys() if _quantity(name) == "gradients"]
+    most = max((_size(expected[name]) for name in names), default=0.0)
+    return sorted(name for name in names if max(_size(found[name]), _size(expected[name])) <= NEGLIGIBLE * most)
+
+
+def rounding(arrays: Mapping[str, np.ndarray], moved: Sequence[Mapping[str, np.ndarray]]) -> dict[str, float]:
+    """What rounding does to gradients and updates: by how much they differ from those of ``moved`` weights, in the
+    median, so that a kink which some of these meet does not count.
+    """
+    names = [name for name in moved[0].keys() & arrays.keys() if _quantity(name) in {"gradients", "updates"}]
+    return {name: float(np.median([_size(one[name] - arrays[name]) for one in moved])) for name in names}
+
+
+def zeros(
+    found: Mapping[str, np.ndarray],
+    expected: Mapping[str, np.ndarray],
+    roundings: tuple[Mapping[str, float], Mapping[str, float]],
+    differences: Differences,
+) -> dict[str, Own]:
+    """Of the gradients that count as 0, as that of a bias which the next layer cancels, and of their updates: by how
+    much rounding parts the two. Such a gradient is small beside the largest, and no more than ``LEFT`` times what
+    rounding does to it, in the condition as in the reference (``roundings``, in this order).
+    """
+    counted = {}
+    for gradient in small_gradients(found, expected):
+        sizes = [_size(arrays[gradient]) for arrays in (found, expected)]
+        tiny = float(np.finfo(np.float32).tiny)
+        left = max(size / max(one[gradient], tiny) for size, one in zip(sizes, roundings, strict=True))
+        for quantity, name in (("gradients", gradient), ("updates", gradient.replace("gradient:", "update:"))):
+            difference = differences.get(quantity, {}).get(name, 0.0)
+            if left <= LEFT and 0 < difference < np.inf:
+                scale = _size(found[name] - expected[name]) / difference  # what it is relative to
+                counted[name] = Own(sum(one[name] for one in roundings) / scale, "rounding of both", left)
+    return counted
+
+
+def _size(array: np.ndarray) -> float:
+    return float(np.abs(array).max(initial=0.0))
 
 
 def nearest(differences: Differences, own: Mapping[str, Own], found: Mapping[str, Own]) -> dict[str, Own]:
@@ -360,9 +410,9 @@ def _of_stretch(
 
 def _check(quantity: str, differences: Mapping[str, float], tolerance: float, own: Mapping[str, Own]) -> Check:
     forgiven = [
-        Forgiven(at=name, difference=difference, own=own[name].difference, by=own[name].by)
+        Forgiven(at=name, difference=difference, own=own[name].difference, by=own[name].by, left=own[name].left)
         for name, difference in differences.items()
-        if quantity in FORGIVABLE and tolerance < difference and explains(own.get(name, NONE).difference, difference)
+        if quantity in FORGIVABLE and tolerance < difference and _explained(difference, own.get(name, NONE))
     ]
     left = {name: one for name, one in differences.items() if name not in {each.at for each in forgiven}}
     at = max(left, key=left.__getitem__) if left else ""

@@ -15,6 +15,11 @@ from benchlib.worker.steady import SLOWING
 MOST = 0.5
 """Of the rounds that a ratio is made of: if more are disturbed, there is no ratio."""
 
+LOST = 0.1
+"""Of the seconds of training that a number is made of: if blocks that were disturbed took longer than they would have
+by more than this share, the number does not count.
+"""
+
 
 def mostly(disturbed: Iterable[bool]) -> bool:
     """Are so many of the rounds ``disturbed`` (``MOST``) that they make no ratio?"""

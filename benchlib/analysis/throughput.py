@@ -45,7 +45,7 @@ def row(
         "joules_per_sample": _mean_traced(good, "accelerator_power_w") * seconds.estimate,
         "device_peak_mib": _mean(good, lambda m: m.memory.get("device_peak", math.nan)),
         "first_step_s": _mean([m for m in good if not m.first_step_disturbed_by], lambda m: m.first_step_s),
-        "warm_up_s": _mean(good, lambda m: m.warm_up_s),
+        "warm_up_s": _mean([m for m in good if not m.warm_up_disturbed_by], lambda m: m.warm_up_s),
         "steady": _mean(good, lambda m: float(m.steady == STEADY)),
         "slows_down": slows_down,
         "disturbed": disturbed,

@@ -7,6 +7,7 @@ watched.
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,17 +16,17 @@ import pandas as pd
 
 from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED, SAME
 from benchlib.analysis.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED
-from benchlib.analysis.measured import Measured
-from benchlib.analysis.soundness import MOST
+from benchlib.analysis.measured import Frame, Measured
+from benchlib.analysis.soundness import LOST, MOST
 from benchlib.analysis.statistics import Interval, geometric_interval
 from benchlib.condition import Condition
-from benchlib.store import Block, Measurement, identity
+from benchlib.store import Block, Epoch, Measurement, identity
 
 NOT_REACHED = "threshold not reached"
 """Why there is no time to the threshold, or no ratio of two."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrainingRuns(Measured):
     """The runs of conditions, one measurement a condition and seed; each trained ``epochs`` at least."""
 
@@ -37,31 +38,31 @@ class TrainingRuns(Measured):
         metrics, epoch_s, failure.
 
         ``metric`` is that after ``self.epochs`` epochs (nan if the run failed before), ``loss`` the mean over the last
-        of them, ``best_metric`` the best of all epochs; ``epoch_s`` the mean seconds of an epoch; ``first_step_s``,
-        with compilation (nan if it was disturbed), is in none of the times. ``disturbed_time`` is the share of the time
-        in blocks that were disturbed: a run cannot be taken again, so see :func:`undisturbed` before its times are
-        compared.
+        of them, ``best_metric`` the best of all epochs; ``epoch_s`` the mean seconds of an epoch, without epochs that
+        were disturbed; ``first_step_s``, with compilation (nan if it was disturbed), is in none of the times.
+        ``disturbed_time`` is the share of the time in blocks that were disturbed. A run cannot be taken again: where
+        ``times_count`` is false (see :func:`undisturbed`) its times cannot be compared.
         """
-        return pd.DataFrame([self._run(m) for m in self.measurements])
+        return Frame([self._run(m) for m in self.measurements])
 
     def curves(self) -> pd.DataFrame:
         """A row per epoch of a run: steps, seconds (training time so far, evaluation off the clock), loss (mean of the
         epoch), metric (after it).
         """
-        return pd.DataFrame([row for m in self.measurements for row in _curve(m)])
+        return Frame([row for m in self.measurements for row in _curve(m)])
 
     def first_epoch(self, condition: Condition, with_compilation: bool = True) -> Interval:
         """Time of the first epoch over the geometric mean of the others', with an interval over seeds. With compilation
-        its first step takes the time of the process's first step, which was timed by itself and undone. Without runs
-        whose first epoch, or the others, were disturbed for more than half of their time; with compilation, without
+        its first step takes the time of the process's first step, which was timed by itself and undone. Without
+        epochs that were disturbed, and runs whose first epoch, or all others, were; with compilation, without
         those whose first step was disturbed, and nan if that is more than half of the runs.
         """
         logs = []
         for m in self._first_epochs(condition, with_compilation):
-            times = [epoch.wall_s for epoch in m.epochs]
+            alone, others = m.epochs[0].wall_s, _undisturbed_epochs(m, m.epochs[1:])
             steps = sum(block.steps for block in m.blocks if block.epoch == m.epochs[0].epoch)
-            first = m.first_step_s + times[0] * (1 - 1 / steps) if with_compilation else times[0]
-            logs.append(math.log(first) - float(np.mean(np.log(times[1:]))))
+            first = m.first_step_s + alone * (1 - 1 / steps) if with_compilation else alone
+            logs.append(math.log(first) - float(np.mean(np.log(others))))
         return geometric_interval(logs)
 
     def first_epoch_disturbed(self, condition: Condition) -> bool:
@@ -104,11 +105,12 @@ class TrainingRuns(Measured):
         if with_compilation:
             quiet = [m for m in runs if not m.first_step_disturbed_by]
             runs = [] if len(runs) - len(quiet) > MOST * len(runs) else quiet
-        return [m for m in runs if not _first_epoch_disturbed(m)]
+        return [m for m in runs if _undisturbed_epochs(m, m.epochs[:1]) and _undisturbed_epochs(m, m.epochs[1:])]
 
     def _run(self, m: Measurement) -> dict[str, Any]:
         seconds = np.cumsum([epoch.wall_s for epoch in m.epochs])
         hits = [i for i, epoch in enumerate(m.epochs) if self.threshold is not None and epoch.metric >= self.threshold]
+        undisturbed_s, watched = _undisturbed_epochs(m, m.epochs), m.epochs[: hits[0] + 1 if hits else None]
         last = m.epochs[self.epochs - 1] if len(m.epochs) >= self.epochs else None
         certificate = self.certificates.get(m.condition.key)
         return {
@@ -122,9 +124,10 @@ class TrainingRuns(Measured):
             "metric": last.metric if last else np.nan,
             "loss": last.loss if last else np.nan,
             "best_metric": max((epoch.metric for epoch in m.epochs), default=np.nan),
-            "epoch_s": float(np.mean([epoch.wall_s for epoch in m.epochs])) if m.epochs else np.nan,
+            "epoch_s": float(np.mean(undisturbed_s)) if undisturbed_s else np.nan,
             "first_step_s": np.nan if m.first_step_s is None or m.first_step_disturbed_by else m.first_step_s,
             "disturbed_time": _disturbed_time(m.blocks),
+            "times_count": not (_disturbed_time(m.blocks) > MOST or _disturbed(m, watched)),
             "peak_memory_mib": m.memory.get("peak", np.nan),
             "models": certificate.verdict if certificate else NOT_CHECKED,
             "failure": m.failure,
@@ -134,9 +137,9 @@ class TrainingRuns(Measured):
 
 def undisturbed(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs (rows of ``TrainingRuns.runs``) whose times can be compared: not those that were disturbed for more than
-    half of their time.
+    half of their time, or whose epochs until they reached the threshold were disturbed.
     """
-    return runs[~(runs["disturbed_time"] > MOST)]
+    return runs[runs["times_count"]]
 
 
 def left_out(runs: pd.DataFrame) -> str:
@@ -159,10 +162,19 @@ def _disturbed_time(blocks: list[Block]) -> float:
     return sum(block.wall_s for block in blocks if block.disturbed) / wall_s if wall_s else math.nan
 
 
-def _first_epoch_disturbed(m: Measurement) -> bool:
-    first = [block for block in m.blocks if block.epoch == m.epochs[0].epoch]
-    others = [block for block in m.blocks if block.epoch != m.epochs[0].epoch]
-    return _disturbed_time(first) > MOST or _disturbed_time(others) > MOST
+def _disturbed(m: Measurement, epochs: list[Epoch]) -> bool:
+    """Were these epochs of a run disturbed for more than half of their time, or so that they took too long?"""
+    numbers = {epoch.epoch for epoch in epochs}
+    blocks = [block for block in m.blocks if block.epoch in numbers]
+    usual = [block.wall_s / block.steps for block in m.blocks if not block.disturbed]
+    step_s = statistics.median(usual) if usual else 0.0
+    lost_s = sum(max(0.0, block.wall_s - block.steps * step_s) for block in blocks if block.disturbed)
+    return _disturbed_time(blocks) > MOST or lost_s > LOST * sum(block.wall_s for block in blocks)
+
+
+def _undisturbed_epochs(m: Measurement, epochs: list[Epoch]) -> list[float]:
+    """Seconds of those of these epochs that were not disturbed."""
+    return [epoch.wall_s for epoch in epochs if not _disturbed(m, [epoch])]
 
 
 def _curve(m: Measurement) -> list[dict[str, Any]]:

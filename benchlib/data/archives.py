@@ -32,18 +32,25 @@ there is, however much, in steps of 10 KiB.
 """
 
 
+def opened(path: Path) -> io.BufferedIOBase:
+    """A file's content, in gzip or not. Its first bytes decide: some browsers unpack a file and keep its name."""
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if packed else path.open("rb")
+
+
 def members(archive: Path, wanted: Callable[[str], object], remedy: str) -> Iterator[tuple[str, bytes]]:
-    """The files of these names in a ``.tar.gz``, in its order, as (name, content).
+    """The files of these names in a ``.tar.gz`` or ``.tar``, in its order, as (name, content).
 
     A BenchlibError that names the archive, and ends with the ``remedy``, for one that is cut, altered or too large, for
     a member whose path leaves the folder it would be unpacked to, and for a link or device with a wanted name.
     """
     try:
         with (
-            gzip.open(archive) as packed,
-            tarfile.open(fileobj=_Limited(packed), mode="r|", tarinfo=_Member) as opened,
+            opened(archive) as unpacked,
+            tarfile.open(fileobj=_Limited(unpacked), mode="r|", tarinfo=_Member) as tar,
         ):
-            for number, member in enumerate(opened):
+            for number, member in enumerate(tar):
                 if number >= MOST_MEMBERS:
                     raise _Refused(f"it has more than {MOST_MEMBERS:,} members")
                 path = PurePosixPath(member.name)
@@ -51,8 +58,8 @@ def members(archive: Path, wanted: Callable[[str], object], remedy: str) -> Iter
                     raise _Refused(f"member {shown(member.name)} climbs out of the archive: it was refused")
                 if not 0 <= member.size <= MOST_BYTES:  # by an extended header
                     raise _Refused(f"member {shown(member.name)} says that it has {member.size:,} bytes")
-                if wanted(member.name):
-                    yield member.name, _content(opened, member)
+                if wanted(name := member.name.removeprefix("./")):  # which "tar c ." begins names with
+                    yield name, _content(tar, member)
     except _Refused as error:
         raise BenchlibError(f"{archive}: {error}; {remedy}") from None
     except Exception as error:  # what a damaged archive raises is not limited to a few types
@@ -62,19 +69,19 @@ def members(archive: Path, wanted: Callable[[str], object], remedy: str) -> Iter
 
 
 def unpacked(path: Path, most: int = MOST_BYTES) -> bytes:
-    """The content of a file in gzip; a BenchlibError if that has more than ``most`` bytes, or more for its size than
-    any text, before more are unpacked.
+    """The content of a file, in gzip or not; a BenchlibError if that has more than ``most`` bytes, or more for its size
+    than any text, before more are unpacked.
 
     A file that is cut or altered raises what gzip does: an OSError, EOFError or zlib.error.
     """
     most, count, chunks = min(most, MOST_FOR_ONE * path.stat().st_size + 2**20), 0, []
-    with gzip.open(path) as packed:
-        while chunk := packed.read(2**20):
+    with opened(path) as file:
+        while chunk := file.read(2**20):
             chunks.append(chunk)
             count += len(chunk)
             if count > most:
                 raise BenchlibError(
-                    f"{path}: unpacked it has more than {most:,} bytes, the most that is read of it: take a part of it"
+                    f"{path}: it holds more than {most:,} bytes, the most that is read of it: take a part of it"
                 )
     return b"".join(chunks)
 
@@ -103,7 +110,7 @@ class _Limited(io.RawIOBase):
         self._left -= len(content)
         self._ends += not content
         if self._left < 0:
-            raise _Refused(f"unpacked it has more than {MOST_BYTES:,} bytes")
+            raise _Refused(f"it holds more than {MOST_BYTES:,} bytes")
         if self._ends > ENDS:
             raise _Refused("it ends before what its headers say that it has, so it is cut or altered")
         return content

@@ -1,11 +1,12 @@
 """CIFAR-10 in its original form, the python archive: found in the folder that ``BENCHLIB_DATA`` names, or downloaded.
 
-The archive must be the original one (its md5 is known). Files that someone unpacked or made in the original's layout
-are read too: where their bytes are not the original's, that is said beside every accuracy.
+The archive must be the original one (its md5 is known), or hold the same files. Files that someone unpacked or made in
+the original's layout are read too: where their bytes are not the original's, that is said beside every accuracy.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import os
@@ -16,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchlib.data import DataSet, archives, downloads, pickles
-from benchlib.data.downloads import VARIABLE, Original
+from benchlib.data.downloads import Original
 from benchlib.data.images import Images
 from benchlib.data.kinds import IMAGES
 from benchlib.errors import BenchlibError
@@ -33,6 +34,10 @@ ARCHIVE = "cifar-10-python.tar.gz"
 URL = f"https://www.cs.toronto.edu/~kriz/{ARCHIVE}"
 ARCHIVE_MD5 = "c58f30108f718f92721af3b95e74349a"
 FOLDER = "cifar-10-batches-py"
+KERAS = (".tar.gz", "_archive", "-target.tar.gz", "-target_archive")
+ARCHIVES = (ARCHIVE, ARCHIVE.removesuffix(".gz"), *(f"{FOLDER}{end}" for end in KERAS))
+"""The original's name, without gzip, and the names under which versions of Keras keep it."""
+FOLDERS = (FOLDER, f"{FOLDER}-target/{FOLDER}")  # the second is Keras's
 BATCHES_MD5 = {
     "data_batch_1": "c99cafc152244af753f735de768cd75f",
     "data_batch_2": "d4bba439e000b95fd0a9bffe97cbabec",
@@ -94,27 +99,18 @@ def load() -> Images:
 
 def _place() -> Path | None:
     """The archive or else the folder of batches that ``BENCHLIB_DATA`` offers; None if it names no folder."""
-    named = downloads.offered()
-    if named is None:
-        return None
-    for place in (named / ARCHIVE, named / FOLDER):
-        if os.path.exists(place):  # which, where it may not look, says no
-            return place
-    raise BenchlibError(
-        f"{VARIABLE}={named}: there is neither {ARCHIVE} nor a folder {FOLDER} in it, one of which was expected; "
-        f"put one there (from {URL}), or unset {VARIABLE} to have it downloaded, or use data: digits, which needs no "
-        "download"
-    )
+    return downloads.archive_or_folder(ARCHIVES, FOLDERS, URL, "digits")
 
 
 def _found(place: Path) -> _Found:
     """Make sure of the bytes at ``place``."""
-    if place.name == ARCHIVE:
+    if place.name in ARCHIVES:
         md5 = downloads.hash_of(place, "md5")
-        if md5 != ARCHIVE_MD5:
+        if md5 != ARCHIVE_MD5 and _packed(place, md5) != BATCHES_MD5:
             raise BenchlibError(
                 f"{place}: not the original archive of CIFAR-10: its md5 is {md5} ({place.stat().st_size:,} bytes), "
-                f"expected {ARCHIVE_MD5} (170,498,071 bytes), so it is cut or altered; {_remedy()}"
+                f"expected {ARCHIVE_MD5} (170,498,071 bytes), and the files in it have other md5s than the original's, "
+                f"so it is cut or altered; {_remedy()}"
             )
         return _Found(place, "original", "")
     for name in BATCHES_MD5:
@@ -136,6 +132,12 @@ def _found(place: Path) -> _Found:
         "Not the original bytes: no file of this CIFAR-10 has the md5 of the original archive's, so its pixels may "
         "differ. Do not compare these accuracies with published ones to the tenth of a point.",
     )
+
+
+@functools.cache
+def _packed(archive: Path, _md5: str) -> dict[str, str]:
+    """The md5 of each batch in an archive that somebody packed again; read once in a process."""
+    return {name: hashlib.md5(file.read()).hexdigest() for name, file in _contents(archive)}
 
 
 def _contents(place: Path) -> Iterator[tuple[str, io.BufferedIOBase]]:

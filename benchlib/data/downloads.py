@@ -6,10 +6,13 @@ import functools
 import hashlib
 import os
 import stat
-from collections.abc import Mapping
-from dataclasses import dataclass
+import zlib
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchlib.data import archives
 from benchlib.errors import BenchlibError, require_package
 from benchlib.progress import Progress
 
@@ -53,6 +56,21 @@ def download(original: Original, what: str, instead: str) -> Path:
         ) from error
 
 
+def archive_or_folder(archives: Sequence[str], folders: Sequence[str], url: str, instead: str) -> Path | None:
+    """The first of these names in the folder that ``BENCHLIB_DATA`` names; None if it names none. Reads no file."""
+    named = offered()
+    if named is None:
+        return None
+    for name in (*archives, *folders):
+        if os.path.exists(named / name):  # which, where it may not look, says no
+            return named / name
+    raise BenchlibError(
+        f"{VARIABLE}={named}: there is neither {archives[0]} nor a folder {folders[0]} in it, one of which was "
+        f"expected; put one there (from {url}), or unset {VARIABLE} to have it downloaded, or use data: {instead}, "
+        "which needs no download"
+    )
+
+
 @dataclass(frozen=True)
 class FileSet:
     """A data set that is published as several files, known by their sha256."""
@@ -62,6 +80,7 @@ class FileSet:
     folder: str  # that they may lie in, in the folder that ``BENCHLIB_DATA`` names
     sha256: Mapping[str, str]
     instead: str  # the data set that needs no download
+    content: Mapping[str, str] = field(default_factory=dict)  # sha256 of what files in gzip hold
 
     def place(self) -> Path | None:
         """The folder in ``BENCHLIB_DATA`` that has the files; None if it names no folder. Reads no file."""
@@ -70,7 +89,7 @@ class FileSet:
             return None
         first = next(iter(self.sha256))
         for folder in (named, named / self.folder):
-            if os.path.exists(folder / first):  # which, where it may not look, says no
+            if os.path.exists(folder / first) or os.path.exists(folder / first.removesuffix(".gz")):
                 return folder
         raise BenchlibError(
             f"{VARIABLE}={named}: there is no {first} in it, nor in its folder {self.folder}; put the files of "
@@ -91,15 +110,22 @@ class FileSet:
                 original = Original(name, self.home + name, "sha256", expected)
                 found[name] = download(original, self.title, self.instead)
                 continue
-            found[name] = path = place / name
+            names = [one for one in (name, name.removesuffix(".gz")) if os.path.exists(place / one)]
+            found[name] = path = place / (names or [name])[0]
             if not path.is_file():
                 raise BenchlibError(f"{path}: this file of {self.title} is missing; get it from {self.home}{name}")
-            if (sha256 := hash_of(path, "sha256")) != expected:
+            if (sha256 := hash_of(path, "sha256")) != expected and not self._packed_again(name, path):
                 raise BenchlibError(
                     f"{path}: this file of {self.title} is cut or altered: its sha256 is {sha256}, expected "
                     f"{expected}; get it again from {self.home}{name}"
                 )
         return found
+
+    def _packed_again(self, name: str, path: Path) -> bool:
+        """Whether what a file holds is the original's, while its gzip is another or none."""
+        with suppress(OSError, EOFError, zlib.error):  # damaged
+            return hashlib.sha256(archives.unpacked(path)).hexdigest() == self.content.get(name)
+        return False
 
 
 def status(path: Path) -> os.stat_result:

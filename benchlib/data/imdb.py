@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import re
 import stat
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchlib.data import DataSet, archives, downloads
-from benchlib.data.downloads import VARIABLE, Original
+from benchlib.data.downloads import Original
 from benchlib.data.kinds import SEQUENCES
 from benchlib.data.sequences import Sequences, Texts, from_texts
 from benchlib.errors import BenchlibError
@@ -29,13 +28,16 @@ DATA_SET = DataSet(
 )
 
 ARCHIVE, FOLDER = "aclImdb_v1.tar.gz", "aclImdb"
+ARCHIVES = (ARCHIVE, ARCHIVE.removesuffix(".gz"), "aclImdb_v1_archive")
+FOLDERS = (FOLDER, "aclImdb_v1/aclImdb", "aclImdb_v1_extracted/aclImdb")
+"""The original's names first; the last archive and the last two folders are Keras's."""
 URL = f"https://ai.stanford.edu/~amaas/data/sentiment/{ARCHIVE}"
 MD5 = "7c2ac02c03563afcf9b574c7e56c153a"
 LABELS = {"neg": 0, "pos": 1}
 RATINGS = {"neg": range(1, 5), "pos": range(7, 11)}  # stars of ten (Maas et al., section 4.1)
 PER_LABEL = 12_500  # reviews of each label in each split
 LONGEST = 2**20  # bytes of a review: those published have at most 14,000
-UNPACKED = "reviews from an unpacked folder, whose text cannot be checked against the published archive."
+UNPACKED = "reviews unpacked or packed again, whose text cannot be checked against the published archive."
 _REVIEW = re.compile(r"aclImdb/(train|test)/(neg|pos)/([0-9]{1,5})_([0-9]{1,2})\.txt")
 
 
@@ -45,19 +47,20 @@ def require() -> None:
 
 
 def identity() -> str:
-    """What the reviews are: the archive's md5, or a hash of the unpacked files."""
+    """What the reviews are: the archive's md5, or a hash of the files that are unpacked or packed again."""
     place = _place()
-    return MD5 if place is None or place.name == ARCHIVE else _hash_of_folder(place)
+    return MD5 if place is None or _is_original(place) else _hash_of_texts(place)
 
 
 def load(size: int) -> Sequences:
     """25,000 reviews for training and as many for testing as tokens, with a vocabulary of ``size``; 0 is negative.
 
-    Raises a BenchlibError that names the file, what was expected and what to do: for an archive that is cut or altered,
-    for reviews that are missing, empty or rated against their label. Of an unpacked folder only the number of reviews
-    is known, not their text: its note says so.
+    Raises a BenchlibError that names the file, what was expected and what to do: for an archive that is cut or damaged,
+    for reviews that are missing, empty or rated against their label. Of a folder, and of an archive that somebody
+    packed again, only the number of reviews is known, not their text: its note says so.
     """
     place = _place() or downloads.download(Original(ARCHIVE, URL, "md5", MD5), "IMDB", "digits_sequence")
+    note = "" if _is_original(place) else UNPACKED
     reviews: dict[str, dict[tuple[int, str], tuple[str, str]]] = {"train": {}, "test": {}}
     for where, split, label, number, rating, text in _reviews(place):
         if not text.strip():
@@ -81,23 +84,16 @@ def load(size: int) -> Sequences:
             )
         found[split] = ([by_number[key][1] for key in keys], labels)
         where += [by_number[key][0] for key in keys]
-    note = UNPACKED if place.is_dir() else ""
     return from_texts(Texts(*found["train"], *found["test"], str(place), note, where), size)
 
 
 def _place() -> Path | None:
     """The archive or else the folder that ``BENCHLIB_DATA`` offers; None if it names no folder."""
-    offered = downloads.offered()
-    if offered is None:
-        return None
-    for place in (offered / ARCHIVE, offered / FOLDER):
-        if os.path.exists(place):  # which, where it may not look, says no
-            return place
-    raise BenchlibError(
-        f"{VARIABLE}={offered}: there is neither {ARCHIVE} nor a folder {FOLDER} in it, one of which was expected; put "
-        f"one there (from {URL}), or unset {VARIABLE} to have it downloaded, or use data: digits_sequence, which needs "
-        "no download"
-    )
+    return downloads.archive_or_folder(ARCHIVES, FOLDERS, URL, "digits_sequence")
+
+
+def _is_original(place: Path) -> bool:
+    return place.name != FOLDER and downloads.hash_of(place, "md5") == MD5
 
 
 def _reviews(place: Path) -> Iterator[tuple[str, str, str, int, int, str]]:
@@ -111,16 +107,7 @@ def _reviews(place: Path) -> Iterator[tuple[str, str, str, int, int, str]]:
 
 
 def _contents(place: Path) -> Iterator[tuple[str, bytes]]:
-    if place.is_dir():
-        yield from _unpacked(place)
-        return
-    md5 = downloads.hash_of(place, "md5")
-    if md5 != MD5:
-        raise BenchlibError(
-            f"{place}: not the original archive of IMDB: its md5 is {md5} ({place.stat().st_size:,} bytes), expected "
-            f"{MD5}, so it is cut or altered; {_remedy()}"
-        )
-    yield from members(place)
+    return _unpacked(place) if place.name == FOLDER else members(place)
 
 
 def members(archive: Path) -> Iterator[tuple[str, bytes]]:
@@ -153,10 +140,10 @@ def _content(path: Path) -> bytes:
 
 
 @functools.cache
-def _hash_of_folder(folder: Path) -> str:
-    """Read once in a process: there are 50,000 files."""
+def _hash_of_texts(place: Path) -> str:
+    """Read once in a process: there are 50,000 files. An archive has them in any order."""
     hashed = hashlib.sha256()
-    for name, content in _contents(folder):
+    for name, content in sorted(_contents(place)):
         hashed.update(f"{name} {len(content)} ".encode() + content)
     return hashed.hexdigest()
 

@@ -32,6 +32,12 @@ FILES = FileSet(
         "test_2016_flickr.fr.gz": "6d326e188d259fb1d04ac19eae3af956559b3a0b93d7635e56c90987c40c8b90",
     },
     instead="number_names",
+    content={
+        "train.en.gz": "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6",
+        "train.fr.gz": "5925a3c18f1587b6b54b87743106e6e8ab93618edb6f65d19eac0621f853a10d",
+        "test_2016_flickr.en.gz": "399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182",
+        "test_2016_flickr.fr.gz": "cb3160d69b002bb638e66cc7612fcd56cb0af82eadc9c142dedc438afb885ef6",
+    },
 )
 
 MOST_BYTES = 2**24
@@ -60,12 +66,12 @@ def load() -> Pairs:
 
 
 def sentences(path: Path) -> list[str]:
-    """The lines of a file in gzip; an empty one, or a file that is no text, is a BenchlibError."""
+    """The lines of a file, in gzip or not; an empty one, or a file that is no text, is a BenchlibError."""
     downloads.status(path)
     try:
         lines = archives.unpacked(path, MOST_BYTES).decode("utf-8").splitlines()
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise BenchlibError(f"{path}: it cannot be read as text in gzip ({error}); {_remedy(path)}") from error
+        raise BenchlibError(f"{path}: it cannot be read as text ({error}); {_remedy(path)}") from error
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             raise BenchlibError(f"{path}: line {number} is empty, expected a sentence; {_remedy(path)}")

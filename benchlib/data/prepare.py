@@ -55,7 +55,7 @@ def prepare(condition: Chosen, seed: int, inputs: Path) -> Path:
     module, kind = data.module(condition.data), data.get(condition.data).kind
     samples = "" if condition.train_samples is None else f"-first{condition.train_samples}"
     name = f"{condition.data}{kind.named(condition)}{samples}"
-    code = sorted(Path(module.__file__).resolve().parent.glob("*.py"))  # those of a plug-in that may help it, too
+    code = sorted(Path(module.__file__).resolve().parent.glob("[!.]*.py"))  # those of a plug-in that may help it, too
     folder = Path(inputs) / _slug(name, module.identity(), *code)
     if not folder.exists():
         arrays, about = kind.prepared(module, condition)
@@ -82,7 +82,7 @@ def _prepare_operator(workload: Workload, condition: Chosen, seed: int, inputs: 
 
 def _slug(name: str, depends: str | dict, *code: Path) -> str:
     """A readable folder name, with a hash of what else the arrays depend on: also code and numpy's generators."""
-    own = sorted(Path(__file__).resolve().parent.glob("*.py"))  # where links lead: no plug-in lies beside those
+    own = sorted(Path(__file__).resolve().parent.glob("[!.]*.py"))  # where links lead: no plug-in lies beside those
     texts = [path.read_text(encoding="utf-8") for path in dict.fromkeys([*own, *code])]
     hashed = hashlib.sha256(json.dumps([depends, texts, np.__version__], sort_keys=True).encode()).hexdigest()
     return f"{name}-{hashed[:12]}"

@@ -56,7 +56,7 @@ def _files() -> list[Path]:
     file, folder = offered / FILE, offered / FOLDER
     if os.path.isfile(file):
         return [file]
-    found = sorted([*folder.glob("*.txt"), *folder.glob("*.txt.gz")]) if os.path.isdir(folder) else []
+    found = sorted([*folder.glob("[!.]*.txt"), *folder.glob("[!.]*.txt.gz")]) if os.path.isdir(folder) else []
     if not found:
         raise BenchlibError(
             f"{VARIABLE}={offered}: there is neither {FILE} nor a folder {FOLDER} with *.txt files in it, one of which "
@@ -69,15 +69,9 @@ def _read(path: Path, most: int) -> bytes:
     """No more bytes than ``most``, unpacked: a text is held in memory, as words."""
     downloads.status(path)
     try:
-        if path.suffix == ".gz":
-            return archives.unpacked(path, most)
-        with path.open("rb") as file:
-            content = file.read(most + 1)
+        return archives.unpacked(path, most)
     except (OSError, EOFError, zlib.error) as error:
         raise BenchlibError(f"{path}: no text in UTF-8 can be read from it ({error}): save it as UTF-8") from error
-    if len(content) > most:
-        raise BenchlibError(f"{path}: it has more than {most:,} bytes, the most that is read: take a part of it")
-    return content
 
 
 def _decoded(path: Path, content: bytes) -> str:

@@ -11,7 +11,7 @@ import functools
 import importlib
 import os
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchlib.errors import BenchlibError, unknown
-from benchlib.workloads import Values, Workload
+from benchlib.workloads import Values, Weight, Workload
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -308,3 +308,14 @@ def check_weights(where: str, expected: Mapping[str, Sequence[int]], given: Mapp
             raise BenchlibError(f"{where}: weight {name!r} of shape {tuple(shape)} is missing")
         if tuple(given[name]) != tuple(shape):
             raise BenchlibError(f"{where}: weight {name!r} has shape {tuple(given[name])}, expected {tuple(shape)}")
+
+
+def check_trained(where: str, declared: Mapping[str, Weight], trained: Container[str]) -> None:
+    """Raise a BenchlibError naming the first weight that the model trains and the workload does not, or vice versa."""
+    for name, weight in declared.items():
+        if weight.trained != (name in trained):
+            does = "does not train" if weight.trained else "trains"
+            raise BenchlibError(
+                f"{where}: weight {name!r}: the model {does} it, but the workload says trained={weight.trained}; "
+                f"write Weight(..., trained={not weight.trained}) in workload.py"
+            )

@@ -37,7 +37,7 @@ from flax import nnx
 from jax import Array
 
 from benchlib.errors import BenchlibError, unknown
-from benchlib.frameworks import LOSS_SCALE, check_weights
+from benchlib.frameworks import LOSS_SCALE, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
 PACKAGE = "jax"
@@ -170,6 +170,8 @@ class Session:
         self._layouts = _layouts(model)
         shapes = {name: layout.outside(np.empty(layout.shape)).shape for name, layout in self._layouts.items()}
         check_weights(f"{workload.name} in jax", self._shapes, shapes)
+        trained = [name for name, layout in self._layouts.items() if layout.trained]
+        check_trained(f"{workload.name} in jax", workload.weights(values), trained)
         self._split(model)
         self._kept = self._first_random()
         if self._trains:

@@ -23,7 +23,7 @@ from mindspore._c_expression import RuntimeConf
 from mindspore.common.api import _pynative_executor
 
 from benchlib.errors import BenchlibError, unknown
-from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_weights
+from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
 PACKAGE = "mindspore"
@@ -162,6 +162,7 @@ class Session:
         )
         self._trained = {name: found[name] for name in self._shapes if found[name].requires_grad}
         self._untrained = {name: found[name] for name in self._shapes if not found[name].requires_grad}
+        check_trained(f"{workload.name} in mindspore", workload.weights(values), self._trained)
         self._optimizer_state = []
 
         # What jit compiles below is a ``def`` of its own each, because MindSpore reads their source.

@@ -27,7 +27,7 @@ from mxnet.gluon import HybridBlock, nn
 from mxnet.ndarray import NDArray
 
 from benchlib.errors import BenchlibError, unknown
-from benchlib.frameworks import LOSS_SCALE, check_weights
+from benchlib.frameworks import LOSS_SCALE, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
 PACKAGE = "mxnet"
@@ -122,6 +122,7 @@ class Session:
         check_weights(f"{workload.name} in mxnet", self._shapes, shapes)
         self._trained = {name: parameters[name] for name in self._shapes if parameters[name].grad_req != "null"}
         self._untrained = {name: parameters[name] for name in self._shapes if name not in self._trained}
+        check_trained(f"{workload.name} in mxnet", workload.weights(values), self._trained)
         self._norms = _norms_of(self._model)
         self._numbers_of: dict[tuple[tuple[int, ...], ...], list[int]] = {}
         compute = module.loss if self._trains else _forward

@@ -28,7 +28,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.overrides import TorchFunctionMode
 
 from benchlib.errors import BenchlibError, unknown
-from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_weights
+from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
 PACKAGE = "torch"
@@ -54,7 +54,15 @@ NEEDS = (
     },
 )
 PRECISIONS = ("fp32", "bf16", "fp16")
-LAUNCHER = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node={world_size}", "--max-restarts=0")
+LAUNCHER = (
+    "-m",
+    "torch.distributed.run",
+    "--rdzv-backend=c10d",
+    "--rdzv-endpoint=127.0.0.1:0",
+    "--local-addr=127.0.0.1",  # else it looks for the machine's own name, which may not resolve
+    "--nproc-per-node={world_size}",
+    "--max-restarts=0",
+)
 VARIABLES = ("TORCH", "PYTORCH", "ATEN_", "C10_", "TRITON_")
 KNOBS = (
     {
@@ -111,6 +119,7 @@ KNOBS = (
 
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 _MIB = 2**20
+_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by number of dimensions
 
 
 class Session:
@@ -124,7 +133,7 @@ class Session:
         self._device = _device(device)
         self._graph = mode == "graph"
         self._autocast = _AUTOCAST.get(precision)
-        self._layout = torch.contiguous_format  # of what has four dimensions
+        self._layouts = dict.fromkeys(_CHANNELS_LAST, torch.contiguous_format)
         for name, value in knobs.items():
             self._set(name, value)
         torch.manual_seed(seed)  # for dropout only: weights and batches come from files
@@ -151,7 +160,9 @@ class Session:
         self._shapes = {name: weight.shape for name, weight in workload.weights(values).items()}
         self._trains = workload.kind == "training"
         self._module, self._values, self._targets = module, values, workload.targets
-        self._model = module.build(values).to(self._device, memory_format=self._layout)
+        self._model = module.build(values).to(self._device)
+        for tensor in [*self._model.parameters(), *self._model.buffers()]:
+            tensor.data = self._placed(tensor.data)
         self._training = not workload.evaluates
         self._model.train(self._training)
         self._trained = dict(self._model.named_parameters())
@@ -159,6 +170,7 @@ class Session:
         self._untrained = {name: tensor for name, tensor in buffers.items() if not name.endswith("num_batches_tracked")}
         found = {name: tensor.shape for name, tensor in (self._trained | self._untrained).items()}
         check_weights(f"{workload.name} in pytorch", self._shapes, found)
+        check_trained(f"{workload.name} in pytorch", workload.weights(values), self._trained)
         if self._trains:
             network = DistributedDataParallel(self._model) if self._parallel else self._model
 
@@ -303,8 +315,10 @@ class Session:
             "float32_matmul_precision": torch.get_float32_matmul_precision(),
             "deterministic_algorithms": torch.are_deterministic_algorithms_enabled(),
         }
-        if kernels := [weight for weight in self._trained.values() if weight.dim() == 4]:
-            settings["channels_last"] = all(one.is_contiguous(memory_format=torch.channels_last) for one in kernels)
+        if kernels := [weight for weight in self._trained.values() if weight.dim() in _CHANNELS_LAST]:
+            settings["channels_last"] = all(
+                one.is_contiguous(memory_format=_CHANNELS_LAST[one.dim()]) for one in kernels
+            )
         if self._autocast is not None:
             settings["autocast"] = str(self._autocast).removeprefix("torch.")
             settings["loss_scale"] = self._scaler.get_scale() if self._trains else 1.0
@@ -352,7 +366,7 @@ class Session:
 
     def _set(self, name: str, value: str) -> None:
         if (name, value) == ("channels_last", "on"):
-            self._layout = torch.channels_last
+            self._layouts = _CHANNELS_LAST
         elif (name, value) == ("cudnn_benchmark", "on"):
             torch.backends.cudnn.benchmark = True
         elif name == "float32_matmul_precision":
@@ -362,7 +376,7 @@ class Session:
             raise BenchlibError(unknown("knob of pytorch", f"{name}={value}", known))
 
     def _placed(self, tensor: Tensor) -> Tensor:
-        return tensor.to(memory_format=self._layout) if tensor.dim() == 4 else tensor
+        return tensor.to(memory_format=self._layouts[tensor.dim()]) if tensor.dim() in self._layouts else tensor
 
     def _output_and_gradients(self, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, ...]]:
         inputs, gradient = batch

@@ -35,7 +35,7 @@ from tensorflow import Tensor
 from tensorflow.python.util import _pywrap_util_port  # private: nothing public says whether oneDNN is in force
 
 from benchlib.errors import BenchlibError, unknown
-from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_weights
+from benchlib.frameworks import GRADIENT_SCALE, LOSS_SCALE, check_trained, check_weights
 from benchlib.workloads import Values, Workload
 
 PACKAGE = "tensorflow"
@@ -109,6 +109,7 @@ class Session:
         self._layouts = {name: every[name] for name in self._shapes}
         self._trained = {name: one.variable for name, one in self._layouts.items() if one.variable.trainable}
         self._untrained = [one.variable for one in self._layouts.values() if not one.variable.trainable]
+        check_trained(f"{workload.name} in tensorflow", workload.weights(values), self._trained)
         weights = [variable.value for variable in self._trained.values()]
         if self._trains:
             self._optimizer = optimizer = module.optimizer(model, values, learning_rate)

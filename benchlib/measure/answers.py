@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, Strict, ValidationError
 
 from benchlib.worker import packed
 from benchlib.worker.steady import NOT_STEADY, SLOWING, STEADY, TOO_FEW
 
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 StepSeconds = Annotated[float, Field(gt=1e-9, lt=1e9)]
+Chunk = Annotated[tuple[StepSeconds, FiniteFloat], Strict(False)]  # JSON has no tuples
 
 
 class Answer(BaseModel):
@@ -55,6 +56,7 @@ class WarmUp(Answer):
     steps: Count
     seconds: StepSeconds  # of all steps: at least as long as one
     verdict: Literal[STEADY, SLOWING, NOT_STEADY, TOO_FEW]
+    chunks: Annotated[list[Chunk], Field(min_length=1)]
 
 
 class Block(Answer):

@@ -5,14 +5,16 @@ to do. First what the machine lacks is said, then what the environment does. No 
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import tempfile
 from collections.abc import Iterable
 
 from benchlib import environments, frameworks
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
-from benchlib.measure import ascend, installed, needs, npu_smi, nvml
+from benchlib.measure import ascend, group, installed, needs, npu_smi, nvml
 
 _ON_MACHINE = {"cuda": nvml, "npu": ascend}
 """By kind of device what tells whether the machine has one; of other kinds the framework's session says it."""
@@ -84,8 +86,23 @@ def require(conditions: Iterable[Condition]) -> None:
             raise BenchlibError(f"{condition}: {missing}")
         if condition.threads is not None and condition.threads > cores:
             raise BenchlibError(f"{condition}: threads {condition.threads}, but this machine has {cores} cores")
+        _require_folder(condition)
         if condition.world_size > 1:
             _require_group(condition, cores)
+
+
+def _require_folder(condition: Condition) -> None:
+    """Workers have their own folder in that for temporary files: compiled kernels and a group's socket lie there."""
+    place, wrong = tempfile.gettempdir(), None
+    if frameworks.compiles(condition.framework, condition.mode, condition.device):
+        if os.statvfs(place).f_flag & os.ST_NOEXEC:
+            wrong = "is mounted noexec, so compiled kernels cannot be loaded from it"
+        elif re.search(r"[\s'\"\\]", place):
+            wrong = "has a blank, quote or backslash in its name, which breaks the compiler's command line"
+    if condition.world_size > 1 and len(os.fsencode(place)) > group.LONGEST_FOLDER:
+        wrong = f"has a name longer than {group.LONGEST_FOLDER} characters, too long for the socket of a group"
+    if wrong:
+        raise BenchlibError(f"{condition}: TMPDIR {place!r} {wrong}; set TMPDIR to another folder")
 
 
 def _require_group(condition: Condition, cores: int) -> None:

@@ -60,6 +60,13 @@ class Ceiling(Once):
     def failed(self) -> bool:
         return bool(self.failures)
 
+    def __str__(self) -> str:
+        rates = {"multiply_adds": f"{self.multiply_adds_per_s / 1e9:.4g} billion multiply-adds/s"}
+        rates["least_bytes"] = f"{self.bytes_per_s / 2**30:.4g} GiB/s"
+        lines = [f"{rate} by {self.best.get(name) or 'nothing'}" for name, rate in rates.items()]
+        failed = [f"failed: {failure}" for failure in self.failures]
+        return "\n  ".join([f"The most of {self.device} in {self.precision}:", *lines, *failed])
+
     def roof_s(self, condition: Condition) -> float:
         """The least seconds that a step of ``condition`` could take; nan where its work or a limit is not known."""
         work = workloads.load(condition.workload).step_work(condition.hyperparameters)

@@ -5,14 +5,15 @@ can be seen from outside is tried with the smallest workload that the framework 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from benchlib import frameworks, metrics, workloads
+from benchlib import frameworks, knobs, metrics, workloads
 from benchlib.analysis import equivalence
+from benchlib.analysis.tolerances import tolerances
 from benchlib.condition import Condition
 from benchlib.data.weights import prepare_weights
 from benchlib.errors import BenchlibError
@@ -20,9 +21,6 @@ from benchlib.measure import availability, contract, gate, trials
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.measure.processes import PATIENCE_S, WorkerFailed, WorkerProcess
 from benchlib.worker import files
-
-SAME = 1e-5
-"""The largest difference, relative to the largest value, of what a session computes twice from the same weights."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +34,20 @@ class Row:
 
 
 def check(framework: str, inputs: Path, patience_s: float = PATIENCE_S, **choices: str) -> list[Row]:
-    """A row for each promise, in each mode of ``framework``; ``choices`` are further ones of the conditions that are
-    tried, such as ``device``. Inputs are prepared under ``inputs``. A BenchlibError where there is nothing to try.
+    """All :func:`rows` of a framework, in each of its modes."""
+    return list(rows(framework, inputs, patience_s, frameworks.modes(framework), **choices))
+
+
+def rows(framework: str, inputs: Path, patience_s: float, modes: Sequence[str], **choices: str) -> Iterator[Row]:
+    """A row for each promise, in each of ``modes``; ``choices`` are further ones of the conditions that are tried, such
+    as ``device``. Inputs are prepared under ``inputs``. A BenchlibError where there is nothing to try.
     """
     workload = _smallest(framework)
-    conditions = [
-        Condition(workload=workload, framework=framework, mode=m, **choices) for m in frameworks.modes(framework)
-    ]
+    conditions = [Condition(workload=workload, framework=framework, mode=m, **choices) for m in modes]
     availability.require(conditions)
     inputs = Path(inputs).resolve()  # workers work elsewhere
-    return [row for condition in conditions for row in _rows(condition, inputs, patience_s)]
+    for condition in conditions:
+        yield from _rows(condition, inputs, patience_s)
 
 
 def _smallest(framework: str) -> str:
@@ -76,7 +78,7 @@ def _rows(condition: Condition, inputs: Path, patience_s: float) -> Iterator[Row
     job = prepare_job(equivalence.neutral(gate.gated(condition)), INITIAL_SEED, inputs)
     what = "starts, and says its versions"
     try:
-        with WorkerProcess(job.condition, INITIAL_SEED, patience_s) as worker:
+        with WorkerProcess(job.condition, INITIAL_SEED, patience_s, knobs.of_gate(job.condition)) as worker:
             worker.opened()
             yield row(what, "")
             for what, ask in {
@@ -124,7 +126,7 @@ def _reset(worker: WorkerProcess, job: Job) -> str:
         for name, array in first.items()
     }
     worst = max(apart, key=apart.__getitem__)
-    if apart[worst] <= SAME:
+    if apart[worst] <= tolerances(job.condition)["repetition"]:
         return ""
     return f"after load() the same steps from the same weights give another {worst[2:]}, by {apart[worst]:.2g} of it"
 

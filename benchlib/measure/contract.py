@@ -40,6 +40,13 @@ class SyncCheck(Once):
     share_of_few: float = 1.0  # that the timer saw of a few steps
     failure: str = ""
 
+    def __str__(self) -> str:
+        if self.failure:
+            return f"{self.condition}: timer not checked: {self.failure}"
+        verdict = "sees all of its work" if self.ok else "does not see all of its work"
+        seen = f"{self.share:.0%} of many steps, {self.share_of_few:.0%} of a few"
+        return f"{self.condition}: the timer {verdict} ({seen}; at least {LEAST_SHARE:.0%} and {LEAST_SHARE_FEW:.0%})"
+
     @property
     def share(self) -> float:
         """Of the known duration of many steps, what the timer saw; 0 of work that took no time."""

@@ -1,6 +1,9 @@
 """Was a block alone on the machine? What others used of it meanwhile, and the workers that should have slept; and was
 it like the other blocks of its process?
 
+Others count on the processors that this process may use: on a node that is shared, what goes on beside them is no
+disturbance. A CPU quota that holds the workers back is one.
+
 CPU time is counted by the system in hundredths of a second a core, so a block of 0.15 s shows a disturbance of a third
 of a core, a block of 1 s one of a tenth. A worker that was stopped within a block (a container that is paused, a
 hypervisor that gives the machine to another) leaves no such trace: its block is far from the process's others, or on
@@ -18,12 +21,14 @@ from dataclasses import dataclass
 
 import psutil
 
-from benchlib.measure import nvml
+from benchlib.measure import machine, nvml
 from benchlib.measure.processes import WorkerProcess
 from benchlib.store import Block
 
 SHARE = 0.1
-"""Cores that others may use before a block counts as disturbed; of a large machine a fiftieth, if that is more."""
+"""Cores that others may use, or a quota take, before a block counts as disturbed; of many cores that we may use a
+fiftieth, if that is more.
+"""
 
 LEAST_S = 0.05
 """CPU seconds below which nothing can be said: five hundredths, one for each clock that is read."""
@@ -44,6 +49,7 @@ this part of what is usual, was stopped for a part of it: neighbours slow the co
 """
 
 OTHERS, IDLE_WORKERS, ON_GPU = "other processes", "the other workers", "others on the GPU"
+THROTTLED = "a CPU quota"
 FAR_OFF, NO_CPU = "far from the process's other blocks", "next to no CPU time"
 STOPPED = "stopped for a part of it"
 """What a block was disturbed by."""
@@ -56,6 +62,7 @@ class Seen:
     idle_cpu_s: float
     others_cpu_s: float
     parent_cpu_s: float
+    throttled_s: float
     others_gpu: int
     disturbed: bool
     disturbed_by: str
@@ -78,7 +85,7 @@ class Watch:
     def __init__(self, worker: WorkerProcess, others: list[WorkerProcess], compiles: bool = False) -> None:
         self._worker, self._others = worker, others
         self._compiles, self._own_s = compiles, with_children_s if compiles else cpu_s
-        self._parent_s = time.process_time()
+        self._parent_s, self._throttled_s = time.process_time(), throttled_s()
         self._started = time.perf_counter()
         self._before = self._read()
 
@@ -96,6 +103,7 @@ class Watch:
         self.own_s = own_s
         idle_s = sum(idle.values())
         others_s = max(0.0, machine_s - ours_s - own_s - idle_s)
+        throttled = throttled_s() - self._throttled_s
         gpu = _strangers_on_gpu([self._worker, *self._others]) if self._worker.condition.device == "cuda" else 0
         by_others = _too_much(others_s, self.window_s)
         if by_others and not self._compiles:
@@ -105,14 +113,16 @@ class Watch:
             OTHERS: by_others,
             IDLE_WORKERS: _too_much(idle_s, self.window_s),
             ON_GPU: gpu > 0,
+            THROTTLED: _too_much(throttled, self.window_s),
         }
         by = ", ".join(cause for cause, there in causes.items() if there)
-        return Seen(idle_s, others_s, time.process_time() - self._parent_s, gpu, bool(by), by)
+        return Seen(idle_s, others_s, time.process_time() - self._parent_s, throttled, gpu, bool(by), by)
 
     def _read(self) -> tuple[float, float, float, dict[int, float]]:
-        """CPU seconds so far: of the machine, this process, the worker, and each of the others."""
-        times = psutil.cpu_times()
-        busy = sum(times[:8]) - times.idle - times.iowait  # guests are in user already
+        """CPU seconds so far: of the processors that we may use, this process, the worker, and each of the others."""
+        each = dict(enumerate(psutil.cpu_times(percpu=True)))
+        mine = machine.cpus() if machine.cpus() <= each.keys() else each  # else some are offline, and have no number
+        busy = sum(sum(each[cpu][:8]) - each[cpu].idle - each[cpu].iowait for cpu in mine)  # guests are in user already
         own = os.times()
         idle = {other.process.pid: cpu_s(other) for other in self._others}
         return busy, own.user + own.system, self._own_s(self._worker), idle
@@ -123,6 +133,16 @@ class Watch:
         others like it.
         """
         return LEAST_CORES * self.window_s - self.own_s > LEAST_S
+
+
+def was_stopped(chunks: Sequence[tuple[float, float]]) -> bool:
+    """Had a process next to no CPU time for more than a tenth of its warm-up, by wall and CPU seconds of each chunk?
+    What compiles works meanwhile.
+    """
+    cores = [cpu / wall for wall, cpu in chunks]
+    least = min(LEAST_CORES, statistics.median_high(cores) / FAR)
+    stopped = sum(wall for (wall, _), used in zip(chunks, cores, strict=True) if used < least)
+    return stopped > max(LEAST_S, SHARE * sum(wall for wall, _ in chunks))
 
 
 def mark_outliers(blocks: Sequence[Block], device: str, warm_up: Pace | None) -> None:
@@ -165,6 +185,15 @@ def cpu_s(worker: WorkerProcess) -> float:
     return times.user + times.system
 
 
+def throttled_s() -> float:
+    """Core seconds for which quotas have kept this process and all others of its control groups from running."""
+    total = 0.0
+    for group, _ in machine.quotas():
+        told = dict(line.split() for line in machine.read(group / "cpu.stat").splitlines())
+        total += int(told.get("throttled_usec", 0)) / 1e6 + int(told.get("throttled_time", 0)) / 1e9  # versions 2 and 1
+    return total
+
+
 def with_children_s(worker: WorkerProcess) -> float:
     """CPU seconds of a worker and of all that it has started so far, whether that still runs or not; 0 for one that is
     gone.
@@ -193,7 +222,7 @@ def _pace(block: Block) -> Pace:
 
 
 def _too_much(seconds: float, window_s: float) -> bool:
-    cores = max(SHARE, 0.02 * psutil.cpu_count())
+    cores = max(SHARE, 0.02 * len(machine.cpus()))
     return seconds > max(LEAST_S, cores * window_s)
 
 

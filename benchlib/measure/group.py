@@ -27,6 +27,9 @@ from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, Chan
 
 RANK = own_code.PACKAGE / "worker" / "rank.py"
 
+LONGEST_FOLDER = 107 - len("/benchlib-worker-12345678/group")
+"""Characters of the folder for temporary files: the system's limit of a socket's path, less a scratch directory's."""
+
 SUMS = frozenset({"cpu_s", "samples", "rss_mib", "peak", "steady", "private"})
 LONGEST, EARLIEST = frozenset({"wall_s", "device_s"}), frozenset({"started_s"})
 EQUAL = frozenset({"steps", "parameters", "weights_sha256", "data_sha256", "order_sha256"})

@@ -123,7 +123,7 @@ def _imported(distribution: str, pinned: str | None, environment: Environment) -
             ended = subprocess.run(
                 command,
                 cwd=place,
-                env={**variables.passed(os.environ), **always},
+                env={**variables.passed(os.environ), "HOME": str(place), **always},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

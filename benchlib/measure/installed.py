@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 
-from benchlib import environments, frameworks, interpreters
+from benchlib import environments, frameworks, interpreters, variables
 from benchlib.condition import Condition, implementation
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
@@ -67,8 +67,8 @@ def require_versions(framework: str, environment: str, imported: Mapping[str, st
         if name in known and not known[name].startswith("file ") and not _is_same(version, known[name]):
             raise BenchlibError(
                 f"framework {implementation(framework, environment)!r}: a worker has imported {name} {version}, but "
-                f"{name} {known[name]} was there when this process first looked: it was installed anew meanwhile; "
-                "restart the notebook's kernel (or this program)"
+                f"{name} {known[name]} was there when this process first looked; restart the notebook's kernel (or "
+                "this program), which looks again"
             )
 
 
@@ -116,7 +116,9 @@ def _is_same(one: str, other: str) -> bool:
 @functools.cache
 def _compiler_version(path: str, mtime_ns: int) -> str:
     try:
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+        said = subprocess.run(
+            [path, "--version"], env=variables.passed(os.environ), capture_output=True, text=True, check=False
+        ).stdout
     except OSError:
         return "cannot be started"
     return next(iter(said.splitlines()), "says no version")

@@ -12,7 +12,6 @@ import json
 import math
 import resource
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import psutil
 
@@ -20,7 +19,7 @@ from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, shown
-from benchlib.measure import nvml
+from benchlib.measure import machine, nvml
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -121,33 +120,12 @@ def _of_host() -> float:
     return float(min(limits if address_space == resource.RLIM_INFINITY else [*limits, address_space]))
 
 
-def _of_control_groups(own: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")) -> Iterator[int]:
-    """The limits of the control groups (versions 1 and 2) that this process is in, and of those that hold them. A
-    container may see but the last part of its groups' paths, or none.
-    """
-    try:
-        lines = own.read_text(encoding="utf-8").splitlines()
-    except OSError:  # no such thing on this system
-        return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers not in ("", "memory"):
-            continue
-        top, name = (mount / "memory", "memory.limit_in_bytes") if controllers else (mount, "memory.max")
-        group = top / path.lstrip("/")
-        for folder in (group, *group.parents):
-            if folder.is_relative_to(top):
-                limit = _read(folder / name)
-                if limit.isdecimal():  # else "max"
-                    yield int(limit)
-
-
-def _read(file: Path) -> str:
-    """Its text; none where there is no such file, or none that may be read."""
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""
+def _of_control_groups() -> Iterator[int]:
+    """The limits of the control groups that this process is in, and of those that hold them."""
+    for group in machine.control_groups("memory"):
+        limit = machine.read(group / "memory.max") or machine.read(group / "memory.limit_in_bytes")
+        if limit.isdecimal():  # else "max"
+            yield int(limit)
 
 
 def _of_device(device: str) -> float:

@@ -5,13 +5,14 @@ nothing of the framework imported.
 from __future__ import annotations
 
 import functools
+import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
-from benchlib import frameworks
+from benchlib import frameworks, variables
 from benchlib.errors import BenchlibError, unknown
 from benchlib.measure import installed
 from benchlib.validation import Strict
@@ -80,8 +81,10 @@ def _unlinked(folder: Path, pattern: str) -> str:
     libraries = sorted(folder.glob(pattern))
     if not libraries:
         return f"{Path(pattern).name} itself, which this build comes without"
+    given = variables.passed(os.environ)  # as a worker has them
     listed = [
-        subprocess.run(["ldd", str(one)], capture_output=True, text=True, check=False).stdout for one in libraries
+        subprocess.run(["ldd", str(one)], env=given, capture_output=True, text=True, check=False).stdout
+        for one in libraries
     ]
     lacking = [sorted(re.findall(r"(\S+) => not found", text)) for text in listed]
     return ", ".join(min(lacking, key=len))

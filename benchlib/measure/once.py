@@ -18,6 +18,9 @@ class Once(BaseModel):
     attempts: int = 1
     run: str = ""
 
+    def __repr__(self) -> str:
+        return str(self)
+
     @property
     def failed(self) -> bool:
         """Is it to be tried once more?"""

@@ -6,10 +6,14 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
+import os
 import subprocess
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
 from benchlib.measure import imports
 
 PACKAGE = Path(__file__).resolve().parents[1]  # of benchlib itself
@@ -83,18 +87,62 @@ def digest(condition: Condition, procedure: str) -> str:
     return imports.digest(files(condition, procedure))
 
 
+class Unchanged:
+    """The code of each condition's procedure (pairs, as of :func:`files`) as it is now: see :meth:`require`. A
+    BenchlibError where this process itself runs another code of it.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[Condition, str]]) -> None:
+        self._files = {name: path for pair in pairs for name, path in files(*pair).items()}
+        self._before = self._now()
+        loaded = [name for name in self._before if name in sys.modules]
+        if stale := [name for name in loaded if _loaded.setdefault(name, self._before[name]) != self._before[name]]:
+            raise BenchlibError(
+                f"{', '.join(str(self._files[name]) for name in stale)}: changed since this process imported it; "
+                "restart the notebook's kernel (or this program)"
+            )
+
+    def require(self) -> None:
+        """A BenchlibError where a file has changed since then: no number is made of two codes."""
+        now = self._now()
+        if changed := [str(path) for name, path in self._files.items() if now[name] != self._before[name]]:
+            raise BenchlibError(
+                f"{', '.join(changed)}: changed while it was measured. What was measured before is kept; run again to "
+                "measure the code that is there now"
+            )
+
+    def _now(self) -> dict[str, str]:
+        every = self._files.items()
+        return {name: imports.digest({name: path}) if path.exists() else "gone" for name, path in every}
+
+
+_loaded: dict[str, str] = {}
+"""Hashes of the code of modules that this process has imported, as of the first time that it was asked for."""
+
+
 @functools.cache
 def commit() -> str:
-    """benchlib's version, and git's commit where this is a checkout (with ``+`` if files differ from it)."""
-    version = f"benchlib {importlib.metadata.version('benchlib')}"
+    """benchlib's version, and git's commit where this is a checkout (with ``+`` if files differ from it), or why git
+    gives none.
+    """
+    try:
+        version = f"benchlib {importlib.metadata.version('benchlib')}"
+    except importlib.metadata.PackageNotFoundError:
+        version = "benchlib"  # a checkout that is on the path, and not installed
+    if not (PACKAGE.parent / ".git").exists():
+        return version
     try:
         head = _git("rev-parse", "--short=12", "HEAD").strip()
-        changed = _git("status", "--porcelain", "--", "benchlib").strip()
-    except (OSError, subprocess.CalledProcessError):
-        return version
+        changed = _git("status", "--porcelain", "--untracked-files=normal", "--", "benchlib").strip()
+    except OSError as error:
+        return f"{version} (commit not known: git: {error.strerror})"
+    except subprocess.CalledProcessError as error:
+        return f"{version} (commit not known: {' '.join(error.stderr.split())})"
     return f"{version} {head}{'+' if changed else ''}"
 
 
 def _git(*command: str) -> str:
-    ended = subprocess.run(["git", "-C", str(PACKAGE.parent), *command], capture_output=True, text=True, check=True)
-    return ended.stdout
+    # Both named: git asks whose a repository is only where it has to look for one, and this code runs already.
+    place = ["-C", str(PACKAGE.parent), "--git-dir=.git", "--work-tree=."]
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # a hook's: of another
+    return subprocess.run(["git", *place, *command], env=own, capture_output=True, text=True, check=True).stdout

@@ -126,8 +126,8 @@ def require_hashed(worker: WorkerProcess, known: Mapping[str, Path]) -> None:
         if file and there != here and there.read_bytes() != here.read_bytes():
             failed = worker.failed(
                 f"imported {name} from {there}, which is another file than {here}, whose code is hashed: take that "
-                f"folder off the path of the environment {worker.condition.environment} (a .pth file of its packages "
-                "may have put it there)"
+                f"folder off the path of the environment {worker.condition.environment} (see the .pth files of "
+                "its packages)"
             )
             raise OtherCode(failed.failure)
 

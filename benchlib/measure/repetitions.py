@@ -10,6 +10,7 @@ from benchlib.analysis.comparison import Comparison
 from benchlib.measure import record, rounds
 from benchlib.measure.attempts import Attempt, Members, stored
 from benchlib.measure.jobs import Job, key
+from benchlib.measure.own_code import Unchanged
 from benchlib.store import Measurement, Store
 
 
@@ -21,16 +22,17 @@ class Asked:
     group: str  # its key
     members: Members
     settings: rounds.Settings
+    code: Unchanged  # of the comparison and of its certificates
     repetitions: int = 0  # that are there, whatever came of them
     again: list[Attempt] = field(default_factory=list)  # of what has failed once
 
     @classmethod
-    def of(cls, comparison: Comparison, jobs: list[Job], settings: rounds.Settings) -> Asked:
-        """With its jobs: of the baseline, the control, the other conditions."""
-        roles = ["baseline", "control", *["condition"] * (len(jobs) - 2)]
+    def of(cls, comparison: Comparison, jobs: list[Job], settings: rounds.Settings, code: Unchanged) -> Asked:
+        """With its jobs: of the baseline, the control, the other conditions; or none."""
+        roles = ["baseline", "control", *["condition"] * (len(jobs) - 2)][: len(jobs)]
         members = [job.depends_on("rounds") for job in jobs]
         group = key(kind="comparison", settings=settings.model_dump(), members=members)
-        return cls(comparison, group, list(zip(roles, jobs, strict=True)), settings)
+        return cls(comparison, group, list(zip(roles, jobs, strict=True)), settings, code)
 
     def read(self, store: Store) -> None:
         """Take in all that is on disk of it."""
@@ -51,12 +53,14 @@ class Asked:
         attempt = self.again.pop(0) if self.again else Attempt(self.group, self.repetitions, 0, self.members)
         measured = store.usable(attempt.file)
         if measured is None:
+            self.code.require()
             measured = [
                 record.begin("comparison", "rounds", attempt, role, job, attempt.repetition)
                 for role, job in attempt.members
             ]
             jobs = [job for _, job in attempt.members]
             rounds.measure_repetition(measured, jobs, self.settings, self.comparison.plan.rounds, patience_s)
+            self.code.require()
             keep(measured)
         self.comparison.measurements.extend(measured)
         self.repetitions = max(self.repetitions, attempt.repetition + 1)

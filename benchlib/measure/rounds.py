@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 
 from benchlib.analysis.length import LEAST_ROUNDS, PILOT_ROUNDS
 from benchlib.measure import entries, record
-from benchlib.measure.disturbance import Pace, Watch, cpu_s, hold_still, mark_outliers
+from benchlib.measure.disturbance import NO_CPU, Pace, Watch, hold_still, mark_outliers, was_stopped
 from benchlib.measure.entries import Entry, guarded
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerProcess
@@ -100,10 +100,12 @@ def _others(entry: _Entry, processes: list[_Entry]) -> list[WorkerProcess]:
 def _prepare(entry: _Entry, settings: Settings, others: list[WorkerProcess]) -> None:
     """First step and warm-up; and from the last steps' times the number of steps in a block."""
     record.first_step(entry.measurement, entry.worker, others)
-    before_s = cpu_s(entry.worker)
+    watch = Watch(entry.worker, others, compiles=True)
     warm = entry.worker.ask("warm_up", limit_s=WARM_UP_LIMIT_S)
-    cores = (cpu_s(entry.worker) - before_s) / warm["seconds"]
-    entry.warm_up = Pace(statistics.median_low(warm["times"][-WINDOW:]), cores)
+    by = watch.end().disturbed_by
+    stopped = entry.job.condition.device == "cpu" and was_stopped(warm["chunks"])
+    entry.warm_up = Pace(statistics.median_low(warm["times"][-WINDOW:]), watch.own_s / warm["seconds"])
+    entry.measurement.warm_up_disturbed_by = by or (NO_CPU if stopped else "")
     entry.measurement.warm_up_steps = warm["steps"]
     entry.measurement.warm_up_s = warm["seconds"]
     entry.measurement.steady = warm["verdict"]

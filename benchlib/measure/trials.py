@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,6 +37,9 @@ it takes to meet, by chance, a ReLU or a pooling window that rounding sends anot
 from each of two seeds of weights, 24 draws by 8 units met each way but one 3 or 4 times, that one twice. What moves its
 outputs by more than a condition's may differ explains nothing.
 """
+
+ZERO_MOVED = 5
+"""Times that both make a trial again from moved weights, to know whether a gradient is 0 but for rounding."""
 
 ROUNDINGS = [("default", number) for number in range(1, MOVED + 1)]
 """Lane and number of each, in the order in which they are tried; the other lane third."""
@@ -65,7 +69,7 @@ def of_condition(
     workload = workloads.load(condition.workload)
     record.require_inputs(worker, job, worker.ask("build", **job.document()))
     arrays = _trial(worker, job, 0)
-    beside = _Beside(condition, reference, expected(), rounded)
+    beside = _Beside(condition, reference, expected(), rounded, lambda *which: _trial(worker, job, *which))
     beside.add(arrays)
     for trial in range(1, workload.gate.trials or samples.BATCHES):
         if trial >= LEAST_TRIALS and not beside.unseen():
@@ -87,9 +91,16 @@ class _Beside:
     where that failed.
     """
 
-    def __init__(self, condition: Condition, reference: Condition, expected: Computed | None, rounded: Rounded) -> None:
+    def __init__(
+        self,
+        condition: Condition,
+        reference: Condition,
+        expected: Computed | None,
+        rounded: Rounded,
+        moved: Callable[[int, int], Arrays],
+    ) -> None:
         self.own: dict[str, Own] = {}
-        self._reference, self._rounded = reference, rounded
+        self._reference, self._rounded, self._moved = reference, rounded, moved
         self._expected = None if isinstance(expected, Failure) else expected
         self._differences: Differences = {}
         self._allowed = tolerances(condition)
@@ -102,8 +113,20 @@ class _Beside:
         differences = equivalence.differences(arrays, self._expected, self._allowed)
         for quantity, by_array in differences.items():
             self._differences.setdefault(quantity, {}).update(by_array)
+        for number in equivalence.beyond(differences, self._allowed, self.own):
+            if equivalence.small_gradients(arrays, self._expected):
+                self.own |= self._zeros(number, arrays, differences)
         self.own = self._rounded.explain(self._reference, differences, self._expected, self._allowed, self.own)
         return arrays
+
+    def _zeros(self, trial: int, arrays: Arrays, differences: Differences) -> dict[str, Own]:
+        """What counts as 0 in ``trial``."""
+        its = self._rounded.moved(self._reference, trial)
+        if its is None:
+            return {}
+        ours = [self._moved(trial, number) for number in range(1, len(its) + 1)]
+        roundings = equivalence.rounding(arrays, ours), equivalence.rounding(self._expected, its)
+        return equivalence.zeros(arrays, self._expected, roundings, differences)
 
     def unseen(self) -> bool:
         """Is there an array that only rounding explains, in every trial so far?"""
@@ -142,6 +165,11 @@ class Rounded:
                         return nearest
                     nearest = equivalence.nearest(differences, nearest, found)
         return nearest
+
+    def moved(self, reference: Condition, trial: int) -> list[Arrays] | None:
+        """A trial of the reference from weights that are moved, ``ZERO_MOVED`` times; None: it could not be asked."""
+        with self._lock, suppress(WorkerFailed):  # which explains nothing, as below, and is said there
+            return [self._made(reference, trial, number) for number in range(1, ZERO_MOVED + 1)]
 
     def complete(self, reference: Condition, trial: int, expected: Arrays) -> None:
         """Have the reference make a trial that it has not made so far."""

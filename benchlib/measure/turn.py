@@ -34,6 +34,11 @@ def turn(tell: Callable[[str], None]) -> Iterator[float]:
             tell("waiting: another benchlib measures on this machine")
             fcntl.flock(file, fcntl.LOCK_EX)
             tell("the machine is free: measuring")
+        except OSError as error:
+            raise BenchlibError(
+                f"{LOCK}: cannot be locked ({error.strerror}): it keeps measurements apart, so it has to be on a file "
+                "system with file locks"
+            ) from None
         waited_s = time.monotonic() - before
         with one_interrupt():
             yield waited_s
@@ -52,6 +57,6 @@ def _opened() -> int:
             return file
     except OSError as error:
         raise BenchlibError(
-            f"{LOCK}: the lock that keeps measurements apart cannot be opened: {error.strerror}; make it readable, or "
-            "have its owner remove it"
+            f"{LOCK}: the lock that keeps measurements apart cannot be opened: {error.strerror}; make that possible, "
+            "or have its owner remove it"
         ) from None

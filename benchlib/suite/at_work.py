@@ -34,6 +34,11 @@ def alone(folder: Path) -> Iterator[None]:
                 f"{folder}: another run ({file.read()}) is at work there: wait until it is done, or stop it, or choose "
                 "another folder with --outputs"
             ) from None
+        except OSError as error:
+            raise BenchlibError(
+                f"{folder}: cannot be locked ({error.strerror}): choose one on a file system with file locks, with "
+                "--outputs"
+            ) from None
         with writable(folder):
             file.truncate(0)
             file.write(f"process {os.getpid()}, since {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}")

@@ -30,6 +30,13 @@ def html(result: Shown) -> str:
     return summaries.html(result)
 
 
+def text(result: Shown) -> str:
+    """What a script prints of ``result``."""
+    from benchlib.suite import summaries
+
+    return summaries.text(result)
+
+
 def figure(result: Shown) -> Figure:
     """``result`` as a figure; a BenchlibError that says what to install where nothing can draw it."""
     try:

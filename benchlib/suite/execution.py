@@ -21,7 +21,6 @@ import papermill
 import scrapbook
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
-from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 from papermill.iorw import papermill_io
 from traitlets import default
@@ -64,6 +63,10 @@ MEMORY = (
     "give it more memory (a limit of a container, of a batch job or of ulimit counts, too), or choose smaller "
     "parameters, and run again: what was measured is kept"
 )
+
+AGAIN = "Run again: what was measured is kept"
+
+START_S = 300  # until a kernel has to answer, on a disk that is slow and a machine that is busy
 
 
 class NotebookFailed(Exception):
@@ -118,7 +121,7 @@ def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[st
         pool.require_going()
         raise NotebookFailed(_last_cell(output), _of_kernel(error, output)) from error
     if executed.metadata.papermill.exception:
-        raise NotebookFailed(_last_cell(output), "the notebook ended itself before its last cell (sys.exit?)")
+        raise NotebookFailed(_last_cell(output), "the notebook ended itself before its last cell (sys.exit)")
     summary = scrapbook.read_notebook(str(output)).scraps.get("summary")
     return None if summary is None else summary.data
 
@@ -138,6 +141,7 @@ def _executed(notebook: Path, parameters: dict[str, Any], output: Path) -> nbfor
                 progress_bar=False,
                 kernel_manager_class=ThisInterpreter,
                 config=Config({"ThisInterpreter": {"connection_file": str(folder / "connection.json")}}),
+                start_timeout=START_S,
                 shutdown_kernel="immediate",  # all is on disk after the last cell, and nobody wants to wait for Ctrl-C
             )
     finally:
@@ -149,22 +153,24 @@ def _executed(notebook: Path, parameters: dict[str, Any], output: Path) -> nbfor
 def _of_cell(error: PapermillExecutionError) -> str:
     """Why a cell failed."""
     if error.ename == "CellExecutionError" and not error.evalue:  # papermill's word for: it failed, and showed no error
-        return f"the kernel could not say what was wrong, as happens where it has no memory left: {MEMORY}"
+        return f"the kernel said no error, only that the cell failed. Where it had no memory left to say it, {MEMORY}"
     text = _plain(f"{error.ename}: {error.evalue}")
-    return f"{text.rstrip(':')}: the kernel has no memory left: {MEMORY}" if error.ename == "MemoryError" else text
+    return f"{text.rstrip(':')}: the kernel got no more memory: {MEMORY}" if error.ename == "MemoryError" else text
 
 
 def _of_kernel(error: Exception, output: Path) -> str:
-    """Why a notebook failed that no cell failed of."""
+    """Why a notebook failed that no cell failed of. A kernel that did not answer in time was ended by us."""
     code = getattr(ThisInterpreter.last, "exit_code", None)
     if isinstance(error, OSError) and error.errno in UNWRITABLE:
         place = f"{output} (or a temporary file in {tempfile.gettempdir()})"
         return f"{unwritable(error, place)}; what was measured is kept"
-    if isinstance(error, (DeadKernelError, RuntimeError)) and code is not None:
+    if isinstance(error, RuntimeError) and "died" in str(error) and code is not None:  # DeadKernelError, and at start
         if code == -signal.SIGKILL:
-            return f"the kernel was killed (SIGKILL), as the system does where memory runs out: {MEMORY}"
+            return f"the kernel was killed (SIGKILL). Where the system did that for want of memory, {MEMORY}"
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return f"the kernel died ({how}), perhaps because it had too little memory; if so, {MEMORY}"
+        return f"the kernel ended by itself ({how}); what it said went to the terminal. {AGAIN}"
+    if isinstance(error, RuntimeError):
+        return f"{_plain(str(error))}. {AGAIN}"
     return _plain(f"{type(error).__name__}: {error}")
 
 

@@ -90,7 +90,9 @@ def styled(draw: Draw) -> Draw:
 
     @functools.wraps(draw)
     def inner(*args: object, **kwargs: object) -> object:
-        with mpl.rc_context(STYLE):
+        with mpl.rc_context():
+            mpl.rcdefaults()  # not from what a matplotlibrc of the user's says
+            mpl.rcParams.update(STYLE)
             return draw(*args, **kwargs)
 
     return inner

@@ -25,6 +25,9 @@ from benchlib.suite.plan import GATHERING, Planned, parameter_files, planned, so
 MEASUREMENTS = "measurements"
 """The folder of the results that they lie in, and their name among the inputs of a notebook."""
 
+MOST_NAMED = 3
+"""Of what has changed in an input so much is named."""
+
 RUN, STALE, FAILED, MISSING = "run", "stale", "failed", "missing"
 
 
@@ -88,7 +91,7 @@ class Outputs:
             "data": records.digest(item.data),
         }
         if "block_s" in item.parameters:  # it compares, and what others have shown widens or narrows its intervals
-            names = sorted(path.name for path in (self.folder / MEASUREMENTS).glob("*.parquet"))
+            names = sorted(path.name for path in (self.folder / MEASUREMENTS).glob("[!.]*.parquet"))
             inputs[MEASUREMENTS] = records.digest(names)
         if item.name in GATHERING:
             before = experiments.NOTEBOOKS[: experiments.NOTEBOOKS.index(item.name)]
@@ -127,13 +130,31 @@ class Outputs:
         if record["status"] != "succeeded":
             return f"it had {'failed' if record['status'] == 'failed' else 'not come to its end'}"
         if changed := [one for one, now in inputs.items() if record["inputs"].get(one) != now]:
-            return f"these have changed: {', '.join(changed)}"
+            return f"these have changed: {', '.join(self._changed(one, record) for one in changed)}"
         if record.get("again"):
             return f"{record['again']} measurements had failed"
         if not (executed := self.executed(name)).exists():
             return f"{executed} is gone"
         file, wrong = next(records.wrong_files(record, self.folder), (None, None))
         return f"{self.folder / file} {wrong}" if wrong else None
+
+    def _changed(self, word: str, record: dict[str, Any]) -> str:
+        """The word of an input that has changed, with what of it has, as far as the record tells."""
+        parts = {"versions": ("interpreter", "versions", "frameworks")}.get(word, (word,))
+        here = json.loads(json.dumps(self.environment))
+        known = [part for part in parts if part in record and part in here]
+        before, now = (_leaves({part: of[part] for part in known}) for of in (record, here))
+        names = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+        listed = [f"{name}: {now.get(name, 'none')}, was {before.get(name, 'none')}" for name in names[:MOST_NAMED]]
+        more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
+        return f"{word} ({'; '.join([*listed, *more])})" if names else word
+
+
+def _leaves(value: Any, name: str = "") -> dict[str, Any]:
+    """What is in dicts in dicts, by its own name."""
+    if not isinstance(value, dict):
+        return {name: value}
+    return {leaf: one for key, part in value.items() for leaf, one in _leaves(part, key).items()}
 
 
 def _state(name: str, profile: str, files: dict[str, Path], outputs: Outputs) -> State:
@@ -176,6 +197,6 @@ def _distinct(values: Iterable[Any]) -> list[str]:
 
 def _library() -> dict[str, str]:
     """Hashes of the files of benchlib and of plug-ins."""
-    files = sorted(path for path in own_code.PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    files = plugins.visible(own_code.PACKAGE, "*")
     own = {path.relative_to(own_code.PACKAGE).as_posix(): path for path in files}
     return {place: records.digest(path.read_bytes()) for place, path in {**own, **plugins.files()}.items()}

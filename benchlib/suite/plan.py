@@ -86,12 +86,12 @@ def parameter_files(profile: str) -> dict[str, Path]:
     if not Path("parameters").is_dir() or not Path("notebooks").is_dir():
         raise BenchlibError(f"{Path.cwd()} has no notebooks/ and parameters/: run this in the project's folder")
     require_profile(profile)
-    return {path.stem: path for path in sorted(Path("parameters", profile).glob("*.yaml"))}
+    return {path.stem: path for path in sorted(Path("parameters", profile).glob("[!.]*.yaml"))}
 
 
 def require_profile(profile: str) -> None:
     """Refuse a profile that has no folder in ``parameters/`` with a BenchlibError."""
-    profiles = [path.name for path in Path("parameters").glob("*") if path.is_dir()]
+    profiles = [path.name for path in Path("parameters").glob("[!.]*") if path.is_dir()]
     if profile not in profiles:
         raise BenchlibError(unknown("profile", profile, profiles))
 

@@ -1,10 +1,11 @@
-"""What each result shows of itself at the end of a notebook's cell, as HTML: its numbers, in tables."""
+"""What each result shows of itself: at the end of a notebook's cell its numbers in tables, in a script a few lines."""
 
 from __future__ import annotations
 
 import functools
 import html as html_text
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd
@@ -12,6 +13,7 @@ import pandas as pd
 from benchlib.analysis.certificates import DIFFERENT, SAME, Certificate
 from benchlib.analysis.comparison import Comparison
 from benchlib.analysis.training import TrainingRuns, median_to_threshold, undisturbed
+from benchlib.condition import implementation
 from benchlib.knobs import Ledger
 from benchlib.shown import Shown
 from benchlib.store import Measurement, counted
@@ -44,7 +46,8 @@ def _(compared: Comparison) -> str:
     ratios, throughput = compared.ratios(), compared.throughput()
     who = ratios["label"].mask(ratios["role"] == "control", "A/A: the baseline again")
     ratios = ratios.rename(columns={"low": "ratio_low", "high": "ratio_high"}).assign(condition=who)
-    ratios = ratios[["condition", "ratio", "ratio_low", "ratio_high", "processes", "verdict"]]
+    why = ["why"] * bool(ratios["why"].any())
+    ratios = ratios[["condition", "ratio", "ratio_low", "ratio_high", "processes", "verdict", *why]]
     ends = {"low": "samples_per_second_low", "high": "samples_per_second_high", "label": "condition"}
     intervals = [f"{name}{end}" for name in ("samples_per_second", "step_ms") for end in ("", "_low", "_high")]
     throughput = throughput.rename(columns=ends)
@@ -118,19 +121,103 @@ def _(ledger: Ledger) -> str:
     return tables.html(ledger.frame, caption).data
 
 
+@functools.singledispatch
+def text(result: Shown) -> str:
+    """A few lines on ``result``."""
+    return object.__repr__(result)
+
+
+@text.register
+def _(measured: Measurement) -> str:
+    row = _process_row(measured)
+    rate, step = (tables.number(row[name]) for name in ("samples_per_second", "step_ms"))
+    lines = [f"{rate} samples/s, step {step} ms in {row['blocks']} blocks ({row['of them disturbed']} disturbed)"]
+    lines += [f"epoch {one.epoch}: metric {tables.number(one.metric)}" for one in measured.epochs[-1:]]
+    lines = lines if measured.ok else _first(f"failed: {measured.failure}")
+    who = f"{measured.condition}: {measured.role}, repetition {measured.repetition}, seed {measured.seed}:"
+    return "\n  ".join([who, *lines])
+
+
+@text.register
+def _(compared: Comparison) -> str:
+    rows = compared.ratios()
+    names = rows["label"].mask(rows["role"] == "control", "A/A: the baseline again")
+    numbers = [tables.ratio(row["ratio"], row["low"], row["high"]) for _, row in rows.iterrows()]
+    lines = _aligned(zip(names, numbers, rows["verdict"], strict=True))
+    lines += [line for one in compared.certificates.values() if not one.same for line in text(one).splitlines()[:2]]
+    if failed := len(compared.failures()):
+        lines.append(f"failed: {failed}, see failures()")
+    return "\n  ".join([f"Throughput relative to {compared.baseline} ({_ending(compared)}):", *lines])
+
+
+@text.register
+def _(trained: TrainingRuns) -> str:
+    rows = [_runs_row(label, runs) for label, runs in trained.runs().groupby("label", sort=False)]
+    lines = []
+    for row in rows:
+        mean, least, most, epoch_s, to_s = (
+            tables.number(row[name])
+            for name in ("final_metric", "lowest", "highest", "epoch_s", "seconds_to_threshold")
+        )
+        reached = f", {trained.threshold} reached by {row['reached']} (median {to_s} s)"
+        reached *= trained.threshold is not None
+        lost = "".join(f", {row[name]} {name}" for name in ("disturbed", "failed") if row[name])
+        lines.append(
+            (row["condition"], f"{mean} ({least} to {most}), epoch {epoch_s} s, {row['runs']} runs{reached}{lost}")
+        )
+    return "\n  ".join(
+        [f"Training runs, metric after {trained.epochs} epochs (mean, least and most of seeds):", *_aligned(lines)]
+    )
+
+
+@text.register
+def _(certificate: Certificate) -> str:
+    wrong = [f"{check.name}: {check.why}" for check in certificate.checks if not check.ok]
+    found = f"{certificate.condition} against {certificate.reference}: {certificate.verdict}"
+    return "\n  ".join([found, *wrong, *_first(certificate.reason)])
+
+
+@text.register
+def _(ledger: Ledger) -> str:
+    frame = ledger.frame
+    groups = frame.groupby(["framework", "environment", "device", "lane"], sort=False)
+    lines = [
+        f"{implementation(*who[:2])} {who[2]} {who[3]}: {', '.join(own['name'] + '=' + own['value'])}"
+        for who, own in groups
+    ]
+    left_out = [f"left out of the workers' environments: {', '.join(ledger.left_out)}"] * bool(ledger.left_out)
+    return "\n  ".join(["Knobs that were set (reasons and sources are in .frame):", *(lines or ["none"]), *left_out])
+
+
+def _first(text: str, most: int = 8) -> list[str]:
+    """The first lines of a text, and how many more it has."""
+    lines = text.splitlines()
+    return lines[:most] + [f"({len(lines) - most} more lines)"] * (len(lines) > most)
+
+
+def _aligned(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """The cells of each row in a line, in columns."""
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
 def _process_row(measured: Measurement) -> dict[str, Any]:
-    """What a process gave; nan for what it did not come to."""
-    blocks = counted(measured.blocks)
-    wall_s, nan = sum(block.wall_s for block in blocks) or math.nan, math.nan
+    """What a process gave; nan for what it did not come to, or what was disturbed."""
+    blocks, nan = counted(measured.blocks), math.nan
+    timed = [block for block in blocks if not block.disturbed]
+    wall_s = sum(block.wall_s for block in timed) or nan
     return {
         "blocks": len(blocks),
         "of them disturbed": sum(block.disturbed for block in blocks),
-        "step_ms": 1000 * wall_s / (sum(block.steps for block in blocks) or nan),
-        "samples_per_second": sum(block.samples for block in blocks) / wall_s,
-        "cores_used": sum(block.cpu_s for block in blocks) / wall_s,
+        "step_ms": 1000 * wall_s / (sum(block.steps for block in timed) or nan),
+        "samples_per_second": sum(block.samples for block in timed) / wall_s,
+        "cores_used": sum(block.cpu_s for block in timed) / wall_s,
         "memory_mib": measured.memory.get("peak", nan),
-        "first_step_s": nan if measured.first_step_s is None else measured.first_step_s,
-        "warm_up_s": nan if measured.warm_up_s is None else measured.warm_up_s,
+        "first_step_s": nan
+        if measured.first_step_s is None or measured.first_step_disturbed_by
+        else measured.first_step_s,
+        "warm_up_s": nan if measured.warm_up_s is None or measured.warm_up_disturbed_by else measured.warm_up_s,
         "warm-up": measured.steady,
     }
 

@@ -69,6 +69,7 @@ MEASURED = {
     "slows_down": "slows down",
     "disturbed": "disturbed (share of blocks)",
     "disturbed_time": "disturbed (share of the time)",
+    "times_count": "its times count",
     "half_width_percent": "widest half-width (%)",
     "ended": "why it ended",
     "peak_share_percent": "share of the machine's peak (%)",

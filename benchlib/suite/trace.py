@@ -3,15 +3,18 @@
 A table's rows and a macro carry the keys of their files (``tables.FILES``, ``latex.COMMENT``), a figure has them in
 its metadata. Here they are read, in the file or in a copy of it, and looked up in a folder of results: which processes,
 of what, on what, when; and whether this machine, these versions and this code would still give the same key. What was
-changed by hand, and a copy that is older than the results, is said.
+changed by hand, and a copy that is older than the results, is said. A copy that has lost its keys (a cleaner of LaTeX
+strips comments, one of figures metadata) is traced by what its numbers are called.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 
@@ -34,18 +37,20 @@ class Number:
     says: str
     keys: tuple[str, ...]
     name: str
+    by_name: bool = field(default=False, compare=False)  # the keys are those of its name in the results
 
 
 def trace(file: Path, name: str | None = None, outputs: Path | None = None) -> int:
     """Print the numbers of ``file`` (see :func:`numbers`), then each of their files in the results ``outputs`` (those
     that it lies in if None); 1 if one is not what would be made here now, or the file is not what they say, else 0.
     """
-    shown = numbers(file, name)
     folder = outputs or folder_of(file)
+    shown = numbers(file, name, folder)
     if folder is None:
         raise BenchlibError(f"{file}: is in no folder of results: name it with --outputs outputs/PROFILE")
     for number in shown:
-        print(f"{number.says}\n  {' '.join(['from', *number.keys]) if number.keys else 'names no measurement'}")
+        start = f"has lost its keys; in {folder} its name is from" if number.by_name else "from"
+        print(f"{number.says}\n  {' '.join([start, *number.keys]) if number.keys else 'names no measurement'}")
     behind = sources(dict.fromkeys(key for number in shown for key in number.keys), folder)
     print(f"\n{len(shown)} numbers from {len(behind)} files in {folder}:")
     for source in behind:
@@ -60,9 +65,10 @@ def trace(file: Path, name: str | None = None, outputs: Path | None = None) -> i
     return 1 if match < len(behind) or others or outdated else 0
 
 
-def numbers(file: Path, name: str | None = None) -> list[Number]:
+def numbers(file: Path, name: str | None = None, folder: Path | None = None) -> list[Number]:
     """The numbers of a table (CSV, Markdown, LaTeX), a file of macros or a figure; of those only what has ``name`` in
-    it, such as a macro's name or a word of a row. A BenchlibError where there is nothing to trace.
+    it, such as a macro's name or a word of a row. One without keys has those of its name in the results in ``folder``.
+    A BenchlibError where there is nothing to trace.
     """
     if not file.is_file():
         raise BenchlibError(f"{file}: there is no such file; give a table or a figure of outputs/PROFILE")
@@ -70,9 +76,16 @@ def numbers(file: Path, name: str | None = None) -> list[Number]:
     if file.suffix not in readers:
         raise BenchlibError(f"{file}: cannot be traced: give a file that ends in {', '.join(readers)}")
     every = readers[file.suffix](file)
+    if folder is not None and not all(number.keys for number in every):
+        present = _present(file, folder)
+        every = [number if number.keys else _by_name(number, present[number.name]) for number in every]
     if not any(number.keys for number in every):
+        where = (
+            f"no number in {folder} has its names" if folder else "give --outputs outputs/PROFILE to go by its names"
+        )
         raise BenchlibError(
-            f"{file}: names no measurement: it was not made by benchlib, or shows nothing that was measured"
+            f"{file}: names no measurement: a table's column {FILES}, LaTeX's comments {latex.COMMENT} and a figure's "
+            f"metadata do, until a tool takes them away; {where}"
         )
     chosen = [number for number in every if name is None or name.lstrip("\\") in number.says]
     if not chosen:
@@ -98,12 +111,34 @@ def differences(file: Path, shown: Iterable[Number], folder: Path) -> list[str]:
         original = folder / "figures" / file.name
         same = original.is_file() and original.read_bytes() == file.read_bytes()
         return [] if same else [f"{file}: is not {original}, or that is not there"]
-    read, pattern = (_of_latex, "*.tex") if file.suffix == ".tex" else (_of_csv, f"{file.stem}.csv")
+    present = _present(file, folder)
+    return [
+        _difference(number, present[number.name], folder)
+        for number in shown
+        if not any(
+            one.says == number.says and (number.by_name or one.keys == number.keys) for one in present[number.name]
+        )
+    ]
+
+
+def _present(file: Path, folder: Path) -> dict[str, list[Number]]:
+    """By name, the numbers that the results in ``folder`` have where ``file`` may be a copy from."""
+    read, pattern = {
+        ".tex": (_of_latex, "tables/[!.]*.tex"),
+        **dict.fromkeys(FIGURES, (_of_figure, f"figures/{file.name}")),
+    }.get(file.suffix, (_of_csv, f"tables/{file.stem}.csv"))
     present = defaultdict(list)
-    for original in sorted((folder / "tables").glob(pattern)):
+    for original in sorted(folder.glob(pattern)):
         for number in read(original):
             present[number.name].append(number)
-    return [_difference(number, present[number.name], folder) for number in shown if number not in present[number.name]]
+    return present
+
+
+def _by_name(number: Number, present: list[Number]) -> Number:
+    """A number without keys, with those of its name: of what says the same, or of all."""
+    those = [one for one in present if one.says == number.says] or present
+    keys = tuple(dict.fromkeys(key for one in those for key in one.keys))
+    return replace(number, keys=keys, by_name=bool(keys))
 
 
 def _difference(number: Number, present: list[Number], folder: Path) -> str:
@@ -116,11 +151,15 @@ def _difference(number: Number, present: list[Number], folder: Path) -> str:
 
 
 def _of_csv(file: Path) -> list[Number]:
-    frame = pd.read_csv(file)
+    text = _text(file)
+    separator = max(",;\t", key=text.partition("\n")[0].count)  # as spreadsheets of many languages save it
+    decimal = "," if re.search(r"[;\t]-?\d+,\d+[;\t\r\n]", text) else "."
+    try:
+        frame = pd.read_csv(io.StringIO(text), sep=separator, decimal=decimal, dtype={FILES: str, "file": str})
+    except ValueError as error:
+        raise BenchlibError(f"{file}: cannot be read as CSV: {error}") from None
     if FILES not in frame and "file" in frame:  # the table of all measurements
         frame = frame.rename(columns={"file": FILES})
-    if FILES not in frame:
-        return []
     chosen = [name for name in frame if name not in {*MEASURED, FILES} and not name.endswith(("_low", "_high"))]
     telling = [name for name in chosen if frame[name].nunique() > 1] or chosen[:1]
     values = [name for name in MEASURED if name in frame and pd.api.types.is_numeric_dtype(frame[name])]
@@ -130,7 +169,7 @@ def _of_csv(file: Path) -> list[Number]:
 def _of_row(row: dict[str, object], telling: list[str], values: list[str]) -> Number:
     who = ", ".join(f"{name} {row[name]}" for name in telling if pd.notna(row[name]))
     what = ", ".join(f"{name} {row[name]:.6g}" for name in values if pd.notna(row[name]))
-    keys = str(row[FILES]).split() if pd.notna(row[FILES]) else []
+    keys = str(row[FILES]).split() if pd.notna(row.get(FILES)) else []
     return Number(f"{who}: {what}" if what else who, tuple(keys), who)
 
 
@@ -144,8 +183,9 @@ def _of_markdown(file: Path) -> list[Number]:
 def _of_latex(file: Path) -> list[Number]:
     """Macros as they stand there; rows with the name of their table, and their cells as they read on paper."""
     every, table, heads, before, in_body = [], "", [], "", False
-    for line in file.read_text(encoding="utf-8").splitlines():
+    for line in _text(file).splitlines():
         text, _, keys = line.partition(latex.COMMENT)
+        text = re.sub(r"(?<!\\)((?:\\\\)*)%.*", r"\1", text)  # a cleaner may leave the sign of a comment
         if label := re.fullmatch(r"\\label\{tab:(.*)\}", text.strip()):
             table = label[1].replace("-", " ")
         elif macro := re.match(r"\\newcommand\{(\\benchlib\w+)\}", text):
@@ -176,4 +216,14 @@ def _of_figure(file: Path) -> list[Number]:
         at = content.find(head)
         end = at + 4 + int.from_bytes(content[at - 4 : at], "big")  # a chunk's length stands before its name
         keys = content[at + len(head) : end].split() if at >= 0 else []
-    return [Number(file.name, tuple(key.decode() for key in keys), file.name)] if keys else []
+    return [Number(file.name, tuple(key.decode(errors="replace") for key in keys), file.name)]
+
+
+def _text(file: Path) -> str:
+    """The text of a file, in the encodings in which spreadsheets and editors save it."""
+    content = file.read_bytes()
+    wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
+    for encoding in ("utf-16",) if wide else ("utf-8-sig", "cp1252"):
+        with contextlib.suppress(UnicodeDecodeError):
+            return content.decode(encoding)
+    raise BenchlibError(f"{file}: is not text that can be read: save it as UTF-8")

@@ -30,7 +30,10 @@ def main() -> None:
             1, signal.SIGKILL
         )  # PR_SET_PDEATHSIG: even a parent that was killed -9 leaves no worker behind
         if os.getppid() != parent:
-            raise RuntimeError("the parent died before this worker started")
+            raise RuntimeError(
+                f"this worker's parent is process {os.getppid()} and not {parent}: benchlib has ended meanwhile, or "
+                "the interpreter is a script that starts Python without exec"
+            )
         os.set_inheritable(fd, False)
         channel = Channel(socket.socket(fileno=fd))
         with contextlib.suppress(ChannelClosed):

@@ -34,13 +34,15 @@ def computed(
     trial: int,
     moved: int,
     again: bool,
+    predicts: bool,
 ) -> dict[str, np.ndarray]:
     """Outputs and gradients of batch ``trial``; losses, and the first of them, which no step has changed (of an
     operator: what its first step gives), by how much weights and running statistics have changed, evaluation outputs
     and predictions after ``steps`` from it. Where there are fewer batches than that, it is one of them again, with all
     weights larger by an eighth for each trial. Where ``moved`` is not 0, it is from weights that differ from the
     initial ones as :func:`roundings` says, and the batches are :func:`turned`. Of a trial that is made ``again``, what
-    trains is asked for no more than steps and evaluation show: what an earlier trial left behind is in these, too.
+    trains is asked for no more than steps and evaluation show: what an earlier trial left behind is in these, too. It
+    ``predicts`` if the workload's file has code of its own for that.
 
     Names are ``trial/quantity`` or ``trial/quantity:array``.
     """
@@ -67,7 +69,7 @@ def computed(
     arrays.update(_changes(session.weights(), initial, workload, values))
     evaluated = _numbered("evaluation outputs", session.outputs(batches[0], training=False))
     arrays.update(evaluated)
-    if workload.predicts and not again:
+    if predicts and not again:
         arrays["predictions"] = session.predictions(batches[0])
     elif workload.kind == "training" and trial == 0 and not again:
         # Classes: of its own outputs, since rounding may decide which is the likeliest. One trial shows how it is done.

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchlib.errors import BenchlibError, shown
+from benchlib.errors import REMEDIES, BenchlibError, shown
 
 INDEX = "data.json"
 
@@ -38,9 +38,9 @@ def write(folder: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, An
         folder.parent.mkdir(parents=True, exist_ok=True)
         _write(folder, arrays, about)
     except OSError as error:
+        remedy = REMEDIES.get(error.errno, "mend that")
         raise BenchlibError(
-            f"{folder}: this prepared data could not be written: {error.strerror or error}; free space there, or make "
-            "it writable, and run again"
+            f"{folder}: this prepared data could not be written: {error.strerror or error}; {remedy}, and run again"
         ) from error
 
 
@@ -49,7 +49,12 @@ def _write(folder: Path, arrays: Mapping[str, np.ndarray], about: Mapping[str, A
     # The lock ends with its process, so a killed writer leaves nothing but a partial folder, which the next one
     # removes.
     with open(folder.with_name(".lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        except OSError as error:
+            raise BenchlibError(
+                f"{folder.parent}: cannot be locked ({error.strerror}): choose results on a file system with file locks"
+            ) from None
         if folder.exists():
             return
         shutil.rmtree(partial, ignore_errors=True)

@@ -191,7 +191,7 @@ class Workload:
     # steps after which the learning rate stays as it is
     schedule: Callable[[Values], int] = lambda values: 0
     settled: Mapping[str, str] = field(default_factory=dict)  # what: how, a short sentence without its full stop
-    unit: str = "images"  # what a sample is
+    unit: str = "samples"  # what readers should call them
     data_values: Mapping[str, Values] = field(
         default_factory=dict
     )  # hyperparameters that a data set settles, by its name
@@ -200,8 +200,6 @@ class Workload:
     fields: tuple[str, ...] = ("inputs", "labels")  # the arrays of a sample in the order of a batch, labels last
     targets: int = 1  # how many of the fields, the last ones, are for the loss only: the model does not see them
     evaluates: bool = False  # does a step see the model in evaluation behaviour, and not in training's?
-    predicts: bool = False  # has it code of its own for predictions, which the gate has to see too?
-    convolutions: bool = False  # does it convolve? Some knobs are for that alone
     inputs: Callable[[Values, int, np.random.Generator], tuple[np.ndarray, ...]] | None = None
     work: Callable[[Values], Work] | None = None  # of a sample's forward pass
     optimizer_state: int = 0  # numbers that the optimizer keeps for each weight
@@ -282,4 +280,4 @@ def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=None)
 def _frameworks(where: Path, changed: int) -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in where.glob("*.py") if path.stem not in {"__init__", "workload"}))
+    return tuple(sorted(path.stem for path in where.glob("[!.]*.py") if path.stem not in {"__init__", "workload"}))

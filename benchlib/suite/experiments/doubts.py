@@ -9,9 +9,11 @@ import pandas as pd
 
 from benchlib import progress
 from benchlib.analysis.comparison import DISTURBED, Comparison
+from benchlib.analysis.measured import Measured
 from benchlib.analysis.planner import PRECISION
-from benchlib.analysis.soundness import MOST
+from benchlib.analysis.soundness import LOST, MOST
 from benchlib.analysis.training import TrainingRuns, undisturbed
+from benchlib.measure.disturbance import THROTTLED
 from benchlib.suite import tables
 from benchlib.suite.sentences import NO_RATIO, ends_text, span_text
 
@@ -45,6 +47,21 @@ RESTLESS = 0.1
 0.04 are seen of workers that sleep."""
 
 
+QUIET = "the machine is quiet (on a shared node: that it is alone, or has cores of its own)"
+
+
+def throttled(measured: Iterable[Measured]) -> list[str]:
+    """A sentence on the blocks that a CPU quota held back, if there are any."""
+    every = [(m.machine, block) for one in measured for m in one.measurements for block in m.blocks]
+    held = [machine["cpu_quota"] for machine, block in every if THROTTLED in block.disturbed_by]
+    if not held:
+        return []
+    return [
+        f"{len(held)} of {len(every)} blocks were held back by a CPU quota of {min(held):g} cores (a container's or a "
+        "batch system's): ask for a larger one, or give the conditions no more `threads` than it allows."
+    ]
+
+
 def disturbances(rows: pd.DataFrame) -> list[str]:
     """A sentence for each condition that was compared (rows of ``selections.wide``) whose processes were not steady or
     not alone, and one on those whose others did not sleep.
@@ -62,7 +79,7 @@ def disturbances(rows: pd.DataFrame) -> list[str]:
             lost = "; it has no throughput" if row["disturbed"] > MOST else ""
             sentences.append(
                 f"{row['label']}: {row['disturbed']:.0%} of its blocks were disturbed in every take{lost}: see that "
-                "the machine is quiet, delete the measurement and run again."
+                f"{QUIET}, delete the measurement and run again."
             )
         if row.get("accelerator_throttled", 0) > 0:
             sentences.append(
@@ -95,8 +112,8 @@ def disturbed_runs(trained: Iterable[TrainingRuns]) -> list[str]:
     """A sentence for each condition with runs whose times do not count."""
     return [
         f"{label}: {len(rows) - len(undisturbed(rows))} of {len(rows)} training runs were disturbed for more than half "
-        "of their time, so their times count nowhere: see that the machine is quiet, delete the measurements and run "
-        "again."
+        f"of their time, or lost more than {LOST:.0%} of the time to the threshold to it. Their times count nowhere: "
+        f"see that {QUIET}, delete the measurements and run again."
         for runs in trained
         for label, rows in runs.runs().groupby("label", sort=False)
         if len(undisturbed(rows)) < len(rows)

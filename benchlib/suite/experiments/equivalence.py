@@ -109,8 +109,7 @@ def _findings(result: Equivalence) -> Iterator[str]:
     named = naming.subjects(condition for condition, _ in result.checked)
     for condition, certificate in result.checked:
         if not certificate.same:
-            wrong = certificate.reason or next((f"{one.name}: {one.why}" for one in certificate.checks if one.why), "")
-            why = f" ({wrong})" if wrong else ""
+            why = f" ({certificate.why})" if certificate.why else ""
             yield f"{condition.workload} in {named[condition]}: {certificate.verdict}{why}; there is no ratio of it."
     for name, some in unexercised(certificate for _, certificate in result.checked).items():
         yield (

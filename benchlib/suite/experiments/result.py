@@ -25,7 +25,7 @@ from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
 from benchlib.store import ATTEMPTS
 from benchlib.suite import figures, latex, naming, showing, tables
-from benchlib.suite.experiments.doubts import disturbances, disturbed_controls, disturbed_runs, unfinished
+from benchlib.suite.experiments.doubts import disturbances, disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.suite.panels import Picture
 from benchlib.suite.selections import Listed, Runs, Table, wide
 from benchlib.worker import files as data_files
@@ -219,7 +219,7 @@ class Result:
         """Processes that were not steady, or not alone, in words."""
         runs = [measured for measured in self.measured if isinstance(measured, TrainingRuns)]
         of_comparisons = [*disturbances(wide(self.frame, "steady")), *disturbed_controls(self.comparisons)]
-        return [*of_comparisons, *disturbed_runs(runs)]
+        return [*of_comparisons, *disturbed_runs(runs), *throttled(self.measured)]
 
     def failures(self) -> pd.DataFrame:
         """What failed, a row a process."""

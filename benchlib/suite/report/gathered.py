@@ -131,7 +131,7 @@ def glued(executed: Path) -> dict[str, Any]:
     try:
         scraps = scrapbook.read_notebook(str(executed)).scraps
     except (OSError, ValueError, PapermillException) as error:
-        raise BenchlibError(f"{executed} is gone or was cut ({type(error).__name__}); run again.") from None
+        raise BenchlibError(f"{executed} cannot be read ({type(error).__name__}: {error}); run again.") from None
     if "summary" not in scraps:
         raise BenchlibError(f"{executed}: it glued no summary; delete it and run again.")
     return scraps["summary"].data

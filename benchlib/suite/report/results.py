@@ -129,7 +129,7 @@ def _missing(report: Gathered) -> Iterator[str]:
             "time to measure."
         )
     yield from report.wrong
-    for path in sorted(report.lab.store.damaged.glob("*.parquet")):
+    for path in sorted(report.lab.store.damaged.glob("[!.]*.parquet")):
         yield (
             f"{path.relative_to(report.folder)}: could not be used, and was measured again; delete it when it has "
             "told you what you want to know."

@@ -15,7 +15,7 @@ from benchlib.store import Measurement
 from benchlib.suite import naming, tables
 from benchlib.suite.report.gathered import Gathered, distinct
 
-PLACE = ("cpu", "cores", "gpus", "npus")
+PLACE = ("cpu", "cores", "cpu_quota", "gpus", "npus")
 """What tells one machine from another."""
 
 
@@ -102,11 +102,11 @@ def ledger(report: Gathered) -> HTML:
 def place(machine: dict[str, Any]) -> str:
     """A machine in a line."""
     virtual = " (virtual)" if machine.get("virtual") else ""
+    quota = f" under a CPU quota of {machine['cpu_quota']:g}" if machine.get("cpu_quota") else ""
     memory = f", {machine['memory_gib']:g} GiB" if machine.get("memory_gib") else ""
     accelerators = [*(machine.get("gpus") or []), *(machine.get("npus") or [])]
-    return (
-        f"{machine['cores']} cores of {machine['cpu']}{virtual}{memory}; {', '.join(accelerators) or 'no accelerator'}"
-    )
+    host = f"{machine['cores']} cores of {machine['cpu']}{virtual}{quota}{memory}"
+    return f"{host}; {', '.join(accelerators) or 'no accelerator'}"
 
 
 def listed(values: pd.Series) -> str:
@@ -115,7 +115,7 @@ def listed(values: pd.Series) -> str:
 
 
 def _machine_rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    names = {"memory_gib": "memory (GiB)", "huge_pages": "huge pages"}
+    names = {"cpu_quota": "CPU quota (cores)", "memory_gib": "memory (GiB)", "huge_pages": "huge pages"}
     for name, value in described.items():
         if value not in (None, ""):
             yield names.get(name, name), _text(value)

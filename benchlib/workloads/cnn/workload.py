@@ -65,7 +65,6 @@ WORKLOAD = Workload(
     name="cnn",
     title="Rosetta CNN",
     kind="training",
-    convolutions=True,
     source=(
         "the CIFAR-10 CNN of Karmanov's Rosetta Stone of deep-learning frameworks "
         "(https://github.com/ilkarman/DeepLearningFrameworks); the thesis of Yin (2020) names no network for its "
@@ -116,5 +115,6 @@ WORKLOAD = Workload(
         **MXNET_LOSS,
         **MXNET_SGD,
     },
+    unit="images",
     optimizer_state=1,
 )

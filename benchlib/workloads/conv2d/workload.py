@@ -70,7 +70,6 @@ WORKLOAD = Workload(
     name="conv2d",
     title="Conv2d",
     kind="operator",
-    convolutions=True,
     source="the operator alone, stride 1, with bias, on normally distributed random inputs",
     data=("random",),
     weights=weights,

@@ -101,7 +101,6 @@ WORKLOAD = Workload(
     name="googlenet",
     title="GoogLeNet",
     kind="training",
-    convolutions=True,
     source=(
         "Inception v1 of Szegedy et al., 'Going deeper with convolutions' (CVPR 2015), table 1, with batch "
         "normalisation behind each convolution in place of local response normalisation, and without auxiliary heads"
@@ -161,5 +160,6 @@ WORKLOAD = Workload(
         **MXNET_DECAY,
         **MXNET_NORM,
     },
+    unit="images",
     optimizer_state=1,
 )

@@ -83,7 +83,6 @@ WORKLOAD = Workload(
     name="resnet50",
     title="ResNet-50",
     kind="training",
-    convolutions=True,
     source=(
         "the residual network of He et al., 'Deep residual learning for image recognition' (CVPR 2016), with 50 layers "
         "and the stride of a block in its 3x3 convolution, which is known as v1.5"
@@ -140,5 +139,6 @@ WORKLOAD = Workload(
         **MXNET_DECAY,
         **MXNET_NORM,
     },
+    unit="images",
     optimizer_state=1,
 )

@@ -82,7 +82,6 @@ WORKLOAD = Workload(
     title="ResNet-50, inference",
     kind="operator",
     evaluates=True,
-    convolutions=True,
     source=(
         "the workload resnet50 in evaluation behaviour on random images: images per second (Xia and Zhou 2022, table "
         "4), or the 2,048 features before its dense layer (Karmanov's Rosetta Stone, "

@@ -151,7 +151,6 @@ WORKLOAD = Workload(
     },
     unit="sentences",
     fields=("source", "lengths", "target", "labels"),
-    predicts=True,
     optimizer_state=2,
     holds=lambda values: values["length"] * (2 * values["embedding"] + 2 * values["hidden"] + values["target_words"]),
 )
