@@ -16,7 +16,6 @@ sys.path.insert(0, str(ROOT / "tests"))
 import golden  # noqa: E402
 from test_golden import expected  # noqa: E402
 
-from benchlib import workloads  # noqa: E402
 from benchlib.condition import Condition  # noqa: E402
 from benchlib.lab import Lab, Measures  # noqa: E402
 from benchlib.suite import experiments, runs  # noqa: E402
@@ -60,8 +59,6 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--measure", action="store_true")
     asked = parser.parse_args()
-    for name in workloads.names():
-        object.__setattr__(workloads.load(name), "hosted", ())
     if asked.measure:
         return runs.run("quick", asked.folder)
     lab = Recorder(asked.folder)

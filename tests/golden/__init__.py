@@ -55,7 +55,7 @@ def fill(folder: Path) -> None:
         conditions = [Condition(**choices) for choices in one["conditions"]]
         jobs = [prepare_job(each, INITIAL_SEED, lab.inputs) for each in [conditions[0], *conditions]]
         comparison = Comparison(conditions, [], {}, 0.03, 60.0, 3, 0.05)
-        asked = Asked.of(comparison, jobs, rounds.Settings(block_s=one["block_s"]), code)
+        asked = Asked.of(comparison, jobs, rounds.Settings(block_s=one["block_s"]), None)
         for repetition, processes in enumerate(one["repetitions"]):
             file = Attempt(asked.group, repetition, 0, asked.members).file
             measured = zip(jobs, processes, strict=True)
