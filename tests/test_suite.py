@@ -408,6 +408,21 @@ class TestUnchanged:
         assert self.run() == ["report"]
         assert Path("outputs/quick/report.pdf").read_text() == "report.html on a4"
 
+    def test_pages_are_made_by_what_is_in_them_whatever_the_clock_said(self):
+        page, paper = Path("outputs/quick/report.html"), Path("outputs/quick/report.pdf")
+        for old in (page, paper):
+            old.write_text("of before the clock jumped")
+            os.utime(old, (2**33, 2**33))
+            assert self.run() == []
+            assert "A report" in page.read_text()
+            assert paper.read_text() == "report.html on a4"
+        write_notebook("report", "# Another report")
+        for old in (page, paper):
+            os.utime(old, (2**33, 2**33))
+        assert self.run() == ["report"]
+        assert "Another report" in page.read_text()
+        assert paper.stat().st_mtime < 2**33
+
     def test_without_a_browser_the_page_is_all_and_the_suite_says_what_to_do(self, monkeypatch):
         def refuse(*arguments):
             raise NoBrowser("no PDF was made: install Chromium")
