@@ -146,6 +146,13 @@ class TestPage:
         assert "changes of yours" not in start.write("quick").read_text()
         assert copy.exists()
 
+    def test_a_notebook_that_parameters_would_not_reach_opens_nothing_and_says_so(self):
+        path = Path("notebooks/first.ipynb")
+        path.write_text(path.read_text().replace('"parameters"', '"other"'))
+        name, _, state, _ = self.rows()["first"]
+        assert name == "first", "no link"
+        assert "the tag parameters" in state
+
     def test_lab_becomes_jupyterlab_on_the_page(self, monkeypatch):
         became = []
         monkeypatch.setattr(os, "execv", lambda path, arguments: became.append((path, arguments)))

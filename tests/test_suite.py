@@ -621,6 +621,24 @@ class TestRefused:
         Path("notebooks/second.ipynb").unlink()
         assert run_and_read() == (2, "error: notebooks/second.ipynb is missing\n")
 
+    @pytest.mark.parametrize("command", ["run", "report"])
+    @pytest.mark.parametrize("wrong", ["gone", "moved", "twice"])
+    def test_a_notebook_that_parameters_would_not_reach(self, wrong, command):
+        path = Path("notebooks/report.ipynb")
+        notebook = nbformat.read(path, as_version=4)
+        tag = notebook.cells[0].metadata.pop("tags")
+        if wrong != "gone":
+            notebook.cells[1].metadata["tags"] = tag
+        if wrong == "twice":
+            notebook.cells[0].metadata["tags"] = tag
+        nbformat.write(notebook, path)
+        Path("there/notebooks").mkdir(parents=True)
+        code, said = run_and_read([command, "--outputs", "there"])
+        assert code == 2
+        assert said.startswith("error: notebooks/report.ipynb: ")
+        assert "the tag parameters" in said
+        assert list(Path("there").rglob("*")) == [Path("there/notebooks")]
+
     def test_a_profile_without_parameter_files(self):
         for file in Path("parameters/quick").iterdir():
             file.unlink()
