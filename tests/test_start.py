@@ -163,6 +163,18 @@ class TestPage:
         assert "--LabApp.default_url=/lab/tree/outputs/start.md" in arguments
         assert start.PAGE.exists()
 
+    @pytest.mark.parametrize("root", [True, False])
+    def test_what_follows_two_dashes_goes_to_jupyterlab_and_root_is_told_what_to_do(self, root, monkeypatch):
+        became = []
+        monkeypatch.setattr(os, "execv", lambda path, arguments: became.append(arguments))
+        monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000)
+        _, said = run_and_read(["lab", "--profile", "quick"])
+        assert ("lab -- --allow-root" in said) is root
+        given = ["--allow-root", "--ip=0.0.0.0", "--no-browser", "--port", "8889"]
+        _, said = run_and_read(["lab", "--", *given])
+        assert said == ""
+        assert [arguments[6:] for arguments in became] == [[], given]
+
     def test_lab_refuses_an_unknown_profile(self):
         assert run_and_read(["lab", "--profile", "quik"])[0] == 2
 

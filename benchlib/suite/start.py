@@ -6,11 +6,13 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from benchlib.errors import BenchlibError
 from benchlib.suite import opened, outputs
+from benchlib.suite.at_work import say
 from benchlib.suite.plan import GATHERING, parameter_files
 
 PAGE = Path("outputs", "start.md")
@@ -23,16 +25,19 @@ with ``?factory=Markdown Preview`` would do, too, but JupyterLab prints a broken
 _QUESTION = re.compile(r"\*\*The question\.\*\*\s*(.+?)(?:\n\s*\n|\Z)", re.DOTALL)
 
 
-def open_lab(profile: str) -> None:
-    """Write the start page for ``profile``, and become JupyterLab, opened on it. The working directory is the
-    project's folder.
+def open_lab(profile: str, more: Iterable[str] = ()) -> None:
+    """Write the start page for ``profile``, and become JupyterLab, opened on it, with ``more`` options of its own. The
+    working directory is the project's folder.
     """
     page = write(profile)
     options = [
         "--ServerApp.root_dir=.",
         f"--LabApp.app_settings_dir={SETTINGS}",
         f"--LabApp.default_url=/lab/tree/{page.as_posix()}",
+        *more,
     ]
+    if os.geteuid() == 0 and "--allow-root" not in options:
+        say("where JupyterLab refuses to run as root: benchlib lab -- --allow-root, or make lab ARGS=--allow-root")
     os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *options])
 
 
