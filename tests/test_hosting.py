@@ -5,8 +5,10 @@ else changes; and time that is shared goes where it does most.
 import math
 import time
 import zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from fixed_lab import all_the_same
@@ -19,7 +21,7 @@ from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures, NotMeasured
 from benchlib.measure import disturbance, entries, rounds
-from benchlib.suite import experiments
+from benchlib.suite import experiments, records
 
 ASKED = {"precision": 0.9, "budget_s": 60.0, "block_s": 0.004, "pilot": 3}
 COARSE = {**ASKED, "precision": 0.001}
@@ -326,6 +328,34 @@ def test_a_lab_that_measures_pilots_stops_there_and_another_goes_on(tmp_path):
     assert "left should make that" in said[-1]
     read = lab_of(tmp_path, Measures.NOTHING).compare_each(groups(), **COARSE)
     assert [len({m.repetition for m in one.measurements}) for one in read] == counts
+
+
+def test_an_unchanged_notebook_shows_what_the_last_run_left_and_a_changed_one_measures(tmp_path, monkeypatch, capsys):
+    run = lab_of(tmp_path, Measures.LATER)
+    compared = run.compare([toy(burn_ms=1.0)], **COARSE)
+    run.pilots()
+    files = {f"measurements/{m.file}.parquet": "" for m in compared.measurements}
+    records.path_of(run.folder, "toys").parent.mkdir()
+    records.write(records.path_of(run.folder, "toys"), {"parameters": COARSE, "files": files})
+
+    def compare(asked, lab):
+        return lab.compare([toy(burn_ms=asked.burn_ms)], **{name: getattr(asked, name) for name in COARSE})
+
+    toys = SimpleNamespace(Parameters=SimpleNamespace, conditions=lambda _: [], measure=compare)
+    monkeypatch.setattr(experiments, "module", lambda _: toys)
+
+    def measures(**changed):
+        with monkeypatch.context() as patch, suppress(Enough):
+            patch.setattr(Lab, "_repeated", Mock(side_effect=Enough))
+            experiments.measure("toys", lab_of(tmp_path), **{**COARSE, "burn_ms": 1.0, **changed})
+            return False
+        return True
+
+    assert not measures()
+    assert "make report MINUTES=10" in capsys.readouterr().err, "it is said how to go on"
+    assert measures(burn_ms=2.0), "that is new"
+    assert measures(budget_s=90.0), "more of it is asked for"
+    assert measures(precision=0.002)
 
 
 def test_time_is_not_spent_beyond_its_end_or_where_nothing_is_wanted(tmp_path, started):
