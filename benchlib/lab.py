@@ -12,7 +12,7 @@ import os
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from enum import Enum
@@ -45,6 +45,7 @@ from benchlib.measure import (
 from benchlib.measure import epochs as epochs_procedure
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
+from benchlib.measure.interrupt import one_interrupt
 from benchlib.measure.jobs import INITIAL_SEED, key, prepare_job
 from benchlib.measure.once import Once
 from benchlib.measure.own_code import Unchanged
@@ -122,6 +123,7 @@ class Lab:
         self.patience_s = patience_s
         self.measures = measures or Measures(os.environ.get(MEASURES_VARIABLE, Measures.BUDGET.value))
         self.comparisons: dict[str, Asked] = {}
+        self.ended: Collection[str] = ()  # files of comparisons that are taken as they are, once they have their pilots
         self.waited_s = 0.0  # for others that measured on this machine
         self._after_keeping = after_keeping
         self._run = os.environ.get(RUN_VARIABLE) or uuid.uuid4().hex
@@ -147,6 +149,7 @@ class Lab:
         asked = {"precision": precision, "budget_s": budget_s, "block_s": block_s, "pilot": pilot, "margin": margin}
         return self.compare_each([conditions], **asked)[0]
 
+    @one_interrupt()
     def compare_each(
         self,
         groups: Sequence[list[Condition]],
@@ -178,6 +181,11 @@ class Lab:
         if self.measures is Measures.BUDGET:
             for one in timed:
                 self._measure(one)
+            if any(one.comparison.plan.ended is None for one in timed):
+                say(
+                    "shown as the last run left it, without new measurements; another precision or budget_s measures "
+                    "more, and so do more minutes: make report MINUTES=10"
+                )
         elif self.measures is Measures.NOTHING and timed and not any(one.comparison.measurements for one in timed):
             raise NotMeasured(f"{asked[0].comparison.title}{' and others' * (len(asked) > 1)}")
         return [one.comparison for one in asked]
@@ -201,6 +209,7 @@ class Lab:
                 tell(f"{comparisons[place].title}: {repetitions.line(measured)}")
             tell(sharing.standing(comparisons, max(0.0, until - time.monotonic())))
 
+    @one_interrupt()
     def train(
         self,
         conditions: list[Condition],
@@ -463,7 +472,13 @@ class Lab:
         """Bring a comparison to the precision asked for, or to the end of its budget; or to its pilot only. Was
         anything missing?
         """
-        if not self._goes_on(one):
+            for one in timed:
+                self._measure(one)
+            if any(one.comparison.plan.ended is None for one in timed):
+                say(
+                    "shown as the last run left it, without new measurements; another precision or budget_s measures "
+                    "more, and so do more minutes: make report MINUTES=10"
+                )
             return False
         with Progress(one.left, f"comparing {one.comparison.title}") as progress:
             while self._goes_on(one):
@@ -475,7 +490,8 @@ class Lab:
         return True
 
     def _goes_on(self, one: Asked) -> bool:
-        enough = self.measures is Measures.LATER and one.repetitions >= one.comparison.pilot
+        ended = self.measures is Measures.LATER or any(m.file in self.ended for m in one.comparison.measurements)
+        enough = ended and one.repetitions >= one.comparison.pilot
         return bool(one.again) or not (enough or one.comparison.plan.ended is not None)
 
     def _keep(self, measurements: list[Measurement]) -> None:
