@@ -115,8 +115,8 @@ def measure(notebook: str, lab: Lab, **given: Any) -> Result:
 
 
 def _ended(notebook: str, parameters: Parameters, folder: Path) -> set[str]:
-    """Keys of the measurements that the last run showed in a notebook: its clock ended their comparisons. None, where it
-    was asked for another precision, budget or pilot.
+    """Keys of the measurements that the last run showed in a notebook: its clock ended their comparisons. None, where
+    it was asked for another precision, budget or pilot.
     """
     record = records.read(folder, notebook) or {}
     same = all(
