@@ -472,13 +472,7 @@ class Lab:
         """Bring a comparison to the precision asked for, or to the end of its budget; or to its pilot only. Was
         anything missing?
         """
-            for one in timed:
-                self._measure(one)
-            if any(one.comparison.plan.ended is None for one in timed):
-                say(
-                    "shown as the last run left it, without new measurements; another precision or budget_s measures "
-                    "more, and so do more minutes: make report MINUTES=10"
-                )
+        if not self._goes_on(one):
             return False
         with Progress(one.left, f"comparing {one.comparison.title}") as progress:
             while self._goes_on(one):
