@@ -20,9 +20,7 @@ from benchlib.lab import Lab, Measures
 from benchlib.suite import claims, experiments
 
 QUICK = Path(__file__).resolve().parents[1] / "parameters" / "quick"
-NOTEBOOKS = [
-    name for name in experiments.NOTEBOOKS if (QUICK / f"{name}.yaml").exists() and name not in ("claims", "report")
-]
+NOTEBOOKS = list(golden.read(golden.EXPECTED)["frames"]) if golden.EXPECTED.exists() else []
 IDENTITY = ("part", "quantity", "label", "baseline_label")
 NUMBERS = ("estimate", "low", "high", "processes", "failed", "control", "control_low", "control_high", "margin")
 WORDS = ("verdict", "why", "control_why")
@@ -39,12 +37,12 @@ class Frames:
         return frame[frame["quantity"] == quantity]
 
 
-def frames_of(folder: Path) -> dict[str, pd.DataFrame]:
-    """The frame of each notebook, from a folder in which all is measured."""
+def frames_of(folder: Path, notebooks: list[str]) -> dict[str, pd.DataFrame]:
+    """The frame of each notebook, from a folder in which all of it is measured."""
     lab = Lab(outputs=folder, measures=Measures.NOTHING)
     return {
         name: experiments.module(name).measure(experiments.load(name, QUICK / f"{name}.yaml"), lab).frame
-        for name in NOTEBOOKS
+        for name in notebooks
     }
 
 
@@ -54,9 +52,9 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return sorted(chosen, key=lambda row: [str(row[name]) for name in IDENTITY])
 
 
-def expected(folder: Path) -> dict[str, Any]:
+def expected(folder: Path, notebooks: list[str]) -> dict[str, Any]:
     """All that the golden measurements in a folder give."""
-    frames = frames_of(folder)
+    frames = frames_of(folder, notebooks)
     return {
         "frames": {name: rows_of(frame) for name, frame in frames.items()},
         "claims": {
@@ -70,7 +68,7 @@ def expected(folder: Path) -> dict[str, Any]:
 def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("golden")
     golden.fill(folder)
-    return expected(folder)
+    return expected(folder, NOTEBOOKS)
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
