@@ -1,6 +1,7 @@
 """Pages, paper and the appendix: self-contained, the same bytes from the same results, and nothing is invented."""
 
 import base64
+import hashlib
 import json
 import re
 import shutil
@@ -15,7 +16,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from rocrate.rocrate import ROCrate
 from test_suite import make_project, printed, run_and_read, write_notebook, write_parameters
 
 from benchlib.errors import BenchlibError
@@ -82,7 +82,6 @@ class TestPage:
         assert "<title>What came out</title>" in text
         assert 'class="dataframe very-wide short"' in text
         assert text.count(f"data:image/png;base64,{PNG}") == 3
-        assert len(text) < 20_000
 
     def test_it_shows_code_where_asked_to_and_the_same_results(self, notebook):
         export_html(notebook, notebook.with_name("code.html"), code=True)
@@ -251,7 +250,6 @@ class TestAppendix:
         monkeypatch.setattr(appendix, "print_pdf", printed)
         for name in (*appendix.PROJECT, appendix.LOCK):
             Path(name).write_text(name)
-        Path("CITATION.cff").write_text("license: Apache-2.0\nauthors: [{name: toy makers}]\nkeywords: [toys]\n")
 
         def pretend(notebook, parameters, output):
             name, folder = notebook.stem, Path(parameters["outputs"])
@@ -296,12 +294,12 @@ class TestAppendix:
     def test_it_has_everything_and_the_zip_has_the_same(self):
         files = self.make()
         assert (self.code, self.said.splitlines()[-1]) == (0, f"appendix: {MADE}, {MADE}.zip")
-        executed = [f"executed/{n}.{kind}" for n in ("first", "second") for kind in ("html", "ipynb", "json", "pdf")]
+        executed = [f"executed/{n}.{kind}" for n in ("first", "second") for kind in ("html", "ipynb", "pdf")]
         assert sorted(files) == sorted(
             [
                 *("CITATION.cff", "LICENSE", "README.md", "pyproject.toml", "requirements.lock", "report.html"),
-                *("report.pdf", "ro-crate-metadata.json", "certificates/1.json", "ceilings/1.json"),
-                *(*executed, "executed/report.ipynb", "executed/report.json"),
+                *("report.pdf", "manifest.json", "certificates/1.json", "ceilings/1.json"),
+                *(*executed, "executed/report.ipynb"),
                 *("figures/first.svg", "figures/second.svg", "tables/first.csv", "tables/second.csv"),
                 *("tables/measurements.csv", "measurements/first.parquet", "measurements/second.parquet"),
                 *("notebooks/first.ipynb", "notebooks/second.ipynb", "notebooks/report.ipynb"),
@@ -334,25 +332,16 @@ class TestAppendix:
         for folder in {str(Path.cwd()), sys.prefix, str(Path.home())}:
             assert [path for path, text in files.items() if re.search(rf"{folder}(?!\w)", text)] == []
 
-    def test_the_metadata_say_what_made_what(self):
+    def test_the_manifest_says_what_each_file_is_and_what_made_it(self):
         files = self.make()
-        crate = ROCrate(MADE)
-        described = {entity.id: entity for entity in crate.data_entities}
-        assert set(described) == set(files) - {"ro-crate-metadata.json"}
-        assert all(entity["description"] and entity["encodingFormat"] for entity in described.values())
-        assert described["figures/first.svg"]["description"] == "How first went."
-        assert crate.license.id == "https://spdx.org/licenses/Apache-2.0"
-        assert [(one.type, one["name"]) for one in crate.root_dataset["author"]] == [("Organization", "toy makers")]
-        record = json.loads(files["executed/report.json"])
-        assert crate.root_dataset["datePublished"] == record["started_utc"]
-        (action,) = (one for one in crate.get_by_type("CreateAction") if one.id == "#execution-of-first")
-        assert [one.id for one in action["instrument"]] == ["notebooks/first.ipynb", "#benchlib"]
-        assert [one.id for one in action["object"]] == ["parameters/quick/first.yaml", "requirements.lock"]
-        assert {"executed/first.ipynb", "figures/first.svg", "measurements/first.parquet"} <= {
-            one.id for one in action["result"]
-        }
-        versions = {one["name"] for one in crate.dereference("#benchlib")["softwareRequirements"]}
-        assert {"python", "torch", "mindspore"} <= versions
+        manifest = json.loads(files["manifest.json"])
+        assert set(manifest["files"]) == set(files) - {"manifest.json"}
+        for path, entry in manifest["files"].items():
+            assert entry["sha256"] == hashlib.sha256((MADE / path).read_bytes()).hexdigest()
+        figure = manifest["files"]["figures/first.svg"]
+        assert (figure["what"], figure["notebook"]) == ("How first went.", "first")
+        assert manifest["notebooks"]["first"]["parameters"] == {"count": 1}
+        assert {"python", "benchlib"} <= set(manifest["notebooks"]["first"]["versions"])
 
     @pytest.mark.parametrize(
         ("path", "told", "left_out"),
@@ -362,7 +351,7 @@ class TestAppendix:
             ("tables/measurements.csv", "tables/measurements.csv: it is gone", 1),
             ("certificates/1.json", "certificates: there are none", 1),
             ("notebooks/first.ipynb", "notebooks/first.ipynb: it is gone, or no whole notebook", 3),
-            ("notebooks/first.json", "notebooks/first.json: there is no whole record, so the notebook is left out", 9),
+            ("notebooks/first.json", "notebooks/first.json: there is no whole record, so the notebook is left out", 8),
         ],
     )
     def test_what_is_gone_is_named_and_the_rest_is_bundled(self, path, told, left_out):
@@ -373,13 +362,12 @@ class TestAppendix:
         assert self.said.endswith(f"missing in it, 1:\n  {told}\n")
         assert f"- {told}\n" in files["README.md"]
         assert len(whole) - len(files) == left_out
-        ROCrate(MADE)
 
     @pytest.mark.parametrize(
         ("path", "told"),
         [
             ("outputs/quick/measurements/first.parquet", "measurements/first.parquet: it is not what first made"),
-            ("notebooks/first.ipynb", "notebooks/first.ipynb: it has changed since it was executed"),
+            ("notebooks/first.ipynb", "notebooks/first.ipynb: it has changed since first was executed"),
             ("requirements.lock", "requirements.lock: it has changed since the notebooks were executed"),
         ],
     )
@@ -408,9 +396,9 @@ class TestAppendix:
         path = records.path_of(Path("outputs/quick"), "first")
         path.write_text(json.dumps(record | {"stale": "these have changed: benchlib"}))
         files = self.make()
-        told = "executed/first.ipynb: is a result of before, which is stale (these have changed: benchlib)"
+        told = "executed/first.ipynb: is an older result, stale: these have changed: benchlib"
         assert self.code == 1
-        assert f"missing in it, 1:\n  {told}; there is none of what is here now\n" in self.said
+        assert f"missing in it, 1:\n  {told}\n" in self.said
         assert f"- {told}" in files["README.md"]
         assert set(files) == set(whole)
 
@@ -437,7 +425,7 @@ class TestAppendix:
         for record in Path("outputs/quick/notebooks").glob("*.json"):
             record.write_text("{")
         code, said = run_and_read(["appendix"])
-        assert (code, "no notebook has succeeded there" in said) == (2, True)
+        assert (code, "no notebook has succeeded" in said) == (2, True)
         assert not MADE.exists()
 
 
