@@ -256,7 +256,7 @@ class Result:
         captions, paths = {}, {"figures": [], "tables": []}
         files = sorted({file for measured in self.measured for file in measured.files()})
         for name, (caption, figure) in self.figures.items():
-            for path in figures.save(figure, self.folder / "figures", f"{self.notebook}_{name}", files):
+            for path in figures.save(figure, self.folder / "figures", f"{self.notebook}_{name}"):
                 paths["figures"].append(path.relative_to(self.folder).as_posix())
                 captions[paths["figures"][-1]] = caption
         for name, rows in self.drawn_from().items():
