@@ -325,19 +325,25 @@ def environment_check(given: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-@_command(_option("--profile", default="quick", help="whose results the page is about"), of_suite=True)
+@_command(
+    _option("--profile", default="quick", help="whose results the page is about"),
+    _option("jupyter", nargs="*", metavar="OPTION", help="after --: an option of JupyterLab's"),
+    of_suite=True,
+)
 def lab(given: argparse.Namespace) -> int:
     """Open JupyterLab on a page of the notebooks and where each stands.
 
     The page says of each notebook whether it has run, is stale (and why) or is missing, and links to it
-    and to its results.
+    and to its results. What follows -- goes to JupyterLab: in a container it may need --allow-root and
+    --ip=0.0.0.0; over ssh, --no-browser and --port=8889.
 
-    example:
+    examples:
       benchlib lab --profile quick
+      benchlib lab -- --allow-root --no-browser --port=8889
     """
     from benchlib.suite import start
 
-    start.open_lab(given.profile)
+    start.open_lab(given.profile, given.jupyter)
     return 0
 
 

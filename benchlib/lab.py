@@ -12,7 +12,7 @@ import os
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, replace
 from enum import Enum
@@ -25,7 +25,6 @@ from benchlib import environments, knobs, scratch
 from benchlib.analysis import equivalence, planner, sharing
 from benchlib.analysis.certificates import Certificate, unsealed
 from benchlib.analysis.comparison import MARGIN, Comparison
-from benchlib.analysis.peers import Peers
 from benchlib.analysis.tolerances import tolerances
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
@@ -36,7 +35,6 @@ from benchlib.measure import (
     ceiling,
     contract,
     gate,
-    machine,
     memory,
     refusals,
     repetitions,
@@ -47,6 +45,7 @@ from benchlib.measure import (
 from benchlib.measure import epochs as epochs_procedure
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
+from benchlib.measure.interrupt import one_interrupt
 from benchlib.measure.jobs import INITIAL_SEED, key, prepare_job
 from benchlib.measure.once import Once
 from benchlib.measure.own_code import Unchanged
@@ -123,8 +122,8 @@ class Lab:
         self.store = Store(self.folder / "measurements")
         self.patience_s = patience_s
         self.measures = measures or Measures(os.environ.get(MEASURES_VARIABLE, Measures.BUDGET.value))
-        self.peers = Peers(self.store)
         self.comparisons: dict[str, Asked] = {}
+        self.ended: Collection[str] = ()  # files of comparisons that are taken as they are, once they have their pilots
         self.waited_s = 0.0  # for others that measured on this machine
         self._after_keeping = after_keeping
         self._run = os.environ.get(RUN_VARIABLE) or uuid.uuid4().hex
@@ -150,6 +149,7 @@ class Lab:
         asked = {"precision": precision, "budget_s": budget_s, "block_s": block_s, "pilot": pilot, "margin": margin}
         return self.compare_each([conditions], **asked)[0]
 
+    @one_interrupt()
     def compare_each(
         self,
         groups: Sequence[list[Condition]],
@@ -160,9 +160,7 @@ class Lab:
         pilot: int = planner.PILOT,
         margin: float = MARGIN,
     ) -> list[Comparison]:
-        """As :meth:`compare`, of several comparisons: those whose processes can host each other's conditions are
-        measured in the same ones, one after the other, which saves their starts.
-        """
+        """As :meth:`compare`, of several comparisons, one after the other."""
         for conditions in groups:
             refusals.require_distinct(conditions)
             planner.require(precision, budget_s, block_s, pilot, margin, processes=1 + len(conditions))
@@ -181,17 +179,20 @@ class Lab:
             one.code.require()
             self._add(one)
         if self.measures is Measures.BUDGET:
-            for together in repetitions.in_shares(timed):
-                self._measure(together)
+            for one in timed:
+                self._measure(one)
+            if any(one.comparison.plan.ended is None for one in timed):
+                say(
+                    "shown as the last run left it, without new measurements; another precision or budget_s measures "
+                    "more, and so do more minutes: make report MINUTES=10"
+                )
         elif self.measures is Measures.NOTHING and timed and not any(one.comparison.measurements for one in timed):
             raise NotMeasured(f"{asked[0].comparison.title}{' and others' * (len(asked) > 1)}")
         return [one.comparison for one in asked]
 
     def pilots(self) -> bool:
-        """Bring the comparisons that have been asked for to their pilots, whatever notebook asked, as many in the same
-        processes as can be, but no more than each can come first once. Was anything missing?
-        """
-        measured = [self._measure(together) for together in repetitions.in_shares(self.comparisons.values())]
+        """Bring the comparisons that have been asked for to their pilots. Was anything missing?"""
+        measured = [self._measure(one) for one in self.comparisons.values()]
         return any(measured)
 
     def sharpen(self, until: float, tell: Callable[[str], None] = say) -> None:
@@ -199,20 +200,16 @@ class Lab:
         most for what they cost, until all have the precision asked for or the time (of ``time.monotonic``) is up. What
         a repetition should take is looked at before it starts.
         """
-        hosts = repetitions.hosted_together(self.comparisons.values())
-        while True:
-            left_s = until - time.monotonic()
-            choices = [(sharing.best([one.comparison for one in host], left_s), host) for host in hosts]
-            best, host = max(choices, key=lambda choice: choice[0].gain_per_s, default=(sharing.NOTHING, []))
-            if not best.members:
-                return
+        asked = list(self.comparisons.values())
+        comparisons = [one.comparison for one in asked]
+        while (place := sharing.best(comparisons, until - time.monotonic())) is not None:
             with self._turn(tell) as waited_s:
                 until += waited_s
-                for one, measured in self._repeated([host[place] for place in best.members]):
-                    tell(f"{one.comparison.title}: {repetitions.line(measured)}")
-            comparisons = [one.comparison for one in self.comparisons.values()]
+                measured = asked[place].repeat(self.store, self.patience_s, self._keep)
+                tell(f"{comparisons[place].title}: {repetitions.line(measured)}")
             tell(sharing.standing(comparisons, max(0.0, until - time.monotonic())))
 
+    @one_interrupt()
     def train(
         self,
         conditions: list[Condition],
@@ -459,9 +456,7 @@ class Lab:
         every = [*comparison.timed[:1], *comparison.timed]
         jobs = [prepare_job(condition, INITIAL_SEED, self.inputs) for condition in every]
         asked = Asked.of(comparison, jobs, rounds.Settings(block_s=block_s), code)
-        asked.comparison = replace(comparison, peers=self.peers.lent_to(asked.group, machine.describe()))
         asked.read(self.store)
-        self.peers.refresh()
         return asked
 
     def _add(self, asked: Asked) -> None:
@@ -473,35 +468,25 @@ class Lab:
             asked.comparison = replace(asked.comparison, precision=precision, pilot=pilot)
         self.comparisons[asked.group] = asked
 
-    def _measure(self, together: list[Asked]) -> bool:
-        """Bring comparisons to the precision asked for, or to the end of their budgets; or to their pilots only. Was
+    def _measure(self, one: Asked) -> bool:
+        """Bring a comparison to the precision asked for, or to the end of its budget; or to its pilot only. Was
         anything missing?
         """
-
-        def goes_on(one: Asked) -> bool:
-            enough = self.measures is Measures.LATER and one.repetitions >= one.comparison.pilot
-            return bool(one.again) or not (enough or one.comparison.plan.ended is not None)
-
-        due = list(filter(goes_on, together))
-        if not due:
+        if not self._goes_on(one):
             return False
-        title = f"comparing {'; '.join(dict.fromkeys(one.comparison.title for one in due))}"
-        with Progress(sum(one.left for one in due), title) as progress:
-            while due:
+        with Progress(one.left, f"comparing {one.comparison.title}") as progress:
+            while self._goes_on(one):
                 with self._turn(progress.tell) as waited_s:
                     progress.stood_still(waited_s)
-                    for _, measured in self._repeated(due):
-                        progress.total = progress.done + 1 + sum(one.left for one in filter(goes_on, due))
-                        progress.step(repetitions.line(measured))
-                due = list(filter(goes_on, due))
+                    measured = one.repeat(self.store, self.patience_s, self._keep)
+                    progress.total = progress.done + 1 + (one.left if self._goes_on(one) else 0)
+                    progress.step(repetitions.line(measured))
         return True
 
-    def _repeated(self, due: list[Asked]) -> Iterator[tuple[Asked, list[Measurement]]]:
-        def keep(measurements: list[Measurement]) -> None:
-            self._keep(measurements)
-            self.peers.refresh()
-
-        return repetitions.repeated(due, self.store, self.patience_s, keep)
+    def _goes_on(self, one: Asked) -> bool:
+        ended = self.measures is Measures.LATER or any(m.file in self.ended for m in one.comparison.measurements)
+        enough = ended and one.repetitions >= one.comparison.pilot
+        return bool(one.again) or not (enough or one.comparison.plan.ended is not None)
 
     def _keep(self, measurements: list[Measurement]) -> None:
         self.store.save(measurements)

@@ -28,26 +28,11 @@ from benchlib.errors import REMEDIES, BenchlibError
 from benchlib.progress import say
 from benchlib.shown import Shown
 
-FORMAT = 9
-"""Of the files; a reader refuses a newer one by name."""
-
-HASHED_WHOLE = 8
-"""The first format whose rows' hashes are of every column. Before it they were of the measurement and its tables, and
-before :data:`COUNTED` nothing said how many rows a file had.
-"""
-
-COUNTED = 4
-
-_SINCE = {"packages": 5, "shared_by": 6, "lost": 7}
-"""The formats from which on a measurement has these parts: who has them is of no older format, whatever it says."""
+FORMAT = 10
+"""Of the files; a reader refuses every other one by name."""
 
 MOST_ROWS = 10_000
 """Of a file, which has one for each process that was measured together."""
-
-LENDING = 6
-"""The first format whose files lend their variances. Before it a process was measured for 6 rounds, however long its
-start had taken: the variances of those are of another kind.
-"""
 
 
 ATTEMPTS = 2
@@ -75,10 +60,10 @@ class Block(Record):
     idle_cpu_s: float = 0.0  # that the other workers of the comparison used meanwhile: they should sleep
     others_cpu_s: float = 0.0  # that all other processes of the machine used meanwhile, hypervisor's theft included
     parent_cpu_s: float = 0.0  # of the process that asks for the block and samples beside it
-    throttled_s: float = 0.0  # core seconds that a CPU quota took meanwhile; from format 9 on
+    throttled_s: float = 0.0  # core seconds that a CPU quota took meanwhile
     others_gpu: int = 0  # processes on the GPU that are not the comparison's
     disturbed: bool = False  # by the rules of ``measure.disturbance``; in a comparison it was then taken again
-    disturbed_by: str = ""  # what it was disturbed by, in words; from format 5 on
+    disturbed_by: str = ""  # what it was disturbed by, in words
 
     @property
     def cores_used(self) -> float:
@@ -124,7 +109,6 @@ class Measurement(Shown, Record):
     attempt: int = 0  # from 0; what fails is tried once more
     started_utc: str
     failure: str | None = None  # what went wrong, with the end of what the worker said; None: nothing
-    lost: bool = False  # did it fail only because its process had failed with another condition?
     # Set in the worker's environment or by its session; empty where it could not be started.
     knobs: dict[str, str] = Field(default_factory=dict)
     inherited: dict[str, str] = Field(default_factory=dict)  # libraries and devices, see ``benchlib.variables``
@@ -136,16 +120,13 @@ class Measurement(Shown, Record):
     code: str = ""  # hash of the code that made the number
     commit: str = ""
     built: dict[str, Any] = Field(default_factory=dict)  # parameters, hashes of weights and data
-    hosted_after: int = 0  # so many conditions that its process had measured before
-    opening_s: float | None = None  # until it and those measured together with it had started and imported
-    shared_by: int = 1  # comparisons: each counts its share of the opening
     first_step_s: float | None = None  # with compilation
-    first_step_disturbed_by: str = ""  # in words; from format 5 on
-    repetition_s: float | None = None  # of all that were measured together, its share of the opening included
+    first_step_disturbed_by: str = ""  # in words
+    repetition_s: float | None = None  # of all that were measured together, their start included
     rounds_s: float | None = None  # of that, the rounds
     warm_up_steps: int | None = None
     warm_up_s: float | None = None
-    warm_up_disturbed_by: str = ""  # in words; from format 9 on
+    warm_up_disturbed_by: str = ""  # in words
     steady: str | None = None  # the rule's verdict
     memory: dict[str, float] = Field(default_factory=dict)  # MiB, see ``measure.record.memory``
     blocks: list[Block] = Field(default_factory=list)
@@ -252,7 +233,7 @@ class Store:
             for row in rows:
                 _check(row, path, file)
             said = (table.schema.metadata or {}).get(_ROWS)
-            whole = said == _of_rows(rows) or (said is None and all(row["format"] < COUNTED for row in rows))
+            whole = said == _of_rows(rows)
         except (KeyError, TypeError, ValueError) as error:
             raise BenchlibError(f"{path}: a part of it is missing ({error}); delete it to measure again") from None
         if not rows or not whole:
@@ -318,27 +299,6 @@ class Store:
             found.append(Measurement.model_construct(**document, blocks=blocks, trace=[], epochs=[]))
         return found
 
-    def rounds(self, file: str) -> list[Measurement]:
-        """As :meth:`outline`, checked, with the rounds of comparisons; nothing of files that are damaged or gone, of
-        training runs, of older formats, and of what plug-ins measured that are not in use.
-        """
-        found = []
-        try:
-            rows = self._rows(file) or []
-        except BenchlibError:  # whoever asks for it is told
-            return []
-        for row in rows:
-            if row["format"] < LENDING or row["kind"] != "comparison":
-                return []
-            document = json.loads(row["measurement"])
-            try:
-                document["condition"] = _condition(json.dumps(document["condition"]))
-            except BenchlibError:  # a plug-in's: it is no peer of what can be measured without that
-                return []
-            blocks = [SimpleNamespace(**block) for block in row["blocks"]]
-            found.append(Measurement.model_construct(**document, blocks=blocks, trace=[], epochs=[]))
-        return found
-
     def documents(self, file: str) -> list[dict[str, Any]]:
         """Of each measurement of a file all but its blocks, epochs and trace, as plain types, unchecked: the quickest
         look. For files whose bytes are known to be what was written.
@@ -385,23 +345,20 @@ def _row(measurement: Measurement) -> dict[str, Any]:
 
 
 def _check(row: dict[str, Any], path: Path, file: str) -> None:
-    """Raise a BenchlibError for a row that is of a newer benchlib, not as it was written, or of another ``file``."""
-    if row["format"] > FORMAT:
+    """Raise a BenchlibError for a row of another format, not as it was written, or of another ``file``."""
+    if row["format"] != FORMAT:
         raise BenchlibError(
-            f"{path}: written by a newer benchlib (format {row['format']}, this one reads {FORMAT}); update benchlib"
+            f"{path}: written in format {row['format']}; this benchlib reads format {FORMAT} only. Read it with the "
+            "benchlib that wrote it, or delete it to measure again"
         )
     if missing := set(_SCHEMA.names) - set(row):
         raise KeyError(min(missing))
-    altered = row["sha256"] != _digest(row)
-    document = {} if altered else json.loads(row["measurement"])
-    if row["format"] < HASHED_WHOLE and not altered:
-        altered = any(row[name] != document[name] for name in _COLUMNS)
-        altered |= any(name in document and row["format"] < since for name, since in _SINCE.items())
-    if altered:
+    if row["sha256"] != _digest(row):
         raise BenchlibError(
             f"{path}: its content does not match its hash, it was changed after it was measured; "
             "delete it to measure again"
         )
+    document = json.loads(row["measurement"])
     if document["file"] != file:
         raise BenchlibError(
             f"{path}: holds measurements with the key {document['file']}, which is another file's; delete it to "
@@ -451,11 +408,7 @@ _SUMMED = ("steps", "wall_s", "cpu_s", "idle_cpu_s", "others_cpu_s", "disturbed"
 
 
 def _digest(row: dict[str, Any]) -> str:
-    """The hash of a row by the rule of its format."""
-    if row["format"] >= HASHED_WHOLE:
-        text = json.dumps({name: value for name, value in row.items() if name != "sha256"}, sort_keys=True)
-    else:
-        text = row["measurement"] + json.dumps({name: row[name] for name in _TABLES}, sort_keys=True)
+    text = json.dumps({name: value for name, value in row.items() if name != "sha256"}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -72,7 +72,7 @@ def toy(world_size: int = 1, framework: str = "toy", **hyperparameters: Any) -> 
 
 
 def comparison(lab: Lab) -> bool:
-    """Two comparisons of two conditions, hosted by nine processes. Did all go well, as of the others?"""
+    """Two comparisons of two conditions. Did all go well, as of the others?"""
     groups = [[toy(), toy(burn_ms=3.0)], [toy(burn_ms=2.5), toy(burn_ms=1.5)]]
     return not any(len(one.failures()) for one in lab.compare_each(groups, **COMPARED))
 

@@ -24,7 +24,7 @@ class FixedLab(Lab):
     def compare(self, conditions: list[Condition], *, repetitions: int, rounds: int, block_s: float) -> Comparison:
         """Measure conditions together."""
 
-        def plan(done, precision, budget_s, pilot, peers, disturbed):
+        def plan(done, precision, budget_s, pilot, disturbed):
             return Plan(None if len(done) < repetitions else PRECISION, rounds, 0.1, 0.0, repetitions - len(done), 0.0)
 
         with pytest.MonkeyPatch.context() as patch:

@@ -110,12 +110,12 @@ def test_what_comes_before_the_time_is_shared_is_said_with_whether_it_fits():
     assert experiments.usual_s("operators", slow) == pilots
 
 
-def test_the_least_time_counts_processes_that_host_once():
+def test_the_least_time_counts_a_start_and_the_blocks_of_each_process():
     parameters = quick("batch_size")
     groups = experiments.module("batch_size").comparisons(parameters)
     each = [1 + len(group) for group in groups]
     blocks_s = parameters.pilot * planner.LEAST_ROUNDS * parameters.block_s * sum(each)
-    starts_s = parameters.pilot * planner.LEAST_START_S * max(each)
+    starts_s = parameters.pilot * planner.LEAST_START_S * sum(each)
     assert experiments.least_s("batch_size", parameters) == pytest.approx(blocks_s + starts_s)
 
 

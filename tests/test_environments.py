@@ -19,7 +19,6 @@ import pytest
 from benchlib import creation, environments, interpreters, knobs
 from benchlib.__main__ import main
 from benchlib.analysis.certificates import Certificate
-from benchlib.analysis.peers import kind
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
@@ -524,8 +523,6 @@ def test_two_environments_share_no_process_and_no_variance(toy_framework):
     here, there = toy(), toy(environment="other")
     assert rounds.host(here) != rounds.host(there)
     assert [len(group) for group in gate._groups([here, there], [])] == [1, 1]
-    assert kind(here, there, False, "host") != kind(here, here, False, "host")
-    assert kind(here, there, False, "host") != kind(there, there, False, "host")
 
 
 def test_the_machine_s_limits_are_measured_in_a_process_of_each_environment(toy_framework, monkeypatch, tmp_path):

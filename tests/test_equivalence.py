@@ -379,3 +379,45 @@ def test_running_statistics_are_compared_by_how_they_change(arrays):
     small = {**scaled(arrays, name, 0.01), **{f"{trial}/{size}": np.array([1.0]) for trial in (0, 1, "again")}}
     assert verdict(scaled(small, name, 1 + 5e-5), small).same
     assert [check.name for check in verdict(scaled(small, name, 1 + 3e-4), small).checks if not check.ok] == ["state"]
+
+
+def zero_trials(random, bias_left, rounding=1e-9):
+    """A trial in which the gradient of ``conv1.bias`` is ``bias_left`` and rounding, and five of moved weights."""
+
+    def made():
+        noise = {name: rounding * random.normal(size=50) for name in ("0/gradient:conv1.bias", "0/update:conv1.bias")}
+        return {"0/gradient:dense": np.ones(3), **{name: one + bias_left for name, one in noise.items()}}
+
+    arrays = made()
+    return arrays, equivalence.rounding(arrays, [made() for _ in range(5)])
+
+
+@pytest.mark.parametrize(
+    ("ours", "its", "counted"),
+    [
+        ((0.0, 3e-6), (0.0, 1e-6), True),  # rounding beside rounding, of a framework that sums one by one
+        ((0.0, 0.0), (0.0, 1e-6), True),  # left out by whoever knows that it is 0
+        ((0.0, 1e-6), (0.0, 0.0), True),
+        ((0.0, 0.0), (5e-4, 1e-9), False),  # lost
+        ((5e-4, 1e-9), (0.0, 1e-6), False),  # not 0
+        ((1e-2, 1e-2), (1e-2, 1e-2), False),  # not small beside the others, whatever moves it
+    ],
+)
+def test_a_gradient_that_rounding_leaves_counts_as_0_in_both_or_not_at_all(ours, its, counted):
+    random = np.random.default_rng(0)
+    (found, our_rounding), (expected, its_rounding) = (zero_trials(random, *one) for one in (ours, its))
+    differences = equivalence.differences(found, expected, TOLERANCES)
+    assert differences["gradients"]["0/gradient:conv1.bias"] > TOLERANCES["gradients"]
+    own = equivalence.zeros(found, expected, (our_rounding, its_rounding), differences)
+    assert ("0/gradient:conv1.bias" in own) == counted
+    checks = equivalence.compare(differences, TOLERANCES, own)
+    assert [check.ok for check in checks] == [counted] * 2, [check.why for check in checks]
+
+
+def test_a_gradient_of_which_a_kink_moves_some_draws_does_not_count_as_0():
+    arrays = {"0/gradient:dense": np.ones(3), "0/gradient:bias": np.full(3, 5e-4)}
+    moved = [{**arrays, "0/gradient:bias": arrays["0/gradient:bias"] * by} for by in (1.5, 1 + 1e-7, 0.5, 1, 1)]
+    lost = {**arrays, "0/gradient:bias": np.zeros(3)}
+    differences = equivalence.differences(lost, arrays, TOLERANCES)
+    roundings = equivalence.rounding(lost, [lost]), equivalence.rounding(arrays, moved)
+    assert not equivalence.zeros(lost, arrays, roundings, differences)

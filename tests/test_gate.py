@@ -17,7 +17,7 @@ from benchlib import environments, frameworks, knobs, plugins, variables, worklo
 from benchlib.analysis import equivalence
 from benchlib.analysis.certificates import Certificate, Check, Forgiven, unsealed
 from benchlib.analysis.failure import Failure
-from benchlib.analysis.tolerances import DROPOUT_TOLERANCES, TOLERANCES, TRAINING, tolerances
+from benchlib.analysis.tolerances import DROPOUT_TOLERANCES, LEFT, TOLERANCES, TRAINING, tolerances
 from benchlib.condition import Condition
 from benchlib.data.orders import EPOCHS
 from benchlib.lab import Measures
@@ -757,6 +757,34 @@ def test_a_reference_that_fails_while_it_explains_is_no_failure_of_the_condition
     assert "could not be asked what rounding does: worker died" in capsys.readouterr().err
     own = rounded.explain(its, differences, expected, TOLERANCES, {})
     assert own["0/gradient:weight"].difference == pytest.approx(0.003, rel=0.01), "nothing was kept of the failure"
+
+
+def cancelled(**choices):
+    hyperparameters = {"image_size": choices.pop("image_size", 32), "plant": choices.pop("plant", "")}
+    return Condition(workload="toy_cancelled", hyperparameters=hyperparameters, **choices)
+
+
+def test_a_bias_before_batch_normalisation_is_seen_to_be_the_same(lab, toy_framework):
+    """Its gradient is 0 but for rounding, which is never alike."""
+    conditions = [
+        cancelled(lane="tuned"),
+        cancelled(framework="mindspore", lane="tuned", image_size=8),
+        cancelled(framework="mindspore", lane="tuned"),
+    ]
+    for certificate in lab.certify(conditions).values():
+        assert certificate.same, certificate.why
+        rounded = {
+            one.at.partition(":")[2] for check in certificate.checks for one in check.forgiven if one.left <= LEFT
+        }
+        assert rounded <= {"conv1.bias", "conv2.bias"}
+        assert rounded
+
+
+def test_a_bias_that_batch_normalisation_does_not_cancel_is_another_model(lab, toy_framework):
+    condition = cancelled(lane="tuned", image_size=8, plant="bias acts")
+    certificate = lab.certify([condition])[condition.key]
+    assert certificate.verdict == "different"
+    assert {"outputs", "gradients"} & wrong_checks(certificate)
 
 
 def test_another_padding_is_caught_by_the_outputs(lab, altered):

@@ -1072,7 +1072,7 @@ def test_no_condition_is_always_started_first(lab, tmp_path, monkeypatch):
         file = SimpleNamespace(group="group", file=f"group-{repetition}", repetition=repetition, number=0)
         jobs = [job[one] for one in together]
         empty = [record.begin("comparison", "rounds", file, "condition", one, 0) for one in jobs]
-        list(rounds.measure_repetition([rounds.Part(empty, jobs, rounds.Settings(block_s=0.01), 1)], 1.0))
+        rounds.measure_repetition(empty, jobs, rounds.Settings(block_s=0.01), 1, 1.0)
     assert len(started) == 120, "a baseline, its control and the other"
     assert {started[i] for i in range(0, 120, 3)} == {toy(), other}
 

@@ -423,6 +423,21 @@ class TestUnchanged:
         assert self.run() == ["report"]
         assert Path("outputs/quick/report.pdf").read_text() == "report.html on a4"
 
+    def test_pages_are_made_by_what_is_in_them_whatever_the_clock_said(self):
+        page, paper = Path("outputs/quick/report.html"), Path("outputs/quick/report.pdf")
+        for old in (page, paper):
+            old.write_text("of before the clock jumped")
+            os.utime(old, (2**33, 2**33))
+            assert self.run() == []
+            assert "A report" in page.read_text()
+            assert paper.read_text() == "report.html on a4"
+        write_notebook("report", "# Another report")
+        for old in (page, paper):
+            os.utime(old, (2**33, 2**33))
+        assert self.run() == ["report"]
+        assert "Another report" in page.read_text()
+        assert paper.stat().st_mtime < 2**33
+
     def test_without_a_browser_the_page_is_all_and_the_suite_says_what_to_do(self, monkeypatch):
         def refuse(*arguments):
             raise NoBrowser("no PDF was made: install Chromium")
@@ -659,6 +674,24 @@ class TestRefused:
     def test_a_missing_notebook(self):
         Path("notebooks/second.ipynb").unlink()
         assert run_and_read() == (2, "error: notebooks/second.ipynb is missing\n")
+
+    @pytest.mark.parametrize("command", ["run", "report"])
+    @pytest.mark.parametrize("wrong", ["gone", "moved", "twice"])
+    def test_a_notebook_that_parameters_would_not_reach(self, wrong, command):
+        path = Path("notebooks/report.ipynb")
+        notebook = nbformat.read(path, as_version=4)
+        tag = notebook.cells[0].metadata.pop("tags")
+        if wrong != "gone":
+            notebook.cells[1].metadata["tags"] = tag
+        if wrong == "twice":
+            notebook.cells[0].metadata["tags"] = tag
+        nbformat.write(notebook, path)
+        Path("there/notebooks").mkdir(parents=True)
+        code, said = run_and_read([command, "--outputs", "there"])
+        assert code == 2
+        assert said.startswith("error: notebooks/report.ipynb: ")
+        assert "the tag parameters" in said
+        assert list(Path("there").rglob("*")) == [Path("there/notebooks")]
 
     def test_a_profile_without_parameter_files(self):
         for file in Path("parameters/quick").iterdir():

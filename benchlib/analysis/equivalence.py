@@ -283,7 +283,7 @@ def zeros(
             difference = differences.get(quantity, {}).get(name, 0.0)
             if left <= LEFT and 0 < difference < np.inf:
                 scale = _size(found[name] - expected[name]) / difference  # what it is relative to
-                counted[name] = Own(sum(one[name] for one in roundings) / scale, "rounding of both", left)
+                counted[name] = Own(sum(one[name] for one in roundings) / scale, "both are 0 but for rounding", left)
     return counted
 
 

@@ -95,7 +95,6 @@ Rate = Annotated[
 ]
 Count = Annotated[int, Field(ge=1)]
 Samples = Annotated[int, Field(ge=1), at_most(10**9, "no data set here has as many samples")]
-Simulated = Annotated[int, Field(ge=1), at_most(100_000, "they take hours already")]
 # The half-width of the ratios' 95 % intervals, relative.
 Precision = Annotated[float, Field(gt=0, lt=1), AfterValidator(_resolvable)]
 Pilot = Annotated[

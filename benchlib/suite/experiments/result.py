@@ -219,7 +219,7 @@ class Result:
         """Processes that were not steady, or not alone, in words."""
         runs = [measured for measured in self.measured if isinstance(measured, TrainingRuns)]
         of_comparisons = [*disturbances(wide(self.frame, "steady")), *disturbed_controls(self.comparisons)]
-        return [*of_comparisons, *disturbed_runs(runs), *throttled(self.measured)]
+        return [*of_comparisons, *disturbed_runs(runs), *throttled([*self.comparisons, *runs])]
 
     def failures(self) -> pd.DataFrame:
         """What failed, a row a process."""

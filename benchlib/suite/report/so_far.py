@@ -7,7 +7,6 @@ report that is made at the end is another, and takes its place.
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import takewhile
@@ -31,9 +30,7 @@ def write(notebook: Path, folder: Path, to_come: Sequence[str]) -> None:
         f"**At work.** Made at {datetime.now():%H:%M:%S} of what is there so far; still to come: {', '.join(to_come)}."
     )
     content.cells.insert(1, nbformat.v4.new_markdown_cell(told))
-    page = folder / "report.html"
-    export(content, page)
-    os.utime(page, (0, 0))  # older than whatever the report will be made from
+    export(content, folder / "report.html")
 
 
 def execute(content: nbformat.NotebookNode, folder: Path) -> None:

@@ -1,25 +1,24 @@
-"""Processes that measure the conditions of several comparisons, with a framework in numpy: starts are saved, nothing
-else changes; and time that is shared goes where it does most.
-"""
+"""One time for several comparisons: pilots first, then where it narrows most; what is there is not measured again."""
 
 import math
 import time
 import zlib
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from fixed_lab import all_the_same
 
 from benchlib import lab as lab_module
-from benchlib import workloads
 from benchlib.analysis import length
 from benchlib.analysis.planner import PRECISION
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures, NotMeasured
 from benchlib.measure import disturbance, entries, rounds
-from benchlib.suite import experiments
+from benchlib.measure.repetitions import Asked
+from benchlib.suite import experiments, records
 
 ASKED = {"precision": 0.9, "budget_s": 60.0, "block_s": 0.004, "pilot": 3}
 COARSE = {**ASKED, "precision": 0.001}
@@ -97,67 +96,8 @@ def groups():
     return [[toy(burn_ms=1.0), toy(burn_ms=2.0)], [toy(burn_ms=3.0), toy(burn_ms=1.5)]]
 
 
-def test_comparisons_share_their_processes(tmp_path, started):
-    lab = lab_of(tmp_path)
-    lab.certify([one for group in groups() for one in group])
-    started.clear()
-    compared = lab.compare_each(groups(), **ASKED)
-    assert len(started) == 3 * 3, "three repetitions of baseline, control and condition, for both comparisons"
-    for comparison, truth in zip(compared, (1 / 2, 2), strict=True):
-        assert {len(comparison._of(one, "condition")) for one in comparison.conditions[1:]} == {3}
-        assert comparison.plan.ended == PRECISION
-        estimate = comparison.ratio(comparison.conditions[1]).estimate
-        assert 0.75 * truth < estimate < 1.33 * truth
-    every = [m for comparison in compared for m in comparison.measurements]
-    assert {m.shared_by for m in every} == {2}
-    assert len({m.file for m in every}) == 6, "each comparison has its own file of a repetition"
-
-
-def test_what_a_process_has_once_is_taken_from_those_that_a_condition_came_first_in(tmp_path):
-    compared = lab_of(tmp_path).compare_each(groups(), **ASKED)
-    firsts = [{m.repetition for m in one.measurements if m.hosted_after == 0} for one in compared]
-    assert firsts[0] | firsts[1] == {0, 1, 2}
-    assert not firsts[0] & firsts[1]
-    assert all(firsts), "each comes first when it is its turn"
-    for comparison, first in zip(compared, firsts, strict=True):
-        rows = comparison.throughput()
-        assert set(rows["first_in_process"]) == {len(first)}
-        assert set(rows["processes"]) == {3}
-        for _, row in rows.iterrows():
-            mine = [m for m in comparison.measurements if m.role != "control" and str(m.condition) == row["label"]]
-            peaks = [m.memory["peak"] for m in mine if m.hosted_after == 0]
-            assert row["memory_mib"] == pytest.approx(sum(peaks) / len(peaks))
-
-
-def test_of_two_comparisons_each_comes_first_equally_often_in_an_even_pilot(tmp_path):
-    lab = lab_of(tmp_path, Measures.LATER)
-    compared = lab.compare_each(groups(), **{**COARSE, "pilot": 4})
-    lab.pilots()
-    assert [set(one.throughput()["first_in_process"]) for one in compared] == [{2}, {2}]
-    assert all(one.throughput()["memory_mib_low"].notna().all() for one in compared)
-    parameters = experiments.load("batch_size", "parameters/quick/batch_size.yaml")
-    assert parameters.pilot >= 2 * len(parameters.batch_sizes), "it asks for peak memory"
-
-
-def test_a_process_that_dies_costs_what_it_had_not_finished(tmp_path):
-    dies = [toy(burn_ms=1.0), toy(misbehave="die in a block")]
-    good = [toy(burn_ms=2.0), toy(burn_ms=2.5)]
-    lab = lab_of(tmp_path)
-    kept, lost = lab.compare_each([good, dies], **ASKED)
-    after = {m.file for m in lost.measurements if m.hosted_after == 0}
-    for m in kept.measurements:
-        if m.hosted_after == 0 or m.role != "condition":
-            assert m.ok, "it was measured before, or in another process"
-        else:
-            assert "its process had failed with" in m.failure
-    assert after, "in some the one that dies came first"
-    assert all(m.ok for m in lost.measurements if m.condition == dies[0])
-    (again,) = lab_of(tmp_path).compare_each([good], **ASKED)
-    assert len(again.failures()) == 0, "what was lost with another was measured again, by itself"
-
-
 def test_what_was_finished_is_kept_when_the_rest_is_stopped(tmp_path, monkeypatch, started):
-    measure, calls = rounds._measure, []
+    measure, calls = rounds.measure_repetition, []
 
     def stopped(*arguments):
         calls.append(None)
@@ -165,13 +105,13 @@ def test_what_was_finished_is_kept_when_the_rest_is_stopped(tmp_path, monkeypatc
             raise KeyboardInterrupt
         measure(*arguments)
 
-    monkeypatch.setattr(rounds, "_measure", stopped)
+    monkeypatch.setattr(rounds, "measure_repetition", stopped)
     lab = lab_of(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         lab.compare_each(groups(), **ASKED)
     kept = {path.name: path.stat().st_mtime_ns for path in lab.store.folder.iterdir()}
     assert len(kept) == 1
-    monkeypatch.setattr(rounds, "_measure", measure)
+    monkeypatch.setattr(rounds, "measure_repetition", measure)
     compared = lab_of(tmp_path).compare_each(groups(), **ASKED)
     now = {path.name: path.stat().st_mtime_ns for path in lab.store.folder.iterdir()}
     assert kept.items() <= now.items()
@@ -180,66 +120,11 @@ def test_what_was_finished_is_kept_when_the_rest_is_stopped(tmp_path, monkeypatc
     whole = Lab(outputs=tmp_path / "whole", patience_s=10).compare_each(groups(), **ASKED)
     for one, uninterrupted in zip(compared, whole, strict=True):
         assert rounds_by_process(one) == rounds_by_process(uninterrupted)
-        assert one.ratios().equals(uninterrupted.ratios()), "in whichever order they came first in their processes"
+        assert one.ratios().equals(uninterrupted.ratios())
 
 
 def rounds_by_process(comparison):
     return {(m.file, m.role, m.condition.key): [b.round for b in m.blocks] for m in comparison.measurements}
-
-
-def test_a_workload_that_has_to_stay_alone_does(tmp_path, monkeypatch, started):
-    lab = lab_of(tmp_path)
-    lab.certify([one for group in groups() for one in group])
-    load = workloads.load
-    monkeypatch.setattr(rounds.workloads, "load", lambda name: replace(load(name), hosted=()))
-    started.clear()
-    compared = lab.compare_each(groups(), **ASKED)
-    assert len(started) == 2 * 3 * 3
-    assert {m.hosted_after for one in compared for m in one.measurements} == {0}
-    assert {m.shared_by for one in compared for m in one.measurements} == {1}
-
-
-def test_what_stays_alone_has_processes_of_its_own_beside_those_that_host(tmp_path, monkeypatch, started):
-    alone = {groups()[0][1], groups()[1][1]}
-    stays_alone = rounds.stays_alone
-    monkeypatch.setattr(rounds, "stays_alone", lambda one: one in alone or stays_alone(one))
-    lab = lab_of(tmp_path)
-    lab.certify([one for group in groups() for one in group])
-    started.clear()
-    compared = lab.compare_each(groups(), **ASKED)
-    assert len(started) == 3 * (2 + 2), "baseline and control host both comparisons, each condition has its own"
-    for comparison in compared:
-        assert {m.role for m in comparison.measurements if m.condition in alone} == {"condition"}
-        assert {m.hosted_after for m in comparison.measurements if m.condition in alone} == {0}
-        assert {m.hosted_after for m in comparison.measurements if m.condition not in alone} == {0, 1}
-        assert comparison.plan.ended == PRECISION
-        first = [m for m in comparison.measurements if m.condition not in alone and not m.hosted_after]
-        assert 2 <= len(first) <= 4, "they take turns in coming first"
-
-
-@pytest.mark.parametrize(
-    ("change", "together"),
-    [
-        ({"batch_size": 64}, True),
-        ({"hyperparameters": {"image_size": 8}}, True),
-        ({"workload": "conv2d", "data": "random", "learning_rate": None, "hyperparameters": {}}, True),
-        ({"mode": "graph"}, False),
-        ({"precision": "bf16"}, False),
-        ({"threads": 1}, False),
-        ({"lane": "default"}, False),
-        ({"without": ["hugetlb"]}, False),
-        ({"framework": "mindspore"}, False),  # and would be alone
-        ({"world_size": 2, "threads": 1}, False),
-    ],
-)
-def test_conditions_share_a_process_only_if_all_that_it_has_once_is_the_same(change, together):
-    plain = Condition(workload="cnn", lane="tuned", batch_size=32)
-    names = {name: value for name, value in plain.model_dump().items() if name not in {"hyperparameters"}}
-    knob = next(iter(rounds.knobs.of(plain)))
-    if "without" in change:
-        change = {"without": [knob]}
-    other = Condition(**{**names, **change})
-    assert (rounds.host(plain) == rounds.host(other)) is together
 
 
 @pytest.mark.alone
@@ -264,26 +149,6 @@ def test_rounds_that_are_late_end_sooner(tmp_path, monkeypatch):
     numbers = {len({b.round for b in m.blocks}) for m in comparison.measurements}
     assert max(numbers) < 40
     assert min(numbers) >= rounds.LEAST_ROUNDS
-
-
-def test_pilots_of_several_notebooks_share_processes_and_each_comes_first_once(tmp_path, started):
-    lab = lab_of(tmp_path, Measures.LATER)
-    compared = [lab.compare([toy(burn_ms=1.0 + 0.5 * number)], **COARSE) for number in range(4)]
-    lab.pilots()
-    assert [len({m.repetition for m in one.measurements}) for one in compared] == [3] * 4
-    assert {m.shared_by for one in compared for m in one.measurements} == {2}, "four do not all come first in three"
-    for one in compared:
-        assert 0 in {m.hosted_after for m in one.measurements}
-    started.clear()
-    again = lab_of(tmp_path, Measures.LATER)
-    [again.compare([toy(burn_ms=1.0 + 0.5 * number)], **COARSE) for number in range(4)]
-    again.pilots()
-    assert not started
-
-
-def test_comparisons_of_one_call_share_processes_no_further_than_each_comes_first_once(tmp_path, started):
-    compared = lab_of(tmp_path).compare_each([[toy(burn_ms=1.0 + 0.5 * number)] for number in range(4)], **ASKED)
-    assert {m.shared_by for one in compared for m in one.measurements} == {2}
 
 
 def test_a_comparison_that_two_notebooks_ask_for_is_as_the_one_that_asks_for_more(tmp_path):
@@ -328,6 +193,34 @@ def test_a_lab_that_measures_pilots_stops_there_and_another_goes_on(tmp_path):
     assert [len({m.repetition for m in one.measurements}) for one in read] == counts
 
 
+def test_an_unchanged_notebook_shows_what_the_last_run_left_and_a_changed_one_measures(tmp_path, monkeypatch, capsys):
+    run = lab_of(tmp_path, Measures.LATER)
+    compared = run.compare([toy(burn_ms=1.0)], **COARSE)
+    run.pilots()
+    files = {f"measurements/{m.file}.parquet": "" for m in compared.measurements}
+    records.path_of(run.folder, "toys").parent.mkdir()
+    records.write(records.path_of(run.folder, "toys"), {"parameters": COARSE, "files": files})
+
+    def compare(asked, lab):
+        return lab.compare([toy(burn_ms=asked.burn_ms)], **{name: getattr(asked, name) for name in COARSE})
+
+    toys = SimpleNamespace(Parameters=SimpleNamespace, conditions=lambda _: [], measure=compare)
+    monkeypatch.setattr(experiments, "module", lambda _: toys)
+
+    def measures(**changed):
+        with monkeypatch.context() as patch, suppress(Enough):
+            patch.setattr(Asked, "repeat", Mock(side_effect=Enough))
+            experiments.measure("toys", lab_of(tmp_path), **{**COARSE, "burn_ms": 1.0, **changed})
+            return False
+        return True
+
+    assert not measures()
+    assert "make report MINUTES=10" in capsys.readouterr().err, "it is said how to go on"
+    assert measures(burn_ms=2.0), "that is new"
+    assert measures(budget_s=90.0), "more of it is asked for"
+    assert measures(precision=0.002)
+
+
 def test_time_is_not_spent_beyond_its_end_or_where_nothing_is_wanted(tmp_path, started):
     lab = lab_of(tmp_path, Measures.LATER)
     lab.compare_each(groups(), **ASKED)
@@ -357,7 +250,6 @@ def test_time_goes_where_it_narrows_most(tmp_path, monkeypatch):
         return measured.model_copy(update={"wall_s": measured.wall_s * factor})
 
     monkeypatch.setattr(rounds, "_block", noise)
-    monkeypatch.setattr(rounds, "host", lambda condition: condition.key)  # each by itself
     lab = lab_of(tmp_path, Measures.LATER)
     of_noisy, of_quiet = lab.compare_each([noisy, quiet], **COARSE)
     lab.pilots()
@@ -439,31 +331,6 @@ def test_timers_are_checked_once(tmp_path, monkeypatch):
     path.write_text("{")
     with pytest.raises(NotMeasured):
         lab_of(tmp_path, Measures.NOTHING).check_timers([toy(burn_ms=10.0)])
-
-
-def test_ratios_borrow_from_the_other_comparisons_of_their_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(rounds, "host", lambda condition: condition.key)  # each by itself
-    five = [[toy(burn_ms=1.0 + number / 10), toy(burn_ms=2.0)] for number in range(5)]
-    compared = lab_of(tmp_path).compare_each(five, **ASKED)
-    alone = lab_of(tmp_path / "alone").compare(five[0], **ASKED)
-    assert set(alone.ratios()["borrowed"]) == {0}
-    for comparison in compared:
-        rows = comparison.ratios().set_index("role")
-        assert set(rows["borrowed"]) == {4}, "all others, not itself"
-        for _, row in rows.iterrows():
-            assert row["student_low"] < row["ratio"] < row["student_high"]
-            assert math.log(row["high"]) + math.log(row["low"]) == pytest.approx(2 * math.log(row["ratio"]))
-    one, *_ = compared
-    read = lab_of(tmp_path, Measures.NOTHING).compare_each(list(reversed(five)), **ASKED)[-1]
-    assert read.ratios().equals(one.ratios()) or read.ratios()["low"].tolist() == pytest.approx(
-        one.ratios()["low"].tolist()
-    ), "in whichever order they are asked for"
-
-
-def test_comparisons_in_the_same_processes_lend_once_and_not_to_each_other(tmp_path):
-    seven = [[toy(burn_ms=1.0 + number / 10), toy(burn_ms=2.0)] for number in range(7)]
-    compared = lab_of(tmp_path).compare_each(seven, **ASKED)  # two, two, and three of them
-    assert {borrowed for one in compared for borrowed in one.ratios()["borrowed"]} == {2}
 
 
 def test_a_margin_that_is_none_is_refused(tmp_path):
