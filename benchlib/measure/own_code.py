@@ -24,7 +24,7 @@ FOLDERS = ("worker", "data")
 
 NUMBERS = (
     *("__init__", "errors", "metrics", "frameworks/__init__", "workloads/__init__"),
-    *("measure/__init__", "measure/accelerators", "measure/answers", "measure/ceiling", "measure/contract"),
+    *("measure/__init__", "measure/accelerators", "measure/ceiling", "measure/contract"),
     *("measure/disturbance", "measure/entries", "measure/epochs", "measure/group", "measure/jobs", "measure/npu_smi"),
     *("measure/nvml", "measure/processes", "measure/record", "measure/rounds", "measure/sampler"),
 )
