@@ -1210,7 +1210,7 @@ def test_the_report_names_what_was_left_out_of_the_workers_environments(tmp_path
 def _ledger(folder: Path, conditions: list[Condition], effects: list[dict]) -> str:
     made = Report(SyntheticLab(folder))
     processes = [SimpleNamespace(condition=one, knobs=knobs.of(one), left_out=[]) for one in conditions]
-    made.summaries = {"instrument": {"knobs": knobs.ledger(processes).to_dict("records"), "effects": effects}}
+    made.summaries = {"instrument": {"knobs": knobs.Ledger(processes).frame.to_dict("records"), "effects": effects}}
     return made.show_knobs().data
 
 

@@ -55,8 +55,7 @@ def _together(readings: Sequence[Reading]) -> Reading:
 
 
 def _nvidia(handle: Any, pids: Sequence[int]) -> Reading:
-    import pynvml as driver
-
+    driver = nvml.pynvml
     held = [one.usedGpuMemory for one in nvml.computing(handle) if one.pid in pids]
     slowed = (  # by heat or power; idle clocks, and clocks that somebody has set, are not
         driver.nvmlClocksEventReasonSwPowerCap
