@@ -305,8 +305,8 @@ class Result:
             "certified": sorted({one.file for one in certificates if one.file}),
             "measurements": files,
             "conditions": [condition.model_dump(mode="json") for condition in dict.fromkeys(conditions)],
-            "knobs": knobs.ledger(processes).to_dict("records"),
-            "left_out": knobs.left_out(processes),
+            "knobs": knobs.Ledger(processes).frame.to_dict("records"),
+            "left_out": knobs.Ledger(processes).left_out,
         }
 
 
