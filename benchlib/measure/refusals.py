@@ -36,12 +36,13 @@ def too_large(condition: Condition) -> str:
     """
     workload, values, there = load(condition.workload), condition.hyperparameters, psutil.virtual_memory().total
     try:
-        weights = 4 * sum(math.prod(weight.shape) for weight in workload.weights(values).values())
-        sample = workload.held(values) * (4 if condition.precision == "fp32" else 2)
+        if 4 * sum(math.prod(weight.shape) for weight in workload.weights(values).values()) > there:
+            return "hyperparameters"
+        here = condition.device == "cpu" or workload.kind == "operator"  # whose batches are drawn on the host
+        sample = workload.held(values) * (4 if condition.precision == "fp32" else 2) if here else 0.0
     except OverflowError:
         return "hyperparameters"
-    sample = sample if condition.device == "cpu" else 0.0
-    if weights > there or sample > there:
+    if sample > there:
         return "hyperparameters"
     return "batch_size" if sample and condition.batch_size > condition.world_size * there / sample else ""
 
