@@ -179,7 +179,7 @@ def test_a_declaration_that_cannot_be_read_is_told(folder: Path) -> None:
         knobs.declared("abacus")
     file.write_text(text.replace('"reason": "wooden', '"because": "wooden'))
     os.utime(file, ns=(3, 3))
-    with pytest.raises(BenchlibError, match=r"abacus\.py: KNOBS: .*unknown key 'because' .*name, value"):
+    with pytest.raises(BenchlibError, match=r"abacus\.py: KNOBS: (?s:.*)unknown key 'because' .*name, value"):
         knobs.declared("abacus")
 
 
