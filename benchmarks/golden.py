@@ -16,8 +16,10 @@ sys.path.insert(0, str(ROOT / "tests"))
 import golden  # noqa: E402
 from test_golden import expected  # noqa: E402
 
+from benchlib.analysis.certificates import Certificate  # noqa: E402
 from benchlib.condition import Condition  # noqa: E402
 from benchlib.lab import Lab, Measures  # noqa: E402
+from benchlib.store import load  # noqa: E402
 from benchlib.suite import experiments, runs  # noqa: E402
 
 
@@ -69,7 +71,7 @@ def main() -> int:
             parameters = experiments.load(name, file)
             every += experiments.conditions(name, parameters)
             experiments.module(name).measure(parameters, lab)
-    certificates = [lab._certificate(one, lab.certificate_path(one)) for one in golden.gated(every)]
+    certificates = [load(Certificate, lab.certificate_path(one)) for one in golden.gated(every)]
     raw = {
         "comparisons": [_comparison(one) for one in lab.comparisons.values()],
         "training": lab.trained,
@@ -86,7 +88,7 @@ def main() -> int:
 def _comparison(asked: Any) -> dict[str, Any]:
     by_repetition: dict[int, list[Any]] = {}
     for one in asked.comparison.measurements:
-        if one.attempt:
+        if not one.ok:
             raise SystemExit("a process failed: measure again")
         by_repetition.setdefault(one.repetition, []).append(golden.process(one))
     return {

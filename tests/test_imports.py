@@ -80,7 +80,7 @@ def test_what_measures_counts_and_what_analyses_or_shows_does_not() -> None:
             "sampler",
         },
         "gate": {"disturbance", "gate", "jobs", "nvml", "processes", "record", "samples", "trials"},
-        "ceiling": {"ceiling", "disturbance", "jobs", "nvml", "once", "processes", "record"},
+        "ceiling": {"ceiling", "disturbance", "jobs", "nvml", "processes", "record"},
     }
     measures["epochs"] = measures["rounds"] - {"rounds"} | {"epochs"}
     beside = {

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchlib import knobs, variables
-from benchlib.analysis.certificates import Certificate, unsealed
+from benchlib import knobs, store, variables
+from benchlib.analysis.certificates import Certificate
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
@@ -61,21 +61,21 @@ def stale(keys: Iterable[str], folder: Path) -> list[str]:
 
 
 def _source(key: str, folder: Path, wrong: str | None) -> Source:
-    store = Store(folder / "measurements")
+    cache = Store(folder / "measurements")
     try:
-        measured = store.load(key)
+        measured = cache.load(key)
     except BenchlibError as error:
         return Source(key, (), f"cannot be used: {error}")
     if measured is not None:
         reasons = [reason for m in measured for reason in _changed(m, folder / "inputs")] + ([wrong] if wrong else [])
         return Source(key, tuple(_process(m) for m in measured), "; ".join(dict.fromkeys(reasons)) or MATCHES)
     path = folder / "certificates" / f"{key}.json"
-    if not path.is_file():
-        return Source(key, (), f"is not there: neither {store.path(key)} nor a certificate of that name")
     try:
-        certificate = unsealed(path.read_text(encoding="utf-8"), path)
+        certificate = store.load(Certificate, path)
     except BenchlibError as error:
         return Source(key, (), f"cannot be used: {error}")
+    if certificate is None:
+        return Source(key, (), f"is not there: neither {cache.path(key)} nor a certificate of that name")
     reasons = [_certificate_verdict(certificate, path), *([wrong] if wrong else [])]
     changes = [one for one in dict.fromkeys(reasons) if one != MATCHES]
     return Source(key, (_certified(certificate),), "; ".join(changes) or MATCHES)
