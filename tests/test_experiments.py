@@ -29,7 +29,7 @@ from benchlib.analysis.length import LEAST_ROUNDS
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import availability, memory
+from benchlib.measure import availability
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
 from benchlib.suite import experiments, figures, plan, records
@@ -213,18 +213,23 @@ WRONG = [
     ),
     ("frameworks", "tasks.0.hyperparameters", {"epsilon": 1e300}, ["tasks.0.hyperparameters", "no number to compute"]),
     ("frameworks", "tasks.0.hyperparameters", {"epsilon": 10**39}, ["tasks.0.hyperparameters", "is a int"]),
-    ("frameworks", "tasks.0.hyperparameters", {"hidden": 10**9}, ["tasks.0.hyperparameters", "its weights", "TiB"]),
-    ("equivalence", "models.7.hyperparameters", {"layers": 10**9}, ["models.7.hyperparameters", "the most is 1,000"]),
-    ("operators", "operators.0.vary", {"out_channels": [10**12]}, ["operators.0.vary.out_channels", "TiB"]),
-    ("operators", "operators.0.vary", {"batch_size": [10**30]}, ["operators.0.vary.batch_size: 1000", "TiB"]),
     (
-        "operators",
-        "operators.0.hyperparameters",
-        {"image_size": 10**9},
-        ["operators.0: ", "a step with a batch", "TiB"],
+        "frameworks",
+        "tasks.0.hyperparameters",
+        {"hidden": 10**9},
+        ["tasks.0.hyperparameters", "larger than this machine"],
     ),
-    ("inference", "hyperparameters", {"image_size": 10**9}, ["hyperparameters: {'image_size': 1000000000}", "TiB"]),
-    ("inference", "batch_sizes", [1, 10**30], ["batch_sizes: 1000000000000000000000000000000: memory", "TiB"]),
+    ("equivalence", "models.7.hyperparameters", {"layers": 10**9}, ["models.7.hyperparameters", "the most is 1,000"]),
+    ("operators", "operators.0.vary", {"out_channels": [10**12]}, ["operators.0.vary.out_channels", "larger than"]),
+    ("operators", "operators.0.vary", {"batch_size": [10**30]}, ["operators.0.vary.batch_size: 1000", "larger than"]),
+    ("operators", "operators.0.hyperparameters", {"image_size": 10**9}, ["operators.0: ", "larger than"]),
+    (
+        "inference",
+        "hyperparameters",
+        {"image_size": 10**9},
+        ["hyperparameters: {'image_size': 1000000000}", "larger than"],
+    ),
+    ("inference", "batch_sizes", [1, 10**30], ["batch_sizes: 1000000000000000000000000000000: ", "larger than"]),
     ("inference", "batch_sizes", list(range(1, 1200)), ["subjects, batch_sizes: 2,398 conditions", "2,000"]),
     ("batch_size", "self", 1, ["unknown key 'self'"]),
     *(("batch_size", "margin", value, [f"margin: {value!r}", told]) for value, told in MARGINS),
@@ -396,16 +401,6 @@ def test_blocks_too_long_for_the_budget_are_refused_by_their_own_name(tmp_path: 
         assert str(refused.value).startswith(f"{path}: {told}: {pilot}")
         assert f"block_s {float(block_s)!r}" in str(refused.value)
         assert f"budget_s {float(budget_s)!r}" in str(refused.value)
-
-
-def test_processes_that_do_not_fit_beside_each_other_are_refused(tmp_path: Path, monkeypatch) -> None:
-    path = ROOT / "parameters" / "quick" / "frameworks.yaml"
-    plan.checked("frameworks", path)
-    monkeypatch.setattr(memory, "_of_host", lambda: 10 * 2.0**20)
-    with pytest.raises(
-        BenchlibError, match=rf"{path}: subjects, or their sizes: memory: 3 processes at once, of .*: at least .* MiB"
-    ):
-        plan.checked("frameworks", path)
 
 
 def test_notebook_lists_match() -> None:
@@ -1212,7 +1207,7 @@ def test_the_report_names_what_was_left_out_of_the_workers_environments(tmp_path
 def _ledger(folder: Path, conditions: list[Condition], effects: list[dict]) -> str:
     made = Report(SyntheticLab(folder))
     processes = [SimpleNamespace(condition=one, knobs=knobs.of(one), left_out=[]) for one in conditions]
-    made.summaries = {"instrument": {"knobs": knobs.ledger(processes).to_dict("records"), "effects": effects}}
+    made.summaries = {"instrument": {"knobs": knobs.Ledger(processes).frame.to_dict("records"), "effects": effects}}
     return made.show_knobs().data
 
 

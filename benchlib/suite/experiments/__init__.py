@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any
 from benchlib.analysis import planner
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, unknown
-from benchlib.measure import memory
 from benchlib.measure.interrupt import one_interrupt
 from benchlib.suite import records
 from benchlib.suite.experiments import parameter_file
@@ -71,17 +70,12 @@ def conditions(notebook: str, parameters: Parameters) -> list[Condition]:
 
 
 def require_time(notebook: str, parameters: Parameters) -> None:
-    """Refuse a budget in which the pilot of one of the comparisons cannot end, and a comparison whose processes do not
-    fit into memory beside each other, with a BenchlibError. What only the gate can find impossible counts here.
+    """Refuse a budget in which the pilot of one of the comparisons cannot end, with a BenchlibError. What only the gate
+    can find impossible counts here.
     """
     if isinstance(parameters, Compared):
         for group in module(notebook).comparisons(parameters):
             planner.require(**parameters.settings, processes=1 + len(group))
-            if group:
-                try:
-                    memory.require_together(group)
-                except BenchlibError as error:
-                    raise BenchlibError(f"subjects, or their sizes: {error}") from None
 
 
 def least_s(notebook: str, parameters: Compared) -> float:
