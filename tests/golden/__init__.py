@@ -107,4 +107,5 @@ def gated(conditions: list[Condition]) -> list[Condition]:
 def _measurement(document: dict[str, Any], condition: Condition, group: str, file: str) -> Measurement:
     columns = document["blocks"]
     blocks = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    return Measurement(**{**document, "blocks": blocks, "condition": condition, "group": group, "file": file})
+    kept = {name: value for name, value in document.items() if name in Measurement.model_fields}
+    return Measurement(**{**kept, "blocks": blocks, "condition": condition, "group": group, "file": file})
