@@ -143,7 +143,7 @@ def notebook(outputs: str) -> dict[str, Any]:
     compared, trained = Measuring.measure(Measuring.Parameters(), Lab(outputs=outputs))
     failures = len(compared.failures()) + len(trained.failures())
     files = {m.file for m in (*compared.measurements, *trained.measurements)}
-    measured = {"failures": failures, "again": failures, "measurements": sorted(files)}
+    measured = {"failures": failures, "crashed": failures, "measurements": sorted(files)}
     return {"title": "of the trials", "figures": [], "tables": [], **measured}
 
 

@@ -16,8 +16,10 @@ sys.path.insert(0, str(ROOT / "tests"))
 import golden  # noqa: E402
 from test_golden import expected  # noqa: E402
 
+from benchlib.analysis.certificates import Certificate  # noqa: E402
 from benchlib.condition import Condition  # noqa: E402
 from benchlib.lab import Lab, Measures, NotMeasured  # noqa: E402
+from benchlib.store import load  # noqa: E402
 from benchlib.suite import experiments, runs  # noqa: E402
 
 
@@ -74,7 +76,7 @@ def main() -> int:
                 continue
             every += experiments.conditions(name, parameters)
             notebooks.append(name)
-    certificates = [lab._certificate(one, lab.certificate_path(one)) for one in golden.gated(every)]
+    certificates = [load(Certificate, lab.certificate_path(one)) for one in golden.gated(every)]
     raw = {
         "comparisons": [_comparison(one) for one in lab.comparisons.values()],
         "training": lab.trained,
@@ -91,7 +93,7 @@ def main() -> int:
 def _comparison(asked: Any) -> dict[str, Any]:
     by_repetition: dict[int, list[Any]] = {}
     for one in asked.comparison.measurements:
-        if one.attempt:
+        if not one.ok:
             raise SystemExit("a process failed: measure again")
         by_repetition.setdefault(one.repetition, []).append(golden.process(one))
     return {

@@ -29,4 +29,5 @@ class FixedLab(Lab):
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(comparison_module, "plan", plan)
+            patch.setattr(Comparison, "lacks_pilot", lambda self, own: False)
             return super().compare(conditions, block_s=block_s)

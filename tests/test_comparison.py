@@ -51,16 +51,35 @@ def test_a_comparison_without_a_budget_ended_with_the_time_that_all_share(compar
     assert SHARED in display.html(shared)
 
 
-def test_what_failed_and_went_well_when_it_was_tried_again_is_no_failure(comparison):
-    together = [m for m in comparison.measurements if m.repetition == 0]
-    lost = [m.model_copy(update={"file": "first", "failure": "died"}) for m in together]
-    once = replace(comparison, measurements=[*lost, *comparison.measurements[len(together) :]])
-    assert len(once.failures()) == 3
-    for m in together:
-        m.attempt = 1
-    again = replace(comparison, measurements=[*lost, *comparison.measurements])
-    assert again.failures().empty
-    assert again.throughput()["failed"].tolist() == [0, 0]
+def failing(comparison: Comparison, *repetitions: int, refused: bool = False) -> Comparison:
+    """With processes of OTHER that failed."""
+    lost = {"failure": "died", "refused": refused}
+    return replace(
+        comparison,
+        measurements=[
+            m.model_copy(update=lost if m.condition == OTHER and m.repetition in repetitions else {})
+            for m in comparison.measurements
+        ],
+    )
+
+
+def test_a_condition_has_failed_where_its_last_process_did(comparison):
+    assert failing(comparison, 0, 3).failures().empty
+    assert failing(comparison, 0, 3).throughput()["failed"].tolist() == [0, 2]
+    (row,) = failing(comparison, 0, 4).failures().to_dict("records")
+    assert (row["label"], row["repetition"], row["crashed"]) == (str(OTHER), 4, True)
+    assert failing(comparison, 4, refused=True).failures()["crashed"].tolist() == [False]
+
+
+def test_a_pilot_is_of_processes_that_went_well(comparison):
+    every = [m.file for m in comparison.measurements]
+    assert not comparison.lacks_pilot(every)
+    assert failing(comparison, 1).lacks_pilot(every)
+    assert not replace(failing(comparison, 1), pilot=4).lacks_pilot(every)
+    assert not failing(comparison, 3, 4).lacks_pilot(every), "it failed in the last two: there is no hope"
+    assert failing(comparison, 3, 4).lacks_pilot([]), "another lab tries again"
+    assert failing(comparison, 3, 4).lacks_pilot(every[-1:])
+    assert not failing(comparison, 1, refused=True).lacks_pilot([]), "a refusal is a result"
 
 
 def test_the_widest_interval_is_named(comparison):

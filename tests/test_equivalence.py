@@ -1,17 +1,16 @@
 """The gate finds what differs, and lets rounding pass."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from benchlib.analysis import equivalence
-from benchlib.analysis.certificates import Certificate, unsealed
+from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.equivalence import Own
 from benchlib.analysis.failure import Failure
 from benchlib.analysis.tolerances import TOLERANCES
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
+from benchlib.store import load, save
 
 CONDITION = Condition(workload="cnn", framework="mindspore")
 REFERENCE = Condition(workload="cnn")
@@ -240,11 +239,14 @@ def test_trials_that_were_not_made_are_not_asked_for(arrays):
 )
 def test_a_certificate_that_was_edited_is_refused_by_name(arrays, edit, tmp_path):
     certificate = verdict(scaled(arrays, "gradient:conv1.weight", 1.001), arrays)
-    text = certificate.sealed()
-    assert unsealed(text, Path("c.json")) == certificate
+    path = tmp_path / "c.json"
+    save(path, certificate.model_copy(update={"file": "c"}))
+    assert load(Certificate, path) == certificate.model_copy(update={"file": "c"})
+    text = path.read_text()
     assert edit(text) != text
-    with pytest.raises(BenchlibError, match=r"^c\.json: .*delete it and run again"):
-        unsealed(edit(text), Path("c.json"))
+    path.write_text(edit(text))
+    with pytest.raises(BenchlibError, match=rf"^{path}: .*delete it to measure again"):
+        load(Certificate, path)
 
 
 def test_no_stored_word_makes_a_verdict(arrays):

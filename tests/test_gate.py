@@ -15,7 +15,7 @@ from fixed_lab import FixedLab
 
 from benchlib import environments, frameworks, knobs, plugins, variables, workloads
 from benchlib.analysis import equivalence
-from benchlib.analysis.certificates import Certificate, Check, Forgiven, unsealed
+from benchlib.analysis.certificates import Certificate, Check, Forgiven
 from benchlib.analysis.failure import Failure
 from benchlib.analysis.tolerances import DROPOUT_TOLERANCES, LEFT, TOLERANCES, TRAINING, tolerances
 from benchlib.condition import Condition
@@ -24,6 +24,7 @@ from benchlib.lab import Measures
 from benchlib.measure import availability, ceiling, gate, own_code, record, samples, trials
 from benchlib.measure.jobs import prepare_job
 from benchlib.measure.processes import WorkerFailed
+from benchlib.store import load
 from benchlib.suite import experiments, sources
 from benchlib.suite.experiments import equivalence as notebook
 from benchlib.worker import files
@@ -485,8 +486,8 @@ def test_a_certificate_that_was_edited_is_made_again(tmp_path, capsys, toy_frame
     again = FixedLab(outputs=tmp_path / "outputs").certify([condition])[condition.key]
     assert again.verdict == "different"
     assert f"{path}: its content does not match its hash" in capsys.readouterr().err
-    assert unsealed(path.read_text(), path) == again
-    assert path.with_suffix(".damaged").exists()
+    assert load(Certificate, path) == again
+    assert (path.parent / "damaged" / path.name).exists()
 
 
 def test_another_condition_s_certificate_is_not_believed(tmp_path, capsys, toy_framework):
@@ -496,7 +497,7 @@ def test_another_condition_s_certificate_is_not_believed(tmp_path, capsys, toy_f
     kept, path = (lab.certificate_path(gate.gated(one)) for one in (right, wrong))
     path.write_text(kept.read_text())
     assert FixedLab(outputs=tmp_path / "outputs").certify([wrong])[wrong.key].verdict == "different"
-    assert f"{path}: it is the certificate of" in capsys.readouterr().err
+    assert f"{path}: it has the content of {kept.name}" in capsys.readouterr().err
 
 
 def test_dropout_is_held_to_the_probability_that_was_asked_for_and_not_to_the_usual_one(lab, toy_framework):

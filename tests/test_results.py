@@ -11,6 +11,7 @@ import pytest
 from benchlib import store as results
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
+from benchlib.measure.ceiling import Ceiling
 from benchlib.store import FORMAT, Block, Epoch, Measurement, Sample, Store
 
 
@@ -75,7 +76,6 @@ CHANGED = {
     "blocks": [],
     "trace": [],
     "epochs": [],
-    "sha256": "0" * 64,
 }
 
 
@@ -109,6 +109,20 @@ def test_a_key_that_leads_to_another_folder_is_refused(tmp_path):
     store.folder.mkdir()
     with pytest.raises(BenchlibError, match=r"others/f\.parquet: holds measurements with the key f, which"):
         store.load("../others/f")
+
+
+@pytest.mark.parametrize("edit", [lambda text: text.replace("1.5", "2.5"), lambda text: text[:-20], lambda _: "[]"])
+def test_a_limit_that_was_edited_is_named_and_put_aside(tmp_path, edit):
+    path = tmp_path / "ceilings" / "f.json"
+    limits = Ceiling(device="cpu", precision="fp32", multiply_adds_per_s=1.5, bytes_per_s=float("inf"))
+    results.save(path, limits)
+    assert results.load(Ceiling, path) == limits
+    path.write_text(edit(path.read_text()))
+    with pytest.raises(BenchlibError, match=rf"{path}: .*; delete it to measure again"):
+        results.load(Ceiling, path)
+    assert results.usable(Ceiling, path) is None
+    assert [one.name for one in path.parent.rglob("*.json")] == ["f.json"]
+    assert not path.exists()
 
 
 def test_a_cut_file_is_named(tmp_path):
@@ -214,7 +228,7 @@ def test_rows_that_were_taken_out_or_doubled_are_found(tmp_path, change):
     assert len(store.load("f")) == 2
     table = pq.read_table(store.path("f"))
     pq.write_table(pa.Table.from_pylist(change(table.to_pylist()), table.schema), store.path("f"))
-    with pytest.raises(BenchlibError, match=r"f\.parquet: rows were taken out, added"):
+    with pytest.raises(BenchlibError, match=r"f\.parquet: .*changed after it was measured"):
         store.load("f")
 
 
@@ -222,7 +236,7 @@ def test_a_file_without_a_column_is_named(tmp_path):
     store = Store(tmp_path)
     store.save([measurement()])
     pq.write_table(pq.read_table(store.path("f")).drop_columns(["trace"]), store.path("f"))
-    with pytest.raises(BenchlibError, match=r"f\.parquet: a part of it is missing \('trace'\)"):
+    with pytest.raises(BenchlibError, match=r"f\.parquet: it has no column trace"):
         store.load("f")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -18,10 +17,10 @@ pytestmark = pytest.mark.usefixtures("toy_framework")
 
 
 def repetition(inputs: Path, *hyperparameters: dict[str, object]) -> list[Measurement]:
-    together = SimpleNamespace(group="group", repetition=0, number=0, file="file")
+    place = {"kind": "comparison", "group": "group", "repetition": 0, "file": "file", "role": "condition", "seed": 0}
     conditions = [Condition(workload="toy", framework="toy", hyperparameters=one) for one in hyperparameters]
     jobs = [prepare_job(one, INITIAL_SEED, inputs) for one in conditions]
-    empty = [record.begin("comparison", "rounds", together, "condition", job, 0) for job in jobs]
+    empty = [record.begin("rounds", job, **place) for job in jobs]
     rounds.measure_repetition(empty, jobs, rounds.Settings(block_s=0.01), 2, 30.0)
     return empty
 

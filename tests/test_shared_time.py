@@ -16,7 +16,7 @@ from benchlib.analysis.planner import PRECISION
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures, NotMeasured
-from benchlib.measure import disturbance, entries, rounds
+from benchlib.measure import contract, disturbance, entries, gate, rounds
 from benchlib.measure.repetitions import Asked
 from benchlib.suite import experiments, records
 
@@ -280,45 +280,69 @@ def test_a_lab_that_measures_nothing_says_what_is_not_there(tmp_path, started):
     assert not started
 
 
-def test_a_training_run_that_failed_is_shown_where_nothing_is_measured_and_tried_again_by_the_next_run(
-    tmp_path, started, monkeypatch
-):
+@pytest.fixture
+def uncertified(monkeypatch):
+    """The gate would refuse what misbehaves before it is timed."""
     monkeypatch.setattr(Lab, "certify", lambda self, conditions: all_the_same(conditions))
-    asked = {"conditions": [toy(burn_ms=1.0), toy(misbehave="raise")], "seeds": [0], "epochs": 1}
-    first = lab_of(tmp_path).train(**asked)
-    assert first.failures()["again"].tolist() == [True]
+
+
+@pytest.mark.usefixtures("uncertified")
+@pytest.mark.parametrize(("how", "again"), [("die", 2), ("raise", 0)], ids=["crash", "refusal"])
+def test_what_crashed_in_a_comparison_is_measured_again_by_another_lab_and_a_refusal_is_a_result(tmp_path, how, again):
+    conditions, lab = [toy(burn_ms=1.0), toy(burn_ms=1.0, misbehave=how), toy(burn_ms=2.0)], lab_of(tmp_path)
+    first = lab.compare(conditions, **ASKED)
+    assert first.ratio(conditions[2]).processes == 3, "the others are measured"
+    assert first.failures()["crashed"].tolist() == [again > 0]
+    counts = [
+        one.compare(conditions, **ASKED).ratio(conditions[2]).processes
+        for one in (lab, lab_of(tmp_path, Measures.NOTHING), lab_of(tmp_path))
+    ]
+    assert counts == [3, 3, 3 + again]
+
+
+@pytest.mark.usefixtures("uncertified")
+def test_a_process_that_crashed_is_replaced_by_another(tmp_path):
+    flaky = toy(burn_ms=1.0, misbehave="once", flag=str(tmp_path / "flag"))
+    comparison = lab_of(tmp_path).compare([toy(burn_ms=1.0), flaky], **ASKED)
+    assert comparison.ratio(flaky).processes == 3
+    assert comparison.throughput()["failed"].tolist() == [0, 1]
+    assert comparison.failures().empty
+
+
+@pytest.mark.usefixtures("uncertified")
+@pytest.mark.parametrize(("how", "again"), [("die", True), ("raise", False)], ids=["crash", "refusal"])
+def test_a_training_run_that_failed_is_shown_where_nothing_is_measured(tmp_path, started, how, again):
+    asked = {"conditions": [toy(burn_ms=1.0), toy(misbehave=how)], "seeds": [0], "epochs": 1}
+    lab = lab_of(tmp_path)
+    first = lab.train(**asked)
+    assert first.failures()["crashed"].tolist() == [again]
     started.clear()
-    assert lab_of(tmp_path, Measures.NOTHING).train(**asked).runs().equals(first.runs())
+    for one in (lab, lab_of(tmp_path, Measures.NOTHING)):
+        assert one.train(**asked).runs().equals(first.runs())
     assert not started
     with pytest.raises(NotMeasured, match=r"2 of 4 training runs of toy"):
         lab_of(tmp_path, Measures.NOTHING).train(**{**asked, "seeds": [0, 1]})
-    assert lab_of(tmp_path).train(**asked).failures()["again"].tolist() == [False]
+    lab_of(tmp_path).train(**asked)
+    assert started == asked["conditions"][1:] * again
 
 
-def test_a_model_that_could_not_be_checked_is_shown_where_nothing_is_measured(tmp_path, started):
-    failing = toy(misbehave="raise")
-    (first,) = lab_of(tmp_path).certify([failing]).values()
-    assert (first.verdict, first.attempts) == ("not checked", 1)
-    started.clear()
-    (shown,) = lab_of(tmp_path, Measures.NOTHING).certify([failing]).values()
-    assert shown == first
-    assert not started
-
-
-def test_timers_that_failed_are_shown_where_nothing_is_measured_and_tried_once_more_by_the_next_run(
-    tmp_path, monkeypatch
+@pytest.mark.parametrize(("how", "again"), [("die", True), ("raise", False)], ids=["crash", "refusal"])
+def test_models_and_timers_that_could_not_be_checked_are_shown_where_nothing_is_measured(
+    tmp_path, monkeypatch, how, again
 ):
-    attempts = []
-    for run in ("first", "first", "second", "third"):
-        monkeypatch.setenv(lab_module.RUN_VARIABLE, run)
-        (check,) = lab_of(tmp_path).check_timers([toy(misbehave="raise")])
-        attempts.append(check.attempts)
-        monkeypatch.setenv(lab_module.RUN_VARIABLE, "another")
-        (shown,) = lab_of(tmp_path, Measures.NOTHING).check_timers([toy(misbehave="raise")])
-        assert (shown.failure, shown.attempts) == (check.failure, check.attempts)
-        assert "worker failed in" in shown.failure
-        assert not shown.ok
-    assert attempts == [1, 1, 2, 2]
+    made = []
+    for module, name in ((gate, "certify"), (contract, "check")):
+        make = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *given, make=make, name=name: made.append(name) or make(*given))
+    failing, lab = toy(misbehave=how), lab_of(tmp_path)
+    for ask in (lambda one: [*one.certify([failing]).values()], lambda one: one.check_timers([failing])):
+        made.clear()
+        (first,) = ask(lab)
+        assert first.crashed == again
+        for other in (lab, lab_of(tmp_path, Measures.NOTHING)):
+            assert repr(ask(other)) == repr([first])
+        ask(lab_of(tmp_path))
+        assert len(made) == 1 + again, made
 
 
 @pytest.mark.alone

@@ -150,7 +150,7 @@ def run_and_read(arguments=("run",)):
 def measure_nothing(monkeypatch):
     """Notebooks of these tests have conditions, but no experiments of these names."""
     monkeypatch.setattr(plan.Planned, "typed", None)
-    monkeypatch.setattr(suite.clock, "measure", lambda notebooks, folder, clock: list(notebooks))
+    monkeypatch.setattr(suite.clock, "measure", lambda notebooks, lab, clock: list(notebooks))
 
 
 def record_of(name):
@@ -267,7 +267,7 @@ class TestUnchanged:
     def project(self, tmp_path, monkeypatch):
         make_project(tmp_path / "project", monkeypatch, ["first", "second"])
         Path("requirements.lock").write_text("numpy==1.26.4\n")
-        self.failures = self.again = 0
+        self.failures = self.crashed = 0
 
         def pretend(notebook, parameters, output):
             self.ran.append(notebook.stem)
@@ -276,7 +276,7 @@ class TestUnchanged:
             figure.parent.mkdir(exist_ok=True)
             figure.write_text("<svg/>")
             failures = self.failures if notebook.stem == "first" else 0
-            return {"failures": failures, "again": self.again, "figures": [f"figures/{figure.name}"]}
+            return {"failures": failures, "crashed": self.crashed, "figures": [f"figures/{figure.name}"]}
 
         monkeypatch.setattr(execution, "execute", pretend)
         assert self.run() == ["first", "second", "report"]
@@ -384,16 +384,15 @@ class TestUnchanged:
         assert "first: started again: these have changed: packages\n" in self.said
         assert self.run() == []
 
-    def test_failed_measurements_are_tried_again_if_there_is_an_attempt_left(self):
-        self.failures, self.again = 2, 1
+    def test_what_crashed_is_measured_again_by_the_next_run_and_a_refusal_is_not(self):
+        self.failures, self.crashed = 2, 1
         write_parameters("first", count=2)
         assert self.run(expected=1) == ["first", "report"]
-        assert self.said.endswith("first: 2 measurements failed, see the report; the next run tries them again\n")
-        self.failures, self.again = 1, 0
+        assert self.said.endswith("first: 2 measurements failed, see the report\n")
+        self.failures, self.crashed = 1, 0
         assert self.run(expected=1) == ["first", "report"]
         assert "first: started again: 1 measurements had failed\n" in self.said
-        assert self.said.endswith("first: 1 measurement failed, see the report\n")
-        assert self.run(expected=1) == [], "there is nothing left to try, and it is still missing"
+        assert self.run(expected=1) == [], "it is known, and still missing"
         assert self.said.endswith("first: 1 measurement failed, see the report\n")
         code, said = run_and_read(["report"])
         assert (code, said.splitlines()[-1]) == (1, "first: 1 measurement failed, see the report")
@@ -992,7 +991,7 @@ class TestTime:
         write_parameters("report", count=1, minutes=3)
         monkeypatch.setattr(plan, "checked", self._checked)
         monkeypatch.setattr(plan.Planned, "typed", None)
-        monkeypatch.setattr(suite, "_certify", lambda due, folder, allowed: None)
+        monkeypatch.setattr(suite, "_certify", lambda due, lab: None)
         monkeypatch.setattr(suite.clock, "require", lambda *given: None)  # no time is known of these
         monkeypatch.setattr(suite.clock, "expectation", lambda minutes, missing: f"expected of {', '.join(missing)}")
         self.measured = []
@@ -1005,7 +1004,8 @@ class TestTime:
         parameters, data, _ = checked(name, file)
         return parameters | {"block_s": 0.1}, data, [] if name == "report" else [Condition(workload="cnn")]
 
-    def _measure(self, notebooks, folder, time_):
+    def _measure(self, notebooks, lab, time_):
+        folder = lab.folder
         self.measured.append((list(notebooks), round(time_.left_s / 60)))
         (folder / "measurements").mkdir(exist_ok=True)
         (folder / "measurements" / f"{len(self.measured)}.parquet").write_text("")

@@ -17,7 +17,7 @@ from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import installed, machine, own_code
 from benchlib.measure.jobs import prepare_job
-from benchlib.store import Measurement, Store
+from benchlib.store import Measurement, Store, save
 from benchlib.suite import experiments, records, sources, trace
 from benchlib.worker import files, service
 
@@ -236,9 +236,8 @@ def test_certificates_can_be_traced_too(tmp_path: Path) -> None:
     lab = SyntheticLab(tmp_path)
     result = experiments.module("equivalence").measure(parameters, lab)
     result.summary()
-    (tmp_path / "certificates").mkdir()
     (_, certificate), *_ = result.checked
-    lab.certificate_path(certificate.condition).write_text(certificate.sealed())
+    save(lab.certificate_path(certificate.condition), certificate)
     number = trace.numbers(tmp_path / "tables" / "equivalence_certificates.csv", tmp_path)[0][0]
     (source,) = sources.sources(number.keys, tmp_path)
     assert source.says[0].startswith("certificate: ")
@@ -246,9 +245,9 @@ def test_certificates_can_be_traced_too(tmp_path: Path) -> None:
     assert source.says[0].endswith("1.0; benchlib 1.0 synthetic")
     assert "have changed since" in source.verdict, "this one was made up: its key is not that of what is here"
     real = Lab(outputs=tmp_path).certificate_path(certificate.condition)
-    real.write_text(certificate.sealed())
+    save(real, certificate.model_copy(update={"file": real.stem}))
     assert sources.sources([real.stem], tmp_path)[0].verdict == sources.MATCHES
-    real.write_text(certificate.sealed().replace('"tolerance": 1e-05', '"tolerance": 1.0'))
+    real.write_text(real.read_text().replace('"tolerance": 1e-05', '"tolerance": 1.0'))
     assert "does not match its hash" in sources.sources([real.stem], tmp_path)[0].verdict
 
 

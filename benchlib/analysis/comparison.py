@@ -6,7 +6,7 @@ Everything here is derived from measurements on disk; nothing is measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ import pandas as pd
 
 from benchlib.analysis import throughput
 from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED, Certificate
-from benchlib.analysis.measured import Frame, Measured, baselines_of, failed, is_usable
+from benchlib.analysis.measured import Frame, Measured
 from benchlib.analysis.planner import FAILED, Paired, Plan, best_rounds, gain, means, plan, settled, width
 from benchlib.analysis.soundness import disturbed_rounds, growths, mostly, slow_down
 from benchlib.analysis.statistics import Interval, geometric_interval, rounds_of
@@ -73,6 +73,19 @@ class Comparison(Measured):
         """Has every ratio the precision asked for, or is there none to be had?"""
         unclear = any(self._is_unclear(*pair) and self._has_hope(*pair) for pair in self._given())
         return not unclear and settled(self._wanted(), self.precision)
+
+    def lacks_pilot(self, own: Container[str]) -> bool:
+        """Has a ratio fewer processes than its pilot, and may get them? Not where a framework has refused, nor where it
+        failed in both of the last repetitions of one's ``own`` (keys of files).
+        """
+        last = list(dict.fromkeys(m.file for m in self.measurements if m.file in own))[-2:]
+        for condition, role in self._given():
+            good = [m.file for _, m in self._pairs(self.baseline, condition, role)]
+            refused = any(m.refused for m in self._every(self.baseline, "baseline") + self._every(condition, role))
+            failing = len(last) == 2 and not any(file in good for file in last)
+            if len(good) < self.pilot and not refused and not failing:
+                return True
+        return False
 
     @property
     def gain(self) -> float:
@@ -220,25 +233,19 @@ class Comparison(Measured):
         return [self._planned(together, names) for together in repetitions.values()]
 
     def _planned(self, together: list[Measurement], names: Collection[str]) -> Paired:
-        """What the planner has to know of a repetition, all its attempts together, for the ratios of these names."""
-        files = {m.file: m for m in together}.values()
-        rounds_s, total_s = sum(m.rounds_s for m in files), sum(m.repetition_s for m in files)
-        baselines = {m.file: seconds_by_round(m) for m in together if m.ok and m.role == "baseline"}
+        """What the planner has to know of a repetition, for the ratios of these names."""
+        good = [m for m in together if m.ok]
+        baselines = [seconds_by_round(m) for m in good if m.role == "baseline"]
         logs = {
-            _name(m.role, m.condition): rounds_of(baselines[m.file], seconds_by_round(m))
-            for m in together
-            if m.ok and m.role != "baseline" and m.file in baselines
+            _name(m.role, m.condition): rounds_of(baseline, seconds_by_round(m))
+            for baseline in baselines
+            for m in good
+            if m.role != "baseline"
         }
-        round_s = rounds_s / max((len(counted(m.blocks)) for m in together if m.ok), default=1)
+        round_s = together[0].rounds_s / max((len(counted(m.blocks)) for m in good), default=1)
         useful = max(map(len, logs.values()), default=0)  # the disturbed rounds are a cost like the start
         wanted = {name: values for name, values in logs.items() if name in names}
-        return Paired(wanted, total_s - useful * round_s, round_s)
-
-    def _one_a_repetition(self, condition: Condition, role: str) -> list[Measurement]:
-        """The processes that went well, one of each repetition: rather one whose baseline did, too."""
-        baselines = baselines_of(self.measurements)
-        good = sorted(self._of(condition, role), key=lambda m: (not is_usable(m, baselines), m.attempt), reverse=True)
-        return sorted({m.repetition: m for m in good}.values(), key=lambda m: m.repetition)
+        return Paired(wanted, together[0].repetition_s - useful * round_s, round_s)
 
     def _ratio_row(self, condition: Condition, role: str) -> dict[str, Any]:
         interval = _ratio(self._pairs(self.baseline, condition, role))
@@ -277,8 +284,9 @@ class Comparison(Measured):
 
     def _throughput_row(self, condition: Condition) -> dict[str, Any]:
         role = self._role(condition)
-        good, lost = self._one_a_repetition(condition, role), failed(self._every(condition, role))
-        return throughput.row(condition, good, self.slows_down(condition), len(lost), self.files(condition))
+        good, every = self._of(condition, role), self._every(condition, role)
+        failed = len(every) - len(good)
+        return throughput.row(condition, good, self.slows_down(condition), failed, self.files(condition))
 
 
 Ends = TypeVar("Ends", float, pd.Series)

@@ -34,6 +34,7 @@ from benchlib.analysis.soundness import MOST
 from benchlib.analysis.statistics import Interval, mean_interval
 from benchlib.analysis.training import NOT_REACHED, TrainingRuns, median_to_threshold, undisturbed
 from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
 
 IMPOSSIBLE, FAILED, NOT_COMPARED = "not possible here", "failed", "not compared"
 """Why a condition was not measured: it cannot be; it may be possible the next time; it has no baseline here."""
@@ -307,9 +308,11 @@ def save(frame: pd.DataFrame, path: Path) -> None:
 
 
 def load(path: Path) -> pd.DataFrame:
-    """Read a frame; one of another benchlib, whose columns are others, is empty."""
+    """Read a frame; one with other columns is a BenchlibError that names the file."""
     table = pq.read_table(path)
-    return _typed(table if table.schema.equals(SCHEMA) else SCHEMA.empty_table())
+    if not table.schema.equals(SCHEMA):
+        raise BenchlibError(f"{path}: written by another benchlib, its columns are others; run its notebook again")
+    return _typed(table)
 
 
 def _typed(table: pa.Table) -> pd.DataFrame:

@@ -52,7 +52,7 @@ def guarded(entry: Entry, action: Callable[[Entry], None]) -> None:
     try:
         action(entry)
     except WorkerFailed as failure:
-        entry.measurement.failure = str(failure)
+        entry.measurement.failure, entry.measurement.refused = str(failure), failure.failure.is_refusal
         if entry.worker is not None:
             entry.worker.end()
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from benchlib.analysis.comparison import Comparison
 from benchlib.measure import record, rounds
-from benchlib.measure.attempts import Attempt, Members, stored
 from benchlib.measure.jobs import Job, key
 from benchlib.measure.own_code import Unchanged
 from benchlib.store import Measurement, Store
@@ -20,11 +18,10 @@ class Asked:
 
     comparison: Comparison
     group: str  # its key
-    members: Members
+    members: list[tuple[str, Job]]  # of a repetition, by role
     settings: rounds.Settings
     code: Unchanged  # of the comparison and of its certificates
     repetitions: int = 0  # that are there, whatever came of them
-    again: list[Attempt] = field(default_factory=list)  # of what has failed once
 
     @classmethod
     def of(cls, comparison: Comparison, jobs: list[Job], settings: rounds.Settings, code: Unchanged) -> Asked:
@@ -35,41 +32,40 @@ class Asked:
         return cls(comparison, group, list(zip(roles, jobs, strict=True)), settings, code)
 
     def read(self, store: Store) -> None:
-        """Take in all that is on disk of it."""
-        for repetition in itertools.count():
-            measurements, attempt = stored(store, self.group, repetition, self.members)
-            self.comparison.measurements.extend(measurements)
-            if attempt is None:
-                continue
-            if not attempt.number:
-                self.repetitions = repetition
-                break
-            self.again.append(attempt)
+        """Read all repetitions that are on disk."""
+        while (measured := store.usable(self.file)) is not None:
+            self._add(measured)
 
     def repeat(self, store: Store, patience_s: float, keep: Callable[[list[Measurement]], None]) -> list[Measurement]:
-        """Measure the next repetition, which goes to ``keep``; what failed before comes first. What another process has
-        measured meanwhile is read from ``store``.
+        """Measure the next repetition, which goes to ``keep``. What another process has measured meanwhile is read from
+        ``store``.
         """
-        attempt = self.again.pop(0) if self.again else Attempt(self.group, self.repetitions, 0, self.members)
-        measured = store.usable(attempt.file)
+        measured = store.usable(self.file)
         if measured is None:
             self.code.require()
-            measured = [
-                record.begin("comparison", "rounds", attempt, role, job, attempt.repetition)
-                for role, job in attempt.members
-            ]
-            jobs = [job for _, job in attempt.members]
+            number = self.repetitions
+            identity = {"kind": "comparison", "group": self.group, "file": self.file, "repetition": number}
+            measured = [record.begin("rounds", job, role=role, seed=number, **identity) for role, job in self.members]
+            jobs = [job for _, job in self.members]
             rounds.measure_repetition(measured, jobs, self.settings, self.comparison.plan.rounds, patience_s)
             self.code.require()
             keep(measured)
-        self.comparison.measurements.extend(measured)
-        self.repetitions = max(self.repetitions, attempt.repetition + 1)
+        self._add(measured)
         return measured
+
+    @property
+    def file(self) -> str:
+        """Key of the next repetition's file."""
+        return key(group=self.group, repetition=self.repetitions)
 
     @property
     def left(self) -> int:
         """About how many repetitions are still to come."""
-        return len(self.again) + max(1, self.comparison.plan.more_processes)
+        return max(1, self.comparison.plan.more_processes)
+
+    def _add(self, measured: list[Measurement]) -> None:
+        self.comparison.measurements.extend(measured)
+        self.repetitions += 1
 
 
 def line(measured: list[Measurement]) -> str:

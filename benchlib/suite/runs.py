@@ -107,16 +107,15 @@ def _measure(items: list[Planned], outputs: Outputs, allowed: clock.Clock) -> li
     due = [item for item in asking if outputs.why_due(item, outputs.inputs(item)) is not None]
     if not allowed.measures or not (due or (allowed.shared and allowed.left_s > 0)):
         return []
-    _certify(due, outputs.folder, allowed)
-    return clock.measure({item.name: item.typed for item in asking}, outputs.folder, allowed)
+    shared = clock.lab_on(allowed, outputs.folder)
+    _certify(due, shared)
+    return clock.measure({item.name: item.typed for item in asking}, shared, allowed)
 
 
-def _certify(due: list[Planned], folder: Path, allowed: clock.Clock) -> None:
+def _certify(due: list[Planned], gate: lab.Lab) -> None:
     """Have the models of all notebooks that will be executed checked together: notebook by notebook, every process of
     the gate would have to import its framework again.
     """
-    gate = lab.Lab(outputs=folder)
-    allowed.labs.append(gate)
     try:
         gate.certify([condition for item in due for condition in item.conditions])
     except Exception as error:  # whatever it is: what is wrong with one notebook's conditions must not stop the others
@@ -206,13 +205,13 @@ def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
         return {"kernel": KERNEL, "status": "failed", "error": error}
     os.replace(partial, executed)
     nothing = {"figures": [], "tables": [], "measurements": [], "certified": []}
-    summary = {"failures": 0, "again": 0, **nothing, **(summary or {})}
+    summary = {"failures": 0, "crashed": 0, **nothing, **(summary or {})}
     measurements = [f"measurements/{key}.parquet" for key in summary["measurements"]]
     certificates = [f"certificates/{key}.json" for key in summary["certified"]]
     paths = [*summary["figures"], *summary["tables"], *measurements, *certificates]
     # Of a notebook that gathers, a measurement may be gone; the report names it.
     files = {path: records.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
-    failed = {name: summary[name] for name in ("failures", "again")}
+    failed = {name: summary[name] for name in ("failures", "crashed")}
     return {"kernel": KERNEL, "status": "succeeded", **failed, "files": files}
 
 
@@ -221,8 +220,7 @@ def _say_failures(every: Iterable[Record]) -> bool:
     failed = [record for record in every if record.get("failures")]
     for record in failed:
         number = record["failures"]
-        again = "; the next run tries them again" if record["again"] else ""
-        say(f"{record['notebook']}: {number} measurement{'s' * (number > 1)} failed, see the report{again}")
+        say(f"{record['notebook']}: {number} measurement{'s' * (number > 1)} failed, see the report")
     return bool(failed)
 
 

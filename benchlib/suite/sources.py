@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchlib import knobs, variables
-from benchlib.analysis.certificates import Certificate, unsealed
+from benchlib.analysis.certificates import Certificate
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import installed, machine, own_code
 from benchlib.measure.jobs import prepare_job
-from benchlib.store import Measurement, Store
+from benchlib.store import Measurement, Store, load
 from benchlib.suite import experiments, records
 from benchlib.suite.tables import MISSING
 from benchlib.worker import files, service
@@ -49,8 +49,7 @@ def _source(key: str, folder: Path, wrong: Mapping[str, str]) -> Source:
         if (measured := store.load(key)) is not None:
             says = [_process(one) for one in measured]
             changes = [change for one in measured for change in _changed(one, folder / "inputs")]
-        elif path.is_file():
-            certificate = unsealed(path.read_text(encoding="utf-8"), path)
+        elif (certificate := load(Certificate, path)) is not None:
             says, changes = [_certified(certificate)], _other_certificate(certificate, path)
         else:
             return Source(key, (), f"is not there: neither {store.path(key)} nor a certificate of that name")

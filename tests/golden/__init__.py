@@ -17,12 +17,11 @@ from benchlib.analysis.comparison import Comparison
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.measure import ceiling, epochs, gate, own_code, rounds
-from benchlib.measure.attempts import Attempt
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
 from benchlib.measure.jobs import INITIAL_SEED, key, prepare_job
 from benchlib.measure.repetitions import Asked
-from benchlib.store import Measurement
+from benchlib.store import Measurement, save
 
 FOLDER = Path(__file__).parent
 RAW, EXPECTED = FOLDER / "raw.json.gz", FOLDER / "expected.json.gz"
@@ -57,30 +56,27 @@ def fill(folder: Path) -> None:
         comparison = Comparison(conditions, [], {}, 0.03, 60.0, 3, 0.05)
         asked = Asked.of(comparison, jobs, rounds.Settings(block_s=one["block_s"]), None)
         for repetition, processes in enumerate(one["repetitions"]):
-            file = Attempt(asked.group, repetition, 0, asked.members).file
+            asked.repetitions = repetition
             measured = zip(jobs, processes, strict=True)
-            lab.store.save([_measurement(each, job.condition, asked.group, file) for job, each in measured])
+            lab.store.save([_measurement(each, job.condition, asked.group, asked.file) for job, each in measured])
     for one in raw["training"]:
         settings = epochs.Settings(**one["settings"])
         job = prepare_job(Condition(**one["condition"]), one["process"]["seed"], lab.inputs)
-        group = key(kind="training", settings=settings.model_dump(), job=job.depends_on("epochs"))
-        file = Attempt(group, 0, 0, [("condition", job)]).file
-        lab.store.save([_measurement(one["process"], job.condition, group, file)])
+        file = key(kind="training", settings=settings.model_dump(), job=job.depends_on("epochs"))
+        lab.store.save([_measurement(one["process"], job.condition, file, file)])
     for document in raw["certificates"]:
         certificate = Certificate.model_validate(document)
         path = lab.certificate_path(certificate.condition, certificate.training)
         code = own_code.digest(certificate.condition, "gate")
-        _write(path, certificate.model_copy(update={"file": path.stem, "code": code}).sealed())
+        save(path, certificate.model_copy(update={"file": path.stem, "code": code}))
     for one in raw["ceilings"]:
         jobs = [prepare_job(each, INITIAL_SEED, lab.inputs) for each in ceiling.conditions(**one["asked"])]
         name = key(ceiling=[job.depends_on("ceiling") for job in jobs])
-        _write(folder / "ceilings" / f"{name}.json", Ceiling.model_validate(one["found"]).model_dump_json())
+        save(folder / "ceilings" / f"{name}.json", Ceiling.model_validate(one["found"]))
     for one in raw["timers"]:
         job = prepare_job(Condition(**one["condition"]), INITIAL_SEED, lab.inputs)
-        _write(
-            folder / "timers" / f"{key(timer=job.depends_on('contract'))}.json",
-            SyncCheck.model_validate(one["found"]).model_dump_json(),
-        )
+        name = key(timer=job.depends_on("contract"))
+        save(folder / "timers" / f"{name}.json", SyncCheck.model_validate(one["found"]))
 
 
 def comparisons() -> list[Comparison]:
@@ -111,9 +107,5 @@ def gated(conditions: list[Condition]) -> list[Condition]:
 def _measurement(document: dict[str, Any], condition: Condition, group: str, file: str) -> Measurement:
     columns = document["blocks"]
     blocks = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    return Measurement(**{**document, "blocks": blocks, "condition": condition, "group": group, "file": file})
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    kept = {name: value for name, value in document.items() if name in Measurement.model_fields}
+    return Measurement(**{**kept, "blocks": blocks, "condition": condition, "group": group, "file": file})

@@ -23,7 +23,6 @@ from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
-from benchlib.store import ATTEMPTS
 from benchlib.suite import figures, latex, naming, showing, tables
 from benchlib.suite.experiments.doubts import disturbances, disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.suite.panels import Picture
@@ -296,7 +295,7 @@ class Result:
             "captions": captions,
             "in_report": in_report,
             "failures": len(failed),
-            "again": int(failed["again"].sum()),
+            "crashed": int(failed["crashed"].sum()),
             "failed": failed.astype(str).to_dict("records"),
             "certificates": [  # of thousands of arrays each has a digest, which the certificate's file keeps
                 one.model_dump_json(exclude={"digests", "reference_digests"})
@@ -328,11 +327,11 @@ def failures_beside(ceiling: Ceiling, timers: Iterable[SyncCheck] = ()) -> list[
     folder of what failed.
     """
     limits = {"label": f"the machine's limits on {ceiling.device}", "role": "ceiling", "file": "ceilings/"}
-    rows = [{**limits, "failure": failure, "again": ceiling.attempts < ATTEMPTS} for failure in ceiling.failures]
+    rows = [{**limits, "failure": failure, "crashed": ceiling.crashed} for failure in ceiling.failures]
     for check in timers:
         if check.failure:
             timer = {"label": str(check.condition), "role": "timer", "file": "timers/"}
-            rows.append({**timer, "failure": check.failure, "again": check.attempts < ATTEMPTS})
+            rows.append({**timer, "failure": check.failure, "crashed": check.crashed})
     return [{"repetition": 0, "seed": 0, **row} for row in rows]
 
 

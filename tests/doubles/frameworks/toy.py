@@ -182,7 +182,7 @@ class Session:
                     os.write(int(fd), b"\x00 not a message \n")
         elif how == "once" and not os.path.exists(self.values["flag"]):
             open(self.values["flag"], "x").close()
-            raise RuntimeError("out of toys, this once")
+            os.kill(os.getpid(), signal.SIGKILL)
         elif how == "spin" and not hasattr(self, "steps"):
             threading.Thread(target=_spin, daemon=True).start()
         elif how == "fork" and not hasattr(self, "steps") and os.fork() == 0:
