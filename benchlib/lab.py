@@ -52,7 +52,6 @@ from benchlib.measure.own_code import Unchanged
 from benchlib.measure.processes import PATIENCE_S
 from benchlib.measure.repetitions import Asked
 from benchlib.measure.turn import turn
-from benchlib.measure.watched import watched
 from benchlib.plugins import use as use_plugins
 from benchlib.progress import Progress, say
 from benchlib.store import ATTEMPTS, Measurement, Store, frame
@@ -218,9 +217,10 @@ class Lab:
         epochs: int,
         threshold: float | None = None,
         most_epochs: int | None = None,
+        on_epoch: epochs_procedure.AfterEpoch = lambda run: None,
     ) -> TrainingRuns:
         """Train each condition from each seed (of weights, order and dropout) for ``epochs``, and on to ``threshold``
-        or ``most_epochs``.
+        or ``most_epochs``. ``on_epoch`` is called with each run after each of its epochs.
         """
         refusals.require_trainable(conditions, seeds, epochs, threshold, most_epochs)
         settings = epochs_procedure.Settings(
@@ -244,10 +244,8 @@ class Lab:
                 raise NotMeasured(f"{absent} of {len(jobs)} training runs of {conditions[0].workload}")
             missing = []
         random.Random(0).shuffle(missing)  # so that the machine's drift does not favour whoever comes first
-        kept = TrainingRuns(conditions, list(measured.values()), certificates, epochs, threshold)
-        with watched(self.folder, kept) as after_epoch:
-            for attempt, run in self._trained(missing, settings, code, after_epoch):
-                measured[attempt.group] = run
+        for attempt, run in self._trained(missing, settings, code, on_epoch):
+            measured[attempt.group] = run
         return TrainingRuns(conditions, [measured[group] for group in groups], certificates, epochs, threshold)
 
     def _trained(

@@ -120,6 +120,7 @@ class SyntheticLab:
         epochs: int,
         threshold: float | None = None,
         most_epochs: int | None = None,
+        on_epoch: object = None,
     ) -> TrainingRuns:
         """As the lab's: a run goes on from ``epochs`` until it is at the threshold, for ``most_epochs`` at most."""
         self.asked.append(("train", conditions, seeds, epochs, threshold, most_epochs))

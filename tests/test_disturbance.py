@@ -39,7 +39,7 @@ from benchlib.measure.disturbance import (
     mark_outliers,
 )
 from benchlib.store import Block, counted
-from benchlib.suite import display, experiments, summaries
+from benchlib.suite import experiments, summaries
 from benchlib.suite.experiments.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.suite.selections import wide
 from benchlib.suite.sentences import NO_RATIO, ratio_text
@@ -168,7 +168,7 @@ def test_more_than_half_of_the_rounds_disturbed_on_either_side_is_no_verdict(tmp
     assert (verdict, interval.excludes(1)) == (DISTURBED, False)
     assert comparison.throughput()["samples_per_second"].isna().tolist() == [role == "baseline", role == "condition"]
     assert ratio_text(ratio_row(comparison)) == NO_RATIO[DISTURBED]
-    assert DISTURBED in display.html(comparison)
+    assert DISTURBED in summaries.html(comparison)
     notes = [text.get_text() for axes in comparison.plot().axes for text in axes.texts]
     assert notes.count(DISTURBED) == 2, "at the ratio and at the bar"
 

@@ -366,7 +366,7 @@ def _why_not(quantity: str, measured: Mapping[str, Any]) -> str:
             return DISTURBED
         if measured["slows_down"]:
             return SLOWS_DOWN
-    if quantity in {"first_step_s", "warm_up_s"} and measured["first_in_process"]:
+    if quantity in {"first_step_s", "warm_up_s"} and measured["processes"]:
         return DISTURBED
     return NOT_TOLD if quantity in ACCELERATOR and measured["processes"] else NOT_MEASURED
 
