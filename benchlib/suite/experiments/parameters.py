@@ -17,7 +17,7 @@ from benchlib.validation import Strict
 
 
 class Parameters(Strict):
-    """The parameters of a notebook. A parameter file says all of them: none has a silent default."""
+    """The parameters of a notebook. Its parameter file says all that the profile's defaults do not."""
 
 
 class Subject(BaseModel):
@@ -125,10 +125,10 @@ def check_count(keys: str, conditions: int) -> None:
 
 
 class Compared(Parameters):
-    """Parameters of a notebook that compares conditions with each other: how closely, and within which time."""
+    """The settings of comparisons, which a profile's ``defaults.yaml`` gives. Each is an argument of ``Lab.compare``."""
 
     precision: Precision
-    budget_s: Budget  # of each comparison
+    budget_s: Budget = 60.0  # of each comparison, where a notebook is run by itself
     pilot: Pilot  # processes of each condition, at least
     block_s: BlockTime
     margin: Margin  # a ratio whose interval lies within so much of 1 is "the same within" it
@@ -137,6 +137,12 @@ class Compared(Parameters):
     def settings(self) -> dict[str, float]:
         """As arguments of ``Lab.compare``."""
         return {name: getattr(self, name) for name in Compared.model_fields}
+
+
+class Defaults(Compared):
+    """What ``defaults.yaml`` has: the settings of all comparisons, and minutes for the measurements of all notebooks."""
+
+    minutes: Minutes
 
 
 def condition(keys: Mapping[str, str], **choices: Any) -> Condition:
