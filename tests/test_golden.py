@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,13 @@ import pandas as pd
 import pytest
 
 from benchlib.analysis.certificates import Certificate
+from benchlib.analysis.comparison import Comparison
+from benchlib.analysis.statistics import Interval
 from benchlib.lab import Lab, Measures
 from benchlib.suite import claims, experiments
 
 QUICK = Path(__file__).resolve().parents[1] / "parameters" / "quick"
-NOTEBOOKS = [
-    name for name in experiments.NOTEBOOKS if (QUICK / f"{name}.yaml").exists() and name not in ("claims", "report")
-]
+NOTEBOOKS = list(golden.read(golden.EXPECTED)["frames"]) if golden.EXPECTED.exists() else []
 IDENTITY = ("part", "quantity", "label", "baseline_label")
 NUMBERS = ("estimate", "low", "high", "processes", "failed", "control", "control_low", "control_high", "margin")
 WORDS = ("verdict", "why", "control_why")
@@ -36,12 +37,12 @@ class Frames:
         return frame[frame["quantity"] == quantity]
 
 
-def frames_of(folder: Path) -> dict[str, pd.DataFrame]:
-    """The frame of each notebook, from a folder in which all is measured."""
+def frames_of(folder: Path, notebooks: list[str]) -> dict[str, pd.DataFrame]:
+    """The frame of each notebook, from a folder in which all of it is measured."""
     lab = Lab(outputs=folder, measures=Measures.NOTHING)
     return {
         name: experiments.module(name).measure(experiments.load(name, QUICK / f"{name}.yaml"), lab).frame
-        for name in NOTEBOOKS
+        for name in notebooks
     }
 
 
@@ -51,9 +52,9 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return sorted(chosen, key=lambda row: [str(row[name]) for name in IDENTITY])
 
 
-def expected(folder: Path) -> dict[str, Any]:
+def expected(folder: Path, notebooks: list[str]) -> dict[str, Any]:
     """All that the golden measurements in a folder give."""
-    frames = frames_of(folder)
+    frames = frames_of(folder, notebooks)
     return {
         "frames": {name: rows_of(frame) for name, frame in frames.items()},
         "claims": {
@@ -67,7 +68,7 @@ def expected(folder: Path) -> dict[str, Any]:
 def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("golden")
     golden.fill(folder)
-    return expected(folder)
+    return expected(folder, NOTEBOOKS)
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
@@ -91,3 +92,39 @@ def test_the_certificates_have_their_verdicts_by_their_checks() -> None:
     assert {one.verdict for one in certificates} == {"same"}
     worst = [check.worst for one in certificates for check in one.checks]
     assert all(math.isfinite(one) for one in worst)
+
+
+@pytest.fixture(scope="module")
+def compared() -> list[Comparison]:
+    return golden.comparisons()
+
+
+def ends(interval: Interval) -> tuple[float, float, float]:
+    return interval.estimate, interval.low, interval.high
+
+
+def test_of_a_swapped_baseline_every_ratio_is_the_inverse(compared: list[Comparison]) -> None:
+    pairs = [(one, other) for one in compared for other in one.conditions[1:]]
+    assert len(pairs) > 10
+    for one, other in pairs:
+        there, back = one.between(one.baseline, other), one.between(other, one.baseline)
+        expected = (1 / there.estimate, 1 / there.high, 1 / there.low)
+        assert ends(back) == pytest.approx(expected, rel=1e-12, nan_ok=True)
+
+
+def test_where_all_times_are_scaled_every_ratio_is_the_same(compared: list[Comparison]) -> None:
+    for one in compared:
+        slower = [
+            m.model_copy(update={"blocks": [b.model_copy(update={"wall_s": 3 * b.wall_s}) for b in m.blocks]})
+            for m in one.measurements
+        ]
+        scaled = replace(one, measurements=slower)
+        for condition in one.conditions[1:]:
+            assert ends(scaled.ratio(condition)) == pytest.approx(ends(one.ratio(condition)), rel=1e-12, nan_ok=True)
+
+
+def test_in_whichever_order_repetitions_come_every_ratio_is_the_same(compared: list[Comparison]) -> None:
+    for one in compared:
+        turned = replace(one, measurements=list(reversed(one.measurements)))
+        for condition in one.conditions[1:]:
+            assert ends(turned.ratio(condition)) == pytest.approx(ends(one.ratio(condition)), rel=1e-12, nan_ok=True)

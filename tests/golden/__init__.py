@@ -83,6 +83,25 @@ def fill(folder: Path) -> None:
         )
 
 
+def comparisons() -> list[Comparison]:
+    """The golden comparisons, without a cache."""
+    made = []
+    for one in read(RAW)["comparisons"]:
+        conditions = [Condition(**choices) for choices in one["conditions"]]
+        together = [(file, each) for file, processes in enumerate(one["repetitions"]) for each in processes]
+        by_role = {"baseline": conditions[:1], "control": conditions[:1]}
+        measured, others = [], {}
+        for file, each in together:
+            if each["role"] == "condition":
+                condition = conditions[1 + others.setdefault(file, 0)]
+                others[file] += 1
+            else:
+                (condition,) = by_role[each["role"]]
+            measured.append(_measurement(each, condition, "golden", str(file)))
+        made.append(Comparison(conditions, measured, {}, 0.03, 60.0, 3, 0.05))
+    return made
+
+
 def gated(conditions: list[Condition]) -> list[Condition]:
     """The conditions of the certificates that these need."""
     wanted = [gate.gated(one) for one in conditions]
