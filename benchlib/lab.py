@@ -162,7 +162,7 @@ class Lab:
         """As :meth:`compare`, of several comparisons, one after the other."""
         for conditions in groups:
             refusals.require_distinct(conditions)
-            planner.require(precision, budget_s, block_s, pilot, margin, processes=1 + len(conditions))
+            planner.require(precision, budget_s, block_s, pilot, margin)
             memory.require_together(conditions)
         every = [condition for conditions in groups for condition in conditions]
         refusals.require(every)

@@ -76,6 +76,7 @@ class SyntheticLab:
         self.unrounded, self.disturbed = unrounded, disturbed
         self.random = np.random.default_rng(0)
         self.asked: list[tuple] = []
+        self.comparisons: dict[str, object] = {}
 
     def compare(
         self,

@@ -115,7 +115,8 @@ def pretend(notebook, parameters, output):
     partial = figure.with_name(f".{notebook.stem}.svg")  # two notebooks at a time write it
     partial.write_text("<svg/>")
     partial.replace(figure)
-    return {"failures": 0, "figures": ["figures/toy.svg"]}
+    number = len(list(Path(parameters["outputs"], "measurements").glob("*")))
+    return {"failures": 0, "figures": ["figures/toy.svg"], "awaited": [str(number + 1)]}
 
 
 def make_project(folder, patch, names):
@@ -951,7 +952,7 @@ class TestTime:
         make_project(tmp_path / "project", monkeypatch, ("one", "two"))
         for name in ("one", "two"):
             write_notebook(name, "import os\nprint(os.environ['BENCHLIB_MEASURES'])", SUMMARY.format(failures=0))
-        write_parameters("report", count=1, minutes=3)
+        write_parameters("defaults", precision=0.03, pilot=3, block_s=0.1, margin=0.05, minutes=3)
         monkeypatch.setattr(plan, "checked", self._checked)
         monkeypatch.setattr(plan.Planned, "typed", None)
         monkeypatch.setattr(suite, "_certify", lambda due, folder, allowed: None)
@@ -991,7 +992,7 @@ class TestTime:
         self.spends = 60
         _, said = run_and_read()
         assert self.measured[1:] == [(["one", "two"], 1)], "what is left of it"
-        assert "one: started again: these have changed: measurements" in said
+        assert "one: started again: there are more measurements of its comparisons" in said
         _, said = run_and_read()
         assert len(self.measured) == 2, "it is spent, and nothing has changed"
         assert "one: unchanged, not executed again" in said

@@ -67,6 +67,11 @@ class Asked:
         return measured
 
     @property
+    def file(self) -> str:
+        """Key of the next repetition's file."""
+        return Attempt(self.group, self.repetitions, 0, self.members).file
+
+    @property
     def left(self) -> int:
         """About how many repetitions are still to come."""
         return len(self.again) + max(1, self.comparison.plan.more_processes)

@@ -140,7 +140,7 @@ def _certify(due: list[Planned], folder: Path, allowed: clock.Clock) -> None:
 
 def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str], keep: bool) -> list[Record]:
     """The records of all notebooks, in order. Those that measure ``by_itself`` what they ask for come first, one after
-    another, for the others depend on all that is measured; these are executed some at once; then those that gather.
+    another; the others are executed some at once; then those that gather.
     Where there are no measurements for a new result, ``keep`` that of before.
     """
     gathering = [item for item in items if item.name in GATHERING]
@@ -244,7 +244,7 @@ def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
             error["partial"] = str(partial)
         return {"status": "failed", "error": error}
     os.replace(partial, executed)
-    nothing = {"figures": [], "tables": [], "measurements": [], "certified": []}
+    nothing = {"figures": [], "tables": [], "measurements": [], "certified": [], "awaited": []}
     summary = {"failures": 0, "again": 0, **nothing, **(summary or {})}
     measurements = [f"measurements/{key}.parquet" for key in summary["measurements"]]
     certificates = [f"certificates/{key}.json" for key in summary["certified"]]
@@ -252,7 +252,8 @@ def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
     # Of a notebook that gathers, a measurement may be gone; the report names it.
     files = {path: records.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
     failed = {name: summary[name] for name in ("failures", "again")}
-    return {"status": "succeeded", **failed, "files": files}
+    awaited = [f"measurements/{key}.parquet" for key in summary["awaited"]]
+    return {"status": "succeeded", **failed, "files": files, "awaited": awaited}
 
 
 def _say_failures(every: Iterable[Record]) -> bool:

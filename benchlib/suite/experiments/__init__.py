@@ -116,7 +116,9 @@ def measure(notebook: str, lab: Lab, **given: Any) -> Result:
     require_time(notebook, parameters)
     lab.ended = _ended(notebook, parameters, lab.folder)
     lab.certify(conditions(notebook, parameters))  # all at once: they share the gate's workers
-    return module(notebook).measure(parameters, lab)
+    result = module(notebook).measure(parameters, lab)
+    result.awaited = [one.file for one in lab.comparisons.values()]
+    return result
 
 
 def _ended(notebook: str, parameters: Parameters, folder: Path) -> set[str]:

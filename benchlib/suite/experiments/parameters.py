@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, TypeVar
 
@@ -59,9 +60,10 @@ def not_empty(values: object) -> object:
 
 
 def _each_once(values: list) -> list:
-    said = [one.model_dump(exclude={"if_there"}) if isinstance(one, BaseModel) else one for one in values]
+    said = [repr(one.model_dump(exclude={"if_there"}) if isinstance(one, BaseModel) else one) for one in values]
+    times = Counter(said)
     for value, one in zip(values, said, strict=True):
-        if said.count(one) > 1:
+        if times[one] > 1:
             text = str(value) if isinstance(value, BaseModel) else shown(value)
             raise ValueError(f"{text} is there twice; give each once")
     return values
@@ -125,7 +127,7 @@ def check_count(keys: str, conditions: int) -> None:
 
 
 class Compared(Parameters):
-    """The settings of comparisons, which a profile's ``defaults.yaml`` gives. Each is an argument of ``Lab.compare``."""
+    """The settings of comparisons, as a profile's ``defaults.yaml`` gives them and ``Lab.compare`` takes them."""
 
     precision: Precision
     budget_s: Budget = 60.0  # of each comparison, where a notebook is run by itself
@@ -140,7 +142,7 @@ class Compared(Parameters):
 
 
 class Defaults(Compared):
-    """What ``defaults.yaml`` has: the settings of all comparisons, and minutes for the measurements of all notebooks."""
+    """What ``defaults.yaml`` has: the settings of all comparisons, and the minutes of all measurements."""
 
     minutes: Minutes
 
