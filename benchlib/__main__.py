@@ -348,7 +348,7 @@ def lab(given: argparse.Namespace) -> int:
 
 
 @_command(
-    _option("file", type=Path, metavar="FILE", help="a .csv, .md, .tex, .svg, .png or .pdf of outputs/PROFILE"),
+    _option("file", type=Path, metavar="FILE", help="a .csv, .tex, .svg, .png or .pdf of outputs/PROFILE"),
     _option("name", nargs="?", help="only the numbers that have this in them: a macro's name, a word of a row"),
     _option("--outputs", type=Path, help="the folder of the results (default: the one that FILE lies in)"),
     of_suite=True,
@@ -386,8 +386,8 @@ def appendix(given: argparse.Namespace) -> int:
     """Bundle what a run gave, for a paper's appendix or an archive.
 
     Writes appendix/ and appendix.zip into the folder of the results: the report and each executed
-    notebook as HTML and PDF, figures, tables, measurements, parameters, versions, and metadata
-    (RO-Crate). Nothing is executed: run comes first. What is missing is named, and the rest is bundled.
+    notebook as HTML and PDF, figures, tables, measurements, parameters, versions, and a
+    manifest. Nothing is executed: run comes first. What is missing is named, and the rest is bundled.
     PDFs need Chromium.
 
     examples:

@@ -35,7 +35,6 @@ from benchlib.measure import (
     ceiling,
     contract,
     gate,
-    memory,
     refusals,
     repetitions,
     rounds,
@@ -163,7 +162,6 @@ class Lab:
         for conditions in groups:
             refusals.require_distinct(conditions)
             planner.require(precision, budget_s, block_s, pilot, margin)
-            memory.require_together(conditions)
         every = [condition for conditions in groups for condition in conditions]
         refusals.require(every)
         codes = [_code(conditions, "rounds") for conditions in groups]  # before it is certified

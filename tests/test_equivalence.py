@@ -132,6 +132,8 @@ def test_what_is_nearest_to_the_difference_stands_as_its_evidence():
         found = {name: Own(size, f"draw {number}") for name in ("0/gradient:a", "0/gradient:b")}
         own = equivalence.nearest(differences, own, found)
     assert own == {"0/gradient:a": Own(0.011, "draw 3")}
+    zero = {"0/gradient:a": Own(1.0, "both are 0 but for rounding", 2.0)}
+    assert equivalence.nearest(differences, zero, own) == zero
 
 
 def test_other_words_are_counted():

@@ -28,7 +28,7 @@ from benchlib.analysis import frame as tidy
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import availability, memory
+from benchlib.measure import availability
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
 from benchlib.suite import experiments, figures, plan, records
@@ -96,7 +96,6 @@ EMBEDDED = {"digits", "random", "digits_sequence", "digits_graph", "number_names
 )
 def test_shipped_parameters_are_valid(path: Path) -> None:
     parameters = experiments.load(path.stem, path)
-    experiments.require_time(path.stem, parameters)
     made = experiments.conditions(path.stem, parameters)
     assert (len(made) >= 2) == (path.stem in MEASURING)
     if not made:
@@ -217,18 +216,23 @@ WRONG = [
     ),
     ("frameworks", "tasks.0.hyperparameters", {"epsilon": 1e300}, ["tasks.0.hyperparameters", "no number to compute"]),
     ("frameworks", "tasks.0.hyperparameters", {"epsilon": 10**39}, ["tasks.0.hyperparameters", "is a int"]),
-    ("frameworks", "tasks.0.hyperparameters", {"hidden": 10**9}, ["tasks.0.hyperparameters", "its weights", "TiB"]),
-    ("equivalence", "models.7.hyperparameters", {"layers": 10**9}, ["models.7.hyperparameters", "the most is 1,000"]),
-    ("operators", "operators.0.vary", {"out_channels": [10**12]}, ["operators.0.vary.out_channels", "TiB"]),
-    ("operators", "operators.0.vary", {"batch_size": [10**30]}, ["operators.0.vary.batch_size: 1000", "TiB"]),
     (
-        "operators",
-        "operators.0.hyperparameters",
-        {"image_size": 10**9},
-        ["operators.0: ", "a step with a batch", "TiB"],
+        "frameworks",
+        "tasks.0.hyperparameters",
+        {"hidden": 10**9},
+        ["tasks.0.hyperparameters", "larger than this machine"],
     ),
-    ("inference", "hyperparameters", {"image_size": 10**9}, ["hyperparameters: {'image_size': 1000000000}", "TiB"]),
-    ("inference", "batch_sizes", [1, 10**30], ["batch_sizes: 1000000000000000000000000000000: memory", "TiB"]),
+    ("equivalence", "models.7.hyperparameters", {"layers": 10**9}, ["models.7.hyperparameters", "the most is 1,000"]),
+    ("operators", "operators.0.vary", {"out_channels": [10**12]}, ["operators.0.vary.out_channels", "larger than"]),
+    ("operators", "operators.0.vary", {"batch_size": [10**30]}, ["operators.0.vary.batch_size: 1000", "larger than"]),
+    ("operators", "operators.0.hyperparameters", {"image_size": 10**9}, ["operators.0: ", "larger than"]),
+    (
+        "inference",
+        "hyperparameters",
+        {"image_size": 10**9},
+        ["hyperparameters: {'image_size': 1000000000}", "larger than"],
+    ),
+    ("inference", "batch_sizes", [1, 10**30], ["batch_sizes: 1000000000000000000000000000000: ", "larger than"]),
     ("inference", "batch_sizes", list(range(1, 1200)), ["subjects, batch_sizes: 2,398 conditions", "2,000"]),
     ("batch_size", "self", 1, ["unknown key 'self'"]),
     *(("batch_size", "margin", value, [f"margin: {value!r}", told]) for value, told in MARGINS),
@@ -400,16 +404,6 @@ def test_wrong_defaults_are_refused_by_file_key_and_value(tmp_path: Path, name: 
     with pytest.raises(BenchlibError) as refused:
         load("inference", quick("inference"), tmp_path)
     assert str(refused.value).startswith(f"{path}: {told}")
-
-
-def test_processes_that_do_not_fit_beside_each_other_are_refused(tmp_path: Path, monkeypatch) -> None:
-    path = ROOT / "parameters" / "quick" / "frameworks.yaml"
-    plan.checked("frameworks", path)
-    monkeypatch.setattr(memory, "_of_host", lambda: 10 * 2.0**20)
-    with pytest.raises(
-        BenchlibError, match=rf"{path}: subjects, or their sizes: memory: 3 processes at once, of .*: at least .* MiB"
-    ):
-        plan.checked("frameworks", path)
 
 
 def test_notebook_lists_match() -> None:
@@ -1219,7 +1213,7 @@ def test_the_report_names_what_was_left_out_of_the_workers_environments(tmp_path
 def _ledger(folder: Path, conditions: list[Condition], effects: list[dict]) -> str:
     made = Report(SyntheticLab(folder))
     processes = [SimpleNamespace(condition=one, knobs=knobs.of(one), left_out=[]) for one in conditions]
-    made.summaries = {"instrument": {"knobs": knobs.ledger(processes).to_dict("records"), "effects": effects}}
+    made.summaries = {"instrument": {"knobs": knobs.Ledger(processes).frame.to_dict("records"), "effects": effects}}
     return made.show_knobs().data
 
 

@@ -773,18 +773,16 @@ def test_a_bias_before_batch_normalisation_is_seen_to_be_the_same(lab, toy_frame
     ]
     for certificate in lab.certify(conditions).values():
         assert certificate.same, certificate.why
-        rounded = {
-            one.at.partition(":")[2] for check in certificate.checks for one in check.forgiven if one.left <= LEFT
-        }
-        assert rounded <= {"conv1.bias", "conv2.bias"}
-        assert rounded
+        forgiven = [one for check in certificate.checks for one in check.forgiven if one.left <= LEFT]
+        assert {one.at.partition(":")[2] for one in forgiven} == {"conv1.bias", "conv2.bias"}
 
 
 def test_a_bias_that_batch_normalisation_does_not_cancel_is_another_model(lab, toy_framework):
-    condition = cancelled(lane="tuned", image_size=8, plant="bias acts")
+    condition = cancelled(framework="mindspore", lane="tuned", image_size=8, plant="gradient")
     certificate = lab.certify([condition])[condition.key]
     assert certificate.verdict == "different"
-    assert {"outputs", "gradients"} & wrong_checks(certificate)
+    assert "gradients" in wrong_checks(certificate)
+    assert "outputs" not in wrong_checks(certificate)
 
 
 def test_another_padding_is_caught_by_the_outputs(lab, altered):

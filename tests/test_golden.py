@@ -79,7 +79,10 @@ def test_the_frame_is_the_golden_one(found: dict[str, Any], notebook: str) -> No
     ]
     for one, other in zip(now, before, strict=True):
         for name in NUMBERS:
-            assert one[name] == pytest.approx(other[name], rel=1e-12, nan_ok=True), (one, name, other[name])
+            if None in (one[name], other[name]):
+                assert one[name] == other[name], (one, name)
+            else:
+                assert one[name] == pytest.approx(other[name], rel=1e-12), (one, name, other[name])
 
 
 def test_the_claims_have_the_golden_verdicts(found: dict[str, Any]) -> None:
@@ -88,7 +91,7 @@ def test_the_claims_have_the_golden_verdicts(found: dict[str, Any]) -> None:
 
 def test_the_certificates_have_their_verdicts_by_their_checks() -> None:
     certificates = [Certificate.model_validate(one) for one in golden.read(golden.RAW)["certificates"]]
-    assert len(certificates) > 30
+    assert len(certificates) > 20
     assert {one.verdict for one in certificates} == {"same"}
     worst = [check.worst for one in certificates for check in one.checks]
     assert all(math.isfinite(one) for one in worst)

@@ -175,11 +175,11 @@ def test_a_declaration_that_cannot_be_read_is_told(folder: Path) -> None:
         frameworks.devices("abacus")
     file.write_text(text.replace('"when": "gate"', '"when": "gates"'))
     os.utime(file, ns=(2, 2))
-    with pytest.raises(BenchlibError, match=r"abacus\.py: KNOBS: ABACUS_POLISH: unknown when 'gates': did you mean"):
+    with pytest.raises(BenchlibError, match=r"abacus\.py: KNOBS: .*ABACUS_POLISH.*when: 'gates'"):
         knobs.declared("abacus")
     file.write_text(text.replace('"reason": "wooden', '"because": "wooden'))
     os.utime(file, ns=(3, 3))
-    with pytest.raises(BenchlibError, match=r"abacus\.py: KNOBS: .*'because'; a knob is a dict of name, value"):
+    with pytest.raises(BenchlibError, match=r"abacus\.py: KNOBS: .*unknown key 'because' .*name, value"):
         knobs.declared("abacus")
 
 

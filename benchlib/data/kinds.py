@@ -114,10 +114,6 @@ def _balanced(labels: np.ndarray, samples: int | None) -> np.ndarray | slice:
     return slice(None) if samples is None else images.balanced_order(labels, seed=0)[:samples]
 
 
-def _tokens(values: workloads.Values) -> float:
-    return values["length"]
-
-
 IMAGES = Kind(_images, _images_name)
 """``load()`` gives :class:`images.Images`; the workload has a hyperparameter ``image_size``. ``train_inputs`` and
 ``test_inputs`` float32 (n, 3, side, side), standardised per channel by the mean and standard deviation of the full
@@ -129,12 +125,12 @@ the same for all seeds. The seed makes no difference: the order of an epoch is f
 GRAPHS = Kind(_graph)
 """``load()`` gives :class:`graphs.Graph`, which becomes one sample: see ``graphs.arrays``."""
 
-SEQUENCES = Kind(_sequences, _sequences_name, _tokens)
+SEQUENCES = Kind(_sequences, _sequences_name)
 """``load(words)`` gives :class:`sequences.Sequences`; hyperparameters ``words`` and ``length``. ``tokens`` (n, length)
 and ``lengths`` (n,) int32, see ``sequences.padded``, and the ``vocabulary``.
 """
 
-TRANSLATIONS = Kind(_translations, _translations_name, _tokens)
+TRANSLATIONS = Kind(_translations, _translations_name)
 """``load()`` gives :class:`translations.Pairs`; hyperparameters ``words``, ``target_words`` and ``length``: see
 ``translations.arrays``. The first ``train_samples`` are taken.
 """

@@ -13,7 +13,6 @@ Mixed precision is ``torch.autocast`` of forward and loss; with fp16 the loss is
 from __future__ import annotations
 
 import copy
-import importlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -448,7 +447,7 @@ def _device(name: str) -> torch.device:
         return torch.device("cpu")
     if name == "npu":
         try:
-            importlib.import_module("torch_npu")  # brings the device into torch
+            import torch_npu  # noqa: F401 (brings the device into torch)
         except ImportError as error:
             raise BenchlibError(
                 f"device 'npu': torch_npu cannot be imported ({error}): install it, see environments/ascend.txt"

@@ -70,11 +70,6 @@ def survey(within: Iterable[str] = (DEFAULT,)) -> list[dict[str, str | None]]:
     return rows
 
 
-def troubles() -> list[str]:
-    """What a driver's tool said that could not be read: a sentence each. Its devices are not watched."""
-    return [trouble for trouble in (npu_smi.chips().trouble,) if trouble]
-
-
 def require(conditions: Iterable[Condition]) -> None:
     """Raise a BenchlibError if a condition asks for an environment, a framework, a device or a number of threads that
     this machine does not have.

@@ -117,8 +117,8 @@ def require_hashed(worker: WorkerProcess, known: Mapping[str, Path]) -> None:
     files = worker.ask("imported", beside=variables.worker_folders(os.environ))["files"]
     if unknown := [name for name in files if name not in known]:
         failed = worker.failed(
-            f"imported {', '.join(unknown)}, which the hash of the code does not know: a model's file may import what "
-            "lies in benchlib or in a plug-in, by a name that stands in its text"
+            f"imported {', '.join(unknown)}, which the hash of the code does not know: a model's file may import "
+            "workloads and helpers of benchlib or of a plug-in, each by an import statement of its own"
         )
         raise OtherCode(failed.failure)
     for name, file in files.items():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,28 +12,6 @@ from benchlib.suite import records
 from benchlib.suite.at_work import say
 from benchlib.suite.plan import REPORT
 from benchlib.suite.report.pdf import NoBrowser, print_pdf
-
-
-class SoFar:
-    """``report.html`` while a run is at work: made anew after each notebook that was executed."""
-
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self._folder, self._to_come, self._alone = folder, list(names), threading.Lock()
-
-    def done(self, name: str, executed: bool) -> None:
-        """Notebook ``name`` is done; the page is made again if that changed something and there is more to come. What
-        goes wrong with it is said, and stops nothing.
-        """
-        with self._alone:  # several notebooks are executed at once
-            self._to_come.remove(name)
-            if not executed or self._to_come in ([], [REPORT]):
-                return
-            from benchlib.suite.report import so_far  # nbconvert takes long to import: not for nothing
-
-            try:
-                so_far.write(Path("notebooks", f"{REPORT}.ipynb"), self._folder, self._to_come)
-            except Exception as error:  # whatever it is: the report that counts is made at the end
-                say(f"report: what there is so far cannot be shown ({type(error).__name__}: {error})")
 
 
 def bring_up_to_date(folder: Path) -> bool:

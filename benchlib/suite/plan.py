@@ -77,7 +77,6 @@ def checked(name: str, file: Path) -> tuple[dict[str, Any], dict[str, str], list
     try:
         conditions = experiments.conditions(name, parameters)
         refusals.require(conditions)
-        experiments.require_time(name, parameters)
         data = {one: prepare.identity(one) for one in sorted({condition.data for condition in conditions})}
     except BenchlibError as error:
         raise BenchlibError(f"{file}: {error}") from None

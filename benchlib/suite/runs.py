@@ -147,12 +147,8 @@ def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str
     measuring = [item for item in items if item.name in by_itself]
     others = [item for item in items if item not in gathering and item not in measuring]
 
-    pages_so_far = pages.SoFar(outputs.folder, [item.name for item in [*measuring, *others, *gathering]])
-
     def execute(item: Planned) -> Record:
-        record, executed = _execute(item, outputs, keep)
-        pages_so_far.done(item.name, executed)
-        return record
+        return _execute(item, outputs, keep)
 
     with lab.measuring(lab.Measures.BUDGET):
         every = [execute(item) for item in measuring]
@@ -185,8 +181,8 @@ def _each(execute: Callable[[Planned], Record], items: list[Planned]) -> list[Re
             _stopped.clear()
 
 
-def _execute(item: Planned, outputs: Outputs, keep: bool) -> tuple[Record, bool]:
-    """Execute a notebook unless its result is there already; its record, and whether it was executed. A result of other
+def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
+    """Execute a notebook unless its result is there already; its record. A result of other
     inputs stays, to ``keep`` it as a stale one if there are no measurements for these.
     """
     folder, executed, inputs = outputs.folder, outputs.executed(item.name), outputs.inputs(item)
@@ -195,7 +191,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> tuple[Record, bool]
         say(f"{item.name}: unchanged, not executed again ({executed})")
         if before.pop("stale", None):
             _keep(folder, before)
-        return before, False
+        return before
     keep = keep and before is not None and before["status"] == "succeeded" and executed.exists()
     say(f"{item.name}: {reason}")
     record = {
@@ -224,7 +220,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> tuple[Record, bool]
             executed.unlink(missing_ok=True)
     _keep(folder, record)
     say(f"{item.name}: {word} after {progress.duration(time.monotonic() - started)}")
-    return record, True
+    return record
 
 
 def _outcome(item: Planned, folder: Path, executed: Path) -> Record:

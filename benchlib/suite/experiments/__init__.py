@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from benchlib.analysis import planner
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, unknown
-from benchlib.measure import memory
 from benchlib.measure.interrupt import one_interrupt
 from benchlib.suite import records
 from benchlib.suite.experiments import parameter_file
@@ -76,19 +75,6 @@ def conditions(notebook: str, parameters: Parameters) -> list[Condition]:
     return module(notebook).conditions(parameters)
 
 
-def require_time(notebook: str, parameters: Parameters) -> None:
-    """Refuse a comparison whose processes do not fit into memory beside each other, with a BenchlibError. What only the
-    gate can find impossible counts here.
-    """
-    if isinstance(parameters, Compared):
-        for group in module(notebook).comparisons(parameters):
-            if group:
-                try:
-                    memory.require_together(group)
-                except BenchlibError as error:
-                    raise BenchlibError(f"subjects, or their sizes: {error}") from None
-
-
 def least_s(notebook: str, parameters: Compared) -> float:
     """Seconds that the pilots of a notebook's comparisons take, at the very least."""
     return planner.least_s(parameters.pilot, parameters.block_s, sum(_sizes(notebook, parameters)))
@@ -113,7 +99,6 @@ def measure(notebook: str, lab: Lab, **given: Any) -> Result:
     those that are missing, that no notebook of this name has, or whose value is wrong.
     """
     parameters = module(notebook).Parameters(**given)
-    require_time(notebook, parameters)
     lab.ended = _ended(notebook, parameters, lab.folder)
     lab.certify(conditions(notebook, parameters))  # all at once: they share the gate's workers
     result = module(notebook).measure(parameters, lab)

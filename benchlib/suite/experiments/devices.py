@@ -185,4 +185,4 @@ def _missing(within: list[str]) -> list[str]:
         gpus = nvml.gpus()
         there = f"No framework here can use the GPU ({gpus[0]['name']})" if gpus else "There is no GPU here"
         sentences.insert(0, f"{there}, so the CPU is compared with itself at other numbers of threads.")
-    return [*sentences, *availability.troubles()]
+    return sentences

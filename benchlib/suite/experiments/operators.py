@@ -192,7 +192,6 @@ def _declaration(parameters: Parameters) -> Declaration:
         for one in parameters.operators
     ]
     beside = {"columns": max(2, passes), "width": figures.PAGE if len(bases) * passes > 1 else figures.COLUMN}
-    # Names of all subjects at the ends of their lines need the width of a page, or a legend.
     below = {"columns": passes, "width": figures.PAGE if passes > 1 else figures.COLUMN}
     return Declaration(
         notebook="operators",

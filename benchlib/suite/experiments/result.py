@@ -257,7 +257,7 @@ class Result:
         captions, paths = {}, {"figures": [], "tables": []}
         files = sorted({file for measured in self.measured for file in measured.files()})
         for name, (caption, figure) in self.figures.items():
-            for path in figures.save(figure, self.folder / "figures", f"{self.notebook}_{name}", files):
+            for path in figures.save(figure, self.folder / "figures", f"{self.notebook}_{name}"):
                 paths["figures"].append(path.relative_to(self.folder).as_posix())
                 captions[paths["figures"][-1]] = caption
         for name, rows in self.drawn_from().items():
@@ -307,8 +307,8 @@ class Result:
             "measurements": files,
             "awaited": self.awaited,
             "conditions": [condition.model_dump(mode="json") for condition in dict.fromkeys(conditions)],
-            "knobs": knobs.ledger(processes).to_dict("records"),
-            "left_out": knobs.left_out(processes),
+            "knobs": knobs.Ledger(processes).frame.to_dict("records"),
+            "left_out": knobs.Ledger(processes).left_out,
         }
 
 
