@@ -864,7 +864,7 @@ def ran(notebook: str, lab: SyntheticLab, **changes: object) -> None:
     """Run an experiment of quick, with some parameters changed, on a lab that makes its measurements up; write its
     frame and its record as the suite does.
     """
-    values = yaml.safe_load((ROOT / "parameters" / "quick" / f"{notebook}.yaml").read_text(encoding="utf-8"))
+    values = experiments.values(notebook, ROOT / "parameters" / "quick" / f"{notebook}.yaml")
     module = experiments.module(notebook)
     result = module.measure(module.Parameters(**values | changes), lab)
     path = f"tables/{notebook}_frame.parquet"

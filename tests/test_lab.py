@@ -967,10 +967,8 @@ def test_the_timer_has_to_see_planted_work(lab):
     assert checks[1].share < 0.2
 
 
-def test_a_budget_too_small_for_the_pilot_is_refused_with_the_least_that_would_do(tmp_path):
+def test_a_wrong_setting_is_refused_before_anything_is_written(tmp_path):
     lab = Lab(outputs=tmp_path / "outputs")
-    with pytest.raises(BenchlibError, match=r"budget_s 3: the pilot takes .* 9 s at the very least"):
-        lab.compare([toy()], budget_s=3, block_s=0.1)
     with pytest.raises(BenchlibError, match="precision 3: give the half-width as a share"):
         lab.compare([toy()], precision=3)
     assert not lab.folder.exists()
@@ -982,7 +980,7 @@ def test_measured_to_a_precision_and_continued_to_a_finer_one(tmp_path):
     coarse = lab.compare([toy(), toy(burn_ms=4.0)], precision=0.5, budget_s=60, block_s=0.03)
     assert coarse.plan.ended == PRECISION
     assert len({m.repetition for m in coarse.measurements}) == PILOT
-    budget_s = max(11.0, coarse.plan.spent_s * 2)  # no pilot is believed to end in less than 10 s
+    budget_s = coarse.plan.spent_s * 2
     finer = lab.compare([toy(), toy(burn_ms=4.0)], precision=0.001, budget_s=budget_s, block_s=0.03)
     assert finer.plan.ended == BUDGET
     assert finer.plan.more_processes > 0
