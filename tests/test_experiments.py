@@ -393,7 +393,7 @@ def test_the_defaults_reach_what_compares_and_a_notebooks_own_value_wins(tmp_pat
         ("precision", 1e-9, "precision: 1e-09: a half-width below"),
         ("pilot", "many", "pilot: 'many'"),
         ("minutes", 0, "minutes: 0"),
-        ("marge", 0.05, "marge: unknown key"),
+        ("marge", 0.05, "unknown key 'marge'; did you mean 'margin'?"),
     ],
 )
 def test_wrong_defaults_are_refused_by_file_key_and_value(tmp_path: Path, name: str, value: object, told: str) -> None:
