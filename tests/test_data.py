@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import functools
 import gzip
-import hashlib
 import http.server
-import io
-import json
 import os
 import pickle
 import shutil
@@ -131,73 +128,6 @@ def test_a_damaged_list_of_files_is_an_error_that_names_it(folder: Path, content
         files.arrays(folder)
     assert str(error.value).startswith(f"{index}: ")
     assert "delete the folder" in str(error.value)
-
-
-def _list(folder: Path, **arrays: object) -> None:
-    """Put these among the arrays that are listed, with the hash of a file outside."""
-    index = json.loads((folder / files.INDEX).read_text())
-    (folder / files.INDEX).write_text(json.dumps({**index, "arrays": {**index["arrays"], **arrays}}))
-
-
-@pytest.mark.parametrize("name", ["../others/a", "/etc/passwd", ".", "b/../a", "a\0", "a\nb", "n" * 300])
-def test_a_list_of_files_that_names_one_outside_its_folder_is_an_error_that_names_it(folder: Path, name: str):
-    files.write(folder.with_name("others"), {"a": np.arange(3)}, {})
-    entry = json.loads((folder.with_name("others") / files.INDEX).read_text())["arrays"]["a"]
-    _list(folder, **{name: entry})
-    for ask in (files.arrays, files.check, files.digest, files.about):
-        with pytest.raises(
-            BenchlibError, match=r"data\.json: it names an array .*, which is no file in this folder"
-        ) as error:
-            ask(folder)
-        assert str(error.value).isprintable()
-
-
-@pytest.mark.parametrize(
-    "entry", [None, 1, [], {}, {"sha256": None}, {"sha256": "\ufeff" + "0" * 64}, {"sha256": "0"}, "x"]
-)
-def test_a_list_of_files_without_hashes_is_an_error_that_names_it(folder: Path, entry: object):
-    _list(folder, a=entry)
-    with pytest.raises(
-        BenchlibError, match=r"data\.json: this list of prepared data cannot be read; delete the folder"
-    ):
-        files.arrays(folder)
-
-
-@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
-def test_a_list_of_files_that_is_no_file_is_not_waited_for(folder: Path, make):
-    (folder / files.INDEX).unlink()
-    make(folder / files.INDEX)
-    with pytest.raises(
-        BenchlibError, match=r"data\.json: this list of prepared data cannot be read; delete the folder"
-    ):
-        files.arrays(folder)
-
-
-def _npy(header: str) -> bytes:
-    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(64)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        pickle.dumps([1]),
-        b"",
-        b"PK\x03\x04",
-        _npy("{'descr': '|O', 'fortran_order': False, 'shape': (3,), }"),
-        _npy("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"),
-        _npy("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }"),
-        _npy("{'descr': '<f8', 'fortran_order': False, 'shape': " + "(" * 200 + ")" * 200 + "}"),
-        _npy("{'descr': [('a', '|O')], 'fortran_order': False, 'shape': (3,), }"),
-    ],
-    ids=["pickled", "empty", "zip", "objects", "more than there is", "less than none", "nested", "a field of objects"],
-)
-def test_what_is_no_array_of_numbers_under_its_hash_is_named(folder: Path, content: bytes):
-    (folder / "a.npy").write_bytes(content)
-    _list(folder, a={"sha256": hashlib.sha256(content).hexdigest()})
-    with pytest.raises(
-        BenchlibError, match=r"a\.npy: this file of prepared data is no array of numbers .*; delete the"
-    ):
-        files.arrays(folder)
 
 
 def test_what_is_there_stays(folder: Path):
@@ -375,7 +305,7 @@ def test_digits_are_standardised_images_with_labels(tmp_path: Path, size: int):
     np.testing.assert_allclose(train.mean(axis=(0, 2, 3)), 0, atol=1e-6)
     np.testing.assert_allclose(train.std(axis=(0, 2, 3)), 1, atol=1e-6)
     about = files.about(folder)
-    assert (about["data"], about["image_size"], about["train_samples"], about["note"]) == ("digits", size, 1437, "")
+    assert (about["data"], about["note"]) == ("digits", "")
     assert folder.name.startswith(f"digits-{size}px-")
 
 
@@ -617,7 +547,7 @@ def test_an_archive_that_is_packed_again_with_other_files_is_refused(archive: Pa
     _flip_a_bit_of_the_pixels(elsewhere / "test_batch")
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(elsewhere, arcname=f"./{cifar10.FOLDER}")
-    _load_error(archive, "cut or altered", downloads.hash_of(archive, "md5"), cifar10.ARCHIVE_MD5)
+    _load_error(archive / "test_batch", "altered", cifar10.BATCHES_MD5["test_batch"])
 
 
 def test_the_folder_that_keras_unpacks_is_found(originals: Path):
@@ -663,17 +593,12 @@ def _flip_a_bit_of_the_pixels(path: Path) -> None:
 def test_a_folder_without_cifar10_is_an_error_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
     with pytest.raises(
-        BenchlibError, match=r"neither cifar-10-python\.tar\.gz nor a folder cifar-10-batches-py"
+        BenchlibError, match=r"there is none of cifar-10-python\.tar\.gz, .*cifar-10-batches-py"
     ) as error:
         require(Condition(workload="cnn", data="cifar10"))
     assert str(tmp_path) in str(error.value)
     assert "unset BENCHLIB_DATA" in str(error.value)
     require(DIGITS)
-
-
-def test_a_missing_batch_is_named(batches_folder: Path):
-    (batches_folder / "data_batch_4").unlink()
-    _load_error(batches_folder / "data_batch_4", "missing", "data_batch_5, test_batch")
 
 
 @pytest.mark.parametrize("length", [0, 1, 1000, 60_000])
@@ -685,7 +610,7 @@ def test_a_cut_batch_is_named(batches_folder: Path, length: int):
 def test_an_altered_batch_among_originals_is_named(originals: Path):
     md5 = cifar10.BATCHES_MD5["data_batch_3"]
     _flip_a_bit_of_the_pixels(originals / "data_batch_3")
-    _load_error(originals / "data_batch_3", "cut or altered", f"expected {md5}")
+    _load_error(originals / "data_batch_3", "cut, altered or missing", f"expected {md5}")
 
 
 def _rewrite(path: Path, **changes: object) -> None:
@@ -701,125 +626,31 @@ def test_batches_that_python_3_pickled_are_read(batches_folder: Path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    "changes",
     [
-        ({"data": np.zeros((PER_BATCH - 1, 3072), np.uint8)}, "expected uint8 of shape (20, 3072)"),
-        ({"data": np.zeros((PER_BATCH, 1024), np.uint8)}, "uint8 of shape (20, 1024)"),
-        ({"data": np.zeros((PER_BATCH, 3072), np.float32)}, "its data is float32"),
-        ({"data": [1, 2, 3]}, "its data is list"),
-        ({"labels": [0] * (PER_BATCH - 1)}, "its labels are int64 of shape (19,)"),
-        ({"labels": [0.5] * PER_BATCH}, "expected 20 whole numbers"),
-        ({"labels": [*range(PER_BATCH - 1), 10]}, "label 10 of image 10 is not one of 0 to 9"),
-        ({"labels": [0, -1] + [3] * (PER_BATCH - 2)}, "label -1 of image 1 is not one of 0 to 9"),
+        {"data": np.zeros((PER_BATCH - 1, 3072), np.uint8)},
+        {"data": np.zeros((PER_BATCH, 3072), np.float32)},
+        {"data": [1, 2, 3]},
+        {"labels": [0] * (PER_BATCH - 1)},
+        {"labels": [0.5] * PER_BATCH},
+        {"labels": [*range(PER_BATCH - 1), 10]},
+        {"labels": [0, -1] + [3] * (PER_BATCH - 2)},
     ],
 )
-def test_a_batch_with_other_content_is_named(batches_folder: Path, changes: dict, said: str):
+def test_a_batch_with_other_content_is_named(batches_folder: Path, changes: dict):
     _rewrite(batches_folder / "data_batch_2", **changes)
-    _load_error(batches_folder / "data_batch_2", said)
+    _load_error(batches_folder / "data_batch_2", "expected a pickle with 20 images", "'labels' 0 to 9")
 
 
-def test_a_batch_that_lacks_its_labels_is_named(batches_folder: Path):
-    (batches_folder / "data_batch_2").write_bytes(
-        pickle.dumps({b"data": np.zeros((PER_BATCH, 3072), np.uint8)}, protocol=2)
-    )
-    _load_error(batches_folder / "data_batch_2", "'data' and 'labels'", "KeyError")
-
-
-def test_a_batch_there_twice_is_found_by_its_labels(batches_folder: Path):
-    _rewrite(batches_folder / "test_batch", labels=[1] + [label % 10 for label in range(1, PER_BATCH)])
-    _load_error(batches_folder, "test labels", "[1, 3, 2", "expected 2 times each")
-
-
-class _Payload:
-    """What runs a function when it is unpickled."""
-
-    def __init__(self, function, *arguments: object) -> None:
-        self.call = function, arguments
-
-    def __reduce__(self):
-        return self.call
-
-
-@pytest.mark.parametrize(
-    ("function", "asked"),
-    [(os.system, f"{os.system.__module__}.system"), (eval, "__builtin__.eval"), (subprocess.getoutput, "getoutput")],
-)
-def test_a_pickle_that_would_run_code_is_refused(batches_folder: Path, tmp_path: Path, function, asked: str):
-    mark = tmp_path / "ran"
-    payload = _Payload(function, f"open({str(mark)!r}, 'w')" if function is eval else f"touch {mark}")
-    (batches_folder / "data_batch_1").write_bytes(pickle.dumps({b"data": payload}, protocol=2))
-    pickle.loads((batches_folder / "data_batch_1").read_bytes())
-    assert mark.exists(), "Python's own loader runs it"
-    mark.unlink()
-    _load_error(batches_folder / "data_batch_1", asked, "refused")
-    assert not mark.exists()
-
-
-def test_a_pickle_that_asks_for_another_encoding_is_refused(batches_folder: Path):
-    import _codecs
-
-    (batches_folder / "data_batch_1").write_bytes(pickle.dumps(_Payload(_codecs.encode, "a", "idna"), protocol=2))
-    _load_error(batches_folder / "data_batch_1", "'idna'", "refused")
-
-
-def _halve(path: Path) -> None:
-    os.truncate(path, path.stat().st_size // 2)
-
-
-@pytest.mark.parametrize("damage", [_flip_a_bit_of_the_pixels, _halve])
-def test_a_damaged_archive_is_named_with_what_is_expected(archive: Path, damage):
-    damage(archive)
+def test_a_cut_archive_is_named(archive: Path):
+    os.truncate(archive, archive.stat().st_size // 2)
     _load_error(archive, "cut or altered", cifar10.ARCHIVE_MD5, "replace what is there")
-
-
-@pytest.mark.parametrize("name", ["../climbed", "/tmp/benchlib-climbed", f"{cifar10.FOLDER}/../../climbed"])
-def test_an_archive_that_climbs_out_is_refused_and_writes_nothing(
-    archive: Path, monkeypatch: pytest.MonkeyPatch, name: str
-):
-    with tarfile.open(archive, "w:gz") as tar:
-        tar.add(archive.parent.parent / "elsewhere", arcname=cifar10.FOLDER)
-        member = tarfile.TarInfo(name)
-        member.size = 4
-        tar.addfile(member, io.BytesIO(b"evil"))
-    monkeypatch.setattr(cifar10, "ARCHIVE_MD5", downloads.hash_of(archive, "md5"))
-    before = sorted(archive.parent.parent.rglob("*"))
-    with pytest.raises(BenchlibError, match=f"member '{name}' climbs out of the archive: it was refused"):
-        cifar10.load()
-    assert sorted(archive.parent.parent.rglob("*")) == before
-    assert not Path("/tmp/benchlib-climbed").exists()
-
-
-@pytest.mark.parametrize("kind", ["1", "2", "3"])
-def test_an_archive_whose_batch_is_a_link_or_a_device_is_refused(archive: Path, monkeypatch, kind: str):
-    with tarfile.open(archive, "w:gz") as tar:
-        member = tarfile.TarInfo(f"{cifar10.FOLDER}/data_batch_1")
-        member.type, member.linkname = kind.encode(), "/etc/passwd"
-        tar.addfile(member)
-    monkeypatch.setattr(cifar10, "ARCHIVE_MD5", downloads.hash_of(archive, "md5"))
-    _load_error(archive, f"member '{member.name}' is a folder, a link, a device")
-
-
-def test_an_archive_without_a_batch_is_refused(archive: Path, monkeypatch: pytest.MonkeyPatch):
-    with tarfile.open(archive, "w:gz") as tar:
-        for path in sorted((archive.parent.parent / "elsewhere").iterdir())[1:]:
-            tar.add(path, arcname=f"{cifar10.FOLDER}/{path.name}")
-    monkeypatch.setattr(cifar10, "ARCHIVE_MD5", downloads.hash_of(archive, "md5"))
-    _load_error(archive, "it has no member cifar-10-batches-py/data_batch_1")
-
-
-@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
-def test_an_archive_that_is_no_file_is_named_and_not_waited_for(archive: Path, make):
-    archive.unlink()
-    make(archive)
-    for ask in (cifar10.load, cifar10.identity):
-        with pytest.raises(BenchlibError, match=r"gz: it is a folder, a pipe or a device, expected a file"):
-            ask()
 
 
 @pytest.mark.parametrize("name", ["cifar10", "imdb", "cora", "multi30k", "text"])
 def test_a_folder_that_cannot_be_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch, name: str):
     monkeypatch.setenv("BENCHLIB_DATA", "n" * 5000)
-    with pytest.raises(BenchlibError, match=r"BENCHLIB_DATA=n*: there is n"):
+    with pytest.raises(BenchlibError, match=r"BENCHLIB_DATA=n*: "):
         data.module(name).require()
 
 
@@ -861,18 +692,6 @@ def test_a_download_of_something_else_is_refused(archive: Path, server: Path):
     (server / cifar10.ARCHIVE).write_bytes(b"<html>please log in</html>")
     message = _load_error(cifar10.ARCHIVE_MD5, "could not be downloaded", "BENCHLIB_DATA", "data: digits")
     assert message.startswith(cifar10.URL)
-
-
-def test_a_download_without_end_is_given_up(archive: Path, server: Path, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(downloads, "MOST_BYTES", 100_000)
-    (server / cifar10.ARCHIVE).write_bytes(bytes(10_000_000))
-    _load_error("could not be downloaded", "it has more than 100,000 bytes, so it is something else", "BENCHLIB_DATA")
-    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
-
-
-def test_what_a_server_says_can_be_shown(archive: Path, server: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(_Quiet, "do_GET", lambda self: self.send_error(404, "No\x1b[31m \x0f", explain="none"))
-    assert _load_error("could not be downloaded", "404").isprintable()
 
 
 def test_no_network_is_an_error_that_says_what_to_do(archive: Path, server: Path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import io
 import pickle
 import shutil
 from collections import defaultdict
@@ -16,8 +15,8 @@ import pytest
 import scipy.sparse
 
 from benchlib.condition import Condition
-from benchlib.data import cora, digits_graph, pickles
-from benchlib.data.graphs import Graph, arrays, check
+from benchlib.data import cora, digits_graph
+from benchlib.data.graphs import Graph, arrays
 from benchlib.data.prepare import prepare
 from benchlib.errors import BenchlibError
 from benchlib.metrics import accuracy
@@ -61,23 +60,6 @@ def test_an_edge_that_is_there_twice_counts_once():
         np.testing.assert_array_equal(arrays(twice)[name], array)
 
 
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"edges": np.array([[0, 3]])}, "an edge names node 3, but the nodes are 0 to 2"),
-        ({"edges": np.array([[-1, 0]])}, "an edge names node -1"),
-        ({"test": np.array([7])}, "the test set names node 7"),
-        ({"labels": np.array([0, -1, 1])}, "node 1 has class -1, expected 0 to 1"),
-        ({"labels": np.array([0, 1, 2])}, "node 2 has class 2, expected 0 to 1"),
-        ({"labels": np.array([0, 1])}, "2 labels for 3 nodes"),
-        ({"test": np.array([0, 2])}, "node 0 is trained on and tested"),
-    ],
-)
-def test_a_graph_that_cannot_be_is_refused(changes, told):
-    with pytest.raises(BenchlibError, match=f"here: {told}"):
-        check(path_of_three(**changes), "here", classes=2)
-
-
 def test_what_has_no_label_does_not_count():
     labels = np.array([[0, -1, 1, 1]])
     assert accuracy(np.array([[0, 5, 1, 0]]), labels) == pytest.approx(2 / 3)
@@ -104,20 +86,9 @@ def test_the_data_settle_what_fits_them(tmp_path):
     assert prepared["train_features"].shape == (1, 1797, 64)
 
 
-class Evil:
-    def __reduce__(self):
-        return print, ("this was run",)
-
-
-def test_a_pickle_runs_nothing(capsys):
-    with pytest.raises(BenchlibError, match=r"its pickle asks for builtins.print, which no file of Cora needs"):
-        pickles.load(io.BytesIO(pickle.dumps(Evil())), "Cora", "latin1", {})
-    assert capsys.readouterr().out == ""
-
-
 def test_a_folder_without_cora_is_refused_before_anything_starts(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
-    with pytest.raises(BenchlibError, match=r"there is no ind.cora.x in it.*use data: digits_graph"):
+    with pytest.raises(BenchlibError, match=r"none of ind.cora.x, cora/ind.cora.x .*use data: digits_graph"):
         cora.require()
 
 
@@ -135,7 +106,7 @@ def small_cora(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
     no part in it, 4 to 6 are tested. Takes what a file is to hold instead, by the end of its name; gives the folder.
     """
     monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
-    one_hot = np.eye(cora.CLASSES, dtype=np.int32)[TOPICS]
+    one_hot = np.eye(7, dtype=np.int32)[TOPICS]
 
     def write(**instead: object) -> Path:
         parts = {
@@ -185,30 +156,6 @@ def test_a_sparse_matrix_by_the_name_of_its_class_in_old_scipy_is_read(small_cor
     np.testing.assert_array_equal(cora.load().features, WORDS)
 
 
-def test_an_edge_of_cora_to_a_node_that_does_not_exist_is_refused(small_cora):
-    small_cora(graph=defaultdict(list, {**CITED, 5: [7]}))
-    with pytest.raises(BenchlibError, match=r"ind\.cora\.graph: an edge names node 7, but the nodes are 0 to 6"):
-        cora.load()
-
-
-@pytest.mark.parametrize(
-    ("instead", "told"),
-    [
-        ({"graph": Evil()}, r"ind\.cora\.graph: its pickle asks for __builtin__\.print, .* it was refused, not run"),
-        ({"tx": {1, 2}}, r"ind\.cora\.tx: its pickle asks for __builtin__\.set"),
-        ({"allx": WORDS[:4]}, r"ind\.cora\.allx: .* expected a sparse matrix, it holds a ndarray"),
-        ({"tx": scipy.sparse.csr_matrix(WORDS[TESTED][:, :3])}, "these are not the files of Cora"),
-        ({"ally": np.zeros((4, cora.CLASSES), dtype=np.int32)}, "node 0 has class -1, expected 0 to 6"),
-    ],
-    ids=["runs something", "a class that was not admitted", "not sparse", "another width", "no class"],
-)
-def test_what_is_not_cora_under_its_hashes_is_refused(small_cora, capsys, instead, told):
-    small_cora(**instead)
-    with pytest.raises(BenchlibError, match=told):
-        cora.load()
-    assert capsys.readouterr().out == ""
-
-
 @needs_cora
 def test_cora_is_read_as_it_was_published(monkeypatch):
     monkeypatch.setenv("BENCHLIB_DATA", str(SHARED))
@@ -232,8 +179,10 @@ def test_a_cut_or_missing_file_of_cora_is_named(tmp_path, monkeypatch):
     cut = tmp_path / "ind.cora.tx"
     cut.chmod(0o644)
     cut.write_bytes(cut.read_bytes()[:-1])
-    with pytest.raises(BenchlibError, match=r"ind.cora.tx: this file of Cora is cut or altered: its sha256 is"):
+    with pytest.raises(BenchlibError, match=r"ind.cora.tx: it is cut or altered: its sha256 is"):
         cora.load()
     cut.unlink()
-    with pytest.raises(BenchlibError, match=r"ind.cora.tx: this file of Cora is missing; get it from https"):
+    with pytest.raises(
+        BenchlibError, match=r"ind.cora.tx: this file cannot be read .*; get this file of Cora from https"
+    ):
         cora.load()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import os
 import subprocess
 import sys
 import tarfile
@@ -27,13 +25,13 @@ needs_imdb = pytest.mark.skipif(
 )
 
 
-def texts(*train: str, test: tuple[str, ...] = ("good",)) -> Texts:
-    return Texts(list(train), np.zeros(len(train), np.int32), list(test), np.zeros(len(test), np.int32), "made up")
+def texts(*texts: str) -> Texts:
+    return list(texts), np.zeros(len(texts), np.int32)
 
 
 def test_the_vocabulary_is_of_the_most_frequent_words_and_the_training_texts_only():
-    assert vocabulary([["b", "a", "c"], ["c", "a"], ["c"]], FIRST + 2) == ["c", "a"]
-    found = from_texts(texts("good bad good", "bad good", test=("worse bad",)), FIRST + 1)
+    assert vocabulary([["b", "a", "c"], ["c", "a"], ["c"]], 2) == ["c", "a"]
+    found = from_texts(texts("good bad good", "bad good"), texts("worse bad"), FIRST + 1, "made up")
     assert found.vocabulary == ["good"]
     assert found.train[0].tolist() == [START, FIRST, UNKNOWN, FIRST]
     assert found.test[0].tolist() == [START, UNKNOWN, UNKNOWN]
@@ -41,14 +39,9 @@ def test_the_vocabulary_is_of_the_most_frequent_words_and_the_training_texts_onl
 
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_a_text_without_a_word_is_refused(split):
-    bad = texts("good", "...") if split == "train" else texts("good", test=("good", "!?"))
-    with pytest.raises(BenchlibError, match=r"made up: (training|test) text 1 has no word"):
-        from_texts(bad, 10)
-
-
-def test_an_empty_sequence_is_refused():
-    with pytest.raises(BenchlibError, match="sequence 1 is empty"):
-        padded([np.array([3]), np.array([], dtype=np.int32)], 4, before=True)
+    train, test = (texts("good", "..." if one == split else "good") for one in ("train", "test"))
+    with pytest.raises(BenchlibError, match=r"made up: the text '[.!?]+' has no word"):
+        from_texts(train, test, 10, "made up")
 
 
 def test_lengths_count_what_is_not_padding():
@@ -106,12 +99,8 @@ def test_imdb_is_read_from_its_folder(reviews):
             lambda folder: (folder / "train/pos/0_7.txt").unlink(),
             "train has 1 negative and 0 positive reviews, expected 1",
         ),
-        (lambda folder: (folder / "test/neg/0_1.txt").write_text(" "), "review test/neg/0 is empty"),
+        (lambda folder: (folder / "test/neg/0_1.txt").write_text(" "), "the text ' ' has no word"),
         (lambda folder: (folder / "test/neg/0_1.txt").write_bytes(b"\xff\xfe"), "is no text in UTF-8"),
-        (
-            lambda folder: (folder / "test/neg/0_1.txt").rename(folder / "test/neg/0_5.txt"),
-            "review test/neg/0 has a rating of 5, expected 1 to 4 of one with the label neg",
-        ),
     ],
 )
 def test_reviews_that_cannot_be_are_refused(reviews, change, told):
@@ -123,63 +112,9 @@ def test_reviews_that_cannot_be_are_refused(reviews, change, told):
     assert imdb.identity() != before
 
 
-@pytest.mark.parametrize(
-    ("change", "named", "told"),
-    [
-        (lambda path: path.mkdir(), "neg/0_1.txt", "it is a link, a folder, a pipe or a device, expected a file"),
-        (os.mkfifo, "neg/0_1.txt", "it is a link, a folder, a pipe or a device, expected a file"),
-        (lambda path: path.symlink_to(path.parent.parent / "pos/0_7.txt"), "neg/0_1.txt", "it is a link"),
-        (lambda path: path.symlink_to("/etc/passwd"), "neg/0_1.txt", "it is a link"),
-        (lambda path: path.write_bytes(b"a " * 2**20), "neg/0_1.txt", "it has more than 1,048,576 bytes"),
-        (lambda path: path.write_text(" "), "neg/0_1.txt", "is empty"),
-        (lambda path: path.write_text("!?"), "neg/0_1.txt", "this text has no word"),
-        (lambda path: path.write_bytes(b"\xff"), "neg/0_1.txt", "it is no text in UTF-8"),
-        (
-            lambda path: path.parent.rename(path.parents[2] / "n") and path.parent.symlink_to("../n"),
-            "neg",
-            "it is a link",
-        ),
-    ],
-)
-def test_a_review_that_cannot_be_read_is_named(reviews: Path, change, named: str, told: str):
-    path = reviews / "train" / "neg" / "0_1.txt"
-    path.unlink()
-    change(path)
-    imdb._hash_of_texts.cache_clear()
-    with pytest.raises(BenchlibError) as error:
-        imdb.load(10)
-    assert str(error.value).startswith(f"{reviews / 'train' / named}: ")
-    assert told in str(error.value)
-    assert "get " in str(error.value)
-    if "link" in told:
-        with pytest.raises(BenchlibError, match="it is a link"):
-            imdb.identity()
-
-
-def test_a_folder_of_reviews_may_be_a_link_itself(reviews: Path):
-    before = imdb.identity()
-    reviews.rename(reviews.with_name("elsewhere"))
-    reviews.symlink_to("elsewhere")
-    imdb._hash_of_texts.cache_clear()
-    assert imdb.load(10).vocabulary == ["film", "bad", "good"]
-    assert imdb.identity() == before
-
-
-def test_a_review_without_a_word_in_an_archive_is_named(reviews: Path, monkeypatch: pytest.MonkeyPatch):
-    (reviews / "test" / "pos" / "0_7.txt").write_text("...", encoding="utf-8")
-    path = reviews.parent / imdb.ARCHIVE
-    with tarfile.open(path, "w:gz") as opened:
-        opened.add(reviews, arcname="aclImdb")
-    monkeypatch.setattr(imdb, "MD5", hashlib.md5(path.read_bytes()).hexdigest())
-    with pytest.raises(BenchlibError, match=r"aclImdb_v1\.tar\.gz: aclImdb/test/pos/0_7\.txt: this text has no word"):
-        imdb.load(10)
-
-
 def test_a_folder_without_imdb_is_refused_before_anything_starts(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCHLIB_DATA", str(tmp_path))
-    with pytest.raises(
-        BenchlibError, match=r"neither aclImdb_v1.tar.gz nor a folder aclImdb.*use data: digits_sequence"
-    ):
+    with pytest.raises(BenchlibError, match=r"none of aclImdb_v1.tar.gz, .* aclImdb, .*use data: digits_sequence"):
         imdb.require()
 
 
@@ -223,17 +158,6 @@ def test_the_folder_that_keras_unpacks_is_found(reviews: Path, folder: str):
     (reviews.parent / folder).mkdir()
     reviews.rename(reviews.parent / folder / "aclImdb")
     assert imdb.load(10).vocabulary == ["film", "bad", "good"]
-
-
-@pytest.mark.parametrize("name", ["../aclImdb/train/pos/0_7.txt", "/aclImdb/train/pos/0_7.txt"])
-def test_a_path_that_climbs_out_of_the_archive_is_refused(tmp_path, name):
-    path = tmp_path / "climbing.tar.gz"
-    with tarfile.open(path, "w:gz") as archive:
-        member = tarfile.TarInfo(name)
-        member.size = 4
-        archive.addfile(member, io.BytesIO(b"good"))
-    with pytest.raises(BenchlibError, match="climbs out of the archive"):
-        list(imdb.members(path))
 
 
 @needs_imdb

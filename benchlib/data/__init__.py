@@ -70,14 +70,14 @@ def names() -> list[str]:
 
 
 def module(name: str) -> ModuleType:
-    """The module of data set ``name``."""
+    """The module of data set ``name``; a BenchlibError names the nearest one if there is none."""
     if name not in names():
         raise BenchlibError(unknown("data set", name, names()))
     return importlib.import_module(f"{__name__}.{name}")
 
 
 def get(name: str) -> DataSet:
-    """The data set called ``name``; a BenchlibError names the nearest one if there is none."""
+    """The data set called ``name``."""
     return module(name).DATA_SET
 
 
@@ -92,11 +92,7 @@ def title(name: str) -> str:
 
 
 def note(name: str) -> str:
-    """What a reader has to know about data set ``name`` as published.
-
-    What is special about the files that were really read is kept with the prepared data:
-    ``files.about(folder)["note"]``.
-    """
+    """What a reader has to know about data set ``name`` as published; of the files read: ``files.about``."""
     return get(name).note
 
 

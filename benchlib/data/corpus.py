@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from benchlib.data.sequences import vocabulary
 from benchlib.errors import BenchlibError
 from benchlib.worker import files
 
@@ -59,17 +59,17 @@ def arrays(corpus: Corpus, words: int, length: int, masked: int, samples: int | 
             f"{corpus.source}: {count} texts with a word in them are too few for training and testing: {TEST_EVERY} "
             "are the least; empty lines divide texts"
         )
-    counts = Counter(word for one in train for sentence in one for word in sentence)
-    vocabulary = sorted(counts, key=lambda word: (-counts[word], word))[: words - FIRST]
-    numbers = {word: FIRST + place for place, word in enumerate(vocabulary)}
-    found = {"vocabulary": files.text(vocabulary)}
+    known = vocabulary((sentence for one in train for sentence in one), words - FIRST)
+    numbers = {word: FIRST + place for place, word in enumerate(known)}
+    found = {"vocabulary": files.text(known)}
     for split, documents, passes in (("train", train, PASSES), ("test", test, 1)):
         rng = np.random.default_rng(passes)
         texts = [
             np.array([numbers.get(word, UNKNOWN) for sentence in one for word in sentence], dtype=np.int32)
             for one in documents
         ]
-        pairs = [pair for _ in range(passes) for pair in _pairs(texts, length - 3, rng) if _has_words(pair)]
+        pairs = [pair for _ in range(passes) for pair in _pairs(texts, length - 3, rng)]
+        pairs = [pair for pair in pairs if any((run >= FIRST).any() for run in pair[:2])]
         if not pairs:
             raise BenchlibError(
                 f"{corpus.source}: no {split} text has two words, one of them in the vocabulary, so there are no pairs "
@@ -83,7 +83,7 @@ def arrays(corpus: Corpus, words: int, length: int, masked: int, samples: int | 
                     f"train_samples {samples} are asked for: ask for so many or fewer, or null for all"
                 )
             order = order[:samples]
-        rows = _rows([pairs[i] for i in order], FIRST + len(vocabulary), length, masked, rng)
+        rows = _rows([pairs[i] for i in order], FIRST + len(known), length, masked, rng)
         found |= {f"{split}_{name}": array for name, array in rows.items()}
     return found
 
@@ -117,33 +117,22 @@ def _pairs(texts: list[np.ndarray], most: int, rng: np.random.Generator) -> Iter
             start += len(first) + (len(second) if follows else 0)
 
 
-def _has_words(pair: Pair) -> bool:
-    return any((run >= FIRST).any() for run in pair[:2])
-
-
 def _rows(pairs: list[Pair], words: int, length: int, masked: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """The arrays of a split, a row for each pair; ``words`` is the number of tokens there are."""
-    tokens = np.full((len(pairs), length), PADDING, dtype=np.int32)
-    segments = np.zeros((len(pairs), length), dtype=np.int32)
-    places = np.zeros((len(pairs), masked), dtype=np.int32)
-    labels = np.full((len(pairs), masked), -1, dtype=np.int32)
-    follows = np.array([pair[2] for pair in pairs], dtype=np.int32)
+    tokens, segments = np.full((2, len(pairs), length), PADDING, dtype=np.int32)
+    places, labels = np.zeros((2, len(pairs), masked), dtype=np.int32)
+    labels[:] = -1
     for row, (first, second, _) in enumerate(pairs):
-        middle, end = 1 + len(first), 2 + len(first) + len(second)  # where the separators are
-        tokens[row, 0], tokens[row, middle], tokens[row, end] = START, SEPARATOR, SEPARATOR
-        tokens[row, 1:middle], tokens[row, middle + 1 : end] = first, second
-        segments[row, middle + 1 : end + 1] = 1
-        _mask(tokens[row], places[row], labels[row], words, rng)
+        both = np.concatenate([[START], first, [SEPARATOR], second, [SEPARATOR]])
+        tokens[row, : len(both)] = both
+        segments[row, len(first) + 2 : len(both)] = 1
+        candidates = np.flatnonzero(tokens[row] >= FIRST)  # to guess that a word is unknown is no guess of a word
+        count = min(masked, len(candidates), max(1, round(SHARE_MASKED * len(candidates))))
+        chosen = np.sort(rng.choice(candidates, size=count, replace=False))
+        places[row, :count], labels[row, :count] = chosen, tokens[row, chosen]
+        lot = rng.random(count)
+        tokens[row, chosen[lot < 0.8]] = MASK
+        other = chosen[(lot >= 0.8) & (lot < 0.9)]
+        tokens[row, other] = rng.integers(FIRST, words, size=len(other))
+    follows = np.array([pair[2] for pair in pairs], dtype=np.int32)
     return {"tokens": tokens, "segments": segments, "places": places, "labels": labels, "follows": follows}
-
-
-def _mask(tokens: np.ndarray, places: np.ndarray, labels: np.ndarray, words: int, rng: np.random.Generator) -> None:
-    """Mask words of a row, and note which: all three are changed."""
-    candidates = np.flatnonzero(tokens >= FIRST)  # to guess that a word is unknown is no guess of a word
-    count = min(len(places), len(candidates), max(1, round(SHARE_MASKED * len(candidates))))
-    chosen = np.sort(rng.choice(candidates, size=count, replace=False))
-    places[:count], labels[:count] = chosen, tokens[chosen]
-    lot = rng.random(count)
-    tokens[chosen[lot < 0.8]] = MASK
-    other = chosen[(lot >= 0.8) & (lot < 0.9)]
-    tokens[other] = rng.integers(FIRST, words, size=len(other))

@@ -17,14 +17,7 @@ DATA_SET = DataSet(
 )
 
 
-def require() -> None:
-    """Raise a BenchlibError if scikit-learn is not there."""
-    digits.require()
-
-
-def identity() -> str:
-    """What the sequences are made of."""
-    return digits.identity()
+require, identity = digits.require, digits.identity
 
 
 def load(size: int) -> Sequences:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import stat
 import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,19 +17,6 @@ from benchlib.progress import Progress
 
 VARIABLE = "BENCHLIB_DATA"
 
-MOST_BYTES = 2**30
-"""Of a download: the largest, CIFAR-10, has 170 MB."""
-
-
-@dataclass(frozen=True)
-class Original:
-    """A file as it was published: where, and the hash by which it is known."""
-
-    name: str
-    url: str
-    algorithm: str  # "md5" or "sha256"
-    hash: str
-
 
 def offered() -> Path | None:
     """The folder that ``BENCHLIB_DATA`` names; None if it names none."""
@@ -38,37 +24,37 @@ def offered() -> Path | None:
     return Path(named) if named else None
 
 
-def download(original: Original, what: str, instead: str) -> Path:
-    """The file from its home, kept in the user's cache; ``what`` it is a part of, and what needs no download."""
+def find(names: Sequence[str], home: str, instead: str) -> Path | None:
+    """The first of these names in the folder that ``BENCHLIB_DATA`` names; None if it names none. Reads no file."""
+    named = offered()
+    for name in names if named else ():
+        if os.path.exists(named / name):  # which, where it may not look, says no
+            return named / name
+    if named:
+        raise BenchlibError(
+            f"{VARIABLE}={named}: there is none of {', '.join(names)} in it; put one there (from {home}), or unset "
+            f"{VARIABLE} to have it downloaded, or use data: {instead}, which needs no download"
+        )
+    return None
+
+
+def download(url: str, known: str, what: str, instead: str) -> Path:
+    """A file from its home, kept in the user's cache: ``known`` by its hash (``md5:...``), a part of ``what``;
+    ``instead`` needs no download.
+    """
     require_package("pooch", "data", f"{what}, which has to be downloaded,")
     import pooch
 
-    cache = Path(pooch.os_cache("benchlib"))
-    downloader = pooch.HTTPDownloader(progressbar=_Steps(original.name), chunk_size=2**16)
-    known = f"{original.algorithm}:{original.hash}"
+    cache, name = Path(pooch.os_cache("benchlib")), url.rpartition("/")[2]
+    downloader = pooch.HTTPDownloader(progressbar=_Steps(name), chunk_size=2**16)
     try:
-        return Path(pooch.retrieve(original.url, known, fname=original.name, path=cache, downloader=downloader))
+        return Path(pooch.retrieve(url, known, fname=name, path=cache, downloader=downloader))
     except (OSError, ValueError) as error:  # no network, no space; what arrived is not the file
-        why = "".join(one if one.isprintable() else "?" for one in str(error))  # it may repeat what a server says
+        why = "".join(one if one.isprintable() else "?" for one in str(error)[:300])  # it may repeat what a server says
         raise BenchlibError(
-            f"{original.url}: {what} could not be downloaded to {cache}: {why}; download it in another way, put "
-            f"it into a folder and let {VARIABLE} name that folder, or use data: {instead}, which needs no download"
+            f"{url}: {what} could not be downloaded to {cache}: {why}; download it in another way, put it into a "
+            f"folder and let {VARIABLE} name that folder, or use data: {instead}, which needs no download"
         ) from error
-
-
-def archive_or_folder(archives: Sequence[str], folders: Sequence[str], url: str, instead: str) -> Path | None:
-    """The first of these names in the folder that ``BENCHLIB_DATA`` names; None if it names none. Reads no file."""
-    named = offered()
-    if named is None:
-        return None
-    for name in (*archives, *folders):
-        if os.path.exists(named / name):  # which, where it may not look, says no
-            return named / name
-    raise BenchlibError(
-        f"{VARIABLE}={named}: there is neither {archives[0]} nor a folder {folders[0]} in it, one of which was "
-        f"expected; put one there (from {url}), or unset {VARIABLE} to have it downloaded, or use data: {instead}, "
-        "which needs no download"
-    )
 
 
 @dataclass(frozen=True)
@@ -84,18 +70,10 @@ class FileSet:
 
     def place(self) -> Path | None:
         """The folder in ``BENCHLIB_DATA`` that has the files; None if it names no folder. Reads no file."""
-        named = offered()
-        if named is None:
-            return None
         first = next(iter(self.sha256))
-        for folder in (named, named / self.folder):
-            if os.path.exists(folder / first) or os.path.exists(folder / first.removesuffix(".gz")):
-                return folder
-        raise BenchlibError(
-            f"{VARIABLE}={named}: there is no {first} in it, nor in its folder {self.folder}; put the files of "
-            f"{self.title} there (from {self.home}), or unset {VARIABLE} to have them downloaded, or use data: "
-            f"{self.instead}, which needs no download"
-        )
+        names = dict.fromkeys(f"{folder}{one}" for folder in ("", f"{self.folder}/") for one in _names(first))
+        found = find(list(names), self.home, self.instead)
+        return found and found.parent
 
     def identity(self) -> str:
         """What the data is: a hash of the files' hashes, which :meth:`paths` makes sure of."""
@@ -103,22 +81,15 @@ class FileSet:
 
     def paths(self) -> dict[str, Path]:
         """All files by name, found or downloaded; one that is missing, cut or altered is a BenchlibError."""
-        place = self.place()
-        found = {}
+        place, found = self.place(), {}
         for name, expected in self.sha256.items():
             if place is None:
-                original = Original(name, self.home + name, "sha256", expected)
-                found[name] = download(original, self.title, self.instead)
+                found[name] = download(self.home + name, f"sha256:{expected}", self.title, self.instead)
                 continue
-            names = [one for one in (name, name.removesuffix(".gz")) if os.path.exists(place / one)]
-            found[name] = path = place / (names or [name])[0]
-            if not path.is_file():
-                raise BenchlibError(f"{path}: this file of {self.title} is missing; get it from {self.home}{name}")
-            if (sha256 := hash_of(path, "sha256")) != expected and not self._packed_again(name, path):
-                raise BenchlibError(
-                    f"{path}: this file of {self.title} is cut or altered: its sha256 is {sha256}, expected "
-                    f"{expected}; get it again from {self.home}{name}"
-                )
+            found[name] = path = next((place / one for one in _names(name) if (place / one).exists()), place / name)
+            remedy = f"get this file of {self.title} from {self.home}{name}"
+            if hash_of(path, "sha256", remedy) != expected and not self._packed_again(name, path):
+                raise BenchlibError(f"{path}: it is cut or altered: its sha256 is not {expected}; {remedy}")
         return found
 
     def _packed_again(self, name: str, path: Path) -> bool:
@@ -128,26 +99,13 @@ class FileSet:
         return False
 
 
-def status(path: Path) -> os.stat_result:
-    """A file's size and time of change; a BenchlibError if it is none: to read a pipe or a device may take for ever."""
+def hash_of(path: Path, algorithm: str, remedy: str = "make it readable") -> str:
+    """The hash of a file, computed again only when its size or time of change differ."""
     try:
         known = path.stat()
-    except OSError as error:
-        raise BenchlibError(f"{path}: it cannot be read ({error.strerror or error}); make it readable") from error
-    if not stat.S_ISREG(known.st_mode):
-        raise BenchlibError(f"{path}: it is a folder, a pipe or a device, expected a file; put that there")
-    return known
-
-
-def hash_of(path: Path, algorithm: str) -> str:
-    """The hash of a file, computed again only when its size or time of change differ; a BenchlibError if it is none, or
-    cannot be read.
-    """
-    known = status(path)
-    try:
         return _hashed(str(path), algorithm, known.st_size, known.st_mtime_ns)
     except OSError as error:
-        raise BenchlibError(f"{path}: it cannot be read ({error.strerror or error}); make it readable") from error
+        raise BenchlibError(f"{path}: this file cannot be read ({error.strerror}); {remedy}") from error
 
 
 @functools.lru_cache(maxsize=64)
@@ -156,27 +114,27 @@ def _hashed(path: str, algorithm: str, size: int, modified_ns: int) -> str:
         return hashlib.file_digest(file, algorithm).hexdigest()
 
 
+def _names(name: str) -> tuple[str, str]:
+    return name, name.removesuffix(".gz")
+
+
 class _Steps:
     """A download as pooch tells of it, shown as 20 steps; a file that is there already shows none."""
 
-    total = 0  # bytes; pooch sets it
+    total = bytes = 0  # pooch sets the total
 
     def __init__(self, name: str) -> None:
-        self._name = name
-        self._bytes = 0
-        self._progress: Progress | None = None
+        self._progress = Progress(20, f"downloading {name}")
 
     def update(self, count: int) -> None:
-        if self._bytes + count > MOST_BYTES:
-            raise ValueError(f"it has more than {MOST_BYTES:,} bytes, so it is something else")
-        if self._progress is None:
-            self._progress = Progress(20, f"downloading {self._name}").__enter__()
-        self._bytes += count
-        while self._progress.done < min(20, 20 * self._bytes // max(self.total, 1)):
+        if not self.bytes:
+            self._progress.__enter__()
+        self.bytes += count
+        while self._progress.done < min(20, 20 * self.bytes // max(self.total, 1)):
             self._progress.step()
 
     def reset(self) -> None:
-        self._bytes = 0
+        """Pooch then tells the total again, which changes nothing."""
 
     def close(self) -> None:
         self._progress.__exit__(None)

@@ -1,12 +1,10 @@
-"""Graphs whose nodes have features and classes: checked, and made into what a graph convolution takes."""
+"""Graphs whose nodes have features and classes, made into what a graph convolution takes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-
-from benchlib.errors import BenchlibError
 
 
 @dataclass(frozen=True)
@@ -20,23 +18,6 @@ class Graph:
     test: np.ndarray
     source: str
     note: str = ""
-
-
-def check(graph: Graph, where: str, classes: int) -> None:
-    """Raise a BenchlibError for a node or class that does not exist, or a node that is trained on and tested."""
-    nodes = len(graph.features)
-    if len(graph.labels) != nodes:
-        raise BenchlibError(f"{where}: {len(graph.labels)} labels for {nodes} nodes")
-    for what, numbers in (("an edge", graph.edges), ("the training set", graph.train), ("the test set", graph.test)):
-        wrong = numbers[(numbers < 0) | (numbers >= nodes)]
-        if wrong.size:
-            raise BenchlibError(f"{where}: {what} names node {wrong[0]}, but the nodes are 0 to {nodes - 1}")
-    wrong = np.flatnonzero((graph.labels < 0) | (graph.labels >= classes))
-    if wrong.size:
-        node = wrong[0]
-        raise BenchlibError(f"{where}: node {node} has class {graph.labels[node]}, expected 0 to {classes - 1}")
-    if both := set(graph.train) & set(graph.test):
-        raise BenchlibError(f"{where}: node {min(both)} is trained on and tested")
 
 
 def arrays(graph: Graph) -> dict[str, np.ndarray]:

@@ -4,14 +4,10 @@
 
 from __future__ import annotations
 
-import zlib
-from pathlib import Path
-
-from benchlib.data import DataSet, archives, downloads
+from benchlib.data import DataSet, archives
 from benchlib.data.downloads import FileSet
 from benchlib.data.kinds import TRANSLATIONS
 from benchlib.data.translations import Pairs
-from benchlib.errors import BenchlibError
 
 DATA_SET = DataSet(
     "Multi30k",
@@ -40,53 +36,23 @@ FILES = FileSet(
     },
 )
 
-MOST_BYTES = 2**24
-"""Of a file, unpacked: the largest has 2 MB."""
 
-
-def require() -> None:
-    """Raise a BenchlibError if ``BENCHLIB_DATA`` names a folder without Multi30k. Reads no file."""
-    FILES.place()
-
-
-def identity() -> str:
-    """What the sentences are."""
-    return FILES.identity()
+require, identity = FILES.place, FILES.identity
 
 
 def load() -> Pairs:
     """29,000 pairs for training and the 1,000 of test_2016_flickr for testing, as published.
 
     Raises a BenchlibError that names the file, what was expected and what to do, for one that is missing, cut or
-    altered, or has an empty sentence.
+    altered.
     """
     paths = FILES.paths()
-    train, test = (_pairs(paths[f"{split}.en.gz"], paths[f"{split}.fr.gz"]) for split in ("train", "test_2016_flickr"))
+
+    def lines(name: str) -> list[str]:
+        return [one.strip() for one in archives.unpacked(paths[name]).decode().splitlines()]
+
+    train, test = (
+        list(zip(lines(f"{split}.en.gz"), lines(f"{split}.fr.gz"), strict=True))
+        for split in ("train", "test_2016_flickr")
+    )
     return Pairs(train, test, str(paths["train.en.gz"].parent))
-
-
-def sentences(path: Path) -> list[str]:
-    """The lines of a file, in gzip or not; an empty one, or a file that is no text, is a BenchlibError."""
-    downloads.status(path)
-    try:
-        lines = archives.unpacked(path, MOST_BYTES).decode("utf-8").splitlines()
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-        raise BenchlibError(f"{path}: it cannot be read as text ({error}); {_remedy(path)}") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            raise BenchlibError(f"{path}: line {number} is empty, expected a sentence; {_remedy(path)}")
-    return [line.strip() for line in lines]
-
-
-def _pairs(english: Path, french: Path) -> list[tuple[str, str]]:
-    sources, targets = sentences(english), sentences(french)
-    if len(sources) != len(targets):
-        raise BenchlibError(
-            f"{french}: it has {len(targets):,} lines, and {english.name} has {len(sources):,}: they do not belong "
-            f"together; {_remedy(french)}"
-        )
-    return list(zip(sources, targets, strict=True))
-
-
-def _remedy(path: Path) -> str:
-    return f"get it again from {FILES.home}{path.name}"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from benchlib import data, workloads
-from benchlib.data import Chosen
+from benchlib.data import Chosen, Prepared
 from benchlib.worker import files
-from benchlib.workloads import Workload
 
 OPERATOR_BATCHES = 2
 """So many batches take turns as an operator's input, so that no step gets the very arrays of the step before."""
@@ -39,39 +39,38 @@ def prepare(condition: Chosen, seed: int, inputs: Path) -> Path:
     Raises a BenchlibError for data that is missing or damaged: it names the file, what was expected and what to do.
     """
     workload = workloads.load(condition.workload)
+    about = {"data": condition.data, "title": data.title(condition.data), "note": ""}
     if workload.kind == "operator":
-        return _prepare_operator(workload, condition, seed, Path(inputs))
+
+        def drawn() -> Prepared:
+            rng, values = np.random.default_rng(seed), condition.hyperparameters
+            batches = [workload.inputs(values, condition.batch_size, rng) for _ in range(OPERATOR_BATCHES)]
+            given, gradients = zip(*batches, strict=True)
+            return {"inputs": np.stack(given), "gradients": np.stack(gradients)}, {**about, "seed": seed}
+
+        name = f"{workload.name}-batch{condition.batch_size}-seed{seed}"
+        code = Path(inspect.getsourcefile(workload.inputs))
+        return kept(inputs, name, condition.hyperparameters, drawn, code)
     module, kind = data.module(condition.data), data.get(condition.data).kind
+
+    def read() -> Prepared:
+        arrays, said = kind.prepared(module, condition)
+        return arrays, {**about, **said}
+
     samples = "" if condition.train_samples is None else f"-first{condition.train_samples}"
-    name = f"{condition.data}{kind.named(condition)}{samples}"
     code = sorted(Path(module.__file__).resolve().parent.glob("[!.]*.py"))  # those of a plug-in that may help it, too
-    folder = Path(inputs) / _slug(name, module.identity(), *code)
-    if not folder.exists():
-        arrays, about = kind.prepared(module, condition)
-        said = {"data": condition.data, "title": data.title(condition.data), "note": "", **about}
-        files.write(folder, arrays, said)
-    files.check(folder)
-    return folder
+    return kept(inputs, f"{condition.data}{kind.named(condition)}{samples}", module.identity(), read, *code)
 
 
-def _prepare_operator(workload: Workload, condition: Chosen, seed: int, inputs: Path) -> Path:
-    values = condition.hyperparameters
-    name = f"{workload.name}-batch{condition.batch_size}-seed{seed}"
-    folder = inputs / _slug(name, values, Path(inspect.getsourcefile(workload.inputs)))
-    if not folder.exists():
-        rng = np.random.default_rng(seed)
-        batches = [workload.inputs(values, condition.batch_size, rng) for _ in range(OPERATOR_BATCHES)]
-        drawn, gradients = zip(*batches, strict=True)
-        arrays = {"inputs": np.stack(drawn), "gradients": np.stack(gradients)}
-        about = {"data": condition.data, "title": data.title(condition.data), "note": "", "seed": seed}
-        files.write(folder, arrays, about)
-    files.check(folder)
-    return folder
-
-
-def _slug(name: str, depends: str | dict, *code: Path) -> str:
-    """A readable folder name, with a hash of what else the arrays depend on: also code and numpy's generators."""
+def kept(inputs: Path, name: str, depends: object, make: Callable[[], Prepared], *code: Path) -> Path:
+    """The folder under ``inputs`` with what ``make`` gives; made if it is not there. Its name has a hash of what the
+    arrays depend on beside its ``name``: that as JSON, files of code, and numpy's generators.
+    """
     own = sorted(Path(__file__).resolve().parent.glob("[!.]*.py"))  # where links lead: no plug-in lies beside those
     texts = [path.read_text(encoding="utf-8") for path in dict.fromkeys([*own, *code])]
     hashed = hashlib.sha256(json.dumps([depends, texts, np.__version__], sort_keys=True).encode()).hexdigest()
-    return f"{name}-{hashed[:12]}"
+    folder = Path(inputs) / f"{name}-{hashed[:12]}"
+    if not folder.exists():
+        files.write(folder, *make())
+    files.check(folder)
+    return folder

@@ -26,59 +26,39 @@ DATA_SET = DataSet(
 FILE, FOLDER = "text.txt", "text"
 
 
-def require() -> None:
-    """Raise a BenchlibError if there is no text. Reads none."""
-    _files()
-
-
-def identity() -> str:
-    """A hash of the files' hashes."""
-    return hashlib.sha256("".join(downloads.hash_of(path, "sha256") for path in _files()).encode()).hexdigest()
-
-
-def load() -> Corpus:
-    """The documents of all files, in the order of their names; one that is no text in UTF-8 is a BenchlibError."""
-    paths, texts, left = _files(), [], archives.MOST_BYTES
-    for path in paths:
-        content = _read(path, left)
-        left -= len(content)
-        texts += [text for text in re.split(r"\n\s*\n", _decoded(path, content)) if text.strip()]
-    return Corpus([document(text) for text in texts], str(paths[0] if len(paths) == 1 else paths[0].parent))
-
-
-def _files() -> list[Path]:
+def require() -> list[Path]:
+    """The text's files; a BenchlibError if there are none. Reads none."""
     offered = downloads.offered()
-    if offered is None:
-        raise BenchlibError(
-            f"data text is a text of yours: let {VARIABLE} name a folder with a file {FILE} or a folder {FOLDER} of "
-            "*.txt files, or use data: pydoc, which needs none"
-        )
-    file, folder = offered / FILE, offered / FOLDER
-    if os.path.isfile(file):
+    file, folder = (offered or Path()) / FILE, (offered or Path()) / FOLDER
+    if offered and os.path.isfile(file):
         return [file]
-    found = sorted([*folder.glob("[!.]*.txt"), *folder.glob("[!.]*.txt.gz")]) if os.path.isdir(folder) else []
+    found = (
+        sorted([*folder.glob("[!.]*.txt"), *folder.glob("[!.]*.txt.gz")]) if offered and os.path.isdir(folder) else []
+    )
     if not found:
         raise BenchlibError(
-            f"{VARIABLE}={offered}: there is neither {FILE} nor a folder {FOLDER} with *.txt files in it, one of which "
-            "was expected; put one there, or use data: pydoc, which needs none"
+            f"{VARIABLE}={offered or ''}: data text is a text of yours: let this variable name a folder with a file "
+            f"{FILE}, or a folder {FOLDER} with *.txt files in it; or use data: pydoc, which needs none"
         )
     return found
 
 
-def _read(path: Path, most: int) -> bytes:
-    """No more bytes than ``most``, unpacked: a text is held in memory, as words."""
-    downloads.status(path)
-    try:
-        return archives.unpacked(path, most)
-    except (OSError, EOFError, zlib.error) as error:
-        raise BenchlibError(f"{path}: no text in UTF-8 can be read from it ({error}): save it as UTF-8") from error
+def identity() -> str:
+    """A hash of the files' hashes."""
+    return hashlib.sha256("".join(downloads.hash_of(path, "sha256") for path in require()).encode()).hexdigest()
 
 
-def _decoded(path: Path, content: bytes) -> str:
-    try:
-        text = content.decode("utf-8-sig")  # some editors begin a file with a mark
-    except UnicodeDecodeError as error:
-        raise BenchlibError(f"{path}: no text in UTF-8 can be read from it ({error}): save it as UTF-8") from error
-    if "\0" in text:  # which English in UTF-16 has in every other byte
-        raise BenchlibError(f"{path}: no text in UTF-8 can be read from it (it has zero bytes): save it as UTF-8")
-    return text
+def load() -> Corpus:
+    """The documents of all files, in the order of their names; one that is no text in UTF-8 is a BenchlibError."""
+    paths, texts, left = require(), [], archives.MOST_BYTES
+    for path in paths:
+        try:
+            content = archives.unpacked(path, left)
+            text = content.decode("utf-8-sig")  # some editors begin a file with a mark
+            if "\0" in text:  # which English in UTF-16 has in every other byte
+                raise ValueError("it has zero bytes")
+        except (OSError, EOFError, ValueError, zlib.error) as error:
+            raise BenchlibError(f"{path}: no text in UTF-8 can be read from it ({error}): save it as UTF-8") from error
+        left -= len(content)
+        texts += [document(one) for one in re.split(r"\n\s*\n", text) if one.strip()]
+    return Corpus(texts, str(paths[0] if len(paths) == 1 else paths[0].parent))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from benchlib.errors import BenchlibError
+from benchlib.data.sequences import padded, vocabulary
 from benchlib.worker import files
 
 PADDING, START, UNKNOWN, END, FIRST = 0, 1, 2, 3, 4
@@ -66,12 +65,8 @@ def arrays(
     """
     train = [(words(source), words(target)) for source, target in pairs.train[:samples]]
     test = [(words(source), words(target)) for source, target in pairs.test]
-    for split, found in (("training", train), ("test", test)):
-        for row, (source, target) in enumerate(found):
-            if not source or not target:
-                raise BenchlibError(f"{pairs.source}: {split} sentence {row} is empty in one of the languages")
-    sources = _vocabulary((source for source, _ in train), source_words)
-    targets = _vocabulary((target for _, target in train), target_words)
+    sources = vocabulary((source for source, _ in train), source_words - FIRST)
+    targets = vocabulary((target for _, target in train), target_words - FIRST)
     found = {}
     for split, of_split in (("train", train), ("test", test)):
         source, lengths = _padded([source for source, _ in of_split], sources, length)
@@ -89,17 +84,8 @@ def arrays(
     }
 
 
-def _vocabulary(sentences: Iterable[Sequence[str]], size: int) -> list[str]:
-    counts = Counter(word for one in sentences for word in one)
-    return sorted(counts, key=lambda word: (-counts[word], word))[: size - FIRST]
-
-
-def _padded(sentences: list[list[str]], vocabulary: list[str], length: int) -> tuple[np.ndarray, np.ndarray]:
+def _padded(sentences: list[list[str]], names: list[str], length: int) -> tuple[np.ndarray, np.ndarray]:
     """Tokens with ``END`` (n, length), and how many they are."""
-    numbers = {word: FIRST + place for place, word in enumerate(vocabulary)}
-    tokens = np.full((len(sentences), length), PADDING, dtype=np.int32)
-    lengths = np.empty(len(sentences), dtype=np.int32)
-    for row, found in enumerate(sentences):
-        kept = [*(numbers.get(word, UNKNOWN) for word in found[: length - 1]), END]
-        tokens[row, : len(kept)], lengths[row] = kept, len(kept)
-    return tokens, lengths
+    numbers = {word: FIRST + place for place, word in enumerate(names)}
+    tokens = [[*(numbers.get(word, UNKNOWN) for word in one[: length - 1]), END] for one in sentences]
+    return padded(tokens, length, before=False)

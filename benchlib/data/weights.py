@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 
 from benchlib import workloads
 from benchlib.data import Chosen
+from benchlib.data.prepare import kept
 from benchlib.errors import BenchlibError
-from benchlib.worker import files
 from benchlib.workloads import Values, Weight, Workload
 
 
@@ -28,37 +27,23 @@ def draw(workload: Workload, values: Values, seed: int) -> dict[str, np.ndarray]
 
 def prepare_weights(condition: Chosen, seed: int, inputs: Path) -> Path:
     """The folder under ``inputs`` with the initial state for ``condition`` and ``seed`` (``files.arrays`` reads it)."""
-    workload = workloads.load(condition.workload)
-    shapes = {
-        name: [weight.shape, weight.init, weight.fan, weight.limit, weight.bounds, weight.deviation, weight.value]
-        for name, weight in workload.weights(condition.hyperparameters).items()
-    }
-    depends = json.dumps([shapes, Path(__file__).read_text(encoding="utf-8"), np.__version__])
-    folder = Path(inputs) / f"weights-{workload.name}-seed{seed}-{hashlib.sha256(depends.encode()).hexdigest()[:12]}"
-    if not folder.exists():
-        files.write(
-            folder,
-            draw(workload, condition.hyperparameters, seed),
-            {"workload": workload.name, "seed": seed, "note": ""},
-        )
-    files.check(folder)
-    return folder
+    workload, values = workloads.load(condition.workload), condition.hyperparameters
+    about = {"workload": workload.name, "seed": seed, "note": ""}
+    declared = {name: dataclasses.astuple(weight) for name, weight in workload.weights(values).items()}
+    name = f"weights-{workload.name}-seed{seed}"
+    return kept(inputs, name, declared, lambda: (draw(workload, values, seed), about))
 
 
 def _draw(name: str, weight: Weight, rng: np.random.Generator) -> np.ndarray:
-    if weight.init == "glorot_uniform":
-        limit = np.sqrt(6 / sum(weight.fan))
-        return rng.uniform(-limit, limit, weight.shape).astype(np.float32)
-    if weight.init == "uniform":
-        return rng.uniform(-weight.limit, weight.limit, weight.shape).astype(np.float32)
-    if weight.init == "between":
-        return rng.uniform(*weight.bounds, weight.shape).astype(np.float32)
+    constants = {"zeros": 0.0, "ones": 1.0, "constant": weight.value}
+    if weight.init in ("glorot_uniform", "uniform", "between"):
+        limit = np.sqrt(6 / sum(weight.fan)) if weight.init == "glorot_uniform" else weight.limit
+        bounds = weight.bounds if weight.init == "between" else (-limit, limit)
+        return rng.uniform(*bounds, weight.shape).astype(np.float32)
+    if weight.init in constants:
+        return np.full(weight.shape, constants[weight.init], dtype=np.float32)
     if weight.init == "normal":
         return np.float32(weight.deviation) * rng.standard_normal(weight.shape, dtype=np.float32)
-    if weight.init in ("zeros", "ones"):
-        return np.full(weight.shape, float(weight.init == "ones"), dtype=np.float32)
-    if weight.init == "constant":
-        return np.full(weight.shape, weight.value, dtype=np.float32)
     raise BenchlibError(
         f"weight {name!r}: no rule draws {weight.init!r}; there are glorot_uniform, uniform, between, normal, zeros, "
         "ones and constant"
