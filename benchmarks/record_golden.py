@@ -1,5 +1,5 @@
-"""Record the golden master of the tests: ``python benchmarks/golden.py --measure FOLDER`` measures a quick run,
-each condition in processes of its own, and ``python benchmarks/golden.py FOLDER`` writes ``tests/golden/*.json.gz``
+"""Record the golden master of the tests: ``python benchmarks/record_golden.py --measure FOLDER`` measures a quick run,
+each condition in processes of its own, and ``python benchmarks/record_golden.py FOLDER`` writes ``tests/golden/*.json.gz``
 from the results that lie there.
 """
 
