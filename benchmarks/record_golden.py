@@ -1,6 +1,5 @@
 """Record the golden master of the tests: ``python benchmarks/record_golden.py --measure FOLDER`` measures a quick run,
-each condition in processes of its own, and ``python benchmarks/record_golden.py FOLDER`` writes ``tests/golden/*.json.gz``
-from the results that lie there.
+and without ``--measure`` ``tests/golden/*.json.gz`` is written from the results that lie in the folder.
 """
 
 from __future__ import annotations
