@@ -71,4 +71,4 @@ def test_damaged_files_are_refused_by_name_or_can_be_measured() -> None:
     spec.loader.exec_module(fuzz_parameters)
     count = fuzz_parameters.run(150)
     assert count["refused"] > 100
-    assert count["accepted"] > 5, "and not everything is refused"
+    assert count["accepted"] > 3, "and not everything is refused"
