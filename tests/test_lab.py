@@ -56,7 +56,6 @@ from benchlib.measure import turn as turn_module
 from benchlib.measure.disturbance import NO_CPU
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.turn import turn
-from benchlib.suite import summaries
 from benchlib.worker.steady import SLOWING
 
 DOUBLES = Path(__file__).parent / "doubles"
@@ -518,14 +517,14 @@ def test_a_model_that_differs_is_shown_as_such_is_not_timed_and_gets_no_ratio(la
     why = f"outputs: {outputs.why}"
     assert why in row["why"]
     assert why in str(certificate)
-    assert why in summaries.html(comparison)
+    assert why in comparison._repr_html_()
     assert why in capsys.readouterr().err
     assert comparison.throughput()["samples_per_second"].isna().tolist() == [False, True, False]
     for conditions in ([twin, toy()], [toy(), twin]):
         untimed = lab.compare(conditions, **QUICK)
         assert (untimed.measurements, untimed.ended) == ([], FAILED)
         assert untimed.ratios().set_index("role").loc["condition", "verdict"] == MODELS_DIFFER
-        assert summaries.html(untimed)
+        assert untimed._repr_html_()
     later = Lab(outputs=lab.folder, measures=Measures.LATER)
     later.compare([toy(), twin])
     assert not later.pilots(), "nor where the time is shared"
