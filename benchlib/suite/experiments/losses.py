@@ -9,11 +9,9 @@ import pandas as pd
 
 from benchlib.analysis import relative
 from benchlib.analysis.training import TrainingRuns
-from benchlib.suite import naming
+from benchlib.plotting import Curves, Picture, naming
 from benchlib.suite.experiments.result import Result
-from benchlib.suite.panels import Curves, Picture
-from benchlib.suite.selections import Column, Table
-from benchlib.suite.sentences import interval_text
+from benchlib.tables import Column, Table, interval_text
 
 
 def rows(runs: TrainingRuns) -> list[dict[str, Any]]:

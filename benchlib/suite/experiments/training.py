@@ -8,16 +8,14 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib import metrics, workloads
+from benchlib import metrics, tables, workloads
 from benchlib.analysis import relative
 from benchlib.analysis.comparison import DISTURBED, verdict_on
 from benchlib.analysis.statistics import Interval
 from benchlib.analysis.training import TrainingRuns
-from benchlib.suite import tables
 from benchlib.suite.experiments import metric
 from benchlib.suite.experiments.result import Result
-from benchlib.suite.selections import left_out, reached
-from benchlib.suite.sentences import interval_text
+from benchlib.tables import interval_text, left_out, reached
 
 
 def relative_to_first(runs: TrainingRuns) -> list[dict[str, Any]]:
