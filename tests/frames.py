@@ -7,9 +7,9 @@ import math
 from pathlib import Path
 from typing import Any
 
+from benchlib import records
 from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import MARGIN
-from benchlib.suite import records
 
 UNKNOWN = (math.nan, math.nan)
 

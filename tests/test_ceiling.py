@@ -14,7 +14,7 @@ from benchlib.lab import Lab, Measures
 from benchlib.measure import ceiling
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
-from benchlib.suite.experiments.result import ceiling_text, failures_beside
+from benchlib.study import ceiling_text, failures_beside
 
 LIMITS = Ceiling(device="cpu", precision="fp32", multiply_adds_per_s=1e9, bytes_per_s=1e9)
 

@@ -26,6 +26,7 @@ from benchlib.analysis.comparison import DISTURBED, SLOWER, Comparison, same_wit
 from benchlib.analysis.planner import BUDGET, PILOT, PRECISION, Paired, plan
 from benchlib.analysis.training import TrainingRuns, undisturbed
 from benchlib.condition import Condition
+from benchlib.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.measure import disturbance, rounds
 from benchlib.measure.disturbance import (
     FAR_OFF,
@@ -40,7 +41,6 @@ from benchlib.measure.disturbance import (
 )
 from benchlib.store import Block, counted
 from benchlib.suite import experiments
-from benchlib.suite.experiments.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.tables import NO_RATIO, ratio_text, wide
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")

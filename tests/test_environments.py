@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchlib import creation, environments, interpreters, knobs, tables
+from benchlib import creation, environments, interpreters, knobs, records, tables
 from benchlib.__main__ import main
 from benchlib.analysis.certificates import Certificate
 from benchlib.condition import Condition
@@ -25,7 +25,7 @@ from benchlib.lab import Lab
 from benchlib.measure import availability, ceiling, gate, group, inspection, installed, rounds
 from benchlib.measure.jobs import prepare_job
 from benchlib.store import Measurement
-from benchlib.suite import experiments, outputs, plan, records, sources
+from benchlib.suite import experiments, outputs, plan, sources
 from benchlib.suite.experiments import devices, frameworks, modes, scaling, versions
 from benchlib.suite.experiments import parameters as p
 
@@ -641,7 +641,7 @@ def test_a_subject_shows_its_environment(other):
     assert str(p.Subject(**plain)) == "pytorch eager tuned"
     subject = p.Subject(**plain, environment="other")
     assert str(subject) == "pytorch other eager tuned"
-    assert Condition(workload="cnn", **subject.choices).environment == "other"
+    assert Condition(workload="cnn", **p.choices_of(subject)).environment == "other"
 
 
 def test_the_column_is_shown_where_one_is_not_of_the_default_environment():

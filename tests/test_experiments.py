@@ -23,7 +23,7 @@ import pytest
 import yaml
 from synthetic_lab import SyntheticLab, step_seconds
 
-from benchlib import knobs, workloads
+from benchlib import knobs, records, workloads
 from benchlib.analysis import frame as tidy
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
@@ -32,7 +32,7 @@ from benchlib.measure import availability
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
 from benchlib.plotting import figures
-from benchlib.suite import experiments, plan, records
+from benchlib.suite import experiments, plan
 from benchlib.suite.experiments import (
     batch_size,
     devices,

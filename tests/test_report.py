@@ -18,12 +18,13 @@ import pytest
 from synthetic_lab import SyntheticLab
 from test_experiments import quick, read_summary, save_as_the_suite_does
 
+from benchlib import records
 from benchlib.analysis.certificates import Certificate, Check
 from benchlib.analysis.frame import IMPOSSIBLE
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.store import Store
-from benchlib.suite import experiments, records
+from benchlib.suite import experiments
 from benchlib.suite.claims.verdicts import NO_DIFFERENCE, NOT_MEASURED, REPRODUCED, VERDICTS
 from benchlib.suite.experiments.claims import Claims
 from benchlib.suite.experiments.report import Report

@@ -12,10 +12,10 @@ from synthetic_lab import SyntheticLab
 
 from benchlib.analysis import frame as tidy
 from benchlib.condition import Condition
+from benchlib.doubts import disturbances
 from benchlib.measure import machine, nvml
 from benchlib.measure.disturbance import Watch
 from benchlib.measure.sampler import Sampler
-from benchlib.suite.experiments.doubts import disturbances
 from benchlib.tables import wide
 
 MIB = 2**20

@@ -11,6 +11,7 @@ import pytest
 from fixed_lab import all_the_same
 
 from benchlib import lab as lab_module
+from benchlib import records
 from benchlib.analysis import length
 from benchlib.analysis.planner import PRECISION
 from benchlib.condition import Condition
@@ -18,7 +19,7 @@ from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures, NotMeasured
 from benchlib.measure import contract, disturbance, entries, gate, rounds
 from benchlib.measure.repetitions import Asked
-from benchlib.suite import experiments, records
+from benchlib.suite import experiments
 
 ASKED = {"precision": 0.9, "budget_s": 60.0, "block_s": 0.004, "pilot": 3}
 COARSE = {**ASKED, "precision": 0.001}

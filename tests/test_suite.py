@@ -22,15 +22,14 @@ import psutil
 import pytest
 import yaml
 
-from benchlib import progress, variables
+from benchlib import parameter_types, progress, records, variables
 from benchlib.__main__ import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import availability, installed, machine, own_code
 from benchlib.measure.turn import turn
-from benchlib.suite import execution, experiments, outputs, pages, plan, records
+from benchlib.suite import execution, experiments, outputs, pages, plan
 from benchlib.suite import runs as suite
-from benchlib.suite.experiments import parameter_file
 from benchlib.suite.report.pdf import NoBrowser
 from benchlib.worker import files
 
@@ -126,7 +125,7 @@ def make_project(folder, patch, names):
     patch.setenv("PYTHONPATH", str(ROOT))
     patch.setattr(experiments, "NOTEBOOKS", (*names, "report"))
     patch.setattr(plan, "checked", checked)
-    patch.setattr(experiments, "values", lambda name, file: parameter_file.read(file))
+    patch.setattr(experiments, "values", lambda name, file: parameter_types.read(file))
     patch.setattr(pages, "print_pdf", printed)
     for name in names:
         write_parameters(name, count=1)

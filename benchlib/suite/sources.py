@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchlib import knobs, variables
+from benchlib import knobs, records, variables
 from benchlib.analysis.certificates import Certificate
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
@@ -17,7 +17,7 @@ from benchlib.lab import Lab
 from benchlib.measure import installed, machine, own_code
 from benchlib.measure.jobs import prepare_job
 from benchlib.store import Measurement, Store, load
-from benchlib.suite import experiments, records
+from benchlib.suite import experiments
 from benchlib.tables import MISSING
 from benchlib.worker import files, service
 

@@ -25,16 +25,16 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from benchlib import records
 from benchlib.analysis import planner
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, unknown
 from benchlib.measure.interrupt import one_interrupt
-from benchlib.suite import records
-from benchlib.suite.experiments import parameter_file
-from benchlib.suite.experiments.parameters import Compared, Defaults, Parameters
-from benchlib.validation import Strict
+from benchlib.parameter_types import DEFAULTS as DEFAULTS
+from benchlib.parameter_types import defaults, read, typed
+from benchlib.suite.experiments.parameters import Compared, Parameters
 
 if TYPE_CHECKING:
     from benchlib.lab import Lab
@@ -56,11 +56,6 @@ NOTEBOOKS = (
     "report",
 )
 """In the order in which they run; ``report`` gathers the others."""
-
-DEFAULTS = "defaults.yaml"
-"""The file of a profile with the settings that all its comparisons have."""
-
-Model = TypeVar("Model", bound=Strict)
 
 
 def module(notebook: str) -> ModuleType:
@@ -125,25 +120,11 @@ def _sizes(notebook: str, parameters: Compared) -> list[int]:
 
 def load(notebook: str, path: str | Path) -> Parameters:
     """Read and check a notebook's parameter file; a BenchlibError names file, key and value of all that is wrong."""
-    return _typed(module(notebook).Parameters, Path(path), values(notebook, Path(path)))
+    return typed(module(notebook).Parameters, Path(path), values(notebook, Path(path)))
 
 
 def values(notebook: str, path: Path) -> dict[str, Any]:
     """The values of a notebook's parameter file, with those of its profile's defaults that the notebook takes."""
     given = defaults(path.parent)
     known = given.model_dump(mode="json", include=set(module(notebook).Parameters.model_fields)) if given else {}
-    return known | parameter_file.read(path)
-
-
-def defaults(folder: Path) -> Defaults | None:
-    """The settings of a profile's comparisons, checked as :func:`load` does; None where it has no file of them."""
-    path = folder / DEFAULTS
-    return _typed(Defaults, path, parameter_file.read(path)) if path.exists() else None
-
-
-def _typed(kind: type[Model], path: Path, given: dict[str, Any]) -> Model:
-    try:
-        return kind(**given)
-    except BenchlibError as error:
-        lines = [line.removeprefix(f"{kind.__name__}: ") for line in str(error).splitlines()]
-        raise BenchlibError("\n".join(f"{path}: {line}" for line in lines)) from None
+    return known | read(path)

@@ -15,9 +15,10 @@ from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.plotting import Lines, Picture, Ratios, figures
+from benchlib.study import ceiling_text, failures_beside
 from benchlib.suite.experiments import answers, subjects
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
+from benchlib.suite.experiments.result import Declaration, Result
 from benchlib.tables import (
     CONDITION,
     ENDED,

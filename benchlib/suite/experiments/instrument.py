@@ -14,9 +14,10 @@ from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.measure.contract import SyncCheck
 from benchlib.plotting import Bars, Intervals, Picture, naming
+from benchlib.study import ceiling_text, failures_beside
 from benchlib.suite.experiments import answers, self_tests, subjects
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
+from benchlib.suite.experiments.result import Declaration, Result
 from benchlib.tables import ENDED, PROCESSES, Column, Table, disturbed, ratio_text, span_text, verdict
 
 

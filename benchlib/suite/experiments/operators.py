@@ -15,9 +15,10 @@ from benchlib.analysis.comparison import FASTER, SLOWER
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.plotting import Lines, Picture, figures
+from benchlib.study import ceiling_text, failures_beside
 from benchlib.suite.experiments import answers, subjects
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
+from benchlib.suite.experiments.result import Declaration, Result
 from benchlib.suite.experiments.varied import Varied, looks, sizes_of
 from benchlib.tables import (
     CONDITION,
