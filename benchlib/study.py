@@ -528,18 +528,14 @@ def design(notebook: Path, file: Path, **changes: Any) -> Study:
     """Execute a notebook's cells tagged ``parameters`` and ``design`` with the values of a parameter file, with some
     ``changes``. A BenchlibError names file, key and value of all that is wrong.
     """
-    by_tag = {tag: one.source for one in cells(notebook) for tag in one.tags}
-    if "design" not in by_tag:
-        raise BenchlibError(f"{notebook}: no cell has the tag design: tag the one that makes the study")
-    module, values = ModuleType(notebook.stem), read(file) | changes
-    _execute(by_tag, "parameters", notebook, module)
-    kinds = {name: (kind, ...) for name, kind in module.__annotations__.items() if name != "outputs"}
-    if "settings" in kinds and isinstance(values.get("settings", {}), dict):
+    module, values = _execute("parameters", notebook, ModuleType(notebook.stem)), read(file) | changes
+    model = _model(module)
+    if "settings" in model.model_fields and isinstance(values.get("settings", {}), dict):
         values["settings"] = _of_profile(file) | values.get("settings", {})
-    parameters = typed(create_model(notebook.stem, __base__=Strict, **kinds), file, values).model_dump(mode="json")
+    parameters = typed(model, file, values).model_dump(mode="json")
     vars(module).update(parameters)
     try:
-        _execute(by_tag, "design", notebook, module)
+        _execute("design", notebook, module)
     except WrongChoice as wrong:
         key = _place(parameters, wrong.name, wrong.value) or wrong.name
         raise BenchlibError(f"{file}: {key}: {shown(wrong.value)}: {wrong.why} (for {notebook})") from None
@@ -558,13 +554,28 @@ def _of_profile(file: Path) -> dict[str, Any]:
     return given.model_dump(mode="json", exclude={"minutes"}) if given else {}
 
 
-def _execute(by_tag: Mapping[str, str], tag: str, notebook: Path, module: ModuleType) -> None:
+def schema(notebook: Path) -> type[Strict]:
+    """The model of a notebook's parameters: the annotated names of the cell tagged so, but the folder of results."""
+    return _model(_execute("parameters", notebook, ModuleType(notebook.stem)))
+
+
+def _model(module: ModuleType) -> type[Strict]:
+    kinds = {name: (kind, ...) for name, kind in module.__annotations__.items() if name != "outputs"}
+    return create_model(module.__name__, __base__=Strict, **kinds)
+
+
+def _execute(tag: str, notebook: Path, module: ModuleType) -> ModuleType:
+    """Execute the cell with a tag in ``module``."""
+    source = next((one.source for one in cells(notebook) if tag in one.tags), None)
+    if source is None:
+        raise BenchlibError(f"{notebook}: no cell has the tag {tag}: tag the one that makes the study")
     try:
-        exec(compile(by_tag[tag], f"{notebook}, cell {tag}", "exec", dont_inherit=True), vars(module))
+        exec(compile(source, f"{notebook}, cell {tag}", "exec", dont_inherit=True), vars(module))
     except BenchlibError:
         raise
     except (Exception, SystemExit) as error:
         raise BenchlibError(f"{notebook}: the cell tagged {tag}: {type(error).__name__}: {error}") from error
+    return module
 
 
 def _place(values: Any, name: str, value: object, keys: tuple[str, ...] = ()) -> str:

@@ -196,6 +196,11 @@ class Result:
         return wide(self.frame, quantity)
 
     @property
+    def every(self) -> list[Condition]:
+        """All conditions."""
+        return [condition for measured in self.measured for condition in measured.conditions]
+
+    @property
     def comparisons(self) -> list[Comparison]:
         """The comparisons of what was measured."""
         return [measured for measured in self.measured if isinstance(measured, Comparison)]
