@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from pydantic import ValidationError, create_model
 
-from benchlib import data, events, knobs, latex, records, tables, workloads
+from benchlib import data, events, knobs, latex, metrics, records, tables, workloads
 from benchlib.analysis import frame as tidy
 from benchlib.analysis import relative
 from benchlib.analysis.certificates import Certificate
@@ -44,7 +44,10 @@ if TYPE_CHECKING:
     from IPython.display import HTML
 
 ANSWERS = 3
-"""Sentences that answer a question; all others are in the findings."""
+"""So many of the findings answer the question."""
+
+PERCENT = {"accuracy": "test accuracy"}
+"""Metrics between 0 and 1 that people read in percent, and what they are called then."""
 
 ABOUT = "All that was measured, tidy: a row for one quantity of one condition."
 
@@ -103,7 +106,6 @@ class Study:
         self._figures: dict[str, tuple[str, list[Path]]] = {}  # by name: captions and files
         self._tables: dict[str, tuple[str, pd.DataFrame]] = {}
         self._in_report: list[str] = []
-        self._answers: list[str] = []
         self._findings: list[str] = []
 
     # The design: what will be measured.
@@ -248,6 +250,23 @@ class Study:
         """A ratio whose interval lies within so much of 1 is "the same within" it."""
         return self.settings["margin"] if self.settings else MARGIN
 
+    @property
+    def trained(self) -> list[Condition]:
+        """The conditions that are trained."""
+        return [condition for part in self.parts if part.limits for condition in part.conditions]
+
+    @property
+    def metric(self) -> str:
+        """What the training runs are evaluated by, with its unit, for an axis."""
+        first = self.trained[0]
+        unit = metrics.readable(workloads.load(first.workload).metric)[1]
+        return f"{metric_name(first.workload, first.data)}{' (%)' if unit == '%' else ''}"
+
+    @property
+    def caveat(self) -> str:
+        """What makes the metric another than that of the whole original data; it stands beside every one."""
+        return data_warning(self.trained[0], self.inputs)
+
     @cached_property
     def frame(self) -> pd.DataFrame:
         """All that was measured, tidy: see ``benchlib.analysis.frame``; subjects as :mod:`naming` calls them."""
@@ -338,13 +357,10 @@ class Study:
         self._in_report += [name] * (report and name not in self._in_report)
         return tables.html(frame, table.caption)
 
-    def answers(self, *sentences: Sentences) -> HTML:
-        """Answer the question by the first sentences of these; without, those of the findings do."""
-        self._answers = [one for each in sentences for one in each(self)][:ANSWERS]
-        return tables.bullets(self._answers)
-
     def findings(self, *sentences: Sentences) -> HTML:
-        """Sentences computed from the results, and what a reader has to know besides, as a list."""
+        """Sentences computed from the results, the first of which answer the question, and what a reader has to know
+        besides, as a list.
+        """
         self._findings = [one for each in sentences for one in each(self)]
         return tables.bullets([*self._findings, *self.warnings(), *self.notes])
 
@@ -385,7 +401,7 @@ class Study:
         return {
             "title": self.title,
             "question": self.question,
-            "answers": self._answers or self._findings[:ANSWERS],
+            "answers": self._findings[:ANSWERS],
             "findings": self._findings,
             "warnings": self.doubts(),  # how narrow the intervals are, the report says once for all
             "notes": self.notes,
@@ -441,6 +457,13 @@ def _condition(choices: Mapping[str, Any]) -> Condition:
     if name := refusals.too_large(whole):
         raise WrongChoice(name, choices.get(name), refusals.TOO_LARGE)
     return whole
+
+
+def metric_name(workload: str, of: str) -> str:
+    """A workload's metric on a data set, as people call it."""
+    loaded = workloads.load(workload)
+    name = loaded.metric_name or PERCENT.get(loaded.metric, loaded.metric)
+    return f"{data.title(of)} {name}"
 
 
 def data_note(condition: Condition, inputs: Path) -> str:

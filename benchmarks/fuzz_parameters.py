@@ -26,7 +26,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from benchlib.errors import BenchlibError
-from benchlib.parameter_types import DEFAULTS, read
+from benchlib.parameter_types import DEFAULTS, defaults, read
 from benchlib.study import has_design, schema
 from benchlib.suite import experiments, plan
 from benchlib.validation import Strict
@@ -128,7 +128,7 @@ def mutated(draw: st.DrawFn) -> tuple[str, bytes]:
     text = path.read_text(encoding="utf-8")
     if draw(st.integers(0, 4)) == 0:
         return path.stem, draw(_damaged(text))
-    parameters = read(path)
+    parameters = _values(path)
     for _ in range(draw(st.sampled_from([1, 1, 1, 2, 3]))):
         _mutate(draw, parameters)
     written = yaml.dump(parameters, Dumper=Plain, sort_keys=False, allow_unicode=draw(st.booleans()))
@@ -234,6 +234,15 @@ def _check_plan(notebook: str, path: Path, planned: plan.Planned) -> None:
     assert all(condition.key and str(condition) for condition in planned.conditions)
     for group in planned.study.groups:
         assert len(set(group)) == len(group), "a condition is there twice"
+
+
+def _values(path: Path) -> dict[str, Any]:
+    """The values of a parameter file, with the settings of its profile."""
+    if path.stem in experiments.OLD and not has_design(Path("notebooks", f"{path.stem}.ipynb")):
+        return experiments.values(path.stem, path)
+    given, own = defaults(path.parent), read(path)
+    of_profile = given.model_dump(mode="json", exclude={"minutes"}) if given else {}
+    return own | ({"settings": of_profile} if "settings" in _schema(path.stem).model_fields else {})
 
 
 def _schema(notebook: str) -> type[Strict]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 import pandas as pd
 from pydantic import Field, model_validator
 
-from benchlib import events, frameworks, workloads
+from benchlib import events, findings, frameworks, workloads
 from benchlib.analysis import relative
 from benchlib.analysis.comparison import DISTURBED, Comparison
 from benchlib.condition import Condition, DeviceName, PrecisionName
@@ -19,7 +19,7 @@ from benchlib.lab import Lab
 from benchlib.measure import availability
 from benchlib.plotting import Bars, Picture, naming, relative_to
 from benchlib.study import data_note
-from benchlib.suite.experiments import answers, losses, payback, subjects, tasks
+from benchlib.suite.experiments import losses, payback, subjects, tasks
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.findings import absent, other_models, throughputs, unrounded
 from benchlib.suite.experiments.result import Declaration, Part, Result
@@ -135,7 +135,7 @@ DECLARATION = Declaration(
     notebook="modes",
     title="Modes and precisions",
     question="What do graph mode and mixed precision give, and when has compilation paid for itself?",
-    answers=[answers.effects(lambda row: row["task"], "within_ratio"), payback.answer],
+    answers=[findings.effects(lambda row: row["task"], "within_ratio"), payback.answer],
     in_report=("ratios", "within", "amortisation", "losses"),
     tables={
         "ratios": Table(
