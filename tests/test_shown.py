@@ -14,13 +14,13 @@ import pytest
 from matplotlib.figure import Figure
 from synthetic_lab import SyntheticLab
 
-from benchlib import tables
+from benchlib import reprs, tables
 from benchlib.analysis.certificates import Certificate, Forgiven
 from benchlib.analysis.comparison import Comparison
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.knobs import Ledger
-from benchlib.plotting import figures, reprs
+from benchlib.plotting import figures
 from benchlib.store import Measurement, Sample
 
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
