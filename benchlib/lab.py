@@ -261,7 +261,7 @@ class Lab:
                     code.require()
                     yield from trained
 
-    def roofline(self, device: str, precision: str = "fp32", within: Iterable[str] = (DEFAULT,)) -> Ceiling:
+    def ceiling(self, device: str, precision: str = "fp32", within: Iterable[str] = (DEFAULT,)) -> Ceiling:
         """The machine's limits on a device, as far as the frameworks of some environments reach them; measured once for
         all that they depend on.
         """

@@ -352,7 +352,7 @@ PARENTS = {  # what the parent does with a worker, and the module that does it
     "building": (recording, "built"),
     "a block": (recording, "checked"),
     "a trace": (entries.Sampler, "tick"),
-    "memory": (rounds.record, "memory"),
+    "memory": (rounds.recording, "memory"),
 }
 
 
@@ -379,7 +379,7 @@ def test_a_fault_of_the_parent_in_training_is_no_workers_failure(lab, monkeypatc
     assert lab.measurements()["failure"].isna().tolist() == [True]
 
 
-@pytest.mark.parametrize("where", [(trials.equivalence, "beyond"), (trials, "_read"), (processes.knobs, "environment")])
+@pytest.mark.parametrize("where", [(trials.compare, "beyond"), (trials, "_read"), (processes.knobs, "environment")])
 def test_a_fault_of_the_parent_in_the_gate_is_no_workers_failure(lab, monkeypatch, where):
     monkeypatch.setattr(*where, ours)
     with pytest.raises(AttributeError, match="a fault of our own"):
