@@ -304,7 +304,8 @@ def test_the_same_figure_gives_the_same_bytes(lab: SyntheticLab) -> None:
 
 LEDGER = """
 import sys
-from benchlib import knobs, lab
+from benchlib import lab
+from benchlib.provenance import knobs
 from benchlib.equivalence.certificate import Certificate
 from benchlib.condition import Condition
 
