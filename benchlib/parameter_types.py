@@ -85,6 +85,7 @@ Rate = Annotated[
 ]
 Count = Annotated[int, Field(ge=1)]
 Samples = Annotated[int, Field(ge=1), at_most(10**9, "no data set here has as many samples")] | None  # None: all
+WorldSizes = Grid[Annotated[int, Field(ge=2)]]  # numbers of processes
 BatchSizes, Rates, Counts, Seeds = Grid[BatchSize], Grid[Rate], Grid[Count], Grid[Seed]
 Devices = Grid[DeviceName] | None  # None: all that this machine has
 Environments = Annotated[Grid[EnvironmentName], Field(min_length=2)]

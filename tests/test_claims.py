@@ -14,6 +14,7 @@ import frames
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+import studies
 import yaml
 from frames import PYTORCH, UNKNOWN, row
 from matplotlib.colors import to_rgb
@@ -867,9 +868,12 @@ def ran(notebook: str, lab: SyntheticLab, **changes: object) -> None:
     """Run an experiment of quick, with some parameters changed, on a lab that makes its measurements up; write its
     frame and its record as the suite does.
     """
-    values = experiments.values(notebook, ROOT / "parameters" / "quick" / f"{notebook}.yaml")
-    module = experiments.module(notebook)
-    result = module.measure(module.Parameters(**values | changes), lab)
+    if notebook in experiments.OLD:
+        values = experiments.values(notebook, ROOT / "parameters" / "quick" / f"{notebook}.yaml")
+        module = experiments.module(notebook)
+        result = module.measure(module.Parameters(**values | changes), lab)
+    else:
+        result = studies.measured(notebook, lab, **changes)
     path = f"tables/{notebook}_frame.parquet"
     tidy.save(result.frame, lab.folder / path)
     record = {"status": "succeeded", "files": {path: records.digest((lab.folder / path).read_bytes())}}

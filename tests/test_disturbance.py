@@ -16,6 +16,7 @@ from typing import Any
 import pandas as pd
 import psutil
 import pytest
+import studies
 from synthetic_lab import SyntheticLab
 
 from benchlib import reprs
@@ -492,26 +493,16 @@ class WithDisturbedRun(SyntheticLab):
 
 
 def test_a_seed_that_was_disturbed_is_left_out_of_the_frameworks_ratio(tmp_path: Path) -> None:
-    path = ROOT / "parameters" / "quick" / "frameworks.yaml"
-    module = experiments.module("frameworks")
-    parameters = module.Parameters(**experiments.values(path.stem, path))
     metric = {"metric": lambda condition, seed, epoch: 0.1 * min(epoch, 9)}
-    learned = module.measure(parameters, SyntheticLab(tmp_path, **metric)).tables()["learned"][1]
+    learned = studies.shown(studies.measured("frameworks", SyntheticLab(tmp_path, **metric)))["learned"]
     assert learned["why"].isna().all()
     lab = WithDisturbedRun(tmp_path, lambda condition: condition.framework == "mindspore", **metric)
-    result, one = module.measure(parameters, lab), lab.run
-    row, before = (frame.iloc[1] for frame in (result.tables()["learned"][1], learned))
+    row, before = studies.shown(studies.measured("frameworks", lab))["learned"].iloc[1], learned.iloc[1]
     assert row["epoch_ratio"] == pytest.approx(before["epoch_ratio"], rel=0.1)
     assert pd.isna(row["why"]), "there are other seeds"
     for name in ("epoch_s", "seconds_to_threshold"):
         assert row[name] == pytest.approx(before[name], rel=0.1), name
     assert [row["times_left_out"], before["times_left_out"]] == ["1 of 2 (disturbed)", None]
-    (said,) = [line for line in result.findings() if ", to " in line][:1]
-    assert said.count("times left out: 1 of 2 (disturbed)") == 1
-    caption, figure = result.figures["survival"]
-    assert "Left out: 1 of" in caption
-    drawn = [x for axes in figure.axes for line in axes.lines for x in line.get_xdata()]
-    assert max(drawn) < min(epoch.wall_s for epoch in one.epochs)
 
 
 def test_a_seed_that_was_disturbed_is_in_no_time_by_learning_rate(tmp_path: Path) -> None:

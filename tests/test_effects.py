@@ -14,7 +14,7 @@ from benchlib import findings
 from benchlib.stats.amortisation import AT_ONCE, NEVER, PAYS
 from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
 from benchlib.stats.frame import IMPOSSIBLE
-from benchlib.suite.experiments import devices, operators, payback
+from benchlib.suite.experiments import devices, operators
 
 
 def ratio(subject: str, low: float, high: float, verdict: str, batch: int = 16, **more: Any) -> dict[str, Any]:
@@ -116,11 +116,11 @@ def test_when_compilation_pays_is_told_of_each() -> None:
         paid("tensorflow graph tuned", PAYS, (1100.0, 1300.0)),
         paid("pytorch graph tuned", NEVER),
     ]
-    assert [*payback.answer(result(*rows))] == [
-        "Compilation to a graph: jax has gained from the first step on; tensorflow has paid for itself after 1,196 "
-        "steps; pytorch never pays, its steps are slower."
+    assert [*findings.compilation(result(*rows))] == [
+        "Compilation to a graph: jax graph tuned has gained from the first step on; tensorflow graph tuned has paid "
+        "for itself after 1,196 steps; pytorch graph tuned never pays, its steps are slower."
     ]
-    assert [*payback.answer(result(ratio("jax graph tuned", 0.4, 0.6, SLOWER)))] == []
+    assert [*findings.compilation(result(ratio("jax graph tuned", 0.4, 0.6, SLOWER)))] == []
 
 
 def operator(verdict: str, work: float) -> dict[str, Any]:

@@ -28,8 +28,8 @@ from benchlib.runner import availability, process_group, roofline, rounds
 from benchlib.runner.jobs import prepare_job
 from benchlib.store import Measurement
 from benchlib.suite import experiments, outputs, plan, sources
-from benchlib.suite.experiments import devices, frameworks, modes, scaling, versions
 from benchlib.suite.experiments import parameters as p
+from benchlib.suite.experiments import versions
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -619,15 +619,6 @@ def test_a_lab_refuses_an_environment_that_is_not_there_with_the_command_that_ma
             with pytest.raises(BenchlibError, match=f"benchlib environment {command}"):
                 ask()
     assert not (tmp_path / "outputs" / "measurements").exists()
-
-
-@pytest.mark.parametrize("experiment", [frameworks, modes, scaling, devices])
-def test_parameters_refuse_an_environment_that_is_not_there(experiment):
-    name = experiment.__name__.rpartition(".")[2]
-    loaded = experiments.load(name, ROOT / "parameters" / "quick" / f"{name}.yaml").model_dump()
-    subjects = [{**subject, "environment": "small"} for subject in loaded["subjects"]]
-    with pytest.raises(BenchlibError, match=r"subjects.0.environment: .*benchlib environment create small makes it"):
-        experiment.Parameters(**{**loaded, "subjects": subjects})
 
 
 def test_the_suite_refuses_it_by_file_and_key(tmp_path):

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from benchlib.lab import Lab
     from benchlib.suite.experiments.result import Result
 
-OLD = ("devices", "batch_size", "learning_rate", "operators", "frameworks", "inference", "versions")
-OLD += ("modes", "scaling", "equivalence", "instrument")
+OLD = ("devices", "batch_size", "learning_rate", "operators", "inference", "versions")
+OLD += ("equivalence", "instrument")
 """The notebooks that measure and have no design cell yet."""
 
 NOTEBOOKS = (*OLD, "claims", "report")

@@ -10,7 +10,7 @@ import pandas as pd
 from IPython.display import HTML
 
 from benchlib import tables
-from benchlib.stats.frame import IMPOSSIBLE, NOT_COMPARED
+from benchlib.stats.frame import IMPOSSIBLE
 from benchlib.stats.planner import PRECISION
 from benchlib.store import frame as frame_of
 from benchlib.suite.report.gathered import Gathered, distinct
@@ -114,7 +114,7 @@ def _not_here(report: Gathered) -> Iterator[str]:
         if not summary["conditions"] and not summary["certificates"] and summary["question"]:
             yield f"{summary['title']}: {' '.join(summary['findings']) or 'nothing was measured.'}"
     for name, frame in report.frames.items():
-        cannot = frame[frame["why"].isin((IMPOSSIBLE, NOT_COMPARED))] if len(frame) else frame
+        cannot = frame[frame["why"] == IMPOSSIBLE] if len(frame) else frame
         if len(cannot):
             which = "; ".join(dict.fromkeys(f"{row['subject']} on {row['workload']}" for _, row in cannot.iterrows()))
             yield f"{report.summaries[name]['title']}: not possible here: {which} (the notebook's tables say why)."
