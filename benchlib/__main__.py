@@ -232,8 +232,8 @@ def environment_create(given: argparse.Namespace) -> int:
     """Make one from environments/NAME.txt.
 
     Makes .environments/NAME with the Python that environments/NAME.txt asks for, and installs what it
-    names: with uv if that is on PATH, else with venv and pip. One that cannot be made to its end leaves
-    nothing behind.
+    names, with uv (venv and pip for Python 3.7 and older). One that cannot be made to its end leaves nothing
+    behind.
 
     example:
       benchlib environment create torch-2.9
@@ -309,8 +309,8 @@ def environment_check(given: argparse.Namespace) -> int:
 
     Starts a worker of each framework in the environment, says versions and devices, and tries with the
     smallest workload whether its session keeps its promises, in each mode: its timer sees all the work,
-    and the model is the reference's. Then it imports all that the environment's requirements name. The
-    exit code is 1 if something cannot be imported, or a promise is broken.
+    and the model is the reference's. The exit code is 1 if a framework cannot be imported, a promise is
+    broken, or a package of the environment's requirements is not there in the version they name.
 
     examples:
       benchlib environment check torch-2.9

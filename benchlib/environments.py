@@ -1,12 +1,9 @@
 """Environments: where a framework lives, an interpreter with its packages. The default one is this process's own; the
-others are registered by name in ``.environments/``, those that ``benchlib.creation`` makes and those that a user adds.
-
-What an environment offers is not known here: it is asked (``benchlib.interpreters``, ``benchlib.measure.machine``).
+others are registered by name in ``.environments/``. What one offers, it is asked itself (``benchlib.interpreters``).
 """
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
@@ -160,17 +157,9 @@ def remove(name: str) -> Environment | None:
     return environment
 
 
-def require_free(name: str) -> None:
-    """A BenchlibError where an environment cannot be registered under this name."""
-    if there := taken(name):
-        raise BenchlibError(
-            f"environment {name!r} is there already ({there.python}): benchlib environment remove {name} comes first"
-        )
-
-
-def taken(name: str) -> Environment | None:
-    """The environment that has this name already; None: there is none, or it was not made to its end. A BenchlibError
-    where nothing can be registered under it.
+def require_free(name: str, requirements: str | None = None) -> Environment | None:
+    """A BenchlibError where an environment cannot be registered under this name; but one that was made of these
+    ``requirements`` (their digest) is given back.
     """
     try:
         require_name(name)
@@ -179,7 +168,13 @@ def taken(name: str) -> Environment | None:
     if name == DEFAULT:
         raise BenchlibError(f"environment {DEFAULT!r}: is the one that benchlib itself runs in; choose another name")
     there = registered(name)
-    return there if there and there.finished else None
+    if there is None or not there.finished:
+        return None
+    if there.made and there.requirements == requirements:
+        return there
+    raise BenchlibError(
+        f"environment {name!r} is there already ({there.python}): benchlib environment remove {name} comes first"
+    )
 
 
 def register(environment: Environment) -> None:
@@ -193,22 +188,19 @@ def register(environment: Environment) -> None:
 
 @contextmanager
 def changing() -> Iterator[None]:
-    """Hold the lock of :func:`folder`; a BenchlibError if another process does, or where nothing can be written."""
+    """Hold the lock of :func:`folder`; a BenchlibError if another process does, or where it cannot be had."""
     try:
         folder().mkdir(exist_ok=True)
-        file = open(folder() / ".lock", "a", encoding="utf-8")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise BenchlibError(f"{error.filename}: {error.strerror}: environments are kept there") from None
-    with contextlib.closing(file):
-        try:
+        with open(folder() / ".lock", "a", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BenchlibError(f"{folder()}: another benchlib environment command is at work there: wait") from None
-        except OSError as error:
-            raise BenchlibError(
-                f"{folder()}: cannot be locked ({error.strerror}): environments need a file system with file locks"
-            ) from None
-        yield
+            yield
+    except BlockingIOError:
+        raise BenchlibError(f"{folder()}: another benchlib environment command is at work there: wait") from None
+    except OSError as error:
+        raise BenchlibError(
+            f"{folder()}: cannot be written or locked ({error.strerror}): environments are kept there; they need a "
+            "file system with file locks"
+        ) from None
 
 
 def _record(name: str) -> Path:

@@ -79,21 +79,14 @@ def answering(python: str) -> str:
 def _as_worker(command: list[str]) -> subprocess.CompletedProcess[str]:
     """Run an interpreter in an empty folder, with a worker's variables; a BenchlibError where it cannot be started."""
     try:
-        empty = scratch.make("probe")
+        with scratch.scratch("probe") as empty:
+            given = {**variables.passed(os.environ), "HOME": str(empty)}
+            quiet = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+            return subprocess.run(command, cwd=empty, env=given, check=False, **quiet)
     except OSError as error:
+        if error.filename == command[0]:
+            raise BenchlibError(
+                f"{command[0]}: cannot be started ({error.strerror}); add another interpreter"
+            ) from None
         remedy = REMEDIES.get(error.errno, "mend that")
         raise BenchlibError(f"{error.filename}: {error.strerror}: {command[0]} is asked from there; {remedy}") from None
-    try:
-        return subprocess.run(
-            command,
-            cwd=empty,
-            env={**variables.passed(os.environ), "HOME": str(empty)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except OSError as error:
-        raise BenchlibError(f"{command[0]}: cannot be started ({error.strerror}); add another interpreter") from None
-    finally:
-        scratch.remove(empty)

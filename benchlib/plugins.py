@@ -1,9 +1,8 @@
 """Plug-ins: frameworks, workloads and data sets of others, found by entry point or in a folder that the user names.
 
-Nothing of a plug-in is imported to find it. Where there is one, this process makes a folder of links that is benchlib
-with the plug-ins in their places: here the packages ``frameworks``, ``workloads`` and ``data`` look there first, and
-workers import benchlib from there. So a plug-in need not be installed where its framework is, and its files are modules
-of benchlib like any other.
+Nothing of a plug-in is imported to find it. A folder of links to all of them stands first in the ``__path__`` of the
+packages ``frameworks``, ``workloads`` and ``data``, in this process and in workers. So a plug-in need not be installed
+where its framework is, and its files are modules of benchlib like any other.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ import atexit
 import hashlib
 import importlib.util
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
 
@@ -74,9 +73,9 @@ def use(folders: Iterable[Path | str] = ()) -> None:
     _used.plugins, _used.links = plugins, links
 
 
-def library() -> Path:
-    """The folder of benchlib as workers import it, with the plug-ins in it."""
-    return _used.library
+def folder() -> Path | None:
+    """The folder of links to all plug-ins; None where there are none."""
+    return _used.folder
 
 
 def files() -> dict[str, Path]:
@@ -91,12 +90,10 @@ def named(framework: str, workload: str, data_set: str) -> dict[str, str]:
     for one in _used.plugins:
         if wanted[one.kind] == one.name and (one.is_whole or (one.path / f"{framework}.py").exists()):
             by_source.setdefault((one.source, one.version), []).extend(one.files)
-    return {f"plug-in {source}": version or f"files {_digest(paths)}" for (source, version), paths in by_source.items()}
-
-
-def _digest(paths: Iterable[Path]) -> str:
-    hashed = (hashlib.sha256(path.read_bytes()).digest() for path in paths)
-    return hashlib.sha256(b"".join(hashed)).hexdigest()[:16]
+    hashes = {
+        one: hashlib.sha256(b"".join(map(Path.read_bytes, paths))).hexdigest() for one, paths in by_source.items()
+    }
+    return {f"plug-in {one[0]}": one[1] or f"files {hashed[:16]}" for one, hashed in hashes.items()}
 
 
 def visible(folder: Path, pattern: str) -> list[Path]:
@@ -110,38 +107,30 @@ class _Used:
 
     plugins: tuple[Plugin, ...] = ()
     links: Mapping[str, Path] = MappingProxyType({})
-    library = OWN
+    folder: Path | None = None
 
 
 _used = _Used()
 
 
 def _installed() -> Iterator[Plugin]:
-    every = entry_points()
+    """Of distributions. Only the top-level package of an entry point is looked up, which runs nothing of it."""
     for kind in KINDS:
-        for entry in every.select(group=f"benchlib.{kind}"):
-            name = entry.value.rpartition(".")[2]
-            if name != entry.name:
-                raise BenchlibError(
-                    f"{entry.dist.name} {entry.dist.version}: entry point {entry.name} = {entry.value} of "
-                    f"benchlib.{kind}: call it {name!r}, as its module"
-                )
-            yield Plugin(kind, name, _place(entry, kind), entry.dist.name, entry.dist.version)
-
-
-def _place(entry: EntryPoint, kind: str) -> Path:
-    """Where an entry point's module lies. Only the top-level package is looked up, which runs nothing of it."""
-    top, *within = entry.value.split(".")
-    spec = importlib.util.find_spec(top)
-    for folder in (spec and spec.submodule_search_locations) or ():
-        path = Path(folder, *within)
-        path = path if kind == "workloads" else path.with_suffix(".py")
-        if path.exists():
-            return path.resolve()
-    raise BenchlibError(
-        f"{entry.dist.name} {entry.dist.version}: entry point {entry.name} = {entry.value} of benchlib.{kind}: there "
-        f"is no such {'folder' if kind == 'workloads' else 'file'}; mend the package, or uninstall it"
-    )
+        for entry in entry_points(group=f"benchlib.{kind}"):
+            said = (
+                f"{entry.dist.name} {entry.dist.version}: entry point {entry.name} = {entry.value} of benchlib.{kind}"
+            )
+            top, *within = entry.value.split(".")
+            if entry.value.rpartition(".")[2] != entry.name:
+                raise BenchlibError(f"{said}: call it {entry.value.rpartition('.')[2]!r}, as its module")
+            spec = importlib.util.find_spec(top)
+            paths = [Path(folder, *within) for folder in (spec and spec.submodule_search_locations) or ()]
+            paths = [path if kind == "workloads" else path.with_suffix(".py") for path in paths]
+            there = [path.resolve() for path in paths if path.exists()]
+            if not there:
+                what = "folder" if kind == "workloads" else "file"
+                raise BenchlibError(f"{said}: there is no such {what}; mend the package, or uninstall it")
+            yield Plugin(kind, entry.name, there[0], entry.dist.name, entry.dist.version)
 
 
 def _in_folder(folder: Path) -> list[Plugin]:
@@ -159,26 +148,27 @@ def _in_folder(folder: Path) -> list[Plugin]:
     return plugins
 
 
-def _links(plugins: Sequence[Plugin]) -> dict[str, Path]:
-    """What is to stand where, relative to benchlib: a plug-in's file or folder; where others add to a plug-in's
-    workload, its files and theirs.
-    """
+def _links(plugins: Iterable[Plugin]) -> dict[str, Path]:
+    """What is to stand where: files, and folders of workloads; of a workload that others add to, the files of all."""
     links: dict[str, Path] = {}
     owners: dict[str, Plugin] = {}
-    for one in [plugin for plugin in plugins if plugin.is_whole]:
-        if one.path.is_dir() and not (one.path / "__init__.py").exists():
-            raise BenchlibError(f"{one}: {one.path} is no package: add an __init__.py, which may be empty")
-        _claim(owners, one.place, one)
-        links[one.place] = one.path
-    for one in [plugin for plugin in plugins if not plugin.is_whole]:
+    for one in sorted(plugins, key=lambda plugin: not plugin.is_whole):
+        if one.is_whole:
+            _claim(owners, one.place, one)
+            if one.path.is_dir() and not (one.path / "__init__.py").exists():
+                raise BenchlibError(f"{one}: {one.path} is no package: add an __init__.py, which may be empty")
+            links[one.place] = one.path
+            continue
         if not (one.place in owners or (OWN / one.place).is_dir()):
             raise BenchlibError(f"{one}: there is no workload.py in it, and no workload {one.name!r} that it adds to")
-        if folder := links.pop(one.place, None):
-            links |= {f"{one.place}/{file.name}": file for file in folder.glob("[!.]*") if file.name != "__pycache__"}
-            owners |= {f"{one.place}/{file.name}": owners[one.place] for file in folder.glob("[!.]*.py")}
+        added = links.pop(one.place, None)  # to a plug-in's workload, or to one of benchlib's own
+        if added:
+            owners |= {f"{one.place}/{file.name}": owners[one.place] for file in added.glob("[!.]*.py")}
+        there = [file for file in (added or OWN / one.place).glob("[!.]*") if file.name != "__pycache__"]
         for file in [file for file in one.path.glob("[!.]*.py") if file.name != "__init__.py"]:
             _claim(owners, f"{one.place}/{file.name}", one)
-            links[f"{one.place}/{file.name}"] = file
+            there.append(file)
+        links |= {f"{one.place}/{file.name}": file for file in there}
     return links
 
 
@@ -194,28 +184,15 @@ def _claim(owners: dict[str, Plugin], place: str, plugin: Plugin) -> None:
 
 def _lay(links: Mapping[str, Path]) -> None:
     """Make the folder of links, and have it looked through first."""
-    root = scratch.make("plugins")
-    atexit.register(scratch.remove, root)
-    library = root / "benchlib"
-    _overlay(library, OWN, {tuple(place.split("/")): path for place, path in links.items()})
+    folder = scratch.make("plugins")
+    atexit.register(scratch.remove, folder)
+    for kind in KINDS:
+        (folder / kind).mkdir()
+    for place, path in links.items():
+        (folder / place).parent.mkdir(exist_ok=True)
+        (folder / place).symlink_to(path)
     for kind, package in KINDS.items():
-        others = [folder for folder in package.__path__ if folder != str(_used.library / kind)]
-        package.__path__ = list(dict.fromkeys([str(library / kind), *others, str(OWN / kind)]))
-    _used.library = library
+        others = [one for one in package.__path__ if _used.folder is None or one != str(_used.folder / kind)]
+        package.__path__ = [str(folder / kind), *others]
+    _used.folder = folder
     importlib.invalidate_caches()
-
-
-def _overlay(place: Path, own: Path, links: dict[tuple[str, ...], Path]) -> None:
-    """In ``place``, a link to each entry of ``own``, and where ``links`` says to others."""
-    place.mkdir()
-    deeper: dict[str, dict[tuple[str, ...], Path]] = {}
-    for (first, *rest), path in links.items():
-        if rest:
-            deeper.setdefault(first, {})[tuple(rest)] = path
-        else:
-            (place / first).symlink_to(path)
-    for name, below in deeper.items():
-        _overlay(place / name, own / name, below)
-    for entry in own.iterdir() if own.is_dir() else ():
-        if entry.name != "__pycache__" and not (place / entry.name).exists():
-            (place / entry.name).symlink_to(entry)

@@ -8,15 +8,15 @@ it.
 
 from __future__ import annotations
 
-import functools
 import hashlib
+import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from benchlib import frameworks
+from benchlib import frameworks, plugins
 
 WORKER_PATH = "BENCHLIB_WORKER_PATH"
 """Folders that workers import from, as in PYTHONPATH, which does not reach them. It counts as a knob."""
@@ -24,29 +24,11 @@ WORKER_PATH = "BENCHLIB_WORKER_PATH"
 WORKER_FILES = f"files of {WORKER_PATH}"
 """Under this name, a hash of the Python files in these folders is in keys and records."""
 
-HASHED_FILES = 2000
-"""Of so many files in them the contents count, of further ones size and time: somebody may have named a whole
-environment.
-"""
-
 LIBRARIES = (
-    "LD_LIBRARY_PATH",
-    "LIBRARY_PATH",
-    "CPATH",
-    "CC",
-    "CXX",
-    "CUDA_HOME",
-    "CUDA_PATH",
-    "CUDNN_HOME",
-    "ASCEND_TOOLKIT_HOME",
-    "ASCEND_HOME_PATH",
-    "ASCEND_OPP_PATH",
-    "ASCEND_CUSTOM_OPP_PATH",
-    "ASCEND_AICPU_PATH",
-    "ASCEND_TENSOR_COMPILER_INCLUDE",
-    "ATB_HOME_PATH",
-    "TBE_IMPL_PATH",
-    "TOOLCHAIN_HOME",
+    *("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CC", "CXX", "TOOLCHAIN_HOME"),
+    *("CUDA_HOME", "CUDA_PATH", "CUDNN_HOME"),
+    *("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", "ASCEND_AICPU_PATH"),
+    *("ASCEND_TENSOR_COMPILER_INCLUDE", "ATB_HOME_PATH", "TBE_IMPL_PATH"),
 )
 """Which libraries and compilers a framework finds. With others it would be another framework: their values are part of
 a measurement's key.
@@ -56,11 +38,8 @@ XPUS = ("ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR")
 """Which Intel GPU, or part of one, and by which driver: on ``xpu`` a part of the key."""
 
 DEVICES = (
-    "CUDA_VISIBLE_DEVICES",
-    "NVIDIA_VISIBLE_DEVICES",
-    "NVIDIA_DRIVER_CAPABILITIES",
-    "ASCEND_RT_VISIBLE_DEVICES",
-    "ASCEND_VISIBLE_DEVICES",
+    *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"),
+    *("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"),
     *XPUS,
 )
 """Which devices there are to see. What they are is part of a measurement's key (``machine.identity``), not their
@@ -71,19 +50,9 @@ NETWORK = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "HC
 """By which network the processes of a group meet: a part of a group's key."""
 
 OTHERS = (
-    "PATH",
-    "TMPDIR",
-    "USER",
-    "LOGNAME",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "CONDA_PREFIX",
+    *("PATH", "TMPDIR", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "CONDA_PREFIX"),
     "PYTHONNOUSERSITE",  # does the interpreter have the packages of PYTHONUSERBASE?
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "REQUESTS_CA_BUNDLE",
-    "CURL_CA_BUNDLE",
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
     *("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"),
     *("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"),
     *NETWORK,
@@ -175,38 +144,14 @@ def identity(condition: Placed) -> dict[str, object]:
 
 
 def _digest(folders: Iterable[str]) -> str:
-    """A hash of the Python files in some folders, names and contents; see ``HASHED_FILES``."""
-    whole, left = hashlib.sha256(), HASHED_FILES
-    for folder in folders:
-        for path in _python_files(folder):
-            whole.update(os.fsencode(f"{os.path.relpath(path, folder)} {_state_digest(path, left > 0)}\n"))
-            left -= 1
-        whole.update(b"\n")
-    return whole.hexdigest()[:16]
-
-
-def _python_files(folder: str) -> Iterator[str]:
-    """Of a folder and those in it, sorted; or the archive itself that stands in a folder's place."""
-    if os.path.isfile(folder):
-        yield folder
-    for place, within, names in os.walk(folder):
-        within[:] = sorted(name for name in within if name != "__pycache__" and not name.startswith("."))
-        visible = sorted(name for name in names if not name.startswith("."))
-        yield from (os.path.join(place, name) for name in visible if name.endswith((".py", ".so", ".pth")))
-
-
-def _state_digest(path: str, contents: bool) -> str:
-    try:
-        state = os.stat(path)
-        return _contents(path, state.st_mtime_ns, state.st_size) if contents else f"{state.st_mtime_ns} {state.st_size}"
-    except OSError:
-        return "cannot be read"
-
-
-@functools.cache
-def _contents(path: str, mtime_ns: int, size: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    """A hash of the Python files in some folders, by name, size and time of change; a folder may be an archive, too."""
+    states = []
+    for folder in map(Path, folders):
+        files = [path for path in plugins.visible(folder, "*") if path.suffix in (".py", ".so", ".pth")]
+        for path in [folder] if folder.is_file() else files:
+            states.append([str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns])
+        states.append([])
+    return hashlib.sha256(json.dumps(states).encode()).hexdigest()[:16]
 
 
 def _folders(path: str | None) -> list[str]:

@@ -53,12 +53,12 @@ def project(tmp_path, monkeypatch):
 
 @pytest.fixture
 def quickly(monkeypatch):
-    """Environments are made without pip, and in them is nothing but that toybox is installed."""
+    """Environments are made without uv, and in them is nothing but that toybox is installed."""
     monkeypatch.setattr(
         creation,
         "_commands",
-        lambda uv, python, new, file, place: [
-            [python, "-I", "-m", "venv", "--without-pip", str(place)],
+        lambda asked, new, place: [
+            [sys.executable, "-I", "-m", "venv", "--without-pip", str(place)],
             ["sh", "-c", toybox_in(place)],
         ],
     )
@@ -103,20 +103,26 @@ def left(project):
 # -- making and registering
 
 
-def test_one_is_made_of_its_requirements_registered_and_removed(project, tmp_path, monkeypatch, capfd):
-    wheel = tmp_path / "toybox-1.0-py3-none-any.whl"
+@pytest.fixture
+def wheels(tmp_path):
+    """A folder with toybox 1.0 and nothing else."""
     info = "toybox-1.0.dist-info"
-    with zipfile.ZipFile(wheel, "w") as file:
+    (tmp_path / "wheels").mkdir()
+    with zipfile.ZipFile(tmp_path / "wheels" / "toybox-1.0-py3-none-any.whl", "w") as file:
         file.writestr("toybox/__init__.py", "")
         file.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: toybox\nVersion: 1.0\n")
         file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         file.writestr(f"{info}/RECORD", "toybox/__init__.py,,\n")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{Path(sys.executable).parent}:/usr/bin:/bin")  # where there is no uv
-    for name in ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT"):
+    return tmp_path / "wheels"
+
+
+def test_one_is_made_of_its_requirements_registered_and_removed(project, tmp_path, wheels, monkeypatch, capfd):
+    """By uv, which takes from pip's settings where packages are, and not where they go."""
+    (tmp_path / "pip.conf").write_text(f"[global]\nfind-links = {wheels}\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
+    for name in ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "UV_PROJECT_ENVIRONMENT", "UV_PYTHON"):
         monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
-    for name in ("PIP_DRY_RUN", "PIP_USER"):
-        monkeypatch.setenv(name, "1")
     assert main(["environment", "create", "small"]) == 0
     environment = environments.find("small")
     assert environment.made
@@ -127,68 +133,41 @@ def test_one_is_made_of_its_requirements_registered_and_removed(project, tmp_pat
     assert main(["environment", "create", "small"]) == 0
     assert "is there already, made of" in capfd.readouterr().out
     assert main(["environment", "check", "small"]) == 1, "it offers no framework"
-    assert "toybox 1.0: imported" in capfd.readouterr().out
-    (site,) = (project / ".environments" / "small").glob("lib/*/site-packages")
-    (site / "toybox" / "__init__.py").write_text("import nobodys")
-    broken = "toybox 1.0: toybox: ModuleNotFoundError: No module named 'nobodys'"
-    assert inspection.Finding(broken, wrong=True) in list(inspection.inspect("small"))
+    assert "toybox" not in capfd.readouterr().out
+    (info,) = (project / ".environments" / "small").glob("lib/*/site-packages/toybox-1.0.dist-info")
+    text = (info / "METADATA").read_text()
+    (info / "METADATA").write_text(text.replace("Version: 1.0", "Version: 0.9"))
+    assert inspection.Finding("toybox 0.9: 1.0 is asked for", wrong=True) in list(inspection.inspect("small"))
+    shutil.rmtree(info)
+    assert inspection.Finding("toybox is not installed: 1.0 is asked for", True) in list(inspection.inspect("small"))
 
     assert main(["environment", "remove", "small"]) == 0
     assert left(project) == []
 
 
-@pytest.fixture
-def installed_small(project, quickly):
-    """The environment ``small`` with its toybox, of which a function makes the packages anew: files by name."""
+def test_pip_s_settings_are_given_to_uv_and_variables_stand_above_files(tmp_path, monkeypatch):
+    (tmp_path / "pip.conf").write_text("[global]\nindex-url = file:///a\nextra-index-url = file:///b\n    file:///c\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    found = creation._sources()
+    assert (found["UV_DEFAULT_INDEX"], found["UV_INDEX"]) == ("file:///a", "file:///b file:///c")
+    monkeypatch.setenv("PIP_INDEX_URL", "file:///d")
+    assert creation._sources()["UV_DEFAULT_INDEX"] == "file:///d"
+
+
+def test_a_python_that_uv_refuses_is_made_with_venv_and_pip(project, monkeypatch, tmp_path):
+    (project / "environments" / "small.txt").write_text("# python: 3.7\ntoybox==1.0\n")
+    python = program(tmp_path / "bin" / "python3.7", "")
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    place = tmp_path / "place"
+    venv, pip = creation._commands(creation.requirements("small"), "new", place)
+    assert venv == [str(python), "-I", "-m", "venv", str(place)]
+    assert pip[:5] == ["new", "-I", "-m", "pip", "install"]
+
+
+def test_an_environment_of_another_python_is_told(project, quickly):
     creation.create("small")
-    (site,) = (project / ".environments" / "small").glob("lib/*/site-packages")
-
-    def install(version="1.0", missing=(), **files):
-        info, files = f"toybox-{version}.dist-info", {"__init__": "", **files}
-        for path in site.glob("toybox*"):
-            shutil.rmtree(path)
-        (site / "toybox").mkdir()
-        (site / info).mkdir()
-        (site / info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: toybox\nVersion: {version}\n")
-        (site / info / "RECORD").write_text("".join(f"toybox/{name}.py,,\n" for name in (*files, *missing)))
-        for name, text in files.items():
-            (site / "toybox" / f"{name}.py").write_text(text)
-        return [one for one in inspection.inspect("small") if "toybox" in one.says]
-
-    return install
-
-
-def wrong(says):
-    return [inspection.Finding(says, wrong=True)]
-
-
-def test_a_package_that_is_whole_is_imported_whatever_it_prints_or_leaves(installed_small):
-    code = """
-import atexit, sys, threading, time
-print("{toybox says hello", flush=True)
-atexit.register(print, "toybox says goodbye")
-threading.Thread(target=time.sleep, args=(3600,)).start()
-"""
-    assert installed_small(__init__=code) == [inspection.Finding("toybox 1.0: imported")]
-
-
-def test_a_package_that_ends_python_is_told(installed_small):
-    code = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
-    assert installed_small(__init__=code) == wrong("toybox: python ended (-11) and said: nothing")
-    assert installed_small(__init__="raise SystemExit(3)") == wrong("toybox 1.0: toybox: SystemExit: 3")
-
-
-def test_a_package_of_another_version_than_is_asked_for_is_told(installed_small):
-    assert installed_small(version="0.9") == wrong("toybox 0.9: 1.0 is asked for")
-    assert installed_small(version="1.0+cpu") == [inspection.Finding("toybox 1.0+cpu: imported")]
-
-
-def test_a_package_that_is_half_installed_is_told(installed_small):
-    one = installed_small(missing=["kernels", "blocks"])
-    assert one == wrong("toybox 1.0: 2 of its files are gone, toybox/blocks.py for one")
-
-
-def test_an_environment_of_another_python_is_told(project, installed_small):
     text = (project / "environments" / "small.txt").read_text()
     (project / "environments" / "small.txt").write_text(text.replace(f"python: {VERSION}", "python: 3.6"))
     says = [one.says for one in inspection.inspect("small") if one.wrong]
@@ -198,7 +177,8 @@ def test_an_environment_of_another_python_is_told(project, installed_small):
     )
 
 
-def test_an_environment_whose_python_is_gone_or_broken_is_told(project, installed_small, capsys):
+def test_an_environment_whose_python_is_gone_or_broken_is_told(project, quickly, capsys):
+    creation.create("small")
     python = Path(environments.find("small").python)
     python.unlink()
     assert main(["environment", "check", "small"]) == 2
@@ -232,7 +212,7 @@ def test_a_package_that_cannot_be_installed_leaves_nothing(project, monkeypatch,
         monkeypatch.setattr(
             creation,
             "_commands",
-            lambda uv, python, new, file, place, commands=commands: [
+            lambda asked, new, place, commands=commands: [
                 [one.format(place=place) for one in command] for command in commands
             ],
         )
@@ -244,7 +224,7 @@ def test_a_package_that_cannot_be_installed_leaves_nothing(project, monkeypatch,
 
 
 def test_an_interrupt_leaves_nothing(project, monkeypatch):
-    def interrupted(command, name):
+    def interrupted(command):
         Path(project / ".environments" / "small").mkdir()
         raise KeyboardInterrupt
 
@@ -259,7 +239,7 @@ def test_what_a_kill_leaves_is_no_environment_and_is_made_anew(project, quickly,
 from pathlib import Path
 from benchlib import creation, environments
 environments.root = lambda: Path({str(project)!r})
-creation._commands = lambda uv, python, new, file, place: [["mkdir", place], ["sleep", "60"]]
+creation._commands = lambda asked, new, place: [["mkdir", place], ["sleep", "60"]]
 creation.create("small")
 """
     with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, start_new_session=True) as creating:
@@ -281,30 +261,6 @@ def test_a_folder_of_somebody_else_is_left_alone(project, quickly):
     with pytest.raises(BenchlibError, match="no environment is registered for it: move it away"):
         creation.create("small")
     assert left(project) == ["small"]
-
-
-def test_uv_makes_it_where_it_is_there(project, tmp_path):
-    place = project / ".environments" / "small"
-    venv = f"[ $1 = pip ] && exit; {sys.executable} -m venv --without-pip {place}; {toybox_in(place)}"
-    program(tmp_path / "bin" / "uv", f'echo "$@" >> {tmp_path}/uv; {venv}')
-    environment = creation.create("small")
-    first, second = (tmp_path / "uv").read_text().splitlines()
-    assert first.startswith("venv --python ")
-    assert first.endswith(f" {place}")
-    assert second == f"pip install --python {environment.python} --requirement {project}/environments/small.txt"
-
-
-def test_the_python_that_is_asked_for_is_looked_for(project, tmp_path, monkeypatch, quickly):
-    (project / "environments" / "small.txt").write_text("# python: 3.99\n")
-    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
-    with pytest.raises(BenchlibError, match=r"needs python3.99 with its venv .* none of these .*pyenv install 3.99"):
-        creation.create("small")
-    assert left(project) == []
-    program(tmp_path / "bin" / "python3.99", "echo pyenv: python3.99: command not found >&2; exit 127")
-    home = tmp_path / "pyenv" / "versions" / "3.99.1" / "bin"
-    home.mkdir(parents=True)
-    real = program(home / "python3.99", "echo 3.99")
-    assert creation._python(creation.requirements("small"), with_venv=True) == str(real)
 
 
 @pytest.mark.parametrize("python", ["3", "three", "3.11.7"])
@@ -363,8 +319,6 @@ def test_the_interpreter_that_answers_here_is_registered_and_not_what_a_shim_sta
     monkeypatch.setenv("CHOSEN", other.python)
     for name, python in (("by-file", other.python), ("by-variable", environments.add("by-variable", shim).python)):
         assert environments.find(name).python == other.python == python
-    (tmp_path / "bin" / f"python{VERSION}").symlink_to(shim)
-    assert creation._python(creation.requirements("small"), with_venv=False) == other.python
 
 
 def test_where_there_are_no_file_locks_it_is_said(project, quickly, monkeypatch, capsys):
@@ -374,7 +328,10 @@ def test_where_there_are_no_file_locks_it_is_said(project, quickly, monkeypatch,
     monkeypatch.setattr(environments.fcntl, "flock", without)
     for command in (["create", "small"], ["add", "mine", "--python", sys.executable]):
         assert main(["environment", *command]) == 2
-        assert f"{project}/.environments: cannot be locked (Function not implemented)" in capsys.readouterr().err
+        assert (
+            f"{project}/.environments: cannot be written or locked (Function not implemented)"
+            in capsys.readouterr().err
+        )
     assert left(project) == []
 
 
@@ -430,7 +387,7 @@ def test_the_requirements_that_are_shipped_can_be_read(monkeypatch):
     for name in names:
         asked = creation.requirements(name)
         assert asked.python
-        assert all(environments.require_name(one) for one in (name, *asked.distributions))
+        assert all(environments.require_name(one) for one in (name, *asked.versions))
         pins = [line for line in asked.file.read_text().splitlines() if line and not line.startswith("#")]
         assert all("==" in pin for pin in pins), f"{name}: {pins}"
 

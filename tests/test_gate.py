@@ -60,7 +60,7 @@ def altered(tmp_path, monkeypatch):
         text = (copy / file).read_text(encoding="utf-8")
         assert old in text
         (copy / file).write_text(text.replace(old, new), encoding="utf-8")
-        monkeypatch.setattr(plugins._used, "library", copy)
+        monkeypatch.setattr(plugins, "OWN", copy)
         if not refused:
             monkeypatch.setattr(record, "require_hashed", lambda worker, known: None)
 

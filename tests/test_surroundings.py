@@ -40,7 +40,7 @@ def site_packages(tmp_path, monkeypatch):
     shutil.copytree(own_code.PACKAGE, folder / "benchlib", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "numpy").mkdir()
     (folder / "numpy" / "__init__.py").write_text(BROKEN)
-    monkeypatch.setattr(plugins._used, "library", folder / "benchlib")
+    monkeypatch.setattr(plugins, "OWN", folder / "benchlib")
     monkeypatch.setattr(environments, "__file__", str(folder / "benchlib" / "environments.py"))
     return folder
 
@@ -182,7 +182,6 @@ def test_what_workers_import_from_the_users_folders_is_in_the_key(tmp_path, monk
     own = tmp_path / "own"
     (own / "part").mkdir(parents=True)
     monkeypatch.setenv(variables.WORKER_PATH, str(own))
-    monkeypatch.setattr(variables, "HASHED_FILES", 1)
     seen = [variables.identity(Condition(**TOY))]
     for file, text in {"one.py": "A = 1", "part/other.py": "A = 1", "notes": "", "README": "A"}.items():
         (own / file).write_text(text)
@@ -192,7 +191,7 @@ def test_what_workers_import_from_the_users_folders_is_in_the_key(tmp_path, monk
     (own / "part/other.py").write_text("A = 22")
     seen.append(variables.identity(Condition(**TOY)))
     changed = [one != other for one, other in pairwise(seen)]
-    assert changed == [True, True, False, False, True, True], "Python's files count, also those over the limit"
+    assert changed == [True, True, False, False, True, True]
 
 
 def test_networks_are_in_the_key_of_a_group_and_selectors_in_that_of_an_xpu(monkeypatch):

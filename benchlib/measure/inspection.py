@@ -1,28 +1,22 @@
-"""What is in an environment, seen by trying: a worker of each framework is started in it, its session is asked to keep
-what it promises (``benchlib.measure.conformance``), and all that the environment's requirements name is imported.
+"""What is in an environment, seen by trying: a worker of each framework is started in it, and its session is asked to
+keep what it promises (``benchlib.measure.conformance``).
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
-from benchlib import creation, environments, frameworks, knobs, scratch, variables, workloads
+from benchlib import creation, environments, frameworks, scratch, workloads
 from benchlib.condition import Condition
 from benchlib.environments import Environment
 from benchlib.errors import BenchlibError
 from benchlib.interpreters import probe
-from benchlib.measure import availability, conformance, installed, own_code
+from benchlib.measure import availability, conformance, installed
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
 
 PATIENCE_S = 300.0
-"""Until a framework or a package has been imported."""
-
-_IMPORTING = Path(own_code.PACKAGE, "importing.py")
+"""Until a framework has been imported."""
 
 
 @dataclass(frozen=True)
@@ -109,39 +103,9 @@ def _of_requirements(environment: Environment) -> Iterator[Finding]:
         yield Finding(f"Python {python}: {asked.file} asks for {asked.python}: {again}", wrong=True)
     for sentence in asked.system:
         yield Finding(f"the system has to have: {sentence}")
-    for distribution in asked.distributions:
-        yield _imported(distribution, asked.versions.get(distribution), environment)
-
-
-def _imported(distribution: str, pinned: str | None, environment: Environment) -> Finding:
-    """All modules of a distribution are imported, as a worker would find them; is it whole, and the version pinned?"""
-    with scratch.scratch("inspection") as place:
-        declared = [knob for name in frameworks.names() for knob in knobs.declared(name) if knob.when == knobs.ALWAYS]
-        always = {knob.name: knob.value.replace(knobs.SCRATCH, str(place)) for knob in declared}
-        command = [environment.python, "-c", _IMPORTING.read_text(encoding="utf-8"), distribution]
-        try:
-            ended = subprocess.run(
-                command,
-                cwd=place,
-                env={**variables.passed(os.environ), "HOME": str(place), **always},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=PATIENCE_S,
-            )
-            answer = json.loads(ended.stdout.splitlines()[-1])
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return Finding(f"{distribution}: could not be imported: {error}", wrong=True)
-        except (IndexError, ValueError):
-            said = (ended.stderr.strip() or "nothing").splitlines()[-1]
-            return Finding(f"{distribution}: python ended ({ended.returncode}) and said: {said}", wrong=True)
-    if answer["version"] is None:
-        return Finding(f"{distribution}: is not installed", wrong=True)
-    troubles = [f"{module}: {said}" for module, said in answer["modules"].items() if said]
-    if pinned and answer["version"].partition("+")[0] != pinned.partition("+")[0]:
-        troubles.append(f"{pinned} is asked for")
-    if gone := answer["gone"]:
-        troubles.append(f"{len(gone)} of its files are gone, {gone[0]} for one")
-    name = f"{distribution} {answer['version']}"
-    return Finding(f"{name}: {'; '.join(troubles)}", wrong=True) if troubles else Finding(f"{name}: imported")
+    there = creation.installed(environment.name)
+    for distribution, pinned in asked.versions.items():
+        version = there.get(creation.normal(distribution), "")
+        if not version or (pinned and version.partition("+")[0] != pinned.partition("+")[0]):
+            says = f"{distribution} {version or 'is not installed'}: {pinned or 'it'} is asked for"
+            yield Finding(says, wrong=True)

@@ -24,6 +24,7 @@ from benchlib import environments, knobs, plugins, scratch, variables
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 from benchlib.measure import answers, group, installed
+from benchlib.worker import PLUGINS
 from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
 
 PATIENCE_S = 900.0
@@ -314,13 +315,18 @@ class WorkerProcess:
 
 def environment(condition: Condition, place: Path) -> dict[str, str]:
     """The environment variables of a worker: what it inherits, the condition's knobs, and a PYTHONPATH with benchlib
-    and its plug-ins alone (a link to them in ``place``), however they are installed for the parent: packages beside
-    them are of the parent's interpreter, and the worker's may be another.
+    alone (a link in ``place``), however it is installed for the parent: packages beside it are of the parent's
+    interpreter, and the worker's may be another. The plug-ins are beside that link.
     """
     folder = place / "path" / "benchlib"
     folder.parent.mkdir(parents=True)
     # A link, so that files lie below a folder of the path: MindSpore's rewriting of networks tells modules by that.
-    folder.symlink_to(plugins.library(), target_is_directory=True)
+    folder.symlink_to(plugins.OWN, target_is_directory=True)
     inherited = knobs.environment(condition, place)
     path = [str(folder.parent), *filter(None, [inherited.get("PYTHONPATH")])]
-    return {**inherited, "PYTHONPATH": os.pathsep.join(path)}
+    given = {**inherited, "PYTHONPATH": os.pathsep.join(path)}
+    if links := plugins.folder():
+        beside = folder.with_name("plugins")
+        beside.symlink_to(links, target_is_directory=True)
+        given[PLUGINS] = str(beside)
+    return given
