@@ -4,6 +4,7 @@ PROFILE ?= quick
 APPENDIX ?= results
 PAPER ?= a4
 MINUTES ?=
+ARGS =
 BIN := .venv/bin
 PYTHON := $(shell command -v python3.11 || command -v python3)
 INSTALLED := .venv/.installed
@@ -45,8 +46,8 @@ test-core: ## Test the core alone, with the newest Python (3.13, 3.12 ...) and p
 	.venv-core/bin/python -m pip install --quiet . pytest
 	.venv-core/bin/pytest $(CORE_TESTS)
 
-lab: $(INSTALLED) ## Open JupyterLab on a page of the notebooks and where each stands
-	$(BIN)/python -m benchlib lab --profile $(PROFILE)
+lab: $(INSTALLED) ## Open JupyterLab on a page of the notebooks and where each stands (ARGS="--allow-root --port=8889": its options)
+	$(BIN)/python -m benchlib lab --profile $(PROFILE) $(if $(ARGS),-- $(ARGS))
 
 lint: $(INSTALLED) ## Check style, format, and that each floor of the house imports only floors below
 	$(BIN)/ruff check .

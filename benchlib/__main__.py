@@ -325,24 +325,30 @@ def environment_check(given: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-@_command(_option("--profile", default="quick", help="whose results the page is about"), of_suite=True)
+@_command(
+    _option("--profile", default="quick", help="whose results the page is about"),
+    _option("jupyter", nargs="*", metavar="OPTION", help="after --: an option of JupyterLab's"),
+    of_suite=True,
+)
 def lab(given: argparse.Namespace) -> int:
     """Open JupyterLab on a page of the notebooks and where each stands.
 
     The page says of each notebook whether it has run, is stale (and why) or is missing, and links to it
-    and to its results.
+    and to its results. What follows -- goes to JupyterLab: in a container it may need --allow-root and
+    --ip=0.0.0.0; over ssh, --no-browser and --port=8889.
 
-    example:
+    examples:
       benchlib lab --profile quick
+      benchlib lab -- --allow-root --no-browser --port=8889
     """
     from benchlib.suite import start
 
-    start.open_lab(given.profile)
+    start.open_lab(given.profile, given.jupyter)
     return 0
 
 
 @_command(
-    _option("file", type=Path, metavar="FILE", help="a .csv, .md, .tex, .svg, .png or .pdf of outputs/PROFILE"),
+    _option("file", type=Path, metavar="FILE", help="a .csv, .tex, .svg, .png or .pdf of outputs/PROFILE"),
     _option("name", nargs="?", help="only the numbers that have this in them: a macro's name, a word of a row"),
     _option("--outputs", type=Path, help="the folder of the results (default: the one that FILE lies in)"),
     of_suite=True,
@@ -380,8 +386,8 @@ def appendix(given: argparse.Namespace) -> int:
     """Bundle what a run gave, for a paper's appendix or an archive.
 
     Writes appendix/ and appendix.zip into the folder of the results: the report and each executed
-    notebook as HTML and PDF, figures, tables, measurements, parameters, versions, and metadata
-    (RO-Crate). Nothing is executed: run comes first. What is missing is named, and the rest is bundled.
+    notebook as HTML and PDF, figures, tables, measurements, parameters, versions, and a
+    manifest. Nothing is executed: run comes first. What is missing is named, and the rest is bundled.
     PDFs need Chromium.
 
     examples:

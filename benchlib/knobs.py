@@ -12,15 +12,16 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from benchlib import frameworks, variables, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, shown, unknown
 from benchlib.shown import Shown
+from benchlib.validation import Strict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,18 +31,17 @@ TUNED, ALWAYS, GATE = "tuned", "always", "gate"
 """When a knob is set."""
 
 
-@dataclass(frozen=True)
-class Knob:
+class Knob(Strict):
     """A setting of a worker: its value, where and when it is set, why, and who says so. It is an environment variable,
     or is set by the framework's session (``by_session``), which knows it by this name.
     """
 
     name: str
     value: str
-    devices: tuple[str, ...]  # empty: all
+    devices: tuple[str, ...] = ()  # empty: all
     reason: str
     source: str
-    when: str = TUNED
+    when: Literal["tuned", "always", "gate"] = TUNED
     convolutions_only: bool = False
     inference_only: bool = False
     modes: tuple[str, ...] = ()  # empty: all
@@ -76,67 +76,62 @@ _MALLOC = "glibc manual, 'Memory Allocation Tunables'"
 
 SHARED = (
     Knob(
-        "MALLOC_MMAP_THRESHOLD_",
-        "4294967296",
-        ("cpu",),
-        "large buffers stay in the heap instead of being mapped anew at every step; processes then differ far less",
-        _MALLOC,
+        name="MALLOC_MMAP_THRESHOLD_",
+        value="4294967296",
+        devices=("cpu",),
+        reason="large buffers stay in the heap instead of being mapped anew at every step; processes differ far less",
+        source=_MALLOC,
     ),
     Knob(
-        "MALLOC_TRIM_THRESHOLD_",
-        "68719476736",
-        ("cpu",),
-        "freed memory is kept for the next step instead of going back to the system",
-        _MALLOC,
+        name="MALLOC_TRIM_THRESHOLD_",
+        value="68719476736",
+        devices=("cpu",),
+        reason="freed memory is kept for the next step instead of going back to the system",
+        source=_MALLOC,
     ),
     Knob(
-        "GLIBC_TUNABLES",
-        "glibc.malloc.hugetlb=1",
-        ("cpu",),
-        "the heap asks for transparent huge pages: fewer page faults, and less luck in where buffers lie",
-        _MALLOC,
+        name="GLIBC_TUNABLES",
+        value="glibc.malloc.hugetlb=1",
+        devices=("cpu",),
+        reason="the heap asks for transparent huge pages: fewer page faults, and less luck in where buffers lie",
+        source=_MALLOC,
     ),
     Knob(
-        "HOME",
-        SCRATCH,
-        (),
-        "settings and caches in the user's home (Keras's keras.json, Triton's kernels) do not reach a worker",
-        "Keras documentation, 'Configuring your backend'; Python documentation, 'os.path.expanduser'",
-        ALWAYS,
+        name="HOME",
+        value=SCRATCH,
+        reason="settings and caches in the user's home (Keras's keras.json, Triton's kernels) do not reach a worker",
+        source="Keras documentation, 'Configuring your backend'; Python documentation, 'os.path.expanduser'",
+        when=ALWAYS,
     ),
     Knob(
-        "PYTHONUNBUFFERED",
-        "1",
-        (),
-        "what a worker has printed can be told when it dies: Python would still hold it in a buffer",
-        "Python documentation, 'Command line and environment'",
-        ALWAYS,
+        name="PYTHONUNBUFFERED",
+        value="1",
+        reason="what a worker has printed can be told when it dies: Python would still hold it in a buffer",
+        source="Python documentation, 'Command line and environment'",
+        when=ALWAYS,
     ),
     Knob(
-        "CUDA_DEVICE_ORDER",
-        "PCI_BUS_ID",
-        ("cuda",),
-        "CUDA numbers the GPUs as the driver does, so that the GPU watched is the GPU used",
-        "CUDA C++ Programming Guide, 'CUDA Environment Variables'",
-        ALWAYS,
+        name="CUDA_DEVICE_ORDER",
+        value="PCI_BUS_ID",
+        devices=("cuda",),
+        reason="CUDA numbers the GPUs as the driver does, so that the GPU watched is the GPU used",
+        source="CUDA C++ Programming Guide, 'CUDA Environment Variables'",
+        when=ALWAYS,
     ),
     Knob(
-        "NVIDIA_TF32_OVERRIDE",
-        "0",
-        ("cuda",),
-        "in the gate only: NVIDIA's libraries compute fp32 as fp32, so that rounding to TF32 (10 bits after the point) "
-        "does not hide another model",
-        "NVIDIA, 'Accelerating AI Training with NVIDIA TF32 Tensor Cores'",
-        GATE,
+        name="NVIDIA_TF32_OVERRIDE",
+        value="0",
+        devices=("cuda",),
+        reason="in the gate only: fp32 is computed as fp32; rounding to TF32, of 10 bits, could hide another model",
+        source="NVIDIA, 'Accelerating AI Training with NVIDIA TF32 Tensor Cores'",
+        when=GATE,
     ),
     Knob(
-        "OMP_WAIT_POLICY",
-        "passive",
-        (),
-        "in the gate only, where two processes are at work: threads that wait for others of their process do not spin, "
-        "which keeps the other process from its core. It changes no number",
-        "OpenMP specification; PyTorch's reference of resnet50 took four times as long without",
-        GATE,
+        name="OMP_WAIT_POLICY",
+        value="passive",
+        reason="in the gate only, where two processes are at work: waiting threads do not spin. It changes no number",
+        source="OpenMP specification; PyTorch's reference of resnet50 took four times as long without",
+        when=GATE,
         same_numbers=True,
     ),
 )
@@ -159,14 +154,8 @@ def declared(framework: str) -> list[Knob]:
     for arguments in frameworks.knobs(framework) if framework in frameworks.names() else ():
         try:
             own.append(Knob(**arguments))
-        except TypeError as error:
-            known = ", ".join(field.name for field in fields(Knob))
-            raise BenchlibError(
-                f"{frameworks.file(framework)}: KNOBS: {shown(arguments)}: {error}; a knob is a dict of {known}"
-            ) from None
-        if own[-1].when not in (TUNED, ALWAYS, GATE):
-            where = f"{frameworks.file(framework)}: KNOBS: {own[-1].name}"
-            raise BenchlibError(f"{where}: {unknown('when', own[-1].when, (TUNED, ALWAYS, GATE))}")
+        except (TypeError, BenchlibError) as error:
+            raise BenchlibError(f"{frameworks.file(framework)}: KNOBS: {shown(arguments)}: {error}") from None
     return [*SHARED, *own]
 
 
@@ -199,14 +188,13 @@ def neutralising(condition: Condition) -> dict[str, str]:
 
 def environment(condition: Condition, scratch: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
     """A worker's environment: what it may inherit, and the condition's knobs."""
-    knobs = {name: value.replace(SCRATCH, str(scratch)) for name, value in of(condition).items()}
-    in_environment = {name: value for name, value in knobs.items() if name not in _by_session(condition)}
-    return {**variables.passed(inherited), **in_environment}
+    others = of(condition).items() - for_session(condition).items()
+    return {**variables.passed(inherited), **{name: value.replace(SCRATCH, str(scratch)) for name, value in others}}
 
 
 def for_session(condition: Condition) -> dict[str, str]:
     """Of the condition's knobs those that the framework's session sets."""
-    by_session = _by_session(condition)
+    by_session = {knob.name for knob in _set(condition) if knob.by_session}
     return {name: value for name, value in of(condition).items() if name in by_session}
 
 
@@ -216,54 +204,32 @@ def _set(condition: Condition) -> list[Knob]:
     return [knob for knob in declared(condition.framework) if knob.when in when and knob.applies(condition)]
 
 
-def _by_session(condition: Condition) -> set[str]:
-    return {knob.name for knob in _set(condition) if knob.by_session}
-
-
-class Process(Protocol):
-    """What has a record of what was set in a worker: a measurement, a certificate."""
-
-    condition: Condition
-    knobs: dict[str, str]
-    left_out: list[str]
-
-
-def ledger(processes: Iterable[Process]) -> pd.DataFrame:
-    """Every knob that was set in any of the processes, a row per knob, framework, environment, device and lane."""
-    import pandas as pd
-
-    others = {
-        "OMP_NUM_THREADS": (THREADS_REASON, "OpenMP specification"),
-        variables.WORKER_PATH: (WORKER_PATH_REASON, "the environment of who measured"),
-    }
-    rows = {}
-    for process in processes:
-        of = process.condition
-        reasons = {**others, **{knob.name: (knob.reason, knob.source) for knob in declared(of.framework)}}
-        for name, value in process.knobs.items():
-            place = (of.framework, of.environment, of.device, of.lane)
-            rows[(name, value, *place, *reasons.get(name, (OLD_REASON, "its record")))] = None
-    columns = ["name", "value", "framework", "environment", "device", "lane", "reason", "source"]
-    return pd.DataFrame(sorted(rows), columns=columns)
-
-
-def left_out(processes: Iterable[Process]) -> list[str]:
-    """The names of variables that did not reach one of the processes, and could have mattered."""
-    return sorted({name for process in processes for name in process.left_out})
-
-
 @dataclass(frozen=True, repr=False)
 class Ledger(Shown):
-    """The ledger of the knobs that were set in some processes, as an object that shows itself."""
+    """The knobs that were set in some processes: measurements, or certificates."""
 
-    processes: list[Process]
+    processes: list[Any]
 
     @property
     def frame(self) -> pd.DataFrame:
-        """As of :func:`ledger`."""
-        return ledger(self.processes)
+        """A row per knob, framework, environment, device and lane."""
+        import pandas as pd
+
+        others = {
+            "OMP_NUM_THREADS": (THREADS_REASON, "OpenMP specification"),
+            variables.WORKER_PATH: (WORKER_PATH_REASON, "the environment of who measured"),
+        }
+        rows = set()
+        for process in self.processes:
+            of = process.condition
+            reasons = others | {knob.name: (knob.reason, knob.source) for knob in declared(of.framework)}
+            for name, value in process.knobs.items():
+                reason = reasons.get(name, (OLD_REASON, "its record"))
+                rows.add((name, value, of.framework, of.environment, of.device, of.lane, *reason))
+        columns = ["name", "value", "framework", "environment", "device", "lane", "reason", "source"]
+        return pd.DataFrame(sorted(rows), columns=columns)
 
     @property
     def left_out(self) -> list[str]:
-        """As of :func:`left_out`."""
-        return left_out(self.processes)
+        """The names of variables that did not reach one of the processes, and could have mattered."""
+        return sorted({name for process in self.processes for name in process.left_out})

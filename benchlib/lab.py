@@ -11,33 +11,28 @@ import math
 import os
 import random
 import time
-import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pandas as pd
 
-from benchlib import environments, knobs, scratch
+from benchlib import environments, knobs, scratch, store
 from benchlib.analysis import equivalence, planner, sharing
-from benchlib.analysis.certificates import Certificate, unsealed
+from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.comparison import MARGIN, Comparison
-from benchlib.analysis.peers import Peers
 from benchlib.analysis.tolerances import tolerances
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
 from benchlib.measure import (
-    attempts,
     ceiling,
     contract,
     gate,
-    machine,
-    memory,
     refusals,
     repetitions,
     rounds,
@@ -47,8 +42,8 @@ from benchlib.measure import (
 from benchlib.measure import epochs as epochs_procedure
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
-from benchlib.measure.jobs import INITIAL_SEED, key, prepare_job
-from benchlib.measure.once import Once
+from benchlib.measure.interrupt import one_interrupt
+from benchlib.measure.jobs import INITIAL_SEED, Job, key, prepare_job
 from benchlib.measure.own_code import Unchanged
 from benchlib.measure.processes import PATIENCE_S
 from benchlib.measure.repetitions import Asked
@@ -56,7 +51,7 @@ from benchlib.measure.turn import turn
 from benchlib.measure.watched import watched
 from benchlib.plugins import use as use_plugins
 from benchlib.progress import Progress, say
-from benchlib.store import ATTEMPTS, Measurement, Store, frame
+from benchlib.store import Measurement, Store, frame
 from benchlib.workloads import load
 
 MEASURES_VARIABLE = "BENCHLIB_MEASURES"
@@ -91,10 +86,7 @@ def measuring(how: Measures) -> Iterator[None]:
             os.environ[MEASURES_VARIABLE] = before
 
 
-RUN_VARIABLE = "BENCHLIB_RUN"
-"""Names the run of the suite that a lab belongs to; a lab without one is a run of its own."""
-
-Kept = TypeVar("Kept", bound=Once)
+Cached = TypeVar("Cached", Measurement, Certificate, Ceiling, SyncCheck)
 
 
 class Lab:
@@ -102,8 +94,8 @@ class Lab:
     ``outputs`` is that of the checkout that benchlib is imported from; where it is installed without one, that of the
     working directory, and a line says so.
 
-    What failed is tried once more the next time it is asked for, together with its baseline; what went well beside it
-    stays. ``patience_s`` is how long a worker may be silent before it counts as hung; ``after_keeping`` is called
+    What crashed is in the cache to be shown, and another lab measures it again; what a framework refused is a result.
+    ``patience_s`` is how long a worker may be silent before it counts as hung; ``after_keeping`` is called
     whenever measurements have been written. ``plugins`` are folders of frameworks, workloads and data sets of others,
     which have names from then on, for all of this process.
     """
@@ -123,11 +115,11 @@ class Lab:
         self.store = Store(self.folder / "measurements")
         self.patience_s = patience_s
         self.measures = measures or Measures(os.environ.get(MEASURES_VARIABLE, Measures.BUDGET.value))
-        self.peers = Peers(self.store)
         self.comparisons: dict[str, Asked] = {}
+        self.ended: Collection[str] = ()  # files of comparisons that are taken as they are, once they have their pilots
         self.waited_s = 0.0  # for others that measured on this machine
         self._after_keeping = after_keeping
-        self._run = os.environ.get(RUN_VARIABLE) or uuid.uuid4().hex
+        self._own: set[str] = set()  # what this lab has measured, by the keys of files: it tries no failure again
         scratch.remove_stale()
 
     def compare(
@@ -150,6 +142,7 @@ class Lab:
         asked = {"precision": precision, "budget_s": budget_s, "block_s": block_s, "pilot": pilot, "margin": margin}
         return self.compare_each([conditions], **asked)[0]
 
+    @one_interrupt()
     def compare_each(
         self,
         groups: Sequence[list[Condition]],
@@ -160,13 +153,10 @@ class Lab:
         pilot: int = planner.PILOT,
         margin: float = MARGIN,
     ) -> list[Comparison]:
-        """As :meth:`compare`, of several comparisons: those whose processes can host each other's conditions are
-        measured in the same ones, one after the other, which saves their starts.
-        """
+        """As :meth:`compare`, of several comparisons, one after the other."""
         for conditions in groups:
             refusals.require_distinct(conditions)
             planner.require(precision, budget_s, block_s, pilot, margin, processes=1 + len(conditions))
-            memory.require_together(conditions)
         every = [condition for conditions in groups for condition in conditions]
         refusals.require(every)
         codes = [_code(conditions, "rounds") for conditions in groups]  # before it is certified
@@ -181,17 +171,20 @@ class Lab:
             one.code.require()
             self._add(one)
         if self.measures is Measures.BUDGET:
-            for together in repetitions.in_shares(timed):
-                self._measure(together)
+            for one in timed:
+                self._measure(one)
+            if any(one.comparison.plan.ended is None for one in timed):
+                say(
+                    "shown as the last run left it, without new measurements; another precision or budget_s measures "
+                    "more, and so do more minutes: make report MINUTES=10"
+                )
         elif self.measures is Measures.NOTHING and timed and not any(one.comparison.measurements for one in timed):
             raise NotMeasured(f"{asked[0].comparison.title}{' and others' * (len(asked) > 1)}")
         return [one.comparison for one in asked]
 
     def pilots(self) -> bool:
-        """Bring the comparisons that have been asked for to their pilots, whatever notebook asked, as many in the same
-        processes as can be, but no more than each can come first once. Was anything missing?
-        """
-        measured = [self._measure(together) for together in repetitions.in_shares(self.comparisons.values())]
+        """Bring the comparisons that have been asked for to their pilots. Was anything missing?"""
+        measured = [self._measure(one) for one in self.comparisons.values()]
         return any(measured)
 
     def sharpen(self, until: float, tell: Callable[[str], None] = say) -> None:
@@ -199,20 +192,16 @@ class Lab:
         most for what they cost, until all have the precision asked for or the time (of ``time.monotonic``) is up. What
         a repetition should take is looked at before it starts.
         """
-        hosts = repetitions.hosted_together(self.comparisons.values())
-        while True:
-            left_s = until - time.monotonic()
-            choices = [(sharing.best([one.comparison for one in host], left_s), host) for host in hosts]
-            best, host = max(choices, key=lambda choice: choice[0].gain_per_s, default=(sharing.NOTHING, []))
-            if not best.members:
-                return
+        asked = list(self.comparisons.values())
+        comparisons = [one.comparison for one in asked]
+        while (place := sharing.best(comparisons, until - time.monotonic())) is not None:
             with self._turn(tell) as waited_s:
                 until += waited_s
-                for one, measured in self._repeated([host[place] for place in best.members]):
-                    tell(f"{one.comparison.title}: {repetitions.line(measured)}")
-            comparisons = [one.comparison for one in self.comparisons.values()]
+                measured = asked[place].repeat(self.store, self.patience_s, self._keep)
+                tell(f"{comparisons[place].title}: {repetitions.line(measured)}")
             tell(sharing.standing(comparisons, max(0.0, until - time.monotonic())))
 
+    @one_interrupt()
     def train(
         self,
         conditions: list[Condition],
@@ -233,37 +222,33 @@ class Lab:
         code = _code(conditions, "epochs")
         certificates = self.certify(conditions)
         jobs = [prepare_job(condition, seed, self.inputs) for condition in conditions for seed in seeds]
-        groups = [key(kind="training", settings=settings.model_dump(), job=job.depends_on("epochs")) for job in jobs]
-        measured: dict[str, Measurement] = {}
-        missing: list[attempts.Attempt] = []
-        for group, job in zip(groups, jobs, strict=True):
-            stored, attempt = attempts.stored(self.store, group, 0, [("condition", job)])
-            if stored:
-                measured[group] = stored[-1]  # the last attempt counts
-            if attempt:
-                missing.append(attempt)
-        if self.measures is Measures.NOTHING:  # a run that has failed once is there, too
-            if absent := sum(group not in measured for group in groups):
-                raise NotMeasured(f"{absent} of {len(jobs)} training runs of {conditions[0].workload}")
-            missing = []
+        kept = {"kind": "training", "settings": settings.model_dump()}
+        asked = {key(**kept, job=job.depends_on("epochs")): job for job in jobs}
+        measured = {file: run for file in asked if (run := self._training_run(file))}
+        missing = [(file, job) for file, job in asked.items() if file not in measured]
+        if missing and self.measures is Measures.NOTHING:
+            raise NotMeasured(f"{len(missing)} of {len(jobs)} training runs of {conditions[0].workload}")
         random.Random(0).shuffle(missing)  # so that the machine's drift does not favour whoever comes first
-        kept = TrainingRuns(conditions, list(measured.values()), certificates, epochs, threshold)
-        with watched(self.folder, kept) as after_epoch:
-            for attempt, run in self._trained(missing, settings, code, after_epoch):
-                measured[attempt.group] = run
-        return TrainingRuns(conditions, [measured[group] for group in groups], certificates, epochs, threshold)
+        there = TrainingRuns(conditions, list(measured.values()), certificates, epochs, threshold)
+        with watched(self.folder, there) as after_epoch:
+            measured |= {run.file: run for run in self._trained(dict(missing), settings, code, after_epoch)}
+        return TrainingRuns(conditions, [measured[file] for file in asked], certificates, epochs, threshold)
+
+    def _training_run(self, file: str) -> Measurement | None:
+        found = self.store.usable(file)
+        return self._unless_retried(file, found[0] if found else None)
 
     def _trained(
         self,
-        missing: list[attempts.Attempt],
+        missing: dict[str, Job],
         settings: epochs_procedure.Settings,
         code: Unchanged,
         after_epoch: epochs_procedure.AfterEpoch,
-    ) -> Iterator[tuple[attempts.Attempt, Measurement]]:
+    ) -> Iterator[Measurement]:
         """Training runs that are not there, each as soon as it is kept."""
         if not missing:
             return
-        conditions = [job.condition for attempt in missing for _, job in attempt.members]
+        workload = next(iter(missing.values())).condition.workload
 
         def keep(runs: list[Measurement]) -> None:
             if not all(run.epochs for run in runs):
@@ -275,9 +260,11 @@ class Lab:
                 code.require()
             after_epoch(run)
 
-        with Progress(len(missing) * settings.most_epochs, f"training {conditions[0].workload}") as progress:
-            for together in training.together(missing, conditions):
-                trained = training.trained(together, settings, self.store, self.patience_s, keep, progress, after)
+        with Progress(len(missing) * settings.most_epochs, f"training {workload}") as progress:
+            for together in training.together(missing):
+                trained = training.trained(
+                    together, settings, self._training_run, self.patience_s, keep, progress, after
+                )
                 with self._turn(progress.tell) as waited_s, closing(trained):
                     progress.stood_still(waited_s)
                     code.require()
@@ -328,7 +315,7 @@ class Lab:
         wanted = dict.fromkeys([*gated.values(), *before])  # no set: the same order in every run
         code = _code(wanted, "gate")
         paths = {condition: self.certificate_path(condition) for condition in wanted}
-        known = {condition.key: self._known_certificate(condition, paths[condition]) for condition in wanted}
+        known = {condition.key: self._cached(Certificate, paths[condition]) for condition in wanted}
         missing = [condition for condition in wanted if known[condition.key] is None]
         if missing and self.measures is Measures.NOTHING:
             raise NotMeasured(f"whether {missing[0]} is the same model as the reference")
@@ -342,7 +329,7 @@ class Lab:
                     known[certificate.condition.key] = certificate
                     progress.step(str(certificate))
             for condition in missing:  # the others another process has made, while this one waited
-                known[condition.key] = known[condition.key] or self._known_certificate(condition, paths[condition])
+                known[condition.key] = known[condition.key] or self._cached(Certificate, paths[condition])
         for certificate in [one for one in known.values() if one and self._has_to_train(one, training_steps)]:
             known[certificate.condition.key] = self._with_training(certificate, training_steps, code)
         wrong = {name: next((one for one in some if not known[one.key].same), None) for name, some in first.items()}
@@ -359,18 +346,18 @@ class Lab:
         """
         condition = certificate.condition
         path, shorter = self.certificate_path(condition, steps), self.certificate_path(condition)
-        known = self._certificate(condition, path)
+        known = store.usable(Certificate, path)
         if known is None and self.measures is Measures.NOTHING:
             return certificate
         if known is None or not known.same:
             with self._turn(say):
-                known = self._certificate(condition, path)  # by another process, meanwhile
+                known = store.usable(Certificate, path)  # by another process, meanwhile
                 longer = known or self._trained_longer(certificate, steps, path)
                 code.require()
                 if longer.checks and not longer.same:  # first: whatever comes between, nothing is to say "the same"
-                    _write(shorter, longer.model_copy(update={"file": shorter.stem}).sealed())
+                    self._save(shorter, longer.model_copy(update={"file": shorter.stem}))
                 if longer.checks and known is None:
-                    _write(path, longer.sealed())
+                    self._save(path, longer)
             return longer
         return known
 
@@ -382,7 +369,7 @@ class Lab:
         if isinstance(trained, tuple):
             return equivalence.without_training(certificate, *trained)
         longer = equivalence.with_training(certificate, trained.own, trained.fed, trained.moved)
-        return longer.model_copy(update={**self._origin(None), "file": path.stem})
+        return longer.model_copy(update={"file": path.stem})
 
     def measurements(self, files: Iterable[str] | None = None) -> pd.DataFrame:
         """Every measurement in this outputs folder, or in the files with these keys: a row a process, with what it
@@ -390,33 +377,12 @@ class Lab:
         """
         return frame(self.store.all(files))
 
-    def _known_certificate(self, condition: Condition, path: Path) -> Certificate | None:
-        """The certificate on disk; None where there is none, and where a failure is to be tried again."""
-        known = self._certificate(condition, path)
-        return known if known and self._is_settled(known, not known.checks) else None
-
-    def _certificate(self, condition: Condition, path: Path) -> Certificate | None:
-        try:
-            return unsealed(path.read_text(encoding="utf-8"), path, condition)
-        except FileNotFoundError:
-            return None
-        except BenchlibError as error:
-            if self.measures is Measures.NOTHING:
-                say(str(error))
-                return None
-            with suppress(FileNotFoundError):  # another process that reads the folder was first
-                path.replace(path.with_suffix(".damaged"))
-                say(f"{error} It is now {path.with_suffix('.damaged')}")
-            return None
-
     def _certify(
         self, conditions: list[Condition], paths: Mapping[Condition, Path], code: Unchanged, progress: Progress
     ) -> Iterator[Certificate]:
-        """Certify gated conditions, each as soon as it can be, whose certificates lie at ``paths``; what could not be
-        checked is tried once more by the next run.
-        """
+        """Certify gated conditions, each as soon as it can be, whose certificates lie at ``paths``."""
         # Once it is this one's turn.
-        missing = (one for one in conditions if self._known_certificate(one, paths[one]) is None)
+        missing = (one for one in conditions if self._cached(Certificate, paths[one]) is None)
         computed = gate.run(missing, self.inputs, self.patience_s)
         with self._turn(progress.tell) as waited_s, closing(computed):
             progress.stood_still(waited_s)
@@ -426,19 +392,21 @@ class Lab:
                 exact = {name: value for name, value in one.surroundings.knobs.items() if name in sets}
                 certificate = gate.certify(one, exact)
                 path = paths[one.condition]
-                origin = {**self._origin(self._certificate(one.condition, path)), **asdict(one.surroundings)}
-                certificate = certificate.model_copy(update={**origin, "file": path.stem})
-                _write(path, certificate.sealed())
+                certificate = certificate.model_copy(update={**asdict(one.surroundings), "file": path.stem})
+                self._save(path, certificate)
                 yield certificate
 
-    def _is_settled(self, kept: Certificate | Ceiling | SyncCheck, failed: bool) -> bool:
-        """Is it taken as it is? What has failed is tried again by another run, where anything is measured."""
-        tried = kept.attempts >= ATTEMPTS or kept.run == self._run
-        return not failed or tried or self.measures is Measures.NOTHING
+    def _cached(self, kind: type[Cached], path: Path) -> Cached | None:
+        """What is in the cache, unless it crashed in another lab and is measured again by this one."""
+        return self._unless_retried(path.stem, store.usable(kind, path))
 
-    def _origin(self, before: Certificate | Ceiling | SyncCheck | None) -> dict[str, Any]:
-        """In which attempt and run something is made of which there was this ``before``."""
-        return {"attempts": 1 + (before.attempts if before else 0), "run": self._run}
+    def _unless_retried(self, file: str, found: Cached | None) -> Cached | None:
+        shown = self.measures is Measures.NOTHING or file in self._own
+        return found if found is None or shown or not found.crashed else None
+
+    def _save(self, path: Path, result: Certificate | Ceiling | SyncCheck) -> None:
+        self._own.add(path.stem)
+        store.save(path, result)
 
     def certificate_path(self, condition: Condition, training_steps: int = 0) -> Path:
         """Where the certificate of a gated condition lies, with so many steps of training: under a key of all that it
@@ -459,9 +427,7 @@ class Lab:
         every = [*comparison.timed[:1], *comparison.timed]
         jobs = [prepare_job(condition, INITIAL_SEED, self.inputs) for condition in every]
         asked = Asked.of(comparison, jobs, rounds.Settings(block_s=block_s), code)
-        asked.comparison = replace(comparison, peers=self.peers.lent_to(asked.group, machine.describe()))
         asked.read(self.store)
-        self.peers.refresh()
         return asked
 
     def _add(self, asked: Asked) -> None:
@@ -473,37 +439,28 @@ class Lab:
             asked.comparison = replace(asked.comparison, precision=precision, pilot=pilot)
         self.comparisons[asked.group] = asked
 
-    def _measure(self, together: list[Asked]) -> bool:
-        """Bring comparisons to the precision asked for, or to the end of their budgets; or to their pilots only. Was
+    def _measure(self, one: Asked) -> bool:
+        """Bring a comparison to the precision asked for, or to the end of its budget; or to its pilot only. Was
         anything missing?
         """
-
-        def goes_on(one: Asked) -> bool:
-            enough = self.measures is Measures.LATER and one.repetitions >= one.comparison.pilot
-            return bool(one.again) or not (enough or one.comparison.plan.ended is not None)
-
-        due = list(filter(goes_on, together))
-        if not due:
+        if not self._goes_on(one):
             return False
-        title = f"comparing {'; '.join(dict.fromkeys(one.comparison.title for one in due))}"
-        with Progress(sum(one.left for one in due), title) as progress:
-            while due:
+        with Progress(one.left, f"comparing {one.comparison.title}") as progress:
+            while self._goes_on(one):
                 with self._turn(progress.tell) as waited_s:
                     progress.stood_still(waited_s)
-                    for _, measured in self._repeated(due):
-                        progress.total = progress.done + 1 + sum(one.left for one in filter(goes_on, due))
-                        progress.step(repetitions.line(measured))
-                due = list(filter(goes_on, due))
+                    measured = one.repeat(self.store, self.patience_s, self._keep)
+                    progress.total = progress.done + 1 + (one.left if self._goes_on(one) else 0)
+                    progress.step(repetitions.line(measured))
         return True
 
-    def _repeated(self, due: list[Asked]) -> Iterator[tuple[Asked, list[Measurement]]]:
-        def keep(measurements: list[Measurement]) -> None:
-            self._keep(measurements)
-            self.peers.refresh()
-
-        return repetitions.repeated(due, self.store, self.patience_s, keep)
+    def _goes_on(self, one: Asked) -> bool:
+        ended = self.measures is Measures.LATER or any(m.file in self.ended for m in one.comparison.measurements)
+        enough = ended and one.repetitions >= one.comparison.pilot
+        return one.comparison.lacks_pilot(self._own) or not (enough or one.comparison.plan.ended is not None)
 
     def _keep(self, measurements: list[Measurement]) -> None:
+        self._own.add(measurements[0].file)
         self.store.save(measurements)
         self._after_keeping()
 
@@ -514,24 +471,20 @@ class Lab:
             self.waited_s += waited_s
             yield waited_s
 
-    def _once(self, kind: type[Kept], path: Path, code: Unchanged, what: str, measure: Callable[[], Kept]) -> Kept:
-        """What lies in a file, or is measured by ``code`` and kept there; in words, ``what`` it is."""
-
-        def settled() -> Kept | None:
-            kept = kind.kept(path)
-            return kept if kept and self._is_settled(kept, kept.failed) else None
-
-        if known := settled():
+    def _once(
+        self, kind: type[Cached], path: Path, code: Unchanged, what: str, measure: Callable[[], Cached]
+    ) -> Cached:
+        """What is in a file, or is measured by ``code`` and written there; in words, ``what`` it is."""
+        if known := self._cached(kind, path):
             return known
         if self.measures is Measures.NOTHING:
             raise NotMeasured(what)
         with self._turn(say):
-            if known := settled():  # by another process, meanwhile
+            if known := self._cached(kind, path):  # by another process, meanwhile
                 return known
-            origin = self._origin(kind.kept(path))
-            measured = measure().model_copy(update=origin)
+            measured = measure()
             code.require()
-            _write(path, measured.model_dump_json(indent=2))  # before whoever waits looks for it
+            self._save(path, measured)  # before whoever waits looks for it
         return measured
 
 
@@ -542,19 +495,6 @@ def _root() -> Path:
     here = Path.cwd()
     say(f"benchlib is installed apart from its notebooks: results go to outputs/ of the working directory, {here}")
     return here
-
-
-def _write(path: Path, text: str) -> None:
-    """At once or not at all. Where it cannot be kept (a full disk), it has to be made again next time."""
-    partial = path.with_suffix(".partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        say(f"{path}: it could not be kept, and will be made again: {error.strerror}")
 
 
 def _code(conditions: Iterable[Condition], procedure: str) -> Unchanged:

@@ -1,8 +1,9 @@
-"""Measurements, and how they get to disk and back.
+"""The cache: measurements as parquet files; ceilings, timers' checks and certificates as JSON. Each file is named by
+the key of all that it depends on, so that nothing is measured twice, is written atomically, and has the hash of its
+content.
 
 A measurement is what one process gave. The processes that were measured together (one repetition of a comparison) or
-alone (one training run) are written as one parquet file, a row a process, in one atomic rename: a file is there whole
-or not at all. Its name is the key of all that the measurement depends on, so that nothing is measured twice.
+alone (one training run) are written as one parquet file, a row a process.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 import pyarrow as pa
@@ -28,30 +29,18 @@ from benchlib.errors import REMEDIES, BenchlibError
 from benchlib.progress import say
 from benchlib.shown import Shown
 
-FORMAT = 9
-"""Of the files; a reader refuses a newer one by name."""
-
-HASHED_WHOLE = 8
-"""The first format whose rows' hashes are of every column. Before it they were of the measurement and its tables, and
-before :data:`COUNTED` nothing said how many rows a file had.
-"""
-
-COUNTED = 4
-
-_SINCE = {"packages": 5, "shared_by": 6, "lost": 7}
-"""The formats from which on a measurement has these parts: who has them is of no older format, whatever it says."""
+FORMAT = 11
+"""Of the files; a reader refuses every other one by name."""
 
 MOST_ROWS = 10_000
 """Of a file, which has one for each process that was measured together."""
 
-LENDING = 6
-"""The first format whose files lend their variances. Before it a process was measured for 6 rounds, however long its
-start had taken: the variances of those are of another kind.
-"""
 
+DAMAGED = "damaged"
+"""The folder, beside the files, of those that could not be used."""
 
-ATTEMPTS = 2
-"""So often a process that fails is started, in as many calls: what cannot work is not tried for ever."""
+Document = TypeVar("Document", bound=BaseModel)
+Found = TypeVar("Found")
 
 
 class Record(BaseModel):
@@ -75,10 +64,10 @@ class Block(Record):
     idle_cpu_s: float = 0.0  # that the other workers of the comparison used meanwhile: they should sleep
     others_cpu_s: float = 0.0  # that all other processes of the machine used meanwhile, hypervisor's theft included
     parent_cpu_s: float = 0.0  # of the process that asks for the block and samples beside it
-    throttled_s: float = 0.0  # core seconds that a CPU quota took meanwhile; from format 9 on
+    throttled_s: float = 0.0  # core seconds that a CPU quota took meanwhile
     others_gpu: int = 0  # processes on the GPU that are not the comparison's
     disturbed: bool = False  # by the rules of ``measure.disturbance``; in a comparison it was then taken again
-    disturbed_by: str = ""  # what it was disturbed by, in words; from format 5 on
+    disturbed_by: str = ""  # what it was disturbed by, in words
 
     @property
     def cores_used(self) -> float:
@@ -121,10 +110,9 @@ class Measurement(Shown, Record):
     condition: SkipValidation[Condition]  # it was checked when it was made; a report has thousands of them
     seed: int  # of what a framework draws itself (dropout)
     initial_seed: int = 0  # of weights and batches
-    attempt: int = 0  # from 0; what fails is tried once more
     started_utc: str
     failure: str | None = None  # what went wrong, with the end of what the worker said; None: nothing
-    lost: bool = False  # did it fail only because its process had failed with another condition?
+    refused: bool = False  # the failure is a refusal, see ``Failure.is_refusal``
     # Set in the worker's environment or by its session; empty where it could not be started.
     knobs: dict[str, str] = Field(default_factory=dict)
     inherited: dict[str, str] = Field(default_factory=dict)  # libraries and devices, see ``benchlib.variables``
@@ -136,16 +124,13 @@ class Measurement(Shown, Record):
     code: str = ""  # hash of the code that made the number
     commit: str = ""
     built: dict[str, Any] = Field(default_factory=dict)  # parameters, hashes of weights and data
-    hosted_after: int = 0  # so many conditions that its process had measured before
-    opening_s: float | None = None  # until it and those measured together with it had started and imported
-    shared_by: int = 1  # comparisons: each counts its share of the opening
     first_step_s: float | None = None  # with compilation
-    first_step_disturbed_by: str = ""  # in words; from format 5 on
-    repetition_s: float | None = None  # of all that were measured together, its share of the opening included
+    first_step_disturbed_by: str = ""  # in words
+    repetition_s: float | None = None  # of all that were measured together, their start included
     rounds_s: float | None = None  # of that, the rounds
     warm_up_steps: int | None = None
     warm_up_s: float | None = None
-    warm_up_disturbed_by: str = ""  # in words; from format 9 on
+    warm_up_disturbed_by: str = ""  # in words
     steady: str | None = None  # the rule's verdict
     memory: dict[str, float] = Field(default_factory=dict)  # MiB, see ``measure.record.memory``
     blocks: list[Block] = Field(default_factory=list)
@@ -155,6 +140,22 @@ class Measurement(Shown, Record):
     @property
     def ok(self) -> bool:
         return self.failure is None
+
+    @property
+    def crashed(self) -> bool:
+        """Did it fail, though nothing was refused? The next run tries again."""
+        return not self.ok and not self.refused
+
+
+class Result(BaseModel):
+    """What is measured once for all that it depends on, and kept as JSON."""
+
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
+
+    crashed: bool = False  # something failed, though nothing was refused: the next run tries again
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 _COLUMNS = ("kind", "group", "role", "repetition", "seed", "started_utc", "failure")
@@ -188,9 +189,84 @@ _SCHEMA = pa.schema(
             )
             for name, record in _TABLES.items()
         ),
-        ("sha256", pa.string()),  # of all columns as JSON: an edit by hand shows
     ]
 )
+_SHA256 = b"sha256"
+"""In the metadata of a parquet file: the hash of its rows as JSON."""
+
+
+def digest(content: Any) -> str:
+    """The hash by which a file in the cache shows that it was changed: of its content as JSON."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def save(path: Path, result: BaseModel) -> None:
+    """Write a ceiling, a timer's check or a certificate as JSON, with its hash, atomically."""
+    document = result.model_dump(mode="json")
+    text = json.dumps({**document, "sha256": digest(document)}, indent=2)
+    _write(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def load(kind: type[Document], path: Path) -> Document | None:
+    """What :func:`save` wrote, or None if it is not there; a damaged file is a BenchlibError that names it."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        sha256 = document.pop("sha256")
+        result = kind.model_validate(document)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, BenchlibError):
+        raise _damaged(path, f"not a {kind.__name__} that this benchlib can read") from None
+    if sha256 != digest(document):
+        raise _damaged(path, _CHANGED)
+    if document.get("file", path.stem) != path.stem:
+        raise _damaged(path, f"it has the content of {document['file']}.json")
+    return result
+
+
+def usable(kind: type[Document], path: Path) -> Document | None:
+    """As :func:`load`; but a damaged file is moved into ``damaged/``, which is said."""
+    return _usable(path, lambda: load(kind, path))
+
+
+def _usable(path: Path, read: Callable[[], Found | None]) -> Found | None:
+    try:
+        return read()
+    except BenchlibError as error:
+        folder = path.parent / DAMAGED
+        folder.mkdir(exist_ok=True)
+        before = len(list(folder.glob(f"{path.stem}*{path.suffix}")))
+        target = folder / (f"{path.stem}-{before}{path.suffix}" if before else path.name)
+        with suppress(FileNotFoundError):  # another process that reads the folder was first
+            path.replace(target)
+            say(f"{error}. It is now {target}, and what it should hold is measured again")
+        return None
+
+
+def _write(path: Path, write: Callable[[Path], Any]) -> None:
+    """Write a file atomically; where the disk is full, what was there before stays."""
+    partial = path.with_name(f".partial-{path.stem}-{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(partial)
+        with partial.open("rb") as written:
+            os.fsync(written.fileno())
+        partial.replace(path)
+    except OSError as error:
+        remedy = REMEDIES.get(error.errno, "mend that")
+        raise BenchlibError(
+            f"{path}: could not be written: {error.strerror or error}; {remedy}, and run again"
+        ) from error
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+def _damaged(path: Path, why: str) -> BenchlibError:
+    return BenchlibError(f"{path}: {why}; delete it to measure again")
+
+
+_CHANGED = "its content does not match its hash, it was changed after it was measured"
 
 
 class Store:
@@ -204,24 +280,10 @@ class Store:
         return self.folder / f"{file}.parquet"
 
     def save(self, measurements: list[Measurement]) -> None:
-        """Write those measured together, atomically; a disk that is full leaves the older files as they were."""
-        file = measurements[0].file
-        self.folder.mkdir(parents=True, exist_ok=True)
-        partial = self.folder / f".partial-{file}-{os.getpid()}"
-        try:
-            rows = [_row(m) for m in measurements]
-            schema = _SCHEMA.with_metadata({_ROWS: _of_rows(rows)})
-            pq.write_table(pa.Table.from_pylist(rows, schema), partial)
-            with partial.open("rb") as written:
-                os.fsync(written.fileno())
-            partial.replace(self.path(file))
-        except OSError as error:
-            remedy = REMEDIES.get(error.errno, "mend that")
-            raise BenchlibError(
-                f"{self.path(file)}: could not be written: {error.strerror or error}; {remedy}, and run again"
-            ) from error
-        finally:
-            partial.unlink(missing_ok=True)
+        """Write those measured together, atomically."""
+        rows = [_row(m) for m in measurements]
+        table = pa.Table.from_pylist(rows, _SCHEMA.with_metadata({_SHA256: digest(rows)}))
+        _write(self.path(measurements[0].file), lambda partial: pq.write_table(table, partial))
 
     def load(self, file: str) -> list[Measurement] | None:
         """The measurements with file key ``file``, or None if they are not there; a damaged file is a BenchlibError
@@ -231,7 +293,7 @@ class Store:
         return None if rows is None else [_measurement(row, self.path(file)) for row in rows]
 
     def _rows(self, file: str) -> list[dict[str, Any]] | None:
-        """As :meth:`load`, as they lie there, their hashes checked."""
+        """As :meth:`load`, as they are in the file, once its hash is checked."""
         path = self.path(file)
         if not path.exists():
             return None
@@ -247,38 +309,33 @@ class Store:
             return None
         except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
             why = re.sub("[^ -~]", "?", " ".join(str(error).split()))  # arrow repeats bytes, in several lines
-            raise BenchlibError(f"{path}: not a whole parquet file ({why}); delete it to measure again") from None
-        try:
-            for row in rows:
-                _check(row, path, file)
-            said = (table.schema.metadata or {}).get(_ROWS)
-            whole = said == _of_rows(rows) or (said is None and all(row["format"] < COUNTED for row in rows))
-        except (KeyError, TypeError, ValueError) as error:
-            raise BenchlibError(f"{path}: a part of it is missing ({error}); delete it to measure again") from None
-        if not rows or not whole:
+            raise _damaged(path, f"not a whole parquet file ({why})") from None
+        missing = sorted(set(_SCHEMA.names) - set(table.column_names))
+        if "format" not in missing and (others := {row["format"] for row in rows} - {FORMAT}):
             raise BenchlibError(
-                f"{path}: rows were taken out, added or put in another order after it was measured; delete it to "
-                "measure again"
+                f"{path}: written in format {others.pop()}; this benchlib reads format {FORMAT} only. Read it with the "
+                "benchlib that wrote it, or delete it to measure again"
             )
+        if missing:
+            raise _damaged(path, f"it has no column {missing[0]}")
+        try:
+            whole = (table.schema.metadata or {}).get(_SHA256) == digest(rows).encode()
+        except (TypeError, ValueError):  # a column of another type, which no JSON can hold
+            whole = False
+        if not (rows and whole):
+            raise _damaged(path, _CHANGED)
+        if others := {json.loads(row["measurement"])["file"] for row in rows} - {file}:
+            raise _damaged(path, f"holds measurements with the key {others.pop()}, which is another file's")
         return rows
 
     def usable(self, file: str) -> list[Measurement] | None:
-        """As :meth:`load`; but a damaged file is put into ``damaged/``, out of the way and not lost, and said."""
-        try:
-            return self.load(file)
-        except BenchlibError as error:
-            self.damaged.mkdir(exist_ok=True)
-            before = len(list(self.damaged.glob(f"{file}*.parquet")))
-            target = self.damaged / (f"{file}-{before}.parquet" if before else f"{file}.parquet")
-            with suppress(FileNotFoundError):  # another process that reads the folder was first
-                self.path(file).replace(target)
-                say(f"{error}. It is now {target}, and what it should hold is measured again")
-            return None
+        """As :meth:`load`; but a damaged file is moved into ``damaged/``, which is said."""
+        return _usable(self.path(file), lambda: self.load(file))
 
     @property
     def damaged(self) -> Path:
         """The folder of files that could not be used."""
-        return self.folder / "damaged"
+        return self.folder / DAMAGED
 
     def all(self, files: Iterable[str] | None = None) -> list[Measurement]:
         """Every measurement in the files with these keys (None: in the folder), oldest first; a damaged file is a
@@ -318,27 +375,6 @@ class Store:
             found.append(Measurement.model_construct(**document, blocks=blocks, trace=[], epochs=[]))
         return found
 
-    def rounds(self, file: str) -> list[Measurement]:
-        """As :meth:`outline`, checked, with the rounds of comparisons; nothing of files that are damaged or gone, of
-        training runs, of older formats, and of what plug-ins measured that are not in use.
-        """
-        found = []
-        try:
-            rows = self._rows(file) or []
-        except BenchlibError:  # whoever asks for it is told
-            return []
-        for row in rows:
-            if row["format"] < LENDING or row["kind"] != "comparison":
-                return []
-            document = json.loads(row["measurement"])
-            try:
-                document["condition"] = _condition(json.dumps(document["condition"]))
-            except BenchlibError:  # a plug-in's: it is no peer of what can be measured without that
-                return []
-            blocks = [SimpleNamespace(**block) for block in row["blocks"]]
-            found.append(Measurement.model_construct(**document, blocks=blocks, trace=[], epochs=[]))
-        return found
-
     def documents(self, file: str) -> list[dict[str, Any]]:
         """Of each measurement of a file all but its blocks, epochs and trace, as plain types, unchecked: the quickest
         look. For files whose bytes are known to be what was written.
@@ -374,39 +410,13 @@ def seconds_by_round(m: Measurement) -> dict[int, float]:
 def _row(measurement: Measurement) -> dict[str, Any]:
     document = measurement.model_dump(mode="json")
     tables = {name: document.pop(name) for name in _TABLES}
-    row = {
+    return {
         "format": FORMAT,
         **{name: document[name] for name in _COLUMNS},
         "label": str(measurement.condition),
         "measurement": json.dumps(document, sort_keys=True),
         **tables,
     }
-    return {**row, "sha256": _digest(row)}
-
-
-def _check(row: dict[str, Any], path: Path, file: str) -> None:
-    """Raise a BenchlibError for a row that is of a newer benchlib, not as it was written, or of another ``file``."""
-    if row["format"] > FORMAT:
-        raise BenchlibError(
-            f"{path}: written by a newer benchlib (format {row['format']}, this one reads {FORMAT}); update benchlib"
-        )
-    if missing := set(_SCHEMA.names) - set(row):
-        raise KeyError(min(missing))
-    altered = row["sha256"] != _digest(row)
-    document = {} if altered else json.loads(row["measurement"])
-    if row["format"] < HASHED_WHOLE and not altered:
-        altered = any(row[name] != document[name] for name in _COLUMNS)
-        altered |= any(name in document and row["format"] < since for name, since in _SINCE.items())
-    if altered:
-        raise BenchlibError(
-            f"{path}: its content does not match its hash, it was changed after it was measured; "
-            "delete it to measure again"
-        )
-    if document["file"] != file:
-        raise BenchlibError(
-            f"{path}: holds measurements with the key {document['file']}, which is another file's; delete it to "
-            "measure again"
-        )
 
 
 def _measurement(row: dict[str, Any], path: Path) -> Measurement:
@@ -416,9 +426,7 @@ def _measurement(row: dict[str, Any], path: Path) -> Measurement:
         condition = _condition(json.dumps(document["condition"]))
         return Measurement.model_validate({**document, "condition": condition, **tables})
     except (ValueError, KeyError, TypeError) as error:
-        raise BenchlibError(
-            f"{path}: not a measurement of this benchlib ({error}); delete it to measure again"
-        ) from None
+        raise _damaged(path, f"not a measurement of this benchlib ({error})") from None
     except BenchlibError as error:
         why = "; ".join(str(error).splitlines())
         raise BenchlibError(f"{path}: holds what cannot be measured here ({why}); {_remedy(document)}") from None
@@ -438,25 +446,8 @@ def _condition(text: str) -> Condition:
     return Condition.model_validate_json(text)
 
 
-_ROWS = b"benchlib rows"
-"""In a file's metadata: a hash of the hashes of its rows, so that a row that was taken out shows."""
-
-
-def _of_rows(rows: list[dict[str, Any]]) -> bytes:
-    return hashlib.sha256(" ".join(row["sha256"] for row in rows).encode()).hexdigest().encode()
-
-
 _SUMMED = ("steps", "wall_s", "cpu_s", "idle_cpu_s", "others_cpu_s", "disturbed")
 """Of the blocks, by :func:`frame`."""
-
-
-def _digest(row: dict[str, Any]) -> str:
-    """The hash of a row by the rule of its format."""
-    if row["format"] >= HASHED_WHOLE:
-        text = json.dumps({name: value for name, value in row.items() if name != "sha256"}, sort_keys=True)
-    else:
-        text = row["measurement"] + json.dumps({name: row[name] for name in _TABLES}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _flat(m: Measurement) -> dict[str, Any]:
@@ -466,7 +457,6 @@ def _flat(m: Measurement) -> dict[str, Any]:
         "group": m.group,
         "role": m.role,
         "repetition": m.repetition,
-        "attempt": m.attempt,
         **identity(m.condition),
         "seed": m.seed,
         "initial_seed": m.initial_seed,

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pyarrow.parquet as pq
 
 from benchlib.errors import BenchlibError
 from benchlib.store import Measurement, Store
 
 Row = tuple[str, int, str, str]
-"""Of a process: group, repetition, role and condition; what it is measured for, whichever attempt it was. A training
-run's seed is in its group; that of a process which hosts several comparisons is of whichever came first.
-"""
+"""Of a process: group, repetition, role and condition. A training run's seed is in its group."""
 
 GRACE_S = 20.0
 """In which processes may still end by themselves: a launcher waits for its group, a browser for its page."""
@@ -45,9 +44,9 @@ class Kept:
         self._hashes: dict[Path, str] = {}
 
     def look(self) -> None:
-        """Take note of files that were not there before."""
+        """Take note of files that were not there before, but for training runs that failed: they are run again."""
         for path in self._files():
-            if path not in self._hashes and (digest := _digest(path)):
+            if path not in self._hashes and not _crashed(path) and (digest := _digest(path)):
                 self._hashes[path] = digest
 
     def wrong(self) -> list[str]:
@@ -82,30 +81,27 @@ def measured(measurements: Iterable[Measurement]) -> set[Row]:
 
 
 def last(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """Of each process the last attempt, which counts."""
-    return list({_row(m): m for m in sorted(measurements, key=lambda m: m.attempt)}.values())
+    """Of each condition of a comparison, and of each training run, the last process."""
+    in_order = sorted(measurements, key=lambda m: m.repetition)
+    return list({(m.group, m.role, m.condition.key): m for m in in_order}.values())
 
 
 def twice(measurements: Iterable[Measurement]) -> list[str]:
-    """A process is measured once in each attempt, and not again after it and its baseline went well."""
-    measurements = list(measurements)
-    attempts = Counter((*_row(m), m.attempt) for m in measurements)
-    alone = {m.file for m in measurements if m.role == "baseline" and not m.ok}  # files whose baseline failed
-    again = Counter(_row(m) for m in measurements if m.ok and m.role != "baseline" and m.file not in alone)
-    return [
-        *(f"{number} times the same attempt: {row}" for row, number in attempts.items() if number > 1),
-        *(f"{number} times although it went well: {row}" for row, number in again.items() if number > 1),
-    ]
+    """A process is measured once."""
+    counts = Counter(map(_row, measurements))
+    return [f"{number} times the same process: {row}" for row, number in counts.items() if number > 1]
 
 
 def missing(expected: set[Row], present: set[Row]) -> list[str]:
-    """A run that goes on after a fault measures what one without it does, under the same keys. A planner may ask for
-    more repetitions of it: they vary with the noise.
+    """A run that goes on after a fault measures as many processes as one without it, under the same keys. A process
+    that failed is replaced by another repetition, and a planner may ask for more: they vary with the noise.
     """
     groups = {row[0] for row in expected}
-    absent = sorted(expected - present)
+    wanted, there = (Counter((group, *which) for group, _, *which in rows) for rows in (expected, present))
     foreign = sorted(row for row in present if row[0] not in groups)
-    return [f"not measured in the end: {row}" for row in absent] + [f"another key: {row}" for row in foreign]
+    return [f"not measured in the end: {row}" for row in sorted(wanted - there)] + [
+        f"another key: {row}" for row in foreign
+    ]
 
 
 def left_processes(place: Path, grace_s: float = GRACE_S) -> list[str]:
@@ -163,6 +159,16 @@ def ended(code: int | None, allowed: Iterable[int]) -> list[str]:
 
 def _row(m: Measurement) -> Row:
     return (m.group, m.repetition, m.role, m.condition.key)
+
+
+def _crashed(path: Path) -> bool:
+    """Does a file hold a training run that failed?"""
+    if path.suffix != ".parquet":
+        return False
+    with suppress(FileNotFoundError):
+        rows = pq.read_table(path, columns=["kind", "failure"]).to_pylist()
+        return any(row["kind"] == "training" and row["failure"] for row in rows)
+    return False
 
 
 def _digest(path: Path) -> str | None:

@@ -72,7 +72,7 @@ def toy(world_size: int = 1, framework: str = "toy", **hyperparameters: Any) -> 
 
 
 def comparison(lab: Lab) -> bool:
-    """Two comparisons of two conditions, hosted by nine processes. Did all go well, as of the others?"""
+    """Two comparisons of two conditions. Did all go well, as of the others?"""
     groups = [[toy(), toy(burn_ms=3.0)], [toy(burn_ms=2.5), toy(burn_ms=1.5)]]
     return not any(len(one.failures()) for one in lab.compare_each(groups, **COMPARED))
 
@@ -143,7 +143,7 @@ def notebook(outputs: str) -> dict[str, Any]:
     compared, trained = Measuring.measure(Measuring.Parameters(), Lab(outputs=outputs))
     failures = len(compared.failures()) + len(trained.failures())
     files = {m.file for m in (*compared.measurements, *trained.measurements)}
-    measured = {"failures": failures, "again": failures, "measurements": sorted(files)}
+    measured = {"failures": failures, "crashed": failures, "measurements": sorted(files)}
     return {"title": "of the trials", "figures": [], "tables": [], **measured}
 
 

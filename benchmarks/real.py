@@ -5,9 +5,8 @@
 Real comparisons of PyTorch's ``cnn`` (images of 8x8; as the workload ``planted``, with nothing planted) on this machine
 with the pilot, blocks and precision of the profile quick, and 25 s for each comparison, where quick's share a clock:
 with itself (A/A), in the tuned and in the default lane; and, in the tuned lane, with itself slowed down by 3 % and
-10 %, by an optimizer that burns these shares of each step. Four batch sizes are hosted by the same processes. As many
-comparisons as a quick report has lie in one outputs folder; those that other processes host lend their variances: they
-differ by batch size, and by a number that changes nothing.
+10 %, by an optimizer that burns these shares of each step. The
+comparisons differ by batch size, and by a number that changes nothing.
 
 At least 90 of 100 intervals of A/A should hold 1, and of the others the planted ratio; a comparison without an interval
 is counted apart. What has been measured is kept in outputs/benchmarks/real, so the study can be stopped and goes on;
@@ -55,7 +54,7 @@ def main() -> None:
     lab = functools.cache(lambda folder: Lab(outputs=folder))
     tuned: list[Comparison] = []
     default: list[Comparison] = []
-    for folder, number, batch_sizes in hosted(arguments.comparisons):  # in turn, so that both lanes see the same hours
+    for folder, number, batch_sizes in in_folders(arguments.comparisons):  # in turn: both lanes see the same hours
         for of_lane, made in ((in_tuned_lane, tuned), (in_default_lane, default)):
             if time.monotonic() < end:
                 groups = [of_lane(number, batch_size) for batch_size in batch_sizes]
@@ -74,10 +73,8 @@ def plant() -> None:
     benchlib.workloads.__path__.append(str(PLANTED / "workloads"))
 
 
-def hosted(comparisons: int) -> Iterator[tuple[Path, int, tuple[int, ...]]]:
-    """The comparisons of one lane, by the processes that host them: their folder, and their number and batch sizes
-    there.
-    """
+def in_folders(comparisons: int) -> Iterator[tuple[Path, int, tuple[int, ...]]]:
+    """The comparisons of one lane: their folder, and their number and batch sizes there."""
     for first in range(0, comparisons, len(BATCH_SIZES)):
         folder = FOLDER / f"report-{first // IN_A_REPORT}"
         yield folder, first % IN_A_REPORT // len(BATCH_SIZES), BATCH_SIZES[: comparisons - first]

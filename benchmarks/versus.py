@@ -7,11 +7,8 @@ The step is PyTorch's training step of ``cnn`` (batch 32, images of 8x8), the tw
 that one is faster is wrong. All three measure it in both lanes, with the same knobs. A row is one try: the seconds it
 took, the ratio, its 95 % interval over processes where there are several, and what the instrument itself says of it.
 
-- benchlib: a comparison to a precision of 5 %. The gate, which the others do not have, is done before. ``benchlib`` has
-  its outputs folder to itself, and Student's interval. ``benchlib, in a report`` borrows variances of what is in its
-  folder, as any comparison of a report does: of three processes each of four other comparisons of PyTorch with itself
-  in that lane (``neighbours.py``: ``cnn`` at batch 4 and 128, ``lstm``, ``conv2d``), which are measured once for all
-  tries, off the clock. A report measures its other comparisons for their own sake.
+- benchlib: a comparison to a precision of 5 %, in an outputs folder of its own. The gate, which the others do not have,
+  is done before.
 - pyperf: ``pyperf_step.py`` twice with its defaults (20 processes, one after the other), then ``compare_to``. The
   interval is Welch's over the means of its processes; pyperf itself gives none.
 - torch.utils.benchmark: ``Timer.adaptive_autorange`` to an interquartile range of 5 % of the median, in one process
@@ -24,14 +21,12 @@ import argparse
 import json
 import math
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-import neighbours
 import numpy as np
 import pandas as pd
 import pyperf_step
@@ -68,14 +63,11 @@ def main() -> None:
     times = parser.parse_args().times
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
-        lenders = {lane: _lender(CONDITION.but(lane=lane), Path(scratch, lane)) for lane in LANES}
         for number in range(times):
             for lane in LANES:
                 condition, place = CONDITION.but(lane=lane), Path(scratch, f"{lane}-{number}")
                 place.mkdir()
-                rows.append({"lane": lane, **_benchlib(condition, place / "alone", "benchlib")})
-                shutil.copytree(lenders[lane], place / "lab")
-                rows.append({"lane": lane, **_benchlib(condition, place / "lab", "benchlib, in a report")})
+                rows.append({"lane": lane, **_benchlib(condition, place / "lab", "benchlib")})
                 with turn(print):
                     environment = _environment(condition, place)
                     rows.append({"lane": lane, **_pyperf(place, environment)})
@@ -87,13 +79,6 @@ def main() -> None:
 def _environment(condition: Condition, folder: Path) -> dict[str, str]:
     layout = {pyperf_step.LAYOUT: "channels_last"} if "channels_last" in knobs.for_session(condition) else {}
     return {**knobs.environment(condition, folder), **layout, "PYTHONPATH": str(HERE.parent)}
-
-
-def _lender(condition: Condition, folder: Path) -> Path:
-    """An outputs folder with comparisons of the condition's kind."""
-    subject = {name: getattr(condition, name) for name in ("framework", "mode", "lane")}
-    neighbours.lend(Lab(outputs=folder), [subject])
-    return folder
 
 
 def _benchlib(condition: Condition, folder: Path, instrument: str) -> dict[str, object]:

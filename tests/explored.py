@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import nbformat
+import papermill
 from synthetic_lab import SyntheticLab
 from test_experiments import save_as_the_suite_does
 
@@ -12,7 +12,7 @@ from benchlib import frameworks, workloads
 from benchlib.condition import Condition
 from benchlib.suite.experiments.result import Declaration, Part, Result
 from benchlib.suite.panels import Bars, Picture
-from benchlib.suite.report import so_far
+from benchlib.suite.report.export import export_html
 from benchlib.suite.selections import CONDITION, RATIO, Table
 
 ROOT = Path(__file__).parents[1]
@@ -81,7 +81,7 @@ def results(
 
 def report(folder: Path) -> Path:
     """The whole report of a folder as a page."""
-    content = nbformat.read(ROOT / "notebooks" / "report.ipynb", as_version=4)
-    so_far.execute(content, folder)
-    so_far.export(content, folder / "report.html")
+    executed, parameters = folder / "notebooks" / "report.ipynb", {"outputs": str(folder)}
+    papermill.execute_notebook(ROOT / "notebooks" / "report.ipynb", executed, parameters, cwd=ROOT, progress_bar=False)
+    export_html(executed, folder / "report.html")
     return folder / "report.html"

@@ -24,9 +24,10 @@ class FixedLab(Lab):
     def compare(self, conditions: list[Condition], *, repetitions: int, rounds: int, block_s: float) -> Comparison:
         """Measure conditions together."""
 
-        def plan(done, precision, budget_s, pilot, peers, disturbed):
+        def plan(done, precision, budget_s, pilot, disturbed):
             return Plan(None if len(done) < repetitions else PRECISION, rounds, 0.1, 0.0, repetitions - len(done), 0.0)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(comparison_module, "plan", plan)
+            patch.setattr(Comparison, "lacks_pilot", lambda self, own: False)
             return super().compare(conditions, block_s=block_s)

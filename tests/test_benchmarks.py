@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import json
 import math
 import subprocess
@@ -18,11 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchlib import environments, variables, workloads
-from benchlib.analysis import moderation
 from benchlib.analysis.planner import PRECISION
 from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition
-from benchlib.measure import disturbance, gate
+from benchlib.measure import gate
 from benchlib.store import Block, Measurement, Store
 from benchlib.suite import experiments
 
@@ -78,98 +76,6 @@ def measured(role: str, repetition: int, step_s: float, condition: Condition, **
     )
 
 
-# --- hosting
-
-
-@pytest.fixture
-def study(command, toy_framework, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Of three conditions that share a host, before anything is measured; called again on the same folder."""
-    monkeypatch.setattr(disturbance, "_too_much", lambda *_: False)
-    hosting = command("hosting")
-    conditions = [
-        Condition(workload="toy", framework="toy", hyperparameters={"burn_ms": burn}) for burn in (1.0, 2.0, 3.0)
-    ]
-    return lambda: hosting.Study(tmp_path, conditions, ["toy"], ["toy"])
-
-
-def pairs(subject, ratios: list[float]) -> None:
-    """Give a subject pairs of processes in which the hosted one has so many times the throughput of the other."""
-    for repetition, ratio in enumerate(ratios):
-        for role, step_s in (("baseline", 1.0), ("control", 1.0 / ratio)):
-            subject.measurements.append(measured(role, repetition, step_s, subject.condition, group=subject.group))
-
-
-def test_hosted_and_alone_are_measured_in_the_same_rounds_and_kept(command, study) -> None:
-    hosting, first = command("hosting"), study()
-    before, compared = first.next()
-    assert before not in compared
-    assert len(compared) == 2
-    first.repeat(before, compared)
-    for one in compared:
-        alone, hosted = one.measurements
-        assert [alone.failure, hosted.failure] == [None, None]
-        assert (alone.role, hosted.role) == ("baseline", "control"), "the ratio is hosted over alone"
-        assert alone.hosted_after == 0
-        assert hosted.hosted_after >= 1
-        assert {block.round for block in alone.blocks} == {block.round for block in hosted.blocks}
-    again = study()
-    assert {one.condition: one.repetitions for one in again.subjects} == {
-        one.condition: int(one in compared) for one in first.subjects
-    }
-    assert set(again.table()["verdict"]) == {hosting.NOT_SHOWN}, "one pair shows nothing"
-    assert before.condition in {one.condition for one in again.next()[1]}, "it is its turn"
-
-
-def test_hosting_that_slows_down_is_not_called_the_same(command, study) -> None:
-    hosting = command("hosting")
-    same, slower, few = study().subjects
-    pairs(same, [1.001, 0.999, 1.002, 0.998, 1.0])
-    pairs(slower, [0.951, 0.949, 0.952, 0.948, 0.95])
-    pairs(few, [1.0])
-    assert same.verdict == "same within 2%" == hosting.SAME
-    assert slower.ratio.estimate == pytest.approx(0.95, abs=0.001)
-    assert slower.verdict == few.verdict == hosting.NOT_SHOWN
-    row = hosting.row(slower)
-    assert row["hosted / alone"] == "0.9500"
-    assert row["processes"] == 5
-
-
-def test_the_next_repetition_of_hosting_is_of_the_pilots_then_of_the_widest(study) -> None:
-    now = study()
-    one, two, three = now.subjects
-    pairs(one, [1.0, 1.1, 0.9, 1.0, 1.05])
-    pairs(two, [1.0, 1.3, 0.8, 1.0, 1.05])
-    assert three in now.next()[1]
-    pairs(three, [1.0, 1.0, 1.0, 1.001, 1.0])
-    assert two in now.next()[1]
-    assert three not in now.next()[1], "it is shown to be the same"
-    for subject in (one, two):
-        subject.measurements.clear()
-        pairs(subject, [1.0, 1.001, 1.0, 0.999, 1.0])
-    assert now.next() is None
-
-
-def test_what_is_declared_is_told_beside_what_is_shown(study, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set(study().table()["declared"]) == {"hosted"}
-    module = importlib.import_module("benchlib.workloads.toy.workload")
-    monkeypatch.setattr(module, "WORKLOAD", replace(module.WORKLOAD, hosted=()))
-    now = study()
-    assert set(now.table()["declared"]) == {"alone"}
-    assert now.next(), "how else could it be shown?"
-
-
-def test_hosting_is_asked_of_every_workload_in_both_frameworks_and_none_is_left_by_itself(command) -> None:
-    hosting = command("hosting")
-    conditions = hosting.every_condition()
-    assert len(conditions) == 24
-    shipped = {name for name in workloads.names() if name not in {"copy", "toy"}}
-    assert {(one.workload, one.framework) for one in conditions} == set(
-        itertools.product(shipped, ("pytorch", "mindspore"))
-    )
-    processes = [hosting.Subject(one, None, "", tuple).process for one in conditions]
-    assert all(processes.count(process) > 1 for process in processes)
-
-
 # --- real
 
 
@@ -190,9 +96,9 @@ def test_real_comparisons_have_quicks_settings_but_for_a_clock_that_they_share(r
 
 
 def test_real_comparisons_differ_within_a_folder_and_share_certificates_over_batch_sizes(real: ModuleType) -> None:
-    asked = list(real.hosted(100))
+    asked = list(real.in_folders(100))
     assert sum(len(batch_sizes) for *_, batch_sizes in asked) == 100
-    assert sum(len(batch_sizes) for *_, batch_sizes in real.hosted(7)) == 7
+    assert sum(len(batch_sizes) for *_, batch_sizes in real.in_folders(7)) == 7
     by_folder: dict[Path, list[Condition]] = {}
     for folder, number, batch_sizes in asked:
         by_folder.setdefault(folder, []).extend(
@@ -235,8 +141,8 @@ def outputs(tmp_path: Path) -> Path:
     )
     store, condition = Store(tmp_path / "measurements"), Condition(workload="cnn")
     store.save([measured(role, 0, 1.0, condition) for role in ("baseline", "control", "condition")])
-    hosted = {"repetition_s": 5.0, "rounds_s": 3.0, "hosted_after": 1}
-    store.save([measured(role, 1, 1.0, condition, **hosted) for role in ("baseline", "control")])
+    shorter = {"repetition_s": 5.0, "rounds_s": 3.0}
+    store.save([measured(role, 1, 1.0, condition, **shorter) for role in ("baseline", "control")])
     document = {"kind": "comparison", "file": "older", "role": "baseline", "repetition_s": 5.0, "rounds_s": 1.0}
     older = [json.dumps(document), json.dumps({**document, "role": "control"})]
     pq.write_table(pa.table({"format": [4, 4], "measurement": older}), tmp_path / "measurements" / "older.parquet")
@@ -253,7 +159,7 @@ def test_a_finished_report_is_summed_up_whatever_its_format(command, outputs: Pa
     assert (rows["half-width of ratios %: median"], rows["worst"]) == ("20.0", "30.0")
     assert (rows["A/A controls"], rows["half-width of A/A %: median"]) == ("1", "5.0")
     assert rows["of that rounds %"] == "60", "12 of 20 s: those measured together have the same times"
-    assert (rows["processes in comparisons"], rows["conditions measured in them"]) == ("5", "7")
+    assert rows["processes in comparisons"] == "7"
     assert (rows["minutes"], rows["minutes of comparisons"]) == ("1.5", "0.3")
     (outputs / "clock.json").write_text(json.dumps({"of": "inputs", "seconds": 600.0}))
     assert command("quick").rows(outputs)["minutes"] == "11.5"
@@ -262,54 +168,6 @@ def test_a_finished_report_is_summed_up_whatever_its_format(command, outputs: Pa
 def test_a_folder_that_is_no_report_is_refused(command, tmp_path: Path) -> None:
     with pytest.raises(command("quick").BenchlibError, match="no tables of a run"):
         command("quick").rows(tmp_path)
-
-
-# --- seconds, versus
-
-
-FAKE_CONDITION = """
-class Condition(dict):
-    def __init__(self, **given): super().__init__(given)
-"""
-FAKE_LAB = """
-from types import SimpleNamespace as S
-class Lab:
-    def __init__(self, outputs): self.asked = (outputs / "asked.txt").open("a")
-    def certify(self, conditions): print("certify", len(conditions), file=self.asked, flush=True)
-    def compare(self, conditions, precision, budget_s, block_s, pilot):
-        print("compare", conditions[0]["workload"], precision, file=self.asked, flush=True)
-        together = S(file="a", repetition_s=10.0, rounds_s=5.0)
-        interval = S(estimate=1.0, half_width=0.04, processes=3)
-        return S(measurements=[together, together], control=interval, ratio=lambda one: interval, plan=S(ended="so"))
-"""
-
-
-def test_seconds_asks_the_benchlib_of_each_checkout_for_what_every_one_can(command, tmp_path: Path) -> None:
-    seconds = command("seconds")
-    package = tmp_path / "older" / "benchlib"
-    package.mkdir(parents=True)
-    for name, text in (("__init__", ""), ("condition", FAKE_CONDITION), ("lab", FAKE_LAB)):
-        (package / f"{name}.py").write_text(text)
-    outputs = tmp_path / "outputs"
-    outputs.mkdir()
-    assert seconds.asked(package.parent, "lend", outputs) == {}
-    row = seconds.asked(package.parent, "gcn, MindSpore / PyTorch", outputs)
-    assert row.pop("seconds") < 1
-    assert row == {"estimate": 1.0, "half-width %": 4.0, "processes": 3, "rounds %": 50, "says": "so"}
-    asked = (outputs / "asked.txt").read_text().splitlines()
-    assert asked[0] == "certify 3"
-    assert asked[-2:] == ["certify 2", "compare gcn 0.05"]
-    with pytest.raises(SystemExit, match="no checkout of benchlib"):
-        seconds.asked(tmp_path, "lend", outputs)
-
-
-def test_the_neighbours_are_enough_to_lend_and_none_is_what_is_then_asked_for(command) -> None:
-    neighbours, seconds, versus = (command(name) for name in ("neighbours", "seconds", "versus"))
-    subject = seconds.PYTORCH
-    lending = {Condition(**task, **subject) for task in neighbours.TASKS}
-    assert len(lending) >= moderation.LEAST_PEERS
-    asked = {Condition(**task, **subject) for task, _ in seconds.RATIOS.values()} | {versus.CONDITION.but(lane="tuned")}
-    assert not lending & asked
 
 
 # --- libraries

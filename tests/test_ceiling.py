@@ -60,31 +60,27 @@ def test_limits_that_could_not_be_measured_are_told_and_cost_nothing_else(tmp_pa
     assert len(limits.failures) == 4, "products and convolutions of each framework, whose knobs differ"
     assert math.isnan(limits.roof_s(Condition(workload="cnn")))
     assert "could not be measured. A worker failed: worker died of this test" in ceiling_text(limits)
-    assert {row["again"] for row in failures_beside(limits)} == {True}
+    assert {row["crashed"] for row in failures_beside(limits)} == {True}
 
 
-def test_limits_that_failed_are_shown_where_nothing_is_measured_and_tried_once_more_by_the_next_run(
-    tmp_path, monkeypatch
+@pytest.mark.parametrize("crashed", [True, False])
+def test_limits_that_crashed_are_shown_where_nothing_is_measured_and_measured_again_by_another_lab(
+    tmp_path, monkeypatch, crashed
 ):
     measured = []
 
     def measure(device, precision, within, inputs, patience_s):
         measured.append(device)
-        return LIMITS.model_copy(update={"failures": ["worker died of this test"]})
+        return LIMITS.model_copy(update={"failures": ["worker died of this test"], "crashed": crashed})
 
     monkeypatch.setattr(ceiling, "measure", measure)
-    attempts = []
-    for run in ("first", "first", "second", "third"):
-        monkeypatch.setenv(lab_module.RUN_VARIABLE, run)
-        limits = Lab(outputs=tmp_path).ceiling("cpu")
-        attempts.append(limits.attempts)
-        monkeypatch.setenv(lab_module.RUN_VARIABLE, "another")
-        shown = Lab(outputs=tmp_path, measures=Measures.NOTHING).ceiling("cpu")
-        assert shown == limits
-        (row,) = failures_beside(shown)
-        assert (row["failure"], row["again"]) == ("worker died of this test", limits.attempts == 1)
-    assert attempts == [1, 1, 2, 2]
-    assert len(measured) == 2
+    for _ in range(2):
+        lab = Lab(outputs=tmp_path)
+        limits = lab.ceiling("cpu")
+        assert lab.ceiling("cpu") == Lab(outputs=tmp_path, measures=Measures.NOTHING).ceiling("cpu") == limits
+        (row,) = failures_beside(limits)
+        assert (row["failure"], row["crashed"]) == ("worker died of this test", crashed)
+    assert len(measured) == 1 + crashed
 
 
 def test_a_fault_of_the_parent_is_no_workers_failure(tmp_path, monkeypatch, small):

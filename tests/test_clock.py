@@ -110,12 +110,12 @@ def test_what_comes_before_the_time_is_shared_is_said_with_whether_it_fits():
     assert experiments.usual_s("operators", slow) == pilots
 
 
-def test_the_least_time_counts_processes_that_host_once():
+def test_the_least_time_counts_a_start_and_the_blocks_of_each_process():
     parameters = quick("batch_size")
     groups = experiments.module("batch_size").comparisons(parameters)
     each = [1 + len(group) for group in groups]
     blocks_s = parameters.pilot * planner.LEAST_ROUNDS * parameters.block_s * sum(each)
-    starts_s = parameters.pilot * planner.LEAST_START_S * max(each)
+    starts_s = parameters.pilot * planner.LEAST_START_S * sum(each)
     assert experiments.least_s("batch_size", parameters) == pytest.approx(blocks_s + starts_s)
 
 
@@ -135,11 +135,15 @@ class Labs:
         return made
 
 
+def measured(notebooks, folder, time_):
+    return clock.measure(notebooks, clock.lab_on(time_, folder), time_)
+
+
 def test_pilots_of_all_come_before_what_is_left_is_shared(tmp_path, now, monkeypatch):
     labs = Labs(monkeypatch)
     notebooks = {name: quick(name) for name in ("batch_size", "inference")}
     time_ = clock.Clock(tmp_path, "these", 10, None, 4)
-    assert clock.measure(notebooks, tmp_path, time_) == []
+    assert measured(notebooks, tmp_path, time_) == []
     (made,) = labs.made
     assert made.measures is lab.Measures.LATER
     assert {asked[0] for asked in made.asked} == {"compare", "train"}
@@ -163,9 +167,9 @@ def test_more_minutes_leave_a_profile_what_it_had_left(tmp_path, now, monkeypatc
 
     monkeypatch.setattr(clock, "Lab", made)
     notebooks = {"inference": quick("inference")}
-    clock.measure(notebooks, tmp_path, clock.Clock(tmp_path, "these", 4320, 600, 0))
+    measured(notebooks, tmp_path, clock.Clock(tmp_path, "these", 4320, 600, 0))
     assert clock.Clock(tmp_path, "these", 4320, None, 0).left_s == 3720 * 60
-    clock.measure(notebooks, tmp_path, clock.Clock(tmp_path, "these", 4320, None, 0))
+    measured(notebooks, tmp_path, clock.Clock(tmp_path, "these", 4320, None, 0))
     assert clock.Clock(tmp_path, "these", 4320, None, 0).left_s == 0
 
 
@@ -193,7 +197,7 @@ def test_pilots_that_break_off_leave_the_clock_to_those_of_which_nothing_is_ther
     monkeypatch.setattr(module, "measure", nothing_there)
     notebooks = {name: quick(name) for name in ("batch_size", "inference")}
     allowed = clock.Clock(tmp_path, "these", 10, None, 0)
-    assert clock.measure(notebooks, tmp_path, allowed) == ["batch_size"], "the other shows what is there"
+    assert measured(notebooks, tmp_path, allowed) == ["batch_size"], "the other shows what is there"
     assert allowed.broke_off, "the run has failed"
     assert "tried again by themselves: batch_size: RuntimeError: a bug" in capsys.readouterr().err
     assert not clock.is_piloted(tmp_path, "these")
@@ -202,7 +206,7 @@ def test_pilots_that_break_off_leave_the_clock_to_those_of_which_nothing_is_ther
 def test_without_a_clock_each_comparison_has_its_own_budget(tmp_path, monkeypatch):
     labs = Labs(monkeypatch)
     unlimited = clock.Clock(tmp_path, "these", None, None, 0)
-    assert clock.measure({"inference": quick("inference")}, tmp_path, unlimited) == []
+    assert measured({"inference": quick("inference")}, tmp_path, unlimited) == []
     assert labs.made[0].measures is lab.Measures.BUDGET
     assert labs.made[0].until is None
 
@@ -216,7 +220,7 @@ def test_a_notebook_that_cannot_be_measured_stops_no_other(tmp_path, monkeypatch
 
     monkeypatch.setattr(module, "measure", broken)
     notebooks = {name: quick(name) for name in ("batch_size", "inference")}
-    assert clock.measure(notebooks, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0)) == ["batch_size"]
+    assert measured(notebooks, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0)) == ["batch_size"]
     assert labs.made[0].asked, "the other was measured"
     assert "batch_size: not measured, and tried again by itself: RuntimeError: a bug" in capsys.readouterr().err
 
@@ -231,10 +235,10 @@ def test_pilots_that_take_longer_than_there_was_are_said(tmp_path, now, monkeypa
         return measure(parameters, of)
 
     monkeypatch.setattr(module, "measure", slow)
-    clock.measure({"inference": quick("inference")}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
+    measured({"inference": quick("inference")}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
     assert "took 2 min more than there was" in capsys.readouterr().err
     labs.missing = False
-    clock.measure({"inference": quick("inference")}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
+    measured({"inference": quick("inference")}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
     assert "more than there was" not in capsys.readouterr().err, "these took no time"
 
 
@@ -252,7 +256,7 @@ def test_what_goes_wrong_after_the_pilots_leaves_them_to_the_report(tmp_path, no
 
     monkeypatch.setattr(clock, "Lab", made)
     allowed = clock.Clock(tmp_path, "these", 10, None, 0)
-    assert clock.measure({"inference": quick("inference")}, tmp_path, allowed) == []
+    assert measured({"inference": quick("inference")}, tmp_path, allowed) == []
     assert "no more is measured: OSError: no space left" in capsys.readouterr().err
     assert allowed.broke_off, "the run has failed"
     assert clock.Clock(tmp_path, "these", 10, None, 0).left_s == 600, "there was no end to it"
@@ -270,7 +274,7 @@ def test_what_was_spent_is_written_down_whenever_something_is_kept(tmp_path, now
         return []
 
     monkeypatch.setattr(module, "measure", killed)
-    clock.measure({"inference": quick("inference")}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
+    measured({"inference": quick("inference")}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
     assert labs.made[0].until == 1100 + 530
 
 

@@ -51,27 +51,35 @@ def test_a_comparison_without_a_budget_ended_with_the_time_that_all_share(compar
     assert SHARED in display.html(shared)
 
 
-def test_only_processes_in_which_a_condition_came_first_tell_of_first_steps_and_memory(comparison):
-    for m in comparison.measurements:
-        if m.repetition > 1:
-            m.hosted_after, m.first_step_s, m.memory["peak"] = 1, 99.0, 9999.0
-    row = comparison.throughput().set_index("label").loc[str(OTHER)]
-    assert (row["first_in_process"], row["processes"]) == (2, 5)
-    assert row["first_step_s"] == pytest.approx(1.0)
-    assert row["memory_mib"] == pytest.approx(500.0)
+def failing(comparison: Comparison, *repetitions: int, refused: bool = False) -> Comparison:
+    """With processes of OTHER that failed."""
+    lost = {"failure": "died", "refused": refused}
+    return replace(
+        comparison,
+        measurements=[
+            m.model_copy(update=lost if m.condition == OTHER and m.repetition in repetitions else {})
+            for m in comparison.measurements
+        ],
+    )
 
 
-def test_what_failed_in_a_host_and_went_well_when_it_was_tried_again_is_no_failure(comparison):
-    """A host has the seed of what came first in it, which may be at another repetition."""
-    together = [m for m in comparison.measurements if m.repetition == 0]
-    lost = [m.model_copy(update={"file": "hosted", "seed": 3, "hosted_after": 1, "failure": "died"}) for m in together]
-    hosted = replace(comparison, measurements=[*lost, *comparison.measurements[len(together) :]])
-    assert len(hosted.failures()) == 3
-    for m in together:
-        m.attempt = 1
-    again = replace(comparison, measurements=[*lost, *comparison.measurements])
-    assert again.failures().empty
-    assert again.throughput()["failed"].tolist() == [0, 0]
+def test_a_condition_has_failed_where_its_last_process_did(comparison):
+    assert failing(comparison, 0, 3).failures().empty
+    assert failing(comparison, 0, 3).throughput()["failed"].tolist() == [0, 2]
+    (row,) = failing(comparison, 0, 4).failures().to_dict("records")
+    assert (row["label"], row["repetition"], row["crashed"]) == (str(OTHER), 4, True)
+    assert failing(comparison, 4, refused=True).failures()["crashed"].tolist() == [False]
+
+
+def test_a_pilot_is_of_processes_that_went_well(comparison):
+    every = [m.file for m in comparison.measurements]
+    assert not comparison.lacks_pilot(every)
+    assert failing(comparison, 1).lacks_pilot(every)
+    assert not replace(failing(comparison, 1), pilot=4).lacks_pilot(every)
+    assert not failing(comparison, 3, 4).lacks_pilot(every), "it failed in the last two: there is no hope"
+    assert failing(comparison, 3, 4).lacks_pilot([]), "another lab tries again"
+    assert failing(comparison, 3, 4).lacks_pilot(every[-1:])
+    assert not failing(comparison, 1, refused=True).lacks_pilot([]), "a refusal is a result"
 
 
 def test_the_widest_interval_is_named(comparison):
@@ -105,24 +113,6 @@ def test_time_is_not_spent_on_what_keeps_failing_by_itself(comparison):
         if m.condition == OTHER and m.repetition == 3:
             m.failure = "out of memory"
     assert comparison.widest[1] == f"A/A of {ONE}"
-    for m in comparison.measurements:
-        if m.condition == OTHER and m.repetition >= 3:
-            m.failure, m.lost = f"its process had failed with {ONE}: out of memory", True
-    assert comparison.widest[1] == str(OTHER), "it did not fail itself"
-
-
-def test_a_ratio_whose_processes_were_lost_with_others_is_not_settled(comparison):
-    coarse = replace(comparison, precision=0.9)
-    assert coarse.settled
-    for m in coarse.measurements:
-        if m.condition == OTHER:
-            m.failure = "died"
-    assert coarse.settled, "it fails by itself: more of it would do nothing"
-    for m in coarse.measurements:
-        if m.condition == OTHER:
-            m.failure, m.lost = f"its process had failed with {ONE}: died", True
-    assert not coarse.settled
-    assert replace(coarse, budget_s=math.inf).plan.ended is None
 
 
 def test_a_ratio_that_stays_disturbed_is_given_up(comparison):
@@ -140,11 +130,9 @@ def test_a_ratio_that_stays_disturbed_is_given_up(comparison):
 
 def test_what_another_repetition_costs_follows_from_the_rounds_that_it_would_have(comparison):
     for m in comparison.measurements:
-        m.opening_s, m.shared_by, m.repetition_s, m.rounds_s = 6.0, 2, 10.0, 4.0
-    opening_s, own_s = comparison.costs
-    assert opening_s == 6.0
+        m.repetition_s, m.rounds_s = 10.0, 4.0
     blocks = max(len({block.round for block in m.blocks}) for m in comparison.measurements)
-    assert own_s == pytest.approx(10 - 4 - 3 + comparison.plan.rounds * 4.0 / blocks)
+    assert comparison.cost_s == pytest.approx(10 - 4 + comparison.plan.rounds * 4.0 / blocks)
 
 
 def wide(comparison: Comparison, condition: Condition) -> None:

@@ -127,7 +127,7 @@ def test_progress_of_a_program_that_a_notebook_starts_is_said_in_lines(monkeypat
 
 @pytest.fixture
 def without_nvml(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pynvml", None)
+    monkeypatch.setattr(nvml, "pynvml", None)
     for cached in (nvml.gpus, nvml.handles):
         cached.cache_clear()
     yield

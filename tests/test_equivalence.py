@@ -1,17 +1,16 @@
 """The gate finds what differs, and lets rounding pass."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from benchlib.analysis import equivalence
-from benchlib.analysis.certificates import Certificate, unsealed
+from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.equivalence import Own
 from benchlib.analysis.failure import Failure
 from benchlib.analysis.tolerances import TOLERANCES
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
+from benchlib.store import load, save
 
 CONDITION = Condition(workload="cnn", framework="mindspore")
 REFERENCE = Condition(workload="cnn")
@@ -132,6 +131,8 @@ def test_what_is_nearest_to_the_difference_stands_as_its_evidence():
         found = {name: Own(size, f"draw {number}") for name in ("0/gradient:a", "0/gradient:b")}
         own = equivalence.nearest(differences, own, found)
     assert own == {"0/gradient:a": Own(0.011, "draw 3")}
+    zero = {"0/gradient:a": Own(1.0, "both are 0 but for rounding", 2.0)}
+    assert equivalence.nearest(differences, zero, own) == zero
 
 
 def test_other_words_are_counted():
@@ -238,11 +239,14 @@ def test_trials_that_were_not_made_are_not_asked_for(arrays):
 )
 def test_a_certificate_that_was_edited_is_refused_by_name(arrays, edit, tmp_path):
     certificate = verdict(scaled(arrays, "gradient:conv1.weight", 1.001), arrays)
-    text = certificate.sealed()
-    assert unsealed(text, Path("c.json")) == certificate
+    path = tmp_path / "c.json"
+    save(path, certificate.model_copy(update={"file": "c"}))
+    assert load(Certificate, path) == certificate.model_copy(update={"file": "c"})
+    text = path.read_text()
     assert edit(text) != text
-    with pytest.raises(BenchlibError, match=r"^c\.json: .*delete it and run again"):
-        unsealed(edit(text), Path("c.json"))
+    path.write_text(edit(text))
+    with pytest.raises(BenchlibError, match=rf"^{path}: .*delete it to measure again"):
+        load(Certificate, path)
 
 
 def test_no_stored_word_makes_a_verdict(arrays):
@@ -379,3 +383,45 @@ def test_running_statistics_are_compared_by_how_they_change(arrays):
     small = {**scaled(arrays, name, 0.01), **{f"{trial}/{size}": np.array([1.0]) for trial in (0, 1, "again")}}
     assert verdict(scaled(small, name, 1 + 5e-5), small).same
     assert [check.name for check in verdict(scaled(small, name, 1 + 3e-4), small).checks if not check.ok] == ["state"]
+
+
+def zero_trials(random, bias_left, rounding=1e-9):
+    """A trial in which the gradient of ``conv1.bias`` is ``bias_left`` and rounding, and five of moved weights."""
+
+    def made():
+        noise = {name: rounding * random.normal(size=50) for name in ("0/gradient:conv1.bias", "0/update:conv1.bias")}
+        return {"0/gradient:dense": np.ones(3), **{name: one + bias_left for name, one in noise.items()}}
+
+    arrays = made()
+    return arrays, equivalence.rounding(arrays, [made() for _ in range(5)])
+
+
+@pytest.mark.parametrize(
+    ("ours", "its", "counted"),
+    [
+        ((0.0, 3e-6), (0.0, 1e-6), True),  # rounding beside rounding, of a framework that sums one by one
+        ((0.0, 0.0), (0.0, 1e-6), True),  # left out by whoever knows that it is 0
+        ((0.0, 1e-6), (0.0, 0.0), True),
+        ((0.0, 0.0), (5e-4, 1e-9), False),  # lost
+        ((5e-4, 1e-9), (0.0, 1e-6), False),  # not 0
+        ((1e-2, 1e-2), (1e-2, 1e-2), False),  # not small beside the others, whatever moves it
+    ],
+)
+def test_a_gradient_that_rounding_leaves_counts_as_0_in_both_or_not_at_all(ours, its, counted):
+    random = np.random.default_rng(0)
+    (found, our_rounding), (expected, its_rounding) = (zero_trials(random, *one) for one in (ours, its))
+    differences = equivalence.differences(found, expected, TOLERANCES)
+    assert differences["gradients"]["0/gradient:conv1.bias"] > TOLERANCES["gradients"]
+    own = equivalence.zeros(found, expected, (our_rounding, its_rounding), differences)
+    assert ("0/gradient:conv1.bias" in own) == counted
+    checks = equivalence.compare(differences, TOLERANCES, own)
+    assert [check.ok for check in checks] == [counted] * 2, [check.why for check in checks]
+
+
+def test_a_gradient_of_which_a_kink_moves_some_draws_does_not_count_as_0():
+    arrays = {"0/gradient:dense": np.ones(3), "0/gradient:bias": np.full(3, 5e-4)}
+    moved = [{**arrays, "0/gradient:bias": arrays["0/gradient:bias"] * by} for by in (1.5, 1 + 1e-7, 0.5, 1, 1)]
+    lost = {**arrays, "0/gradient:bias": np.zeros(3)}
+    differences = equivalence.differences(lost, arrays, TOLERANCES)
+    roundings = equivalence.rounding(lost, [lost]), equivalence.rounding(arrays, moved)
+    assert not equivalence.zeros(lost, arrays, roundings, differences)

@@ -48,9 +48,9 @@ KINDS = {
 """One kind of run for each trial."""
 
 
-def repetition(number: int, attempt: int = 0, file: str | None = None, **failed: str) -> list[Measurement]:
+def repetition(number: int, file: str | None = None, **failed: str) -> list[Measurement]:
     """Of a comparison; ``failed`` are failures by role."""
-    together = {"repetition": number, "attempt": attempt, "file": file or f"r{number}a{attempt}", "group": "g"}
+    together = {"repetition": number, "file": file or f"r{number}", "group": "g"}
     return [measurement(role=role, failure=failed.get(role), **together) for role in ("baseline", "control")]
 
 
@@ -75,18 +75,29 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def test_nothing_is_said_of_a_run_that_went_on(folder: Folder) -> None:
-    folder.store.save(repetition(2, baseline="it died"))  # all are tried again, for they have no baseline
-    folder.store.save(repetition(2, attempt=1))
+    folder.store.save(repetition(2, baseline="it died"))
+    folder.store.save(repetition(3))
     assert folder.wrong() == []
 
 
-def test_the_seed_of_a_host_is_that_of_what_came_first_in_it_which_a_fault_may_change(folder: Folder) -> None:
-    otherwise = fault_judge.measured([m.model_copy(update={"seed": 3}) for m in folder.store.all()])
-    assert fault_judge.missing(otherwise, folder.expected) == []
+def test_a_process_that_failed_is_replaced_by_one_of_another_repetition(folder: Folder) -> None:
+    folder.expected |= fault_judge.measured(repetition(2))
+    folder.store.save(repetition(2, control="it died"))
+    assert folder.wrong() == [f"not measured in the end: ('g', 'control', '{measurement().condition.key}')"]
+    folder.store.save(repetition(3))
+    assert folder.wrong() == []
+
+
+def test_a_training_run_that_failed_may_be_run_again(folder: Folder) -> None:
+    died = measurement(kind="training", file="t", group="t", failure="it died")
+    folder.store.save([died])
+    folder.kept.look()
+    folder.store.save([died.model_copy(update={"failure": None})])
+    assert folder.kept.wrong() == []
 
 
 def lose(folder: Folder) -> None:
-    folder.store.path("r1a0").unlink()
+    folder.store.path("r1").unlink()
 
 
 def measure_anew(folder: Folder) -> None:
@@ -97,12 +108,8 @@ def measure_twice(folder: Folder) -> None:
     folder.store.save(repetition(1, file="another"))
 
 
-def measure_once_more(folder: Folder) -> None:
-    folder.store.save(repetition(1, attempt=1))
-
-
 def cut(folder: Folder) -> None:
-    path = folder.store.path("r0a0")
+    path = folder.store.path("r0")
     path.write_bytes(path.read_bytes()[:100])
 
 
@@ -123,11 +130,10 @@ def leave_a_notebook(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("doctor", "words"),
     [
-        (lose, ["lost: r1a0.parquet", "not measured in the end: ('g', 1, 'baseline'"]),
-        (measure_anew, ["changed, or measured twice: r1a0.parquet"]),
-        (measure_twice, ["2 times the same attempt: ('g', 1, 'control'"]),
-        (measure_once_more, ["2 times although it went well: ('g', 1, 'control'"]),
-        (cut, ["changed, or measured twice: r0a0.parquet", "cannot be read: "]),
+        (lose, ["lost: r1.parquet", "not measured in the end: ('g', 'baseline'"]),
+        (measure_anew, ["changed, or measured twice: r1.parquet"]),
+        (measure_twice, ["2 times the same process: ('g', 1, 'control'"]),
+        (cut, ["changed, or measured twice: r0.parquet", "cannot be read: "]),
         (measure_another, ["another key: ('h', 0, 'baseline'"]),
         (leave_a_part, ["in part: certificates/x.partial"]),
         (leave_a_notebook, ["modes is running"]),

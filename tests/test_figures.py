@@ -439,7 +439,6 @@ def test_every_subject_is_named_and_has_a_look_of_its_own(case: str) -> None:
         (legend,) = figure.legends
         entries = [text.get_text() for text in legend.get_texts()]
         expected = subjects[1:] if name == "ratios" else subjects[:2] if name == "metric" else subjects
-        entries += [text.get_text().replace("\n", " ") for axes in figure.axes for text in axes.texts]  # beside lines
         for subject in expected:
             assert any(entry.startswith(subject) for entry in entries), f"{name}: {subject} is not named"
         handles = [handle for handle in legend.legend_handles if hasattr(handle, "get_marker")]
@@ -469,77 +468,6 @@ def test_intervals_and_the_line_at_1_are_drawn() -> None:
         assert low < high
 
 
-def lines_that_end_at(*ends: float) -> Figure:
-    """A panel with a line for each, which comes to it from another height."""
-    names = [f"subject {i}" for i in range(len(ends))]
-    rows = [(name, x, end + (x == 1)) for name, end in zip(names, ends, strict=True) for x in (1, 10)]
-    looks = figures.looks(names)
-    figure, (axes,) = figures.panels(1, 1, 2.0, figures.COLUMN)
-    frame = pd.DataFrame(rows, columns=["hue", "x", "estimate"]).assign(low=math.nan, high=math.nan)
-    figures.line_panel(axes, frame, looks, "x", "batch size", "y (s)")
-    return figures.finish(figure, looks)
-
-
-def test_names_stand_at_the_ends_of_lines_where_there_is_room() -> None:
-    figure = lines_that_end_at(1, 3, 5)
-    (axes,) = figure.axes
-    assert [text.get_text() for text in axes.texts] == ["subject 0", "subject 1", "subject 2"]
-    assert not figure.legends
-    assert [text.xy[1] for text in axes.texts] == [1, 3, 5]
-    assert axes.get_xticks().tolist() == [1, 10], "none where the names are"
-    assert axes.spines.bottom.get_bounds()[1] < axes.get_xlim()[1]
-
-
-def test_the_line_at_1_ends_where_the_names_begin() -> None:
-    (axes,) = drawn("batch sizes, five")["ratios"].axes
-    (line,) = (line for line in axes.lines if list(line.get_ydata()) == [1, 1])
-    renderer = axes.figure.canvas.get_renderer()
-    end = axes.transAxes.transform((line.get_xdata()[1], 0))[0]
-    assert [text.get_text().split()[0] for text in axes.texts] == ["mindspore", "jax", "tensorflow", "mxnet"]
-    starts = [text.get_window_extent(renderer).x0 for text in axes.texts]
-    assert 0.5 * axes.bbox.width < end - axes.bbox.x0 < min(starts) - axes.bbox.x0
-
-
-def test_names_go_to_the_legend_where_they_would_cover_each_other_or_a_line() -> None:
-    figure = lines_that_end_at(3, 3.05, 3.1, 5)
-    (axes,) = figure.axes
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [f"subject {i}" for i in range(4)]
-    assert not axes.texts
-    assert axes.spines.bottom.get_bounds() is None
-    assert axes.get_xlim()[1] < 13, "no room is left for names"
-    figure, (axes,) = figures.panels(1, 1, 2.0, figures.COLUMN)
-    looks = figures.looks(["early", "late"])
-    axes.plot([0, 3], [1, 0], color=looks["early"].color, label="early")
-    axes.plot([0, 4, 9], [2, -3, -3], color=looks["late"].color, label="late", drawstyle="steps-post")
-    assert figures.finish(figure, looks).legends, "the name of the one would cover the other's step"
-
-
-def test_no_name_is_struck_through_by_a_line(made: dict[str, Figure]) -> None:
-    for name, figure in made.items():
-        renderer = figure.canvas.get_renderer()
-        for axes in figure.axes:
-            labels = {line.get_label() for line in axes.lines}
-            boxes = {
-                text.get_text(): text.get_window_extent(renderer)
-                for text in axes.texts
-                if text.get_text().replace("\n", " ") in labels
-            }
-            for line in axes.lines:
-                path = line.get_transform().transform_path(line.get_path())
-                for text, box in boxes.items():
-                    assert not path.intersects_bbox(box, filled=False), f"{name}: {text!r} is struck through"
-
-
-def test_what_has_no_line_is_in_the_legend_with_all_others() -> None:
-    figure, (left, right) = figures.panels(1, 2, 2.0)
-    looks = figures.looks(["a", "b"])
-    for axes in (left, right):
-        axes.plot([0, 1], [1, 2], color=looks["a"].color, label="a")
-    left.plot([0, 1], [5, 6], color=looks["b"].color, label="b")
-    right.barh(0, 1, color=looks["b"].color)
-    assert [text.get_text() for text in figures.finish(figure, looks).legends[0].get_texts()] == ["a", "b"]
-
-
 def test_ratio_that_is_missing_is_a_cross() -> None:
     figure = drawn("operators, differ")["ratios"]
     crosses = [line for axes in figure.axes for line in axes.lines if line.get_marker() == "x"]
@@ -558,7 +486,7 @@ def test_saved_files_are_there_sized_for_print_and_the_same_every_time(tmp_path:
     make = CASES["batch sizes, few"]
     for folder in ("one", "two"):
         for name, (_, figure) in make().items():
-            figures.save(figure, tmp_path / folder, name, ["ab12"])
+            figures.save(figure, tmp_path / folder, name)
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert names == sorted(
         f"{name}.{kind}" for name in ("indicators", "ratios", "metric") for kind in ("png", "svg", "pdf")

@@ -10,6 +10,7 @@ import pytest
 from synthetic_lab import SyntheticLab
 
 from benchlib.measure import gate
+from benchlib.store import save
 
 _SPEC = importlib.util.spec_from_file_location("gpu", Path(__file__).parents[1] / "benchmarks" / "gpu.py")
 gpu = importlib.util.module_from_spec(_SPEC)
@@ -96,9 +97,8 @@ def test_ratios_are_computed_anew_from_what_a_visit_has_written(file, tmp_path, 
         one.model_copy(update={"file": key})
         for key, one in lab.certify([gate.gated(one) for one in conditions]).items()
     ]
-    (tmp_path / "lab" / "certificates").mkdir(parents=True)
     for one in certificates:
-        (tmp_path / "lab" / "certificates" / f"{one.file}.json").write_text(one.sealed(), encoding="utf-8")
+        save(tmp_path / "lab" / "certificates" / f"{one.file}.json", one)
     gpu.compare(visit, name)
     gpu.timer(visit, "pytorch", "eager")
     visit.collect()  # once more: nothing is written twice

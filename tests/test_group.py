@@ -213,23 +213,6 @@ def test_what_the_processes_answer_is_put_together():
         group.merged([one, {**two, "steps": 5}])
 
 
-@pytest.mark.parametrize(
-    ("one", "two", "said"),
-    [
-        ({"wall_s": 0.5}, {}, r"do not answer alike: \[\['wall_s'\], \[\]\]"),
-        ({"wall_s": 0.5}, {"wall_s": "long"}, r"wall_s that are no numbers: \[0\.5, 'long'\]"),
-        ({"cpu_s": None}, {"cpu_s": 1.0}, r"cpu_s that are no numbers: \[None, 1\.0\]"),
-        ({"block": {"steps": 1}}, {"block": 3}, "blocks that are none"),
-        ({"loss": 1.0}, {"loss": "low"}, r"loss that are no numbers: \[1\.0, 'low'\]"),
-        ({"files": {"a": "/a.py"}}, {"files": {"a": "/b.py"}}, "have other files of a$"),
-        ({"files": {"a": "/a.py"}}, {"files": ["/a.py"]}, "files that are none"),
-    ],
-)
-def test_what_cannot_be_put_together_is_rubbish(one, two, said):
-    with pytest.raises(ChannelGarbage, match=said):
-        group.merged([one, two])
-
-
 WRONG = [
     ({"communication": False}, "one process has nobody to exchange gradients with"),
     ({"world_size": 2}, "threads: say how many each of the 2 processes has"),

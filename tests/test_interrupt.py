@@ -47,6 +47,22 @@ def test_the_first_comes_through_and_a_second_does_not_cut_the_end_short():
     assert ended == ["the workers"]
 
 
+def test_a_notebook_shows_a_line_of_it_and_not_where_it_was():
+    def work():
+        with one_interrupt():
+            yield
+
+    @one_interrupt()
+    def measure():
+        for _ in work():
+            interrupt()
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        measure()
+    (line,) = stopped.value._render_traceback_()  # which IPython asks for
+    assert "what was measured is kept" in line
+
+
 def test_afterwards_interrupts_come_as_before():
     with one_interrupt():
         pass

@@ -128,10 +128,10 @@ def test_the_ledger_lists_every_knob_that_was_set_with_its_reason():
     of_gate = {"OMP_WAIT_POLICY": "passive", "NO_LONGER_DECLARED": "1"}
     processes = [process(TORCH.but(lane="tuned", threads=1), **of_gate), process(MINDSPORE.but(lane="tuned"))]
     processes.append(SimpleNamespace(condition=MINDSPORE, knobs={"PYTHONUNBUFFERED": "0"}, left_out=["XLA_FLAGS"]))
-    ledger = knobs.ledger(processes)
+    ledger = knobs.Ledger(processes).frame
     listed = {(row.framework, row.lane, row.name, row.value) for row in ledger.itertuples()}
     assert listed == {(p.condition.framework, p.condition.lane, *knob) for p in processes for knob in p.knobs.items()}
-    assert knobs.left_out(processes) == ["NPROC", "XLA_FLAGS"]
+    assert knobs.Ledger(processes).left_out == ["NPROC", "XLA_FLAGS"]
     assert "and left out of the workers" in (shown := display.html(knobs.Ledger(processes)))
     assert "NPROC, XLA_FLAGS." in shown
     assert ledger["reason"].str.len().min() > 20

@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 
 from benchlib import environments, frameworks, interpreters, variables, workloads
-from benchlib.analysis import peers
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import ascend, availability, disturbance, installed, machine, needs, nvml, own_code
@@ -120,7 +119,6 @@ def test_a_cpu_quota_is_a_part_of_the_machine(control_groups, groups, files, quo
     without, limited = told
     assert (without["cpu_quota"], limited["cpu_quota"]) == (None, quota)
     assert (key(machine=limited) == key(machine=without)) == (quota is None), "what was throttled is of another machine"
-    assert (peers.host_of(limited) == peers.host_of(without)) == (quota is None)
     assert disturbance.throttled_s() == pytest.approx(throttled_s)
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from benchlib.analysis import planner
 from benchlib.analysis.length import LEAST_ROUNDS, MOST_ROUNDS, PILOT_ROUNDS, pilot_rounds, rounds_for
-from benchlib.analysis.moderation import Spread
 from benchlib.analysis.planner import (
     BUDGET,
     FAILED,
@@ -118,27 +117,15 @@ def test_blocks_of_a_process_stay_near_the_length_of_its_start():
     assert best_rounds([Paired({}, 9.0, 0.5)] * PILOT) == usual, "nothing is known of what has always failed"
 
 
-PEERS = {"control": [Spread(0.01**2, 9, 0.0)] * 12}
-
-
-@pytest.mark.parametrize("peers", [{}, PEERS], ids=["alone", "peers"])
 @pytest.mark.parametrize("precision", [0.003, 0.01, 0.03, 0.1])
-def test_settled_is_a_plan_that_ends_whatever_the_budget(precision, peers):
+def test_settled_is_a_plan_that_ends_whatever_the_budget(precision):
     for between in (0.002, 0.01, 0.05):
         for count in (LEAST_PILOT, 6, 12):
             done = repetitions(count, between, 0.01, seed=count)
-            ended = plan(done, precision, math.inf, LEAST_PILOT, peers).ended
-            assert settled(done, precision, peers) == (ended == PRECISION)
-    assert settled([Paired({}, 9.0, 0.5)] * PILOT, precision, peers), "there is nothing to be had"
-    assert plan([Paired({}, 9.0, 0.5)] * PILOT, precision, math.inf, PILOT, peers).ended == FAILED
-
-
-def test_with_what_others_have_shown_a_plan_ends_sooner():
-    done = exactly(0.01, 0.01)[:LEAST_PILOT]
-    alone, beside = (plan(done, 0.03, math.inf, LEAST_PILOT, peers) for peers in ({}, PEERS))
-    assert beside.half_width < 0.6 * alone.half_width
-    assert beside.more_processes < alone.more_processes
-    assert (alone.ended, beside.ended) == (None, PRECISION)
+            ended = plan(done, precision, math.inf, LEAST_PILOT).ended
+            assert settled(done, precision) == (ended == PRECISION)
+    assert settled([Paired({}, 9.0, 0.5)] * PILOT, precision), "there is nothing to be had"
+    assert plan([Paired({}, 9.0, 0.5)] * PILOT, precision, math.inf, PILOT).ended == FAILED
 
 
 def test_it_does_not_end_where_an_interval_is_only_just_narrow_enough():
@@ -150,22 +137,11 @@ def test_it_does_not_end_where_an_interval_is_only_just_narrow_enough():
     assert plan(done, 2 * half, math.inf).ended == PRECISION
 
 
-def test_what_is_borrowed_makes_it_no_less_cautious():
-    """What others have shown may be too low, and then is so for all of a folder at once."""
-    done = exactly(0.01, 0.01)[:LEAST_PILOT]
-    half = plan(done, 0.5, math.inf, LEAST_PILOT, PEERS).half_width
-    own_freedom = LEAST_PILOT - 1
-    cautious = half * math.sqrt(1 + planner.CAUTION * math.sqrt(2 / own_freedom))
-    assert plan(done, 0.95 * cautious, math.inf, LEAST_PILOT, PEERS).ended is None
-    assert plan(done, 1.05 * cautious, math.inf, LEAST_PILOT, PEERS).ended == PRECISION
-
-
 def test_the_gain_of_another_repetition_is_more_than_nothing_and_falls():
     done = exactly(0.05, 0.01) * 4
     gains = [gain(done[:count]) for count in (5, 10, 15, 20)]
     assert gains == sorted(gains, reverse=True)
     assert gains[-1] > 0
-    assert gain(done[:LEAST_PILOT]) > gain(done[:LEAST_PILOT], PEERS), "what is known already need not be seen"
     assert gain([Paired({}, 9.0, 0.5)] * PILOT) == 0
 
 

@@ -18,7 +18,6 @@ import pytest
 
 from benchlib import data, frameworks, interpreters, knobs, metrics, plugins, workloads
 from benchlib.__main__ import main
-from benchlib.analysis.peers import Peers
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import installed, own_code
@@ -176,11 +175,11 @@ def test_a_declaration_that_cannot_be_read_is_told(folder: Path) -> None:
         frameworks.devices("abacus")
     file.write_text(text.replace('"when": "gate"', '"when": "gates"'))
     os.utime(file, ns=(2, 2))
-    with pytest.raises(BenchlibError, match=r"abacus\.py: KNOBS: ABACUS_POLISH: unknown when 'gates': did you mean"):
+    with pytest.raises(BenchlibError, match=r"abacus\.py: KNOBS: .*ABACUS_POLISH.*when: 'gates'"):
         knobs.declared("abacus")
     file.write_text(text.replace('"reason": "wooden', '"because": "wooden'))
     os.utime(file, ns=(3, 3))
-    with pytest.raises(BenchlibError, match=r"abacus\.py: KNOBS: .*'because'; a knob is a dict of name, value"):
+    with pytest.raises(BenchlibError, match=r"abacus\.py: KNOBS: (?s:.*)unknown key 'because' .*name, value"):
         knobs.declared("abacus")
 
 
@@ -314,13 +313,10 @@ def test_what_a_plug_in_measured_does_not_stop_others_where_it_is_not_named(
     store = Store(tmp_path / "measurements")
     versions = {"abacus": "1.0", **plugins_of(condition)}
     store.save([Measurement(**common, role=role, condition=condition, versions=versions) for role in ROLES])
-    assert store.rounds("f"), "with the plug-in it is read"
+    assert store.load("f"), "with the plug-in it is read"
     for kind, package in plugins.KINDS.items():
         monkeypatch.setattr(package, "__path__", [str(plugins.OWN / kind)])
     _condition.cache_clear()
-    peers = Peers(store)
-    peers.refresh()
-    assert store.rounds("f") == []
     told = rf"f\.parquet: .*unknown framework 'abacus'.*it had the plug-ins of {folder}: .*--plugins"
     with pytest.raises(BenchlibError, match=told):
         store.all()

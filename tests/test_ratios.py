@@ -94,7 +94,7 @@ def test_an_environment_called_like_its_framework_is_named_and_drawn_as_in_figur
 def test_a_key_leads_to_the_measurements_of_a_ratio(folder: Path, groups: list[Group]) -> None:
     Report(Lab(outputs=folder)).show_first_page()
     (ratio,) = (one for one in groups[2].ratios if one.to == 1)
-    (number,) = trace.numbers(folder / "tables" / "report_ratios.csv", ratio.key)
+    (number,), _ = trace.numbers(folder / "tables" / "report_ratios.csv", folder, ratio.key)
     assert number.keys == ratio.files
     assert f"{ratio.interval.estimate:.6g}" in number.says
     assert len({one.key for group in groups for one in group.ratios}) == 10
@@ -231,7 +231,7 @@ def test_what_two_notebooks_have_is_shown_once_and_found_by_either_key(tmp_path:
     assert page.count("frameworks; modes") >= 1
     for group in of_notebooks:
         for one in group.ratios:
-            (number,) = trace.numbers(tmp_path / "tables" / "report_ratios.csv", one.key)
+            (number,), _ = trace.numbers(tmp_path / "tables" / "report_ratios.csv", tmp_path, one.key)
             assert number.keys == one.files
     margins = [replace(one, margin=0.01 * place) for place, one in enumerate(of_notebooks)]
     assert len(ratios.once(margins)) == 3, "what differs in what it shows is no repetition"
@@ -283,7 +283,7 @@ def test_the_figure_for_a_paper_has_a_row_for_each_ratio_and_leads_to_its_measur
     ticks = list(axes.get_yticks())
     assert [ticks.index(at[1][0]) for at in points] == [2, 3, 5, 7], "each beside its label"
     report.show_first_page()
-    (number,) = trace.numbers(folder / "figures" / "report_ratios.svg")
+    (number,), _ = trace.numbers(folder / "figures" / "report_ratios.svg", folder)
     assert set(number.keys) == {key for group in ratios.groups(report) for one in group.ratios for key in one.files}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import types
 
 import numpy as np
@@ -69,7 +68,7 @@ def driver(monkeypatch):
             types.SimpleNamespace(pid=pid, usedGpuMemory=size) for pid, size in held[handle]
         ],
     )
-    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    monkeypatch.setattr(nvml, "pynvml", fake)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     nvml.handles.cache_clear()
     nvml.gpus.cache_clear()

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchlib.analysis.sharing import NOTHING, Worth, best, best_together, projected, standing
+from benchlib.analysis.sharing import best, projected, standing
 
 
 def comparison(width=0.2, cost_s=10.0, processes=4, **more):
@@ -13,7 +13,7 @@ def comparison(width=0.2, cost_s=10.0, processes=4, **more):
     given = {
         "measurements": [SimpleNamespace(repetition=number) for number in range(processes)],
         "widest": (width, "a ratio"),
-        "costs": (cost_s / 2, cost_s / 2),
+        "cost_s": cost_s,
         "gain": width * (1 - math.sqrt(processes / (processes + 1))) if processes else math.nan,
         "precision": 0.01,
         "settled": False,
@@ -21,25 +21,12 @@ def comparison(width=0.2, cost_s=10.0, processes=4, **more):
     return SimpleNamespace(**{**given, **more})
 
 
-def test_what_is_repeated_together_is_what_narrows_most_by_the_second():
-    alone = best_together([Worth(0.1, 5.0, 5.0)])
-    assert (alone.members, alone.cost_s, alone.gain_per_s) == ([0], 10.0, pytest.approx(0.01))
-    alike = best_together([Worth(0.1, 5.0, 5.0), Worth(0.08, 4.0, 5.0)])
-    assert alike.members == [0, 1], "they share the opening"
-    assert (alike.gain, alike.cost_s) == (pytest.approx(0.18), 15.0)
-    poor = best_together([Worth(0.001, 5.0, 5.0), Worth(0.1, 5.0, 5.0)])
-    assert poor.members == [1], "it would cost more than it brings"
-    assert best_together([Worth(0.1, 5.0, 5.0), Worth(0.08, 4.0, 5.0)], left_s=12).members == [0], "both take 15"
-    assert best_together([Worth(0.1, 5.0, 5.0)], left_s=9).members == []
-    nobody = best_together([])
-    assert (nobody.members, nobody.gain_per_s) == ([], -math.inf)
-
-
 def test_what_has_its_precision_or_nothing_to_plan_with_gets_no_time():
     asked = [comparison(settled=True), comparison(processes=0), comparison(), comparison(width=0.19)]
-    assert best(asked, math.inf).members == [2, 3], "by their places in what was asked for"
-    assert best(asked[:2], math.inf) == NOTHING
-    assert best(asked, 9.0) == NOTHING, "there is no time for one"
+    assert best(asked, math.inf) == 2, "it narrows most by the second"
+    assert best([*asked, comparison(cost_s=5.0)], math.inf) == 4
+    assert best(asked[:2], math.inf) is None
+    assert best(asked, 9.0) is None, "there is no time for one"
 
 
 def test_intervals_are_expected_to_narrow_with_the_root_of_the_processes():

@@ -18,7 +18,6 @@ from benchlib import plugins, variables
 from benchlib.analysis.certificates import SAME
 from benchlib.condition import Condition
 from benchlib.measure import availability, npu_smi, own_code, record
-from benchlib.measure.npu_smi import Npu
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +35,8 @@ def built() -> None:
 
 @pytest.fixture
 def lab(tmp_path, monkeypatch, built):
-    chip = Npu(0, 0, "simulated", "OK", None, None, None, None, None)
+    numbers = dict.fromkeys(("power_w", "temperature_c", "percent", "memory_mib", "memory_total_mib"))
+    chip = {"name": "simulated", **numbers}
     monkeypatch.setenv(variables.WORKER_PATH, str(SIMULATED))
     monkeypatch.setattr(availability, "available", lambda framework, device, environment="default": None)
     monkeypatch.setattr(npu_smi, "npus", lambda: (chip, chip))

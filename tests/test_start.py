@@ -146,6 +146,13 @@ class TestPage:
         assert "changes of yours" not in start.write("quick").read_text()
         assert copy.exists()
 
+    def test_a_notebook_that_parameters_would_not_reach_opens_nothing_and_says_so(self):
+        path = Path("notebooks/first.ipynb")
+        path.write_text(path.read_text().replace('"parameters"', '"other"'))
+        name, _, state, _ = self.rows()["first"]
+        assert name == "first", "no link"
+        assert "the tag parameters" in state
+
     def test_lab_becomes_jupyterlab_on_the_page(self, monkeypatch):
         became = []
         monkeypatch.setattr(os, "execv", lambda path, arguments: became.append((path, arguments)))
@@ -155,6 +162,18 @@ class TestPage:
         assert arguments[1:3] == ["-m", "jupyterlab"]
         assert "--LabApp.default_url=/lab/tree/outputs/start.md" in arguments
         assert start.PAGE.exists()
+
+    @pytest.mark.parametrize("root", [True, False])
+    def test_what_follows_two_dashes_goes_to_jupyterlab_and_root_is_told_what_to_do(self, root, monkeypatch):
+        became = []
+        monkeypatch.setattr(os, "execv", lambda path, arguments: became.append(arguments))
+        monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000)
+        _, said = run_and_read(["lab", "--profile", "quick"])
+        assert ("lab -- --allow-root" in said) is root
+        given = ["--allow-root", "--ip=0.0.0.0", "--no-browser", "--port", "8889"]
+        _, said = run_and_read(["lab", "--", *given])
+        assert said == ""
+        assert [arguments[6:] for arguments in became] == [[], given]
 
     def test_lab_refuses_an_unknown_profile(self):
         assert run_and_read(["lab", "--profile", "quik"])[0] == 2

@@ -150,7 +150,7 @@ def run_and_read(arguments=("run",)):
 def measure_nothing(monkeypatch):
     """Notebooks of these tests have conditions, but no experiments of these names."""
     monkeypatch.setattr(plan.Planned, "typed", None)
-    monkeypatch.setattr(suite.clock, "measure", lambda notebooks, folder, clock: list(notebooks))
+    monkeypatch.setattr(suite.clock, "measure", lambda notebooks, lab, clock: list(notebooks))
 
 
 def record_of(name):
@@ -267,7 +267,7 @@ class TestUnchanged:
     def project(self, tmp_path, monkeypatch):
         make_project(tmp_path / "project", monkeypatch, ["first", "second"])
         Path("requirements.lock").write_text("numpy==1.26.4\n")
-        self.failures = self.again = 0
+        self.failures = self.crashed = 0
 
         def pretend(notebook, parameters, output):
             self.ran.append(notebook.stem)
@@ -276,7 +276,7 @@ class TestUnchanged:
             figure.parent.mkdir(exist_ok=True)
             figure.write_text("<svg/>")
             failures = self.failures if notebook.stem == "first" else 0
-            return {"failures": failures, "again": self.again, "figures": [f"figures/{figure.name}"]}
+            return {"failures": failures, "crashed": self.crashed, "figures": [f"figures/{figure.name}"]}
 
         monkeypatch.setattr(execution, "execute", pretend)
         assert self.run() == ["first", "second", "report"]
@@ -384,16 +384,15 @@ class TestUnchanged:
         assert "first: started again: these have changed: packages\n" in self.said
         assert self.run() == []
 
-    def test_failed_measurements_are_tried_again_if_there_is_an_attempt_left(self):
-        self.failures, self.again = 2, 1
+    def test_what_crashed_is_measured_again_by_the_next_run_and_a_refusal_is_not(self):
+        self.failures, self.crashed = 2, 1
         write_parameters("first", count=2)
         assert self.run(expected=1) == ["first", "report"]
-        assert self.said.endswith("first: 2 measurements failed, see the report; the next run tries them again\n")
-        self.failures, self.again = 1, 0
+        assert self.said.endswith("first: 2 measurements failed, see the report\n")
+        self.failures, self.crashed = 1, 0
         assert self.run(expected=1) == ["first", "report"]
         assert "first: started again: 1 measurements had failed\n" in self.said
-        assert self.said.endswith("first: 1 measurement failed, see the report\n")
-        assert self.run(expected=1) == [], "there is nothing left to try, and it is still missing"
+        assert self.run(expected=1) == [], "it is known, and still missing"
         assert self.said.endswith("first: 1 measurement failed, see the report\n")
         code, said = run_and_read(["report"])
         assert (code, said.splitlines()[-1]) == (1, "first: 1 measurement failed, see the report")
@@ -422,6 +421,21 @@ class TestUnchanged:
         write_notebook("report", "# Another report")
         assert self.run() == ["report"]
         assert Path("outputs/quick/report.pdf").read_text() == "report.html on a4"
+
+    def test_pages_are_made_by_what_is_in_them_whatever_the_clock_said(self):
+        page, paper = Path("outputs/quick/report.html"), Path("outputs/quick/report.pdf")
+        for old in (page, paper):
+            old.write_text("of before the clock jumped")
+            os.utime(old, (2**33, 2**33))
+            assert self.run() == []
+            assert "A report" in page.read_text()
+            assert paper.read_text() == "report.html on a4"
+        write_notebook("report", "# Another report")
+        for old in (page, paper):
+            os.utime(old, (2**33, 2**33))
+        assert self.run() == ["report"]
+        assert "Another report" in page.read_text()
+        assert paper.stat().st_mtime < 2**33
 
     def test_without_a_browser_the_page_is_all_and_the_suite_says_what_to_do(self, monkeypatch):
         def refuse(*arguments):
@@ -659,6 +673,24 @@ class TestRefused:
     def test_a_missing_notebook(self):
         Path("notebooks/second.ipynb").unlink()
         assert run_and_read() == (2, "error: notebooks/second.ipynb is missing\n")
+
+    @pytest.mark.parametrize("command", ["run", "report"])
+    @pytest.mark.parametrize("wrong", ["gone", "moved", "twice"])
+    def test_a_notebook_that_parameters_would_not_reach(self, wrong, command):
+        path = Path("notebooks/report.ipynb")
+        notebook = nbformat.read(path, as_version=4)
+        tag = notebook.cells[0].metadata.pop("tags")
+        if wrong != "gone":
+            notebook.cells[1].metadata["tags"] = tag
+        if wrong == "twice":
+            notebook.cells[0].metadata["tags"] = tag
+        nbformat.write(notebook, path)
+        Path("there/notebooks").mkdir(parents=True)
+        code, said = run_and_read([command, "--outputs", "there"])
+        assert code == 2
+        assert said.startswith("error: notebooks/report.ipynb: ")
+        assert "the tag parameters" in said
+        assert list(Path("there").rglob("*")) == [Path("there/notebooks")]
 
     def test_a_profile_without_parameter_files(self):
         for file in Path("parameters/quick").iterdir():
@@ -959,7 +991,7 @@ class TestTime:
         write_parameters("report", count=1, minutes=3)
         monkeypatch.setattr(plan, "checked", self._checked)
         monkeypatch.setattr(plan.Planned, "typed", None)
-        monkeypatch.setattr(suite, "_certify", lambda due, folder, allowed: None)
+        monkeypatch.setattr(suite, "_certify", lambda due, lab: None)
         monkeypatch.setattr(suite.clock, "require", lambda *given: None)  # no time is known of these
         monkeypatch.setattr(suite.clock, "expectation", lambda minutes, missing: f"expected of {', '.join(missing)}")
         self.measured = []
@@ -972,7 +1004,8 @@ class TestTime:
         parameters, data, _ = checked(name, file)
         return parameters | {"block_s": 0.1}, data, [] if name == "report" else [Condition(workload="cnn")]
 
-    def _measure(self, notebooks, folder, time_):
+    def _measure(self, notebooks, lab, time_):
+        folder = lab.folder
         self.measured.append((list(notebooks), round(time_.left_s / 60)))
         (folder / "measurements").mkdir(exist_ok=True)
         (folder / "measurements" / f"{len(self.measured)}.parquet").write_text("")

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import psutil
@@ -116,8 +115,8 @@ def test_a_worker_is_started_with_what_its_measurement_records(tmp_path, monkeyp
     monkeypatch.setenv("A_TOKEN", "secret")
     condition = Condition(**TOY, lane="tuned", threads=1)
     job = prepare_job(condition, INITIAL_SEED, tmp_path / "inputs")
-    together = SimpleNamespace(group="g", file="f", repetition=0, number=0)
-    measurement = record.begin("comparison", "rounds", together, "baseline", job, INITIAL_SEED)
+    place = {"kind": "comparison", "group": "g", "file": "f", "repetition": 0, "role": "baseline", "seed": 0}
+    measurement = record.begin("rounds", job, **place)
     assert measurement.knobs == {}, "nothing has been set yet"
     entry = Entry(measurement, job)
     try:

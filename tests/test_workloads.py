@@ -161,7 +161,7 @@ def imported(path: Path) -> set[str]:
 
 
 HELPERS = {"_flax": "jax", "_gluon": "mxnet", "_keras": "tensorflow"}  # that files for one framework share
-BESIDE = {"jax": {"flax", "optax"}, "tensorflow": {"keras"}}  # what else a framework's files import
+BESIDE = {"jax": {"flax", "optax"}, "tensorflow": {"keras"}, "pytorch": {"torch_npu"}}  # what else their files import
 
 
 def own_framework(path: Path) -> set[str]:
@@ -179,7 +179,7 @@ def test_only_a_frameworks_own_files_import_it(path):
 
 @pytest.mark.parametrize(
     "path",
-    [path for folder in ("frameworks", "workloads") for path in sorted((PACKAGE / folder).rglob("*.py"))],
+    [path for folder in ("frameworks", "workloads", "worker") for path in sorted((PACKAGE / folder).rglob("*.py"))],
     ids=lambda path: str(path.relative_to(PACKAGE)),
 )
 def test_workers_need_numpy_and_their_framework_only(path):

@@ -1,14 +1,11 @@
-"""What the equivalence gate found for one condition, sealed with a hash, to be kept, read and compared with another."""
+"""What the equivalence gate found for one condition, which can be compared with another."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import textwrap
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
@@ -17,7 +14,6 @@ from pydantic import BaseModel, ConfigDict
 from benchlib.analysis.failure import Failure
 from benchlib.analysis.tolerances import LEFT, TOLERANCES, explains
 from benchlib.condition import Condition
-from benchlib.errors import BenchlibError
 from benchlib.shown import Shown
 
 SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"
@@ -98,8 +94,6 @@ class Certificate(Shown, BaseModel):
     failure: Failure | None = None  # of the condition's worker, or of the reference's
     failed: Whose | None = None  # whose it is
     file: str = ""  # in which it is kept, without folder and ending
-    attempts: int = 1  # to make it
-    run: str = ""  # in which the last of them was
     trials: int = 0  # that the condition made
     inputs: dict[str, str] = {}  # hashes of what both were given: data, order of the samples, initial weights
     training: int = 0  # steps of the longer comparison of training; 0: it was not made
@@ -142,6 +136,11 @@ class Certificate(Shown, BaseModel):
         return self.failed == "condition" and self.failure is not None and self.failure.is_refusal
 
     @property
+    def crashed(self) -> bool:
+        """Could it not be checked, though nothing was refused? The next run tries again."""
+        return not self.checks and not self.refused
+
+    @property
     def unrounded(self) -> bool:
         """Was mixed precision asked for, and nothing rounded: are its outputs the reference's to what fp32 keeps?"""
         outputs = [check.worst for check in self.checks if check.name == "outputs"]
@@ -168,11 +167,6 @@ class Certificate(Shown, BaseModel):
     def _every_digest(self) -> dict[str, str]:
         return {**self.digests, **{f"reference {name}": one for name, one in self.reference_digests.items()}}
 
-    def sealed(self) -> str:
-        """As JSON, with a hash of all the rest: see :func:`unsealed`."""
-        document = json.loads(self.model_dump_json())
-        return json.dumps({**document, "sha256": _seal(document)}, indent=2)
-
 
 def unexercised(certificates: Iterable[Certificate]) -> dict[str, list[str]]:
     """By workload, what one of its certificates at least is of no sample of: of several sizes or data each counts."""
@@ -181,29 +175,3 @@ def unexercised(certificates: Iterable[Certificate]) -> dict[str, list[str]]:
         if one.unexercised:
             unmet.setdefault(one.condition.workload, {}).update(dict.fromkeys(one.unexercised))
     return {workload: list(some) for workload, some in unmet.items()}
-
-
-def unsealed(text: str, where: Path, condition: Condition | None = None) -> Certificate:
-    """The certificate that was :meth:`Certificate.sealed`; one that was cut or changed since, or is another's than that
-    of ``condition``, is a BenchlibError that names the file ``where`` it is.
-    """
-    try:
-        document = json.loads(text)
-        seal = document.pop("sha256")
-        certificate = Certificate.model_validate(document)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise BenchlibError(f"{where}: no certificate that this benchlib can read; {_REMEDY}") from None
-    if seal != _seal(document):
-        raise BenchlibError(
-            f"{where}: its content does not match its hash, it was changed after it was made; {_REMEDY}"
-        )
-    if condition is not None and (certificate.condition, certificate.file) != (condition, where.stem):
-        raise BenchlibError(f"{where}: it is the certificate of {certificate.condition}; {_REMEDY}")
-    return certificate
-
-
-_REMEDY = "delete it and run again: it is made anew"
-
-
-def _seal(document: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()

@@ -6,7 +6,7 @@ Everything here is derived from measurements on disk; nothing is measured.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Container
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,11 +15,10 @@ import pandas as pd
 
 from benchlib.analysis import throughput
 from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED, Certificate
-from benchlib.analysis.measured import Frame, Measured, baselines_of, failed, is_usable
-from benchlib.analysis.moderation import Spread, moderated_interval, usable
-from benchlib.analysis.planner import FAILED, Paired, Plan, best_rounds, gain, half_width, plan, settled, spreads
+from benchlib.analysis.measured import Frame, Measured
+from benchlib.analysis.planner import FAILED, Paired, Plan, best_rounds, gain, means, plan, settled, width
 from benchlib.analysis.soundness import disturbed_rounds, growths, mostly, slow_down
-from benchlib.analysis.statistics import Interval, rounds_of
+from benchlib.analysis.statistics import Interval, geometric_interval, rounds_of
 from benchlib.condition import Condition
 from benchlib.store import Measurement, counted, identity, seconds_by_round
 
@@ -48,15 +47,11 @@ class Comparison(Measured):
     budget_s: float  # that was allowed for it; infinite, where a clock for several comparisons says when to end
     pilot: int  # processes of each condition at least
     margin: float  # a ratio whose interval lies within so much of 1 is "the same within" it
-    peers: Callable[[Condition, Condition, bool], Sequence[Spread]] = lambda *_: ()
-    """The variances that others have shown of a ratio of these two (the lower first), or of a control: see
-    ``benchlib.analysis.peers``.
-    """
 
     @property
     def plan(self) -> Plan:
         """Where the comparison stands: what is next, or why it ended and what more the precision would have taken."""
-        return plan(self._done(), self.precision, self.budget_s, self.pilot, self._peers(), self._unclear)
+        return plan(self._done(), self.precision, self.budget_s, self.pilot, self._unclear)
 
     @property
     def ended(self) -> str | None:
@@ -77,32 +72,41 @@ class Comparison(Measured):
     def settled(self) -> bool:
         """Has every ratio the precision asked for, or is there none to be had?"""
         unclear = any(self._is_unclear(*pair) and self._has_hope(*pair) for pair in self._given())
-        return not unclear and settled(self._wanted(), self.precision, self._peers())
+        return not unclear and settled(self._wanted(), self.precision)
+
+    def lacks_pilot(self, own: Container[str]) -> bool:
+        """Has a ratio fewer processes than its pilot, and may get them? Not where a framework has refused, nor where it
+        failed in both of the last repetitions of one's ``own`` (keys of files).
+        """
+        last = list(dict.fromkeys(m.file for m in self.measurements if m.file in own))[-2:]
+        for condition, role in self._given():
+            good = [m.file for _, m in self._pairs(self.baseline, condition, role)]
+            refused = any(m.refused for m in self._every(self.baseline, "baseline") + self._every(condition, role))
+            failing = len(last) == 2 and not any(file in good for file in last)
+            if len(good) < self.pilot and not refused and not failing:
+                return True
+        return False
 
     @property
     def gain(self) -> float:
         """By how much another repetition should narrow the widest interval (relative half-widths)."""
-        return gain(self._wanted(), self._peers())
+        return gain(self._wanted())
 
     @property
     def widest(self) -> tuple[float, str]:
         """The relative half-width of the widest interval, and whose it is; nan while there is none."""
-        peers = self._peers()
-        widths = {name: half_width(own, peers[name]) for name, own in spreads(self._wanted()).items()}
+        widths = {name: width(own) for name, own in means(self._wanted()).items()}
         name = max(widths, key=lambda one: widths[one], default=None)
         of = {_name(role, one): f"A/A of {one}" if role == "control" else str(one) for one, role in self._ratios()}
         return (widths[name], of[name]) if name else (math.nan, self.title)
 
     @property
-    def costs(self) -> tuple[float, float]:
-        """Of a repetition, in seconds: until its processes have opened, which several comparisons can share; and all
-        that comes after.
-        """
-        firsts = list({m.file: m for m in self.measurements if m.opening_s is not None}.values())
-        opening_s = float(np.median([m.opening_s for m in firsts]))
-        before_s = float(np.median([m.repetition_s - m.rounds_s - m.opening_s / m.shared_by for m in firsts]))
+    def cost_s(self) -> float:
+        """Seconds that another repetition should take."""
+        firsts = {m.file: m for m in self.measurements if m.repetition_s is not None}.values()
+        start_s = float(np.median([m.repetition_s - m.rounds_s for m in firsts]))
         done = self._done()
-        return opening_s, before_s + best_rounds(done) * float(np.median([paired.round_s for paired in done]))
+        return start_s + best_rounds(done) * float(np.median([paired.round_s for paired in done]))
 
     @property
     def title(self) -> str:
@@ -121,16 +125,16 @@ class Comparison(Measured):
         return self.ratio(self.baseline, "control")
 
     def ratio(self, condition: Condition, role: str = "condition") -> Interval:
-        """Throughput of ``condition`` over that of the baseline, with its 95 % interval over processes, whose variance
-        is moderated by the peers'; nan where it is :meth:`disturbed`. Says nothing of equivalence.
+        """Throughput of ``condition`` over that of the baseline, with its 95 % interval over processes; nan where it
+        is :meth:`disturbed`. Says nothing of equivalence.
         """
-        return _ratio(self._pairs(self.baseline, condition, role), self._lent(condition, role))
+        return _ratio(self._pairs(self.baseline, condition, role))
 
     def between(self, one: Condition, other: Condition) -> Interval:
         """Throughput of ``other`` over that of ``one``, with its 95 % interval over processes; nan where it is
         :meth:`disturbed`. Says nothing of equivalence.
         """
-        return _ratio(self._pairs(one, other), self.peers(one, other, False))
+        return _ratio(self._pairs(one, other))
 
     def disturbed(self, one: Condition, other: Condition, role: str | None = None) -> bool:
         """Is there no ratio of ``other`` to ``one``, because in more than half (``MOST``) of the rounds that it would
@@ -140,9 +144,7 @@ class Comparison(Measured):
 
     def ratios(self) -> pd.DataFrame:
         """A row per condition but the baseline, and the control's: ratio to the baseline, low, high, processes,
-        verdict (see :func:`verdict_on`) and ``why`` the models are not shown to be the same; the ends of Student's
-        interval, for which nothing is borrowed; and from how many other comparisons the variance is ``borrowed`` (0: it
-        is Student's).
+        verdict (see :func:`verdict_on`) and ``why`` the models are not shown to be the same.
 
         A condition whose model is not the baseline's is not measured and gets no ratio. Nor does one that keeps slowing
         down (or whose baseline does), or is :meth:`disturbed`.
@@ -178,9 +180,6 @@ class Comparison(Measured):
         """What is compared with the baseline, and in which role: the baseline again (A/A), the other conditions."""
         return [(self.baseline, "control"), *((condition, "condition") for condition in self.conditions[1:])]
 
-    def _lent(self, condition: Condition, role: str) -> Sequence[Spread]:
-        return self.peers(self.baseline, condition, role == "control")
-
     def _pairs(self, one: Condition, other: Condition, role: str | None = None) -> list[_Pair]:
         """Of each that were measured together, the processes of both."""
         ones = {m.file: m for m in self._of(one, self._role(one))}
@@ -197,12 +196,8 @@ class Comparison(Measured):
         return any(self._is_unclear(*pair) for pair in self._given())
 
     def _is_unclear(self, condition: Condition, role: str) -> bool:
-        """Has a ratio no interval that says something, and may get one: is it disturbed, or were its processes lost
-        with other conditions that failed in them?
-        """
-        return self.disturbed(self.baseline, condition, role) or (
-            len(self._pairs(self.baseline, condition, role)) < 2 and any(m.lost for m in self._every(condition, role))
-        )
+        """Has a ratio no interval that says something, because it was disturbed?"""
+        return self.disturbed(self.baseline, condition, role)
 
     def _given(self) -> list[tuple[Condition, str]]:
         """The conditions whose ratio to the baseline is given once it is known, and in which role."""
@@ -221,7 +216,7 @@ class Comparison(Measured):
         """
         tried, repetitions = self._every(condition, role), sorted({m.repetition for m in self.measurements})
         last = repetitions[-2:]
-        failing = len(last) > 1 and not any(m.ok or m.lost for m in tried if m.repetition in last)
+        failing = len(last) > 1 and not any(m.ok for m in tried if m.repetition in last)
         given_up = len(repetitions) >= PATIENCE * self.pilot and self._is_unclear(condition, role)
         return not (failing or given_up or self.slows_down(self.baseline) or self.slows_down(condition))
 
@@ -237,49 +232,33 @@ class Comparison(Measured):
             repetitions.setdefault(m.repetition, []).append(m)
         return [self._planned(together, names) for together in repetitions.values()]
 
-    def _peers(self) -> dict[str, Sequence[Spread]]:
-        """By the names of the planner's ratios."""
-        return {_name(role, one): self._lent(one, role) for one, role in self._ratios()}
-
     def _planned(self, together: list[Measurement], names: Collection[str]) -> Paired:
-        """What the planner has to know of a repetition, all its attempts together, for the ratios of these names."""
-        files = {m.file: m for m in together}.values()
-        rounds_s, total_s = sum(m.rounds_s for m in files), sum(m.repetition_s for m in files)
-        baselines = {m.file: seconds_by_round(m) for m in together if m.ok and m.role == "baseline"}
+        """What the planner has to know of a repetition, for the ratios of these names."""
+        good = [m for m in together if m.ok]
+        baselines = [seconds_by_round(m) for m in good if m.role == "baseline"]
         logs = {
-            _name(m.role, m.condition): rounds_of(baselines[m.file], seconds_by_round(m))
-            for m in together
-            if m.ok and m.role != "baseline" and m.file in baselines
+            _name(m.role, m.condition): rounds_of(baseline, seconds_by_round(m))
+            for baseline in baselines
+            for m in good
+            if m.role != "baseline"
         }
-        round_s = rounds_s / max((len(counted(m.blocks)) for m in together if m.ok), default=1)
+        round_s = together[0].rounds_s / max((len(counted(m.blocks)) for m in good), default=1)
         useful = max(map(len, logs.values()), default=0)  # the disturbed rounds are a cost like the start
         wanted = {name: values for name, values in logs.items() if name in names}
-        return Paired(wanted, total_s - useful * round_s, round_s)
-
-    def _one_a_repetition(self, condition: Condition, role: str) -> list[Measurement]:
-        """The processes that went well, one of each repetition: rather one whose baseline did, too."""
-        baselines = baselines_of(self.measurements)
-        good = sorted(self._of(condition, role), key=lambda m: (not is_usable(m, baselines), m.attempt), reverse=True)
-        return sorted({m.repetition: m for m in good}.values(), key=lambda m: m.repetition)
+        return Paired(wanted, together[0].repetition_s - useful * round_s, round_s)
 
     def _ratio_row(self, condition: Condition, role: str) -> dict[str, Any]:
-        pairs, lent = self._pairs(self.baseline, condition, role), self._lent(condition, role)
-        interval = _ratio(pairs, lent)
+        interval = _ratio(self._pairs(self.baseline, condition, role))
         why_none = self._why_no_ratio(condition, role) or (None if interval.processes else NOT_MEASURED)
         if why_none:
-            interval = student = Interval(math.nan, math.nan, math.nan, interval.processes)
-        else:
-            student = _ratio(pairs, ())
+            interval = Interval(math.nan, math.nan, math.nan, interval.processes)
         return {
             **identity(condition),
             "role": role,
             "ratio": interval.estimate,
             "low": interval.low,
             "high": interval.high,
-            "student_low": student.low,
-            "student_high": student.high,
             "processes": interval.processes,
-            "borrowed": len(usable(lent)),
             "verdict": why_none or verdict_on(interval, self.margin),
             "why": "; ".join(str(one) for one in self._certificates(condition) if one and not one.same),
             "measurements": " ".join(self.files(condition)),
@@ -305,8 +284,9 @@ class Comparison(Measured):
 
     def _throughput_row(self, condition: Condition) -> dict[str, Any]:
         role = self._role(condition)
-        good, lost = self._one_a_repetition(condition, role), failed(self._every(condition, role))
-        return throughput.row(condition, good, self.slows_down(condition), len(lost), self.files(condition))
+        good, every = self._of(condition, role), self._every(condition, role)
+        failed = len(every) - len(good)
+        return throughput.row(condition, good, self.slows_down(condition), failed, self.files(condition))
 
 
 Ends = TypeVar("Ends", float, pd.Series)
@@ -343,11 +323,11 @@ _Pair = tuple[Measurement, Measurement]
 """Two processes that were measured together; the throughput of the second is relative to that of the first."""
 
 
-def _ratio(pairs: list[_Pair], peers: Sequence[Spread]) -> Interval:
+def _ratio(pairs: list[_Pair]) -> Interval:
     if _mostly_disturbed(pairs):
         return Interval(math.nan, math.nan, math.nan, sum(bool(disturbed_rounds(*pair)) for pair in pairs))
     logs = [rounds_of(seconds_by_round(one), seconds_by_round(other)) for one, other in pairs]
-    return moderated_interval([rounds for rounds in logs if rounds], peers)
+    return geometric_interval([float(np.mean(rounds)) for rounds in logs if rounds])
 
 
 def _mostly_disturbed(pairs: list[_Pair]) -> bool:

@@ -283,7 +283,7 @@ def zeros(
             difference = differences.get(quantity, {}).get(name, 0.0)
             if left <= LEFT and 0 < difference < np.inf:
                 scale = _size(found[name] - expected[name]) / difference  # what it is relative to
-                counted[name] = Own(sum(one[name] for one in roundings) / scale, "rounding of both", left)
+                counted[name] = Own(sum(one[name] for one in roundings) / scale, "both are 0 but for rounding", left)
     return counted
 
 
@@ -292,14 +292,16 @@ def _size(array: np.ndarray) -> float:
 
 
 def nearest(differences: Differences, own: Mapping[str, Own], found: Mapping[str, Own]) -> dict[str, Own]:
-    """``own`` and ``found``: of each array what is nearest to its difference from the reference, as a factor."""
+    """``own`` and ``found``: of each array what is nearest to its difference from the reference, as a factor; of what
+    counts as 0, ``own``.
+    """
     every = {name: one for by_array in differences.values() for name, one in by_array.items() if 0 < one < np.inf}
 
     def apart(name: str, one: Own) -> float:
         return abs(np.log(max(one.difference, np.finfo(float).tiny) / every[name]))
 
     chosen = dict(own)
-    for name in every.keys() & found.keys():
+    for name in [name for name in every.keys() & found.keys() if own.get(name, NONE).left > LEFT]:
         chosen[name] = min(chosen.get(name, NONE), found[name], key=functools.partial(apart, name))
     return chosen
 

@@ -34,6 +34,7 @@ from benchlib.analysis.soundness import MOST
 from benchlib.analysis.statistics import Interval, mean_interval
 from benchlib.analysis.training import NOT_REACHED, TrainingRuns, median_to_threshold, undisturbed
 from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
 
 IMPOSSIBLE, FAILED, NOT_COMPARED = "not possible here", "failed", "not compared"
 """Why a condition was not measured: it cannot be; it may be possible the next time; it has no baseline here."""
@@ -66,16 +67,12 @@ ACCELERATOR = {
     "device_peak_mib": "MiB",
 }
 TIMED = {"samples_per_second": "1/s", "steps_per_second": "1/s", "step_ms": "ms", "peak_share_percent": "%"}
-OF_FIRST = {
+OF_PROCESSES = {
     "memory_mib": "MiB",
     "memory_steady_mib": "MiB",
     "memory_private_mib": "MiB",
     "memory_children_mib": "MiB",
     "first_step_s": "s",
-}
-"""Known only of the processes that measured the condition before all others."""
-
-OF_PROCESSES = {
     "cpu_percent": "%",
     "cores_used": "1",
     "memory_import_mib": "MiB",
@@ -111,7 +108,7 @@ OF_GRAPHS = {
 }
 QUANTITIES = {
     **dict.fromkeys(RATIOS, "1"),
-    **{**TIMED, **OF_FIRST, **OF_PROCESSES, **ACCELERATOR, **OF_GROUPS, **OF_GRAPHS, **TRAINED},
+    **{**TIMED, **OF_PROCESSES, **ACCELERATOR, **OF_GROUPS, **OF_GRAPHS, **TRAINED},
 }
 """Every quantity, with its unit (1: it has none).
 
@@ -161,9 +158,6 @@ SCHEMA = pa.schema(
         "estimate": pa.float64(),  # a mean over processes or seeds; a ratio's geometric; to a threshold the median
         "low": pa.float64(),  # ends of the 95 % interval over processes or seeds; missing: there are too few
         "high": pa.float64(),
-        "student_low": pa.float64(),  # ends of Student's, for which nothing is borrowed
-        "student_high": pa.float64(),
-        "borrowed": pa.int64(),  # from so many other comparisons the variance is borrowed
         "lowest": pa.float64(),  # over seeds
         "highest": pa.float64(),
         "processes": pa.int64(),  # or seeds, that the estimate is made from
@@ -280,8 +274,7 @@ def of_comparison(
     for at, ratio in enumerate(comparison.ratios().to_dict("records")):  # the control is the first
         interval = Interval(ratio["ratio"], ratio["low"], ratio["high"], ratio["processes"])
         quantity = "throughput_ratio" if at else "control_ratio"
-        columns = {name: _number(ratio[name]) for name in ("student_low", "student_high")}
-        columns |= {"borrowed": ratio["borrowed"], "files": ratio["measurements"], **said(ratio["verdict"])}
+        columns = {"files": ratio["measurements"], **said(ratio["verdict"])}
         if not at:  # of a baseline that slows down, too: it says what can be resolved
             interval, columns["why"] = comparison.control, control["control_why"]
         rows.append(row(quantity, conditions[at], interval, baseline, **columns))
@@ -315,9 +308,11 @@ def save(frame: pd.DataFrame, path: Path) -> None:
 
 
 def load(path: Path) -> pd.DataFrame:
-    """Read a frame; one of another benchlib, whose columns are others, is empty."""
+    """Read a frame; one with other columns is a BenchlibError that names the file."""
     table = pq.read_table(path)
-    return _typed(table if table.schema.equals(SCHEMA) else SCHEMA.empty_table())
+    if not table.schema.equals(SCHEMA):
+        raise BenchlibError(f"{path}: written by another benchlib, its columns are others; run its notebook again")
+    return _typed(table)
 
 
 def _typed(table: pa.Table) -> pd.DataFrame:
@@ -354,7 +349,7 @@ def _indicators(
 ) -> list[dict[str, Any]]:
     """A row for each quantity of a row of ``Comparison.throughput``."""
     values = {**measured, "samples_per_second_low": measured["low"], "samples_per_second_high": measured["high"]}
-    quantities = [*TIMED, *OF_FIRST, *OF_PROCESSES, *(ACCELERATOR if condition.device != "cpu" else ())]
+    quantities = [*TIMED, *OF_PROCESSES, *(ACCELERATOR if condition.device != "cpu" else ())]
     if roof_s is None:
         quantities.remove("peak_share_percent")
     else:
@@ -362,7 +357,7 @@ def _indicators(
     rows = []
     for name in quantities:
         ends = (float(values.get(f"{name}{end}", math.nan)) for end in ("", "_low", "_high"))
-        interval = Interval(*ends, values["first_in_process" if name in OF_FIRST else "processes"])
+        interval = Interval(*ends, values["processes"])
         why = None if math.isfinite(interval.estimate) else _why_not(name, values)
         rows.append(row(name, condition, interval, failed=values["failed"], why=why, files=values["measurements"]))
     return rows
@@ -374,7 +369,7 @@ def _why_not(quantity: str, measured: Mapping[str, Any]) -> str:
             return DISTURBED
         if measured["slows_down"]:
             return SLOWS_DOWN
-    if quantity in {"first_step_s", "warm_up_s"} and measured["first_in_process"]:
+    if quantity in {"first_step_s", "warm_up_s"} and measured["processes"]:
         return DISTURBED
     return NOT_TOLD if quantity in ACCELERATOR and measured["processes"] else NOT_MEASURED
 

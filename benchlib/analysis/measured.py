@@ -11,7 +11,7 @@ from benchlib.analysis.certificates import Certificate
 from benchlib.condition import Condition
 from benchlib.knobs import Ledger
 from benchlib.shown import Shown
-from benchlib.store import ATTEMPTS, Measurement
+from benchlib.store import Measurement
 
 
 class Frame(pd.DataFrame):
@@ -39,7 +39,7 @@ class Measured(Shown):
     certificates: dict[str, Certificate]  # by condition key
 
     def failures(self) -> pd.DataFrame:
-        """A row per process that failed: label, repetition, failure; workers of the gate included."""
+        """A row per condition whose last process failed: label, repetition, failure; workers of the gate included."""
         return failures(self.measurements, self.certificates.values())
 
     def files(self, *conditions: Condition) -> list[str]:
@@ -52,40 +52,19 @@ class Measured(Shown):
 
 
 def failures(measurements: Iterable[Measurement], certificates: Iterable[Certificate]) -> pd.DataFrame:
-    """A row per process that failed in its last attempt: label, role, repetition, seed, failure (what it was, and the
-    end of what the worker said), the file that has its row, and whether it will be tried ``again``.
+    """A row per condition of a comparison, and per training run, whose last process failed: label, role, repetition,
+    seed, failure (what it was, and the end of what the worker said), the file that has its row, and whether it
+    ``crashed``, so that the next run tries again.
     """
+    last = {(m.group, m.role, m.condition.key): m for m in sorted(measurements, key=lambda m: m.repetition)}
     rows = [
-        (m.condition, m.role, m.repetition, m.seed, why, f"measurements/{m.file}.parquet", m.attempt + 1 < ATTEMPTS)
-        for m, why in failed(measurements)
+        (m.condition, m.role, m.repetition, m.seed, m.failure, f"measurements/{m.file}.parquet", m.crashed)
+        for m in last.values()
+        if not m.ok
     ]
     rows += [
-        (c.condition, "gate", 0, 0, c.reason, "", c.attempts < ATTEMPTS)
+        (c.condition, "gate", 0, 0, c.reason, "", c.crashed)
         for c in {c.condition: c for c in certificates if c.reason}.values()
     ]
     rows = [(str(condition), *of_it) for condition, *of_it in rows]
-    return Frame(rows, columns=["label", "role", "repetition", "seed", "failure", "file", "again"])
-
-
-def failed(measurements: Iterable[Measurement]) -> list[tuple[Measurement, str]]:
-    """The last attempts of what has failed in all of them, and why. A process whose baseline failed beside it cannot be
-    compared: that is a failure, too.
-    """
-    measurements = list(measurements)
-    baselines = baselines_of(measurements)
-    attempts: dict[tuple, list[Measurement]] = {}
-    for m in measurements:
-        # Not by seed: a training run's is in its group, and a host's is that of whatever came first in it.
-        attempts.setdefault((m.group, m.role, m.condition.key, m.repetition), []).append(m)
-    last = [tried[-1] for tried in attempts.values() if not any(is_usable(m, baselines) for m in tried)]
-    return [(m, m.failure or f"its baseline failed beside it: {baselines[m.file].failure}") for m in last]
-
-
-def baselines_of(measurements: Iterable[Measurement]) -> dict[str, Measurement]:
-    """The baselines' processes, by the file that they share with those measured beside them."""
-    return {m.file: m for m in measurements if m.role == "baseline"}
-
-
-def is_usable(m: Measurement, baselines: dict[str, Measurement]) -> bool:
-    """Did it go well, and its baseline too, if it has one?"""
-    return m.ok and (m.file not in baselines or baselines[m.file].ok)
+    return Frame(rows, columns=["label", "role", "repetition", "seed", "failure", "file", "crashed"])

@@ -9,9 +9,8 @@ a function of what has been measured and of nothing else, so a comparison that w
 
 Looking at the interval after every process and stopping at the first that is narrow enough stops too early where the
 variance happens to look small, and such intervals hold the truth less often than they say. So the plan stops only when
-the interval would be narrow enough with a variance ``CAUTION`` times its standard error larger than seen. That error is
-by the comparison's own degrees of freedom, also where more are borrowed: ``benchmarks/coverage.py`` shows what that
-gives.
+the interval would be narrow enough with a variance ``CAUTION`` times its standard error larger than seen:
+``benchmarks/coverage.py`` shows what that gives.
 """
 
 from __future__ import annotations
@@ -21,13 +20,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 
 import numpy as np
 
-from benchlib.analysis import moderation
 from benchlib.analysis.length import LEAST_ROUNDS, MOST_ROUNDS, rounds_for
-from benchlib.analysis.moderation import Spread
+from benchlib.analysis.statistics import half_width
 from benchlib.errors import BenchlibError, shown
 
 PILOT = 5
@@ -62,9 +59,7 @@ LEAST_START_S = 0.5
 """Seconds that a worker takes at least to start, import its framework and warm up."""
 
 USUAL_START_S = 2.0
-"""Seconds that a condition took in a process before its rounds, on two quiet cores, starts shared with the conditions
-that the process hosted: in a quick report, in the mean.
-"""
+"""Seconds that a process took before its rounds, on two quiet cores: in a quick report, in the mean."""
 
 PRECISION, BUDGET, FAILED = "precision reached", "budget spent", "nothing to compare"
 """Why a comparison ended."""
@@ -101,16 +96,11 @@ class Plan:
     more_s: float
 
 
-Peers = Mapping[str, Sequence[Spread]]
-"""By the name of a ratio the variances that other comparisons of its kind have shown."""
-
-
 def plan(
     done: Sequence[Paired],
     precision: float,
     budget_s: float,
     pilot: int = PILOT,
-    peers: Peers = MappingProxyType({}),
     disturbed: bool = False,
 ) -> Plan:
     """What to do after ``done``, for intervals of ``precision`` (relative half-width) within ``budget_s`` seconds.
@@ -125,26 +115,23 @@ def plan(
         more_s = float(np.median([_cost(paired, rounds) for paired in done])) if disturbed else 0.0
         ended = FAILED if not disturbed else BUDGET if spent + more_s > budget_s else None
         return Plan(ended, None, math.nan, spent, int(disturbed), more_s)
-    lacking = [_lacking(own, precision, peers.get(name, ())) for name, own in spreads(done).items()]
+    lacking = [_lacking(own, precision) for own in means(done).values()]
     more = max(*(lack for _, lack in lacking), 1 if disturbed else 0)
     next_s = float(np.median([_cost(paired, rounds) for paired in done]))  # one that was disturbed took longer
     ended = PRECISION if more == 0 else BUDGET if spent + next_s > budget_s else None
     return Plan(ended, rounds, max(half for half, _ in lacking), spent, more, more * next_s)
 
 
-def settled(done: Sequence[Paired], precision: float, peers: Peers = MappingProxyType({})) -> bool:
+def settled(done: Sequence[Paired], precision: float) -> bool:
     """Would :func:`plan` end after ``done``, whatever the budget, with the precision reached or nothing to compare?
     Much sooner known than all of the plan.
     """
-    return all(_narrow(own, precision, peers.get(name, ()), own.freedom + 1) for name, own in spreads(done).items())
+    return all(_narrow(own, precision, len(own)) for own in means(done).values())
 
 
-def gain(done: Sequence[Paired], peers: Peers = MappingProxyType({})) -> float:
+def gain(done: Sequence[Paired]) -> float:
     """By how much another repetition should narrow the widest interval (relative half-widths)."""
-    widths = [
-        (half_width(own, peers.get(name, ())), half_width(own, peers.get(name, ()), own.freedom + 2))
-        for name, own in spreads(done).items()
-    ]
+    widths = [(width(own), width(own, len(own) + 1)) for own in means(done).values()]
     return max(now for now, _ in widths) - max(then for _, then in widths) if widths else 0.0
 
 
@@ -172,10 +159,10 @@ def require(precision: float, budget_s: float, block_s: float, pilot: int, margi
         raise BenchlibError(f"budget_s {budget_s!r}: give the seconds of a comparison, {MOST_BUDGET_S} at most")
     if not 0 < margin < 1:
         raise BenchlibError(f"margin {margin!r}: give a share of the ratio, such as 0.05 for the same within 5 %")
-    least = least_s(pilot, block_s, processes, processes)
+    least = least_s(pilot, block_s, processes)
     if budget_s < least:
         budget, block = f"budget_s {budget_s!r}", f"block_s {block_s!r}"
-        long = block_s > USUAL_BLOCK_S and budget_s >= least_s(pilot, USUAL_BLOCK_S, processes, processes)
+        long = block_s > USUAL_BLOCK_S and budget_s >= least_s(pilot, USUAL_BLOCK_S, processes)
         first, other = (block, budget) if long else (budget, block)
         raise BenchlibError(
             f"{first}: the pilot takes {pilot} times {processes} processes of {LEAST_ROUNDS} blocks of {block_s:g} s, "
@@ -183,16 +170,14 @@ def require(precision: float, budget_s: float, block_s: float, pilot: int, margi
         )
 
 
-def least_s(pilot: int, block_s: float, processes: int, conditions: int) -> float:
-    """Seconds that a pilot takes at the very least, with so many processes in a repetition, which measure so many
-    conditions in all.
-    """
-    return pilot * (processes * LEAST_START_S + conditions * LEAST_ROUNDS * block_s)
+def least_s(pilot: int, block_s: float, processes: int) -> float:
+    """Seconds that a pilot takes at the very least, with so many processes in a repetition."""
+    return pilot * processes * (LEAST_START_S + LEAST_ROUNDS * block_s)
 
 
-def usual_s(pilot: int, block_s: float, conditions: int) -> float:
-    """Seconds that a pilot should take which measures so many conditions in a repetition."""
-    return pilot * conditions * (USUAL_START_S + max(USUAL_START_S, LEAST_ROUNDS * block_s))
+def usual_s(pilot: int, block_s: float, processes: int) -> float:
+    """Seconds that a pilot should take, with so many processes in a repetition."""
+    return pilot * processes * (USUAL_START_S + max(USUAL_START_S, LEAST_ROUNDS * block_s))
 
 
 def best_rounds(done: Sequence[Paired]) -> int:
@@ -211,31 +196,32 @@ def best_rounds(done: Sequence[Paired]) -> int:
     return round(min(max(least, best), most))
 
 
-def half_width(own: Spread, peers: Sequence[Spread] = (), processes: int | None = None) -> float:
-    """Of a ratio's interval, relative; of one over more ``processes``, should their variance be as expected."""
-    return math.expm1(moderation.width(own, peers, processes))
+def width(own: Sequence[float], processes: int | None = None, caution: float = 1.0) -> float:
+    """The relative half-width of a ratio's interval, from the means of its processes; of one over more ``processes``
+    with ``caution`` times the variance.
+    """
+    sd = float(np.std(own, ddof=1)) * math.sqrt(caution)
+    return math.expm1(half_width(sd, processes or len(own)))
 
 
-def _lacking(own: Spread, precision: float, peers: Sequence[Spread]) -> tuple[float, int]:
+def _lacking(own: Sequence[float], precision: float) -> tuple[float, int]:
     """Half-width of a ratio's interval now, and how many more processes it would take to make it ``precision``."""
-    n = own.freedom + 1
+    n = len(own)
 
     def narrow(processes: int) -> bool:
-        return _narrow(own, precision, peers, processes)
+        return _narrow(own, precision, processes)
 
     most = n
     while not narrow(most) and most < MOST_PROCESSES:
         most = min(2 * most, MOST_PROCESSES)
-    return half_width(own, peers), bisect.bisect_left(range(most), True, lo=n, key=narrow) - n
+    return width(own), bisect.bisect_left(range(most), True, lo=n, key=narrow) - n
 
 
-def _narrow(own: Spread, precision: float, peers: Sequence[Spread], processes: int) -> bool:
+def _narrow(own: Sequence[float], precision: float, processes: int) -> bool:
     """Would the interval over so many processes be narrow enough, were the variance ``CAUTION`` times its standard
-    error larger than seen? Of the degrees of freedom only its own count: what is borrowed may be too low, and is so
-    for all comparisons of a folder at once, which would then all end too early.
+    error larger than seen?
     """
-    cautious = 1 + CAUTION * math.sqrt(2 / own.freedom)
-    return math.expm1(moderation.width(own, peers, processes, cautious)) <= precision
+    return width(own, processes, 1 + CAUTION * math.sqrt(2 / (len(own) - 1))) <= precision
 
 
 def _variances(done: Sequence[Paired], name: str) -> tuple[float, float]:
@@ -249,15 +235,9 @@ def _variances(done: Sequence[Paired], name: str) -> tuple[float, float]:
     return within, between - within / float(np.mean(rounds))
 
 
-def spreads(done: Sequence[Paired]) -> dict[str, Spread]:
-    """By the name of a ratio how far its processes lie from each other; of those that two repetitions have."""
-    return {
-        name: Spread.of_means(
-            [paired.means[name] for paired in done if name in paired.means],
-            [paired.scatters[name] for paired in done if name in paired.scatters],
-        )
-        for name in _names(done)
-    }
+def means(done: Sequence[Paired]) -> dict[str, list[float]]:
+    """By the name of a ratio the means of its processes; of those that two repetitions have."""
+    return {name: [paired.means[name] for paired in done if name in paired.means] for name in _names(done)}
 
 
 def _names(done: Sequence[Paired]) -> list[str]:

@@ -41,10 +41,10 @@ def between(comparison: Comparison, one: Condition, other: Condition) -> tuple[I
     ratio = comparison.between(one, other)
     certificates = [comparison.certificates.get(condition.key) for condition in (one, other)]
     proofs = {certificate.verdict if certificate else NOT_CHECKED for certificate in certificates}
-    if ratio.processes == 0:
-        verdict = NOT_MEASURED
-    elif proofs != {SAME}:
+    if proofs != {SAME}:
         verdict = MODELS_DIFFER if DIFFERENT in proofs else MODELS_NOT_CHECKED
+    elif ratio.processes == 0:
+        verdict = NOT_MEASURED
     elif comparison.disturbed(one, other):
         verdict = DISTURBED
     elif comparison.slows_down(one) or comparison.slows_down(other):

@@ -19,7 +19,6 @@ def row(
     condition: Condition, good: Sequence[Measurement], slows_down: bool, failed: int, files: Sequence[str]
 ) -> dict[str, Any]:
     """Of a condition's processes that went well, one of each repetition: see ``Comparison.throughput``."""
-    first = [m for m in good if m.hosted_after == 0]
     disturbed = _disturbed(good)
     timed = [] if slows_down or disturbed > MOST else good  # what has no throughput is not averaged
     by_round = [list(seconds_by_round(m).values()) for m in timed]
@@ -35,17 +34,17 @@ def row(
         "step_ms_high": step_ms * seconds.high,
         "cores_used": _mean(good, lambda m: _cores(m, "cpu_s")),
         **_with_ends("cpu_percent", [100 * _cores(m, "cpu_s") / m.machine["cores"] for m in good]),
-        **_with_ends("memory_mib", [m.memory["peak"] for m in first]),
-        "memory_steady_mib": _mean(first, lambda m: m.memory["steady"]),
-        "memory_private_mib": _mean(first, lambda m: m.memory["private"]),
+        **_with_ends("memory_mib", [m.memory["peak"] for m in good]),
+        "memory_steady_mib": _mean(good, lambda m: m.memory["steady"]),
+        "memory_private_mib": _mean(good, lambda m: m.memory["private"]),
         "memory_import_mib": _mean(good, lambda m: m.memory["after_import"]),
-        "memory_children_mib": _mean(first, lambda m: m.memory["children"]),
+        "memory_children_mib": _mean(good, lambda m: m.memory["children"]),
         **{name: _mean_traced(good, name) for name in Sample.model_fields if name.startswith("accelerator")},
         **_with_ends("accelerator_percent", _traced(good, "accelerator_percent"), greatest=100),
         **_with_ends("accelerator_memory_mib", _traced(good, "accelerator_memory_mib")),
         "joules_per_sample": _mean_traced(good, "accelerator_power_w") * seconds.estimate,
-        "device_peak_mib": _mean(first, lambda m: m.memory.get("device_peak", math.nan)),
-        "first_step_s": _mean([m for m in first if not m.first_step_disturbed_by], lambda m: m.first_step_s),
+        "device_peak_mib": _mean(good, lambda m: m.memory.get("device_peak", math.nan)),
+        "first_step_s": _mean([m for m in good if not m.first_step_disturbed_by], lambda m: m.first_step_s),
         "warm_up_s": _mean([m for m in good if not m.warm_up_disturbed_by], lambda m: m.warm_up_s),
         "steady": _mean(good, lambda m: float(m.steady == STEADY)),
         "slows_down": slows_down,
@@ -53,7 +52,6 @@ def row(
         "idle_cores": max((_cores(m, "idle_cpu_s") for m in good), default=math.nan),
         "parent_cores": _mean(good, lambda m: _cores(m, "parent_cpu_s")),
         "processes": len(good),
-        "first_in_process": len(first),
         "failed": failed,
         "measurements": " ".join(files),
         "steps_per_second": 1000 / (step_ms * seconds.estimate),

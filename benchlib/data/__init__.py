@@ -49,8 +49,6 @@ class Kind:
 
     prepared: Callable[[ModuleType, Chosen], Prepared]
     named: Callable[[Chosen], str] = lambda condition: ""
-    # of a sample, as far as hyperparameters set how many there are
-    numbers: Callable[[Mapping[str, Any]], float] = lambda values: 0.0
 
 
 @dataclass(frozen=True)

@@ -79,10 +79,6 @@ def _sequences_name(condition: Chosen) -> str:
     return _named(f"-{{words}}words-{{length}}tokens-{side}")(condition)
 
 
-def _tokens(values: workloads.Values) -> float:
-    return values["length"]
-
-
 IMAGES = Kind(_images, _named("-{image_size}px"))
 """``load()`` gives :class:`images.Images`; the workload has a hyperparameter ``image_size``. ``train_inputs`` and
 ``test_inputs`` float32 (n, 3, side, side), standardised per channel by the mean and standard deviation of the full
@@ -94,12 +90,12 @@ the same for all seeds.
 GRAPHS = Kind(_graph)
 """``load()`` gives :class:`graphs.Graph`, which becomes one sample: see ``graphs.arrays``."""
 
-SEQUENCES = Kind(_sequences, _sequences_name, _tokens)
+SEQUENCES = Kind(_sequences, _sequences_name)
 """``load(words)`` gives :class:`sequences.Sequences`; hyperparameters ``words`` and ``length``. ``tokens`` (n, length)
 and ``lengths`` (n,) int32, see ``sequences.padded``, and the ``vocabulary``.
 """
 
-TRANSLATIONS = Kind(_translations, _named("-{words}and{target_words}words-{length}tokens"), _tokens)
+TRANSLATIONS = Kind(_translations, _named("-{words}and{target_words}words-{length}tokens"))
 """``load()`` gives :class:`translations.Pairs`; see ``translations.arrays``."""
 
 CORPORA = Kind(_corpus, _named("-{words}words-{length}tokens-{masked}masked"))

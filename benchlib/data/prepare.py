@@ -30,17 +30,6 @@ def identity(name: str) -> str:
     return data.module(name).identity() if data.get(name).kind else ""
 
 
-def least_bytes(condition: Chosen) -> float:
-    """What :func:`prepare` has to hold in memory at once, at least: an operator's batches, which are drawn and then
-    stacked; a data set's tokens. Of images and graphs, whose size no hyperparameter sets, nothing is said.
-    """
-    workload, values = workloads.load(condition.workload), condition.hyperparameters
-    if workload.kind == "operator":
-        return 2.0 * OPERATOR_BATCHES * 4 * condition.batch_size * workload.held(values)
-    kind, samples = data.get(condition.data).kind, condition.train_samples or data.train_size(condition.data)
-    return 4.0 * samples * kind.numbers(values) if kind and samples else 0.0
-
-
 def prepare(condition: Chosen, seed: int, inputs: Path) -> Path:
     """The folder under ``inputs`` with the data of ``condition``, for ``batches.Batches``; made if it is not there.
 

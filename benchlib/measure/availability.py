@@ -70,11 +70,6 @@ def survey(within: Iterable[str] = (DEFAULT,)) -> list[dict[str, str | None]]:
     return rows
 
 
-def troubles() -> list[str]:
-    """What a driver's tool said that could not be read: a sentence each. Its devices are not watched."""
-    return [trouble for trouble in (npu_smi.chips().trouble,) if trouble]
-
-
 def require(conditions: Iterable[Condition]) -> None:
     """Raise a BenchlibError if a condition asks for an environment, a framework, a device or a number of threads that
     this machine does not have.
@@ -94,7 +89,7 @@ def require(conditions: Iterable[Condition]) -> None:
 def _require_folder(condition: Condition) -> None:
     """Workers have their own folder in that for temporary files: compiled kernels and a group's socket lie there."""
     place, wrong = tempfile.gettempdir(), None
-    if frameworks.compiles(condition.framework, condition.mode, condition.device):
+    if frameworks.compiles(condition.framework, condition.mode, "cpu"):  # then it loads kernels elsewhere, too
         if os.statvfs(place).f_flag & os.ST_NOEXEC:
             wrong = "is mounted noexec, so compiled kernels cannot be loaded from it"
         elif re.search(r"[\s'\"\\]", place):

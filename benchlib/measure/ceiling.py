@@ -19,12 +19,12 @@ from pathlib import Path
 from pydantic import Field
 
 from benchlib import frameworks, knobs, workloads
+from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 from benchlib.measure import availability, own_code, record
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
-from benchlib.measure.once import Once
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
-from benchlib.store import Block
+from benchlib.store import Block, Result
 
 SIZES = {"cpu": (512, 1024, 2048)}
 """Of the square matrices whose product is timed; elsewhere ``LARGE_SIZES``."""
@@ -46,7 +46,7 @@ BLOCK_S = 0.1
 WARM_UP_LIMIT_S = 5.0
 
 
-class Ceiling(Once):
+class Ceiling(Result):
     """Of one device in one precision; ``best`` says for each limit which condition reached it."""
 
     device: str
@@ -55,10 +55,6 @@ class Ceiling(Once):
     bytes_per_s: float
     best: dict[str, str] = Field(default_factory=dict)
     failures: list[str] = Field(default_factory=list)
-
-    @property
-    def failed(self) -> bool:
-        return bool(self.failures)
 
     def __str__(self) -> str:
         rates = {"multiply_adds": f"{self.multiply_adds_per_s / 1e9:.4g} billion multiply-adds/s"}
@@ -102,13 +98,13 @@ def measure(device: str, precision: str, within: Iterable[str], inputs: Path, pa
     of its knobs.
     """
     best = {"multiply_adds": (0.0, ""), "least_bytes": (0.0, "")}
-    failures = []
+    failures: list[Failure] = []
     alike: dict[tuple, list[Condition]] = {}
     for condition in conditions(device, precision, within):
         alike.setdefault((condition.implementation, *knobs.of(condition).items()), []).append(condition)
     for group in alike.values():
         rates, failure = _steps_per_second(group, inputs, patience_s)
-        failures += failure
+        failures += [failure] if failure else []
         for condition, rate in rates.items():
             work = workloads.load(condition.workload).step_work(condition.hyperparameters)
             for name in best:
@@ -119,13 +115,14 @@ def measure(device: str, precision: str, within: Iterable[str], inputs: Path, pa
         multiply_adds_per_s=best["multiply_adds"][0],
         bytes_per_s=best["least_bytes"][0],
         best={name: label for name, (_, label) in best.items()},
-        failures=failures,
+        failures=[str(one) for one in failures],
+        crashed=not all(one.is_refusal for one in failures),
     )
 
 
 def _steps_per_second(
     group: Iterable[Condition], inputs: Path, patience_s: float
-) -> tuple[dict[Condition, float], list[str]]:
+) -> tuple[dict[Condition, float], Failure | None]:
     """Of conditions that share a worker; and what failed."""
     group = list(group)
     rates: dict[Condition, float] = {}
@@ -143,8 +140,8 @@ def _steps_per_second(
                 record.require_hashed(worker, known)
                 rates[condition] = max(block.steps / block.wall_s for block in blocks)
     except WorkerFailed as failure:
-        return rates, [str(failure)]
-    return rates, []
+        return rates, failure.failure
+    return rates, None
 
 
 def _block(worker: WorkerProcess, steps: int) -> Block:

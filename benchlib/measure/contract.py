@@ -14,8 +14,8 @@ from pathlib import Path
 from benchlib.condition import Condition
 from benchlib.measure import own_code, record
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
-from benchlib.measure.once import Once
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
+from benchlib.store import Result
 
 LEAST_SHARE, LEAST_SHARE_FEW = 0.8, 0.6
 """Of the known duration that the timer must see; both are the shortest of ``TAKES``. A few steps vary more."""
@@ -31,7 +31,7 @@ only, which is little of many.
 """
 
 
-class SyncCheck(Once):
+class SyncCheck(Result):
     """What the timer saw of planted work, in seconds; ``failure`` is a worker's."""
 
     condition: Condition
@@ -51,10 +51,6 @@ class SyncCheck(Once):
     def share(self) -> float:
         """Of the known duration of many steps, what the timer saw; 0 of work that took no time."""
         return self.timed_s / self.known_s if self.known_s else 0.0
-
-    @property
-    def failed(self) -> bool:
-        return bool(self.failure)
 
     @property
     def ok(self) -> bool:
@@ -82,4 +78,5 @@ def check(condition: Condition, inputs: Path, patience_s: float) -> SyncCheck:
             record.require_hashed(worker, own_code.files(condition, "contract"))
             return seen
     except WorkerFailed as failure:
-        return SyncCheck(condition=condition, known_s=math.nan, timed_s=math.nan, failure=str(failure))
+        told = {"failure": str(failure), "crashed": not failure.failure.is_refusal}
+        return SyncCheck(condition=condition, known_s=math.nan, timed_s=math.nan, **told)

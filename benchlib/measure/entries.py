@@ -5,7 +5,7 @@ framework takes longer than many a measurement, and one that fails leaves the ot
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchlib.measure import own_code, record
@@ -23,7 +23,6 @@ class Entry:
     job: Job
     worker: WorkerProcess | None = None
     sampler: Sampler | None = None
-    known: dict[str, Path] = field(default_factory=dict)  # files of whatever its process has measured, by module
 
 
 def start(entries: Iterable[Entry], patience_s: float) -> None:
@@ -53,7 +52,7 @@ def guarded(entry: Entry, action: Callable[[Entry], None]) -> None:
     try:
         action(entry)
     except WorkerFailed as failure:
-        entry.measurement.failure = str(failure)
+        entry.measurement.failure, entry.measurement.refused = str(failure), failure.failure.is_refusal
         if entry.worker is not None:
             entry.worker.end()
 
@@ -62,13 +61,12 @@ def require_hashed(entry: Entry, procedure: str) -> None:
     """What a process has run has to be what was hashed, as the module ``procedure`` says: else that is recorded, and
     nothing of what it gave is kept, for it is of other code.
     """
-    entry.known |= own_code.files(entry.job.condition, procedure)
-    guarded(entry, _require_hashed)
+    guarded(entry, lambda e: _require_hashed(e, own_code.files(e.job.condition, procedure)))
 
 
-def _require_hashed(entry: Entry) -> None:
+def _require_hashed(entry: Entry, known: dict[str, Path]) -> None:
     try:
-        record.require_hashed(entry.worker, entry.known)
+        record.require_hashed(entry.worker, known)
     except OtherCode:
         entry.measurement.blocks, entry.measurement.epochs, entry.measurement.trace = [], [], []
         raise

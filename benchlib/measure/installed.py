@@ -10,6 +10,7 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 
 from benchlib import environments, frameworks, interpreters, variables
@@ -17,7 +18,7 @@ from benchlib.condition import Condition, implementation
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
 from benchlib.interpreters import Interpreter, Module
-from benchlib.measure import imports, own_code
+from benchlib.measure import own_code
 
 
 def offers(environment: str, framework: str) -> bool:
@@ -100,8 +101,9 @@ def _imported(framework: str, workload: str | None = None) -> list[str]:
     first.
     """
     own = frameworks.package(framework).partition(".")[0]
-    files = imports.closure(own_code.of_worker(framework, workload))
-    return list(dict.fromkeys([own, *imports.packages(files)]))
+    files = own_code.of_model(framework, workload).values()
+    tops = {name.partition(".")[0] for file in files for name in own_code.imports(file)} - {"", "benchlib"}
+    return list(dict.fromkeys([own, *sorted(tops - sys.stdlib_module_names)]))
 
 
 def _is_same(one: str, other: str) -> bool:

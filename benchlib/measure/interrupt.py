@@ -15,6 +15,8 @@ import psutil
 
 from benchlib import scratch
 
+STOPPED = "stopped by an interrupt; what was measured is kept, and running it again goes on from there"
+
 
 @contextmanager
 def one_interrupt() -> Iterator[None]:
@@ -32,7 +34,11 @@ def one_interrupt() -> Iterator[None]:
         nonlocal came
         if not came:
             came = True
-            before(number, frame)
+            try:
+                before(number, frame)
+            except KeyboardInterrupt as interrupt:
+                interrupt._render_traceback_ = lambda: [STOPPED]  # IPython shows that: where it was is of no use
+                raise
 
     signal.signal(signal.SIGINT, once)
     try:

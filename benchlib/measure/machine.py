@@ -27,7 +27,9 @@ def describe() -> dict[str, Any]:
         "cpu_quota": min((quota for _, quota in quotas()), default=None),  # in cores; a container's, a batch system's
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "gpus": [f"{gpu['name']}, {_mib(gpu['memory_mib'])}, driver {gpu['driver']}" for gpu in nvml.gpus()],
-        "npus": [f"Ascend {one.name.removeprefix('Ascend')}, {_mib(one.memory_total_mib)}" for one in npu_smi.npus()],
+        "npus": [
+            f"Ascend {one['name'].removeprefix('Ascend')}, {_mib(one['memory_total_mib'])}" for one in npu_smi.npus()
+        ],
         "cann": ascend.cann(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "virtual": "hypervisor" in read(Path("/proc/cpuinfo")),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchlib import frameworks, variables
 from benchlib.errors import BenchlibError, unknown
-from benchlib.measure import installed
+from benchlib.measure import installed, machine
 from benchlib.validation import Strict
 
 
@@ -60,17 +60,10 @@ def _lacking(need: Need, framework: str, environment: str) -> Iterator[str]:
         yield " or ".join(need.modules)
     if need.distributions and not any(fnmatch(one, name) for one in own.distributions for name in need.distributions):
         yield " or ".join(need.distributions)
-    if need.text and not re.search(need.text[1], _read(folder / need.text[0]), re.MULTILINE):
+    if need.text and not re.search(need.text[1], machine.read(folder / need.text[0]), re.MULTILINE):
         yield need.text[0]
     if need.linked and (libraries := _unlinked(folder, need.linked)):
         yield libraries
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError:  # half installed
-        return ""
 
 
 @functools.cache

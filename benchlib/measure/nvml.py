@@ -7,8 +7,12 @@ import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
+
+try:
+    import pynvml
+except ModuleNotFoundError:
+    pynvml = None
 
 
 @functools.cache
@@ -16,10 +20,6 @@ def gpus() -> tuple[dict[str, Any], ...]:
     """NVIDIA GPUs that workers may use (CUDA_VISIBLE_DEVICES), as the driver knows them: name, memory in MiB, driver.
     Empty where there is no driver or no GPU, or nothing to ask the driver with.
     """
-    if not handles():
-        return ()
-    import pynvml
-
     return tuple(
         {
             "name": ask(lambda one=handle: pynvml.nvmlDeviceGetName(one), "a GPU without a name"),
@@ -36,7 +36,6 @@ def handles() -> list[Any]:
     """NVML's handles of the GPUs that CUDA_VISIBLE_DEVICES lets workers see, in its order (indices as the driver's: a
     worker gets CUDA_DEVICE_ORDER=PCI_BUS_ID), up to the first that does not exist, as CUDA reads it.
     """
-    pynvml = _nvml()
     if pynvml is None or not ask(lambda: pynvml.nvmlInit() or True, False):
         return []
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -47,8 +46,6 @@ def handles() -> list[Any]:
 
 def ask(question: Callable[[], Any], otherwise: Any = None) -> Any:
     """What NVML answers; ``otherwise`` where it has no answer: this GPU does not support it, or not now."""
-    import pynvml
-
     try:
         return question()
     except pynvml.NVMLError:
@@ -57,14 +54,12 @@ def ask(question: Callable[[], Any], otherwise: Any = None) -> Any:
 
 def computing(handle: Any) -> list[Any]:
     """The processes that compute on a GPU: ``pid``, and ``usedGpuMemory`` (or None); none where nobody tells."""
-    import pynvml
-
     return ask(lambda: pynvml.nvmlDeviceGetComputeRunningProcesses(handle), [])
 
 
 def missing() -> str | None:
     """Why workers may use no GPU, and what to do; None where they may."""
-    if _nvml() is None and any(Path("/dev").glob("nvidia[0-9]*")):
+    if pynvml is None and any(Path("/dev").glob("nvidia[0-9]*")):
         return (
             "there is an NVIDIA GPU, but nothing to ask its driver with: pip install 'benchlib[nvidia]'; else use "
             "device 'cpu'"
@@ -76,19 +71,8 @@ def missing() -> str | None:
     return f"the NVIDIA driver shows no GPU (nvidia-smi tells why){shown}; use device 'cpu'"
 
 
-def _nvml() -> ModuleType | None:
-    """What the driver is asked with, if it is installed."""
-    try:
-        import pynvml
-    except ModuleNotFoundError:
-        return None
-    return pynvml
-
-
 def _named(name: str) -> Any:
     """NVML's handle by index, or by UUID or its beginning, as CUDA takes them."""
-    import pynvml
-
     if name.isdigit():
         return pynvml.nvmlDeviceGetHandleByIndex(int(name))
     for index in range(pynvml.nvmlDeviceGetCount()):

@@ -1,95 +1,89 @@
-"""benchlib's own code behind a number: which of its files make it, a hash of them, the commit. Nothing of them is
-imported for it.
-"""
+"""benchlib's own code behind a number: its files, a hash of them, git's commit. Nothing of them is imported for it."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from importlib.machinery import PathFinder
 from pathlib import Path
+from types import ModuleType
 
+from benchlib import frameworks, plugins, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.measure import imports
 
 PACKAGE = Path(__file__).resolve().parents[1]  # of benchlib itself
 
-WORKER, RANK, GROUP = "benchlib.worker.__main__", "benchlib.worker.rank", "benchlib.measure.group"
-GATE_ONLY = frozenset({"benchlib.worker.check", "benchlib.worker.packed"})
+FOLDERS = ("worker", "data")
 
-IN_KEY = frozenset(
-    {
-        "benchlib.condition",
-        "benchlib.environments",
-        "benchlib.interpreters",
-        "benchlib.knobs",
-        "benchlib.plugins",
-        "benchlib.variables",
-        "benchlib.measure.availability",
-        "benchlib.measure.installed",
-        "benchlib.measure.machine",
-        "benchlib.measure.own_code",
-    }
+NUMBERS = (
+    *("__init__", "errors", "metrics", "frameworks/__init__", "workloads/__init__"),
+    *("measure/__init__", "measure/accelerators", "measure/ceiling", "measure/contract"),
+    *("measure/disturbance", "measure/entries", "measure/epochs", "measure/group", "measure/jobs", "measure/npu_smi"),
+    *("measure/nvml", "measure/processes", "measure/record", "measure/rounds", "measure/sampler"),
 )
-"""Modules whose outcome is a part of a number's key itself: choices, versions, knobs, which files have a name, what a
-worker inherits, the machine.
-"""
+"""Modules behind every number beside those folders: they start workers, ask and time them."""
 
-HASHED = frozenset({"benchlib.data.prepare", "benchlib.data.weights", "benchlib.data.orders"})
-"""Modules that make the workers' input files, whose hashes are in the key."""
-
-KEEPING = frozenset(
-    {
-        "benchlib.analysis.failure",
-        "benchlib.measure.answers",
-        "benchlib.progress",
-        "benchlib.store",
-        "benchlib.scratch",
-        "benchlib.shown",
-        "benchlib.validation",
-    }
+GATE = (
+    *("analysis/__init__", "analysis/certificates", "analysis/equivalence", "analysis/tolerances"),
+    *("measure/gate", "measure/samples", "measure/trials"),
 )
-"""Modules that keep, show or refuse what is measured by others, and that tidy up."""
+"""Modules behind certificates only."""
 
-
-def of_worker(framework: str, workload: str | None = None) -> list[str]:
-    """What a worker imports by names that it is told: the framework's module and the workload's."""
-    own = f"benchlib.workloads.{workload}"
-    return [f"benchlib.frameworks.{framework}", *([f"{own}.workload", f"{own}.{framework}"] if workload else [])]
+MODELS = {"frameworks": frameworks, "workloads": workloads}
 
 
 def files(condition: Condition, procedure: str) -> dict[str, Path]:
-    """The files whose code makes a condition's numbers, by the names of their modules.
-
-    ``procedure`` is the module of ``benchlib.measure`` that says what is done: ``rounds``, ``epochs``, ``ceiling``,
-    ``contract`` or ``gate``. Of the worker's side that is all that it imports, with the framework's file and the
-    workload's; only what it computes for the gate is the gate's alone. Of the parent's it is the procedure with what it
-    imports, less what the key tells by itself (:data:`IN_KEY`, :data:`HASHED`) and what keeps and shows numbers
-    (:data:`KEEPING`). So what is new is in, unless it is named here.
+    """The files behind a condition's numbers, by module. ``procedure`` is ``gate`` for a certificate, else what times:
+    ``rounds``, ``epochs``, ``ceiling`` or ``contract``.
     """
-    together = condition.world_size > 1
-    worker = [*of_worker(condition.framework, condition.workload), RANK if together else WORKER]
-    beside = IN_KEY | HASHED | KEEPING | (frozenset() if together else {GROUP})
-    return {
-        **imports.closure(worker, () if procedure == "gate" else GATE_ONLY),
-        **imports.closure([f"benchlib.measure.{procedure}"], beside),
-    }
+    names = [*NUMBERS, *(GATE if procedure == "gate" else ())]
+    names += [f"{folder}/{path.stem}" for folder in FOLDERS for path in (PACKAGE / folder).glob("[!.]*.py")]
+    own = {_module("benchlib", name): PACKAGE / f"{name}.py" for name in names}
+    return own | of_model(condition.framework, condition.workload)
+
+
+def of_model(framework: str, workload: str | None = None) -> dict[str, Path]:
+    """The files of a framework and of a workload's folder, less those of other frameworks in it; with what they import
+    of other workloads and of helpers beside them. By module.
+    """
+    others = set(frameworks.names()) - {framework}
+    found: dict[str, Path] = {}
+    done: set[tuple[str, str]] = set()
+    waiting = {("frameworks", framework), ("workloads", workload or "")}
+    while left := waiting - done:
+        kind, name = left.pop()
+        done.add((kind, name))
+        for module, path in _files(MODELS[kind], name).items():
+            if kind == "frameworks" or path.name.partition(".")[0] not in others:
+                found[module] = path
+                named = (re.match(r"(?:benchlib\.(\w+)\.|\.+)(\w+)", one) for one in imports(path))
+                waiting |= {(one[1] or kind, one[2]) for one in named if one and (one[1] or kind) in MODELS}
+    return found
+
+
+def imports(path: Path) -> list[str]:
+    """What the text of a Python file imports anywhere, of each line the first; none of a compiled one."""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.suffix == ".py" else ""
+    named = re.findall(r"^[ \t]*(?:from|import) +([\w.]+)(?: +import +\(?\s*(\w+))?", text, re.MULTILINE)
+    return [f"{module}.{first}" for module, first in named]
 
 
 def digest(condition: Condition, procedure: str) -> str:
-    """A hash of the code in :func:`files`: a number made by other code has another key. Comments, docstrings and
-    layout are not code.
-    """
-    return imports.digest(files(condition, procedure))
+    """A hash of :func:`files`: a number made by other code has another key."""
+    every = sorted(files(condition, procedure).items())
+    return hashlib.sha256("".join(f"{name} {_hash(path)}\n" for name, path in every).encode()).hexdigest()[:16]
 
 
 class Unchanged:
-    """The code of each condition's procedure (pairs, as of :func:`files`) as it is now: see :meth:`require`. A
-    BenchlibError where this process itself runs another code of it.
+    """The files of some pairs (as of :func:`files`) as they are now: see :meth:`require`. A BenchlibError where this
+    process itself runs another code of them.
     """
 
     def __init__(self, pairs: Iterable[tuple[Condition, str]]) -> None:
@@ -112,12 +106,31 @@ class Unchanged:
             )
 
     def _now(self) -> dict[str, str]:
-        every = self._files.items()
-        return {name: imports.digest({name: path}) if path.exists() else "gone" for name, path in every}
+        return {name: _hash(path) for name, path in self._files.items()}
 
 
 _loaded: dict[str, str] = {}
-"""Hashes of the code of modules that this process has imported, as of the first time that it was asked for."""
+"""Hashes of modules that this process has imported, as of the first time that it was asked for."""
+
+
+def _files(package: ModuleType, name: str) -> dict[str, Path]:
+    """A module in a package that plug-ins extend, or all in a folder of it, by name; none where it is not there."""
+    spec = PathFinder.find_spec(f"{package.__name__}.{name}", package.__path__)
+    found = {spec.name: Path(spec.origin)} if spec and spec.has_location else {}
+    for folder in (spec and spec.submodule_search_locations) or ():
+        paths = [path for path in plugins.visible(Path(folder), "*") if path.suffix in (".py", ".so")]
+        found |= {_module(spec.name, os.path.relpath(path, folder)): path for path in paths}
+    return found
+
+
+def _module(package: str, place: str) -> str:
+    """What a file at this place in a package is called when it is imported."""
+    folder, _, file = f"{package}/{place}".rpartition("/")
+    return f"{folder}/{file.partition('.')[0]}".removesuffix("/__init__").replace("/", ".")
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else "gone"
 
 
 @functools.cache

@@ -1,8 +1,8 @@
 """Workers seen from the parent: started fresh, asked, watched, ended. The parent sleeps while it waits.
 
-A worker that dies, falls silent, talks rubbish or answers what was not asked for (see ``benchlib.measure.answers``)
-raises :class:`WorkerFailed` with the end of what it said; it costs its own measurement, and nothing else. Its scratch
-directory goes with it. Whatever else is raised here is a fault of the parent, and no worker's.
+A worker that dies, falls silent, talks rubbish or leaves a broken file raises :class:`WorkerFailed` with the end of
+what it said; it costs its own measurement, and nothing else. Its scratch directory goes with it. What it answers is
+trusted: ``record.require_hashed`` makes sure that it runs the code of this process.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import psutil
 from benchlib import environments, knobs, plugins, scratch, variables
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
-from benchlib.measure import answers, group, installed
-from benchlib.worker import PLUGINS
+from benchlib.measure import group, installed
+from benchlib.worker import PLUGINS, packed
 from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
 
 PATIENCE_S = 900.0
@@ -133,11 +133,11 @@ class WorkerProcess:
 
     def arrays(self, file: Path) -> dict[str, np.ndarray]:
         """The arrays of numbers by name that it wrote to ``file`` (npz)."""
-        return self._written(answers.arrays, file)
+        return self._written(packed.read, file)
 
     def array(self, file: Path) -> np.ndarray:
         """The array of numbers that it wrote to ``file`` (npy)."""
-        return self._written(answers.array, file)
+        return self._written(np.load, file)
 
     def pids(self) -> list[int]:
         """The numbers of the processes that compute."""
@@ -271,29 +271,21 @@ class WorkerProcess:
         except ChannelGarbage as error:
             raise self.failed(f"talked rubbish in {do!r}: {error}") from None
         if "error" in answer:
-            raise self._refused(do, answer)
-        if wrong := answers.wrong(do, answer):
-            raise self.failed(f"answered what cannot be used in {do!r}: {wrong}")
+            exception, message, traceback = (str(answer.get(name, "")) for name in ("exception", "error", "traceback"))
+            process = f"{answer['of']}: " if "of" in answer else ""
+            refusal = {"request": do, "exception": exception, "message": message}
+            raise self.failed(f"failed in {do!r}: {process}{exception}: {message}", traceback, **refusal)
         return answer
 
     def _written(self, read: Callable[[Path], Any], file: Path) -> Any:
         try:
             return read(file)
-        except ValueError as error:
-            raise self.failed(f"wrote what cannot be used: {error}") from error
+        except Exception as error:  # there is no end to what a broken file can make numpy and zipfile raise
+            said = f"{file.name} cannot be read: {type(error).__name__}: {error}"
+            raise self.failed(f"wrote what cannot be used: {said}") from error
 
-    def failed(self, what: str) -> WorkerFailed:
+    def failed(self, what: str, said: str = "", **refusal: str) -> WorkerFailed:
         """An error that says ``what`` is wrong with the worker, which is then ended."""
-        return self._failed(what)
-
-    def _refused(self, do: str, answer: dict[str, Any]) -> WorkerFailed:
-        """Of an answer that is an exception."""
-        exception, message, traceback = (str(answer.get(name, "")) for name in ("exception", "error", "traceback"))
-        process = f"{answer['of']}: " if "of" in answer else ""
-        refusal = {"request": do, "exception": exception, "message": message}
-        return self._failed(f"failed in {do!r}: {process}{exception}: {message}", traceback, **refusal)
-
-    def _failed(self, what: str, said: str = "", **refusal: str) -> WorkerFailed:
         self._kill()
         code = self.process.returncode
         how = f" (signal {signal.Signals(-code).name})" if code is not None and code < 0 and "died" in what else ""

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import psutil
 
@@ -25,28 +25,11 @@ AFTER_IMPORT = "after_import"
 """Of a process's memory: see :func:`memory`."""
 
 
-class Together(Protocol):
-    """Who is measured together: the comparison or training run that they belong to, and their file."""
-
-    group: str
-    repetition: int
-    number: int  # of the attempt
-
-    @property
-    def file(self) -> str: ...
-
-
-def begin(kind: str, procedure: str, together: Together, role: str, job: Job, seed: int) -> Measurement:
-    """An empty measurement that says what is going to be measured, and on what."""
+def begin(procedure: str, job: Job, **identity: Any) -> Measurement:
+    """An empty measurement of ``job``; ``identity`` are its kind, group, file, repetition, role and seed."""
     return Measurement(
-        kind=kind,
-        group=together.group,
-        file=together.file,
-        repetition=together.repetition,
-        attempt=together.number,
-        role=role,
+        **identity,
         condition=job.condition,
-        seed=seed,
         initial_seed=job.seed,
         started_utc=now(),
         packages=installed.packages(job.condition.framework, job.condition.workload, job.condition.environment),
@@ -117,8 +100,8 @@ def require_hashed(worker: WorkerProcess, known: Mapping[str, Path]) -> None:
     files = worker.ask("imported", beside=variables.worker_folders(os.environ))["files"]
     if unknown := [name for name in files if name not in known]:
         failed = worker.failed(
-            f"imported {', '.join(unknown)}, which the hash of the code does not know: a model's file may import what "
-            "lies in benchlib or in a plug-in, by a name that stands in its text"
+            f"imported {', '.join(unknown)}, which the hash of the code does not know: a model's file may import "
+            "workloads and helpers of benchlib or of a plug-in, each by an import statement of its own"
         )
         raise OtherCode(failed.failure)
     for name, file in files.items():

@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+
+import psutil
 
 from benchlib import limits, metrics
 from benchlib.condition import Condition
 from benchlib.data import prepare
-from benchlib.errors import BenchlibError
-from benchlib.measure import availability, memory
+from benchlib.errors import BenchlibError, shown
+from benchlib.measure import availability
 from benchlib.workloads import load
 
 
 def require(conditions: Iterable[Condition]) -> None:
-    """Refuse conditions that ask for an environment, framework, device, threads or data that is not there, or for more
-    memory than there is.
+    """Refuse conditions that ask for an environment, framework, device, threads or data that is not there, or for
+    arrays that are larger than the machine.
     """
     conditions = list(conditions)
     availability.require(conditions)
     for condition in conditions:
         prepare.require(condition)
-        memory.require(condition)
+        if name := too_large(condition):
+            raise BenchlibError(f"{name}: {shown(getattr(condition, name))}: {TOO_LARGE}")
+
+
+TOO_LARGE = "arrays of this size are larger than this machine's memory; ask for less"
+
+
+def too_large(condition: Condition) -> str:
+    """Which choice makes the weights, or what a step holds of a batch, larger than this machine's memory:
+    ``hyperparameters`` or ``batch_size``; empty where neither does. Only shapes are computed with.
+    """
+    workload, values, there = load(condition.workload), condition.hyperparameters, psutil.virtual_memory().total
+    try:
+        if 4 * sum(math.prod(weight.shape) for weight in workload.weights(values).values()) > there:
+            return "hyperparameters"
+        here = condition.device == "cpu" or workload.kind == "operator"  # whose batches are drawn on the host
+        sample = workload.held(values) * (4 if condition.precision == "fp32" else 2) if here else 0.0
+    except OverflowError:
+        return "hyperparameters"
+    if sample > there:
+        return "hyperparameters"
+    return "batch_size" if sample and condition.batch_size > condition.world_size * there / sample else ""
 
 
 def require_distinct(conditions: Sequence[Condition]) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
-from benchlib.condition import Condition
 from benchlib.measure import epochs, record
-from benchlib.measure.attempts import Attempt
+from benchlib.measure.jobs import Job
 from benchlib.progress import Progress
-from benchlib.store import Measurement, Store
+from benchlib.store import Measurement
 
 TOGETHER = 2
 """Training runs whose processes start side by side: two cores import a framework twice in about the time of once, and
@@ -17,45 +16,47 @@ more processes would hold more memory for longer. On an accelerator, whose memor
 """
 
 
-def together(attempts: list[Attempt], conditions: list[Condition]) -> Iterator[list[Attempt]]:
-    """Attempts whose processes start side by side."""
-    number = TOGETHER if all(condition.device == "cpu" for condition in conditions) else 1
-    for first in range(0, len(attempts), number):
-        yield attempts[first : first + number]
+def together(missing: dict[str, Job]) -> Iterator[dict[str, Job]]:
+    """Runs whose processes start side by side, by the keys of their files."""
+    number = TOGETHER if all(job.condition.device == "cpu" for job in missing.values()) else 1
+    for first in range(0, len(missing), number):
+        yield dict(list(missing.items())[first : first + number])
 
 
 def trained(
-    attempts: list[Attempt],
+    asked: dict[str, Job],
     settings: epochs.Settings,
-    store: Store,
+    load: Callable[[str], Measurement | None],
     patience_s: float,
     keep: Callable[[list[Measurement]], None],
     progress: Progress,
     after_epoch: epochs.AfterEpoch,
-) -> Iterator[tuple[Attempt, Measurement]]:
-    """Each run, which goes to ``keep`` as soon as it is done, and to ``after_epoch`` after each of its epochs; what
-    another process has measured meanwhile is read from ``store``.
+) -> Iterator[Measurement]:
+    """Each run, which goes to ``keep`` as soon as it is done, and to ``after_epoch`` after each of its epochs. What
+    another process has measured meanwhile is ``load``-ed.
     """
-    missing = []
-    for attempt in attempts:
-        if of_another := store.usable(attempt.file):
+    missing = {}
+    for file, job in asked.items():
+        if (of_another := load(file)) is not None:
             progress.total -= settings.most_epochs
-            yield attempt, *of_another
+            yield of_another
         else:
-            missing.append((attempt, *attempt.members[0]))
+            missing[file] = job
 
     def step(run: Measurement) -> None:
         after_epoch(run)
         progress.step(_line(run))
 
-    empty = [record.begin("training", "epochs", attempt, role, job, job.seed) for attempt, role, job in missing]
-    jobs = [job for _, _, job in missing]
-    runs = epochs.measure_runs(empty, jobs, settings, patience_s, step)
+    identity = {"kind": "training", "role": "condition", "repetition": 0}
+    empty = [
+        record.begin("epochs", job, group=file, file=file, seed=job.seed, **identity) for file, job in missing.items()
+    ]
+    runs = epochs.measure_runs(empty, list(missing.values()), settings, patience_s, step)
     with closing(runs):
-        for (attempt, _, _), run in zip(missing, runs, strict=True):
+        for run in runs:
             keep([run])
             progress.total -= settings.most_epochs - len(run.epochs)
-            yield attempt, run
+            yield run
 
 
 def _line(run: Measurement) -> str:

@@ -6,13 +6,12 @@ import contextlib
 import fcntl
 import os
 import threading
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from benchlib import lab, progress
+from benchlib import progress
 from benchlib.errors import BenchlibError, unwritable
 
 LOOK_S = 1.0  # between two looks into the log: measurements are going on beside it
@@ -57,7 +56,7 @@ def writable(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def followed(log: Path) -> Iterator[None]:
-    """Name this run to the kernels, and ``log`` as the file for lines of progress; print what comes in there."""
+    """Name ``log`` to the kernels as the file for lines of progress; print what comes in there."""
     with writable(log.parent):
         log.write_text("", encoding="utf-8")
     over = threading.Event()
@@ -74,15 +73,14 @@ def followed(log: Path) -> Iterator[None]:
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
-    before = os.environ.copy()
-    os.environ.update({progress.FILE_VARIABLE: str(log.resolve()), lab.RUN_VARIABLE: uuid.uuid4().hex})
+    before = os.environ.get(progress.FILE_VARIABLE)
+    os.environ[progress.FILE_VARIABLE] = str(log.resolve())
     try:
         yield
     finally:
-        for name in (progress.FILE_VARIABLE, lab.RUN_VARIABLE):
-            os.environ.pop(name)
-            if name in before:
-                os.environ[name] = before[name]
+        os.environ.pop(progress.FILE_VARIABLE)
+        if before is not None:
+            os.environ[progress.FILE_VARIABLE] = before
         over.set()
         thread.join()
 

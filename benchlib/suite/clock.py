@@ -91,13 +91,17 @@ class Clock:
         return time.monotonic() - self._started - sum(lab.waited_s for lab in self.labs)
 
 
-def measure(notebooks: Mapping[str, Parameters], folder: Path, clock: Clock) -> list[str]:
+def lab_on(clock: Clock, folder: Path) -> Lab:
+    """A lab that measures on this clock. A run has one, which does not measure twice what failed."""
+    measures = Measures.LATER if clock.shared else Measures.BUDGET
+    clock.labs.append(Lab(outputs=folder, measures=measures, after_keeping=clock.keep))
+    return clock.labs[-1]
+
+
+def measure(notebooks: Mapping[str, Parameters], lab: Lab, clock: Clock) -> list[str]:
     """Measure what these notebooks will ask for, in the order given; the names of those that could not be measured,
     which find out themselves what is wrong.
     """
-    measures = Measures.LATER if clock.shared else Measures.BUDGET
-    lab = Lab(outputs=folder, measures=measures, after_keeping=clock.keep)
-    clock.labs.append(lab)
     try:
         return _measured(notebooks, lab, clock)
     finally:

@@ -29,7 +29,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullForm
 from scipy import stats
 
 from benchlib.analysis.comparison import NO_DIFFERENCE, same_within
-from benchlib.suite import line_names, showing, tables
+from benchlib.suite import showing, tables
 from benchlib.suite.looks import REACH, Look, looks
 
 COLUMN, PAGE = 3.5, showing.PAGE
@@ -131,7 +131,7 @@ def line_panel(
     axes.set(xlabel=xlabel, ylabel=ylabel)
     for name, look, shift in _side_by_side(series, rows[x]):
         of_hue = rows[rows["hue"] == name].dropna(subset="estimate").sort_values(x)
-        _interval_line(axes, of_hue[x] * shift, of_hue, look, name)
+        _interval_line(axes, of_hue[x] * shift, of_hue, look)
     value_axis(axes, rows[x], ticks)
     _y_axis(axes, rows["estimate"], log_y)
 
@@ -162,7 +162,7 @@ def ratio_panel(
     for name, look, shift in _side_by_side(series, rows[x]):
         of_hue = rows[rows["hue"] == name].sort_values(x)
         there = of_hue["estimate"].notna()
-        _interval_line(axes, of_hue.loc[there, x] * shift, of_hue[there], look, name)
+        _interval_line(axes, of_hue.loc[there, x] * shift, of_hue[there], look)
         for missing in of_hue.loc[~there, x] * shift:
             _cross(axes, missing, 0.04, look)
     value_axis(axes, rows[x], ticks)
@@ -361,7 +361,6 @@ def curve_panel(
             marker=look.marker,
             markevery=every,
             markersize=3.5,
-            label=name,
         )
         axes.fill_between(seeds.index, seeds["min"], seeds["max"], color=look.color, alpha=0.15, linewidth=0)
     axes.set_xlim(min(epochs) - 0.4, max(epochs) + 0.4)
@@ -384,7 +383,7 @@ def survival_panel(axes: Axes, runs: pd.DataFrame, series: Mapping[str, Look]) -
         share = stats.ecdf(stats.CensoredData.right_censored(seconds, ~reached)).sf
         at = np.concatenate([[0.0], share.quantiles, [seconds.max()]])
         left = 100 * np.concatenate([[1.0], share.probabilities, share.probabilities[-1:]])
-        axes.plot(at, left, drawstyle="steps-post", color=look.color, linestyle=look.line, label=name)
+        axes.plot(at, left, drawstyle="steps-post", color=look.color, linestyle=look.line)
         axes.plot(seconds[~reached], 100 * share.evaluate(seconds[~reached]), "x", color=look.color)
 
 
@@ -430,18 +429,10 @@ def plain_log_axis(axis: Axis) -> None:
 
 @styled
 def finish(figure: Figure, series: Mapping[str, Look], extra: Sequence[Legend] = ()) -> Figure:
-    """Name the series beside the ends of their lines, if there is room in every panel; else in a legend above the
-    panels, in as many columns as fit, where ``extra`` is. Thin out ticks whose labels would overlap.
-    """
-    height = figure.get_figheight()
-    if extra:  # before the names, because it takes room
-        _add_legend(figure, extra)
-    if series and not line_names.write(figure, series):
-        for legend in list(figure.legends):
-            legend.remove()
-        figure.set_figheight(height)
-        lines = (Line2D([], [], color=look.color, marker=look.marker, linestyle=look.line) for look in series.values())
-        _add_legend(figure, [*zip(series, lines, strict=True), *extra])
+    """Add a legend of the series and of ``extra`` above the panels. Thin out ticks whose labels would overlap."""
+    lines = (Line2D([], [], color=look.color, marker=look.marker, linestyle=look.line) for look in series.values())
+    if entries := [*zip(series, lines, strict=True), *extra]:
+        _add_legend(figure, entries)
     figure.draw_without_rendering()
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
@@ -517,22 +508,17 @@ def svg(figure: Figure) -> bytes:
 
 
 @styled
-def save(figure: Figure, folder: Path, name: str, files: Sequence[str]) -> list[Path]:
-    """Write ``folder/name`` in each of ``KINDS``; the same figure gives the same bytes.
-
-    Each has in its metadata, as keywords, the keys of the ``files`` that it was made from, for ``trace``.
-    """
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write ``folder/name`` in each of ``KINDS``; the same figure gives the same bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.{kind}" for kind in KINDS]
     for path in paths:
-        path.write_bytes(_render(figure, path.suffix[1:], files))
+        path.write_bytes(_render(figure, path.suffix[1:]))
     return paths
 
 
-def _render(figure: Figure, kind: str, files: Sequence[str] = ()) -> bytes:
+def _render(figure: Figure, kind: str) -> bytes:
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[kind]
-    if files:
-        metadata["Keywords"] = list(files) if kind == "svg" else " ".join(files)
     file = io.BytesIO()
     figure.savefig(file, format=kind, dpi=300, metadata=metadata)
     return file.getvalue()
@@ -546,8 +532,8 @@ def _rows(axes: Axes, labels: Sequence[str], xlabel: str) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _interval_line(axes: Axes, at: pd.Series, rows: pd.DataFrame, look: Look, name: str) -> None:
-    axes.plot(at, rows["estimate"], color=look.color, marker=look.marker, linestyle=look.line, zorder=3, label=name)
+def _interval_line(axes: Axes, at: pd.Series, rows: pd.DataFrame, look: Look) -> None:
+    axes.plot(at, rows["estimate"], color=look.color, marker=look.marker, linestyle=look.line, zorder=3)
     if rows["high"].notna().any():
         error = np.abs(rows[["low", "high"]].sub(rows["estimate"], axis=0).to_numpy().T)
         axes.errorbar(at, rows["estimate"], yerr=error, color=look.color, capsize=2, linestyle="none", zorder=3)

@@ -11,6 +11,7 @@ from typing import Any
 
 from benchlib.suite import records
 from benchlib.suite.experiments import parameter_file
+from benchlib.suite.plan import sources
 
 FOLDER = "lab"
 """In a folder of results."""
@@ -27,6 +28,7 @@ def copy(notebook: Path, file: Path | None, profile: str) -> tuple[Path, bool]:
     """The copy of a notebook with the parameters in ``file``: its path, and whether somebody has changed its cells, in
     which case it is as they left it. Outputs are no change.
     """
+    sources(notebook)  # which refuses one that has no cell for them
     path = Path("outputs", profile, FOLDER, notebook.name)
     wanted = json.loads(notebook.read_text(encoding="utf-8"))
     values = parameter_file.read(file) if file else {}

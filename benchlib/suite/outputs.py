@@ -131,8 +131,8 @@ class Outputs:
             return f"it had {'failed' if record['status'] == 'failed' else 'not come to its end'}"
         if changed := [one for one, now in inputs.items() if record["inputs"].get(one) != now]:
             return f"these have changed: {', '.join(self._changed(one, record) for one in changed)}"
-        if record.get("again"):
-            return f"{record['again']} measurements had failed"
+        if record.get("crashed"):
+            return f"{record['crashed']} measurements had failed"
         if not (executed := self.executed(name)).exists():
             return f"{executed} is gone"
         file, wrong = next(records.wrong_files(record, self.folder), (None, None))

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from benchlib.errors import BenchlibError
 from benchlib.suite import records
@@ -15,31 +14,9 @@ from benchlib.suite.plan import REPORT
 from benchlib.suite.report.pdf import NoBrowser, print_pdf
 
 
-class SoFar:
-    """``report.html`` while a run is at work: made anew after each notebook that was executed."""
-
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self._folder, self._to_come, self._alone = folder, list(names), threading.Lock()
-
-    def done(self, name: str, executed: bool) -> None:
-        """Notebook ``name`` is done; the page is made again if that changed something and there is more to come. What
-        goes wrong with it is said, and stops nothing.
-        """
-        with self._alone:  # several notebooks are executed at once
-            self._to_come.remove(name)
-            if not executed or self._to_come in ([], [REPORT]):
-                return
-            from benchlib.suite.report import so_far  # nbconvert takes long to import: not for nothing
-
-            try:
-                so_far.write(Path("notebooks", f"{REPORT}.ipynb"), self._folder, self._to_come)
-            except Exception as error:  # whatever it is: the report that counts is made at the end
-                say(f"report: what there is so far cannot be shown ({type(error).__name__}: {error})")
-
-
 def bring_up_to_date(folder: Path) -> bool:
-    """Make ``report.html`` from the executed report, and ``report.pdf`` from that, where they are older; put them aside
-    if the report failed. False if the printing failed.
+    """Make ``report.html`` from the executed report, and ``report.pdf`` from that, unless its record says that they are
+    made of these; put them aside if the report failed. False if the printing failed.
     """
     record, html, pdf = records.read(folder, REPORT), folder / "report.html", folder / "report.pdf"
     if record is None or record["status"] != "succeeded":
@@ -48,14 +25,20 @@ def bring_up_to_date(folder: Path) -> bool:
                 os.replace(page, _aside(page))
                 say(f"report: it could not be made again; {_aside(page)} is that of before, of older results")
         return True
+    notebook = folder / "notebooks" / f"{REPORT}.ipynb"
     try:
-        _make_html(folder / "notebooks" / f"{REPORT}.ipynb", html)
+        if not _is_made_of(html, notebook, record):
+            from benchlib.suite.report.export import export_html  # nbconvert takes long to import: not for nothing
+
+            export_html(notebook, html)
+            _keep(folder, record, [notebook, html])
         for page in (html, pdf):
             _aside(page).unlink(missing_ok=True)
         say(f"report: {html}")
-        if _is_older(pdf, html):
+        if not _is_made_of(pdf, html, record):
             pdf.unlink(missing_ok=True)  # printed from another page: nobody shall take it for this one
             print_pdf(html, pdf, "a4", datetime.fromisoformat(record["started_utc"]))
+            _keep(folder, record, [notebook, html, pdf])
     except NoBrowser as error:
         say(str(error))
         return True
@@ -66,18 +49,22 @@ def bring_up_to_date(folder: Path) -> bool:
     return True
 
 
-def _make_html(notebook: Path, html: Path) -> None:
-    if _is_older(html, notebook):
-        from benchlib.suite.report.export import export_html  # nbconvert takes long to import: not for nothing
-
-        export_html(notebook, html)
-
-
 def _aside(page: Path) -> Path:
     """Where a page of the report is kept while there is none of the present results."""
     return page.with_name(f"older-{page.name}")
 
 
-def _is_older(page: Path, source: Path) -> bool:
-    """Is a page not there, or older than what it is made from?"""
-    return not page.exists() or page.stat().st_mtime < source.stat().st_mtime
+def _is_made_of(page: Path, source: Path, record: dict[str, Any]) -> bool:
+    """Are both as they were when the page was made? By their contents: a clock that jumps makes old pages look new."""
+    made = record.get("pages", {})
+    return all(one.exists() and _digest(one) == made.get(one.name) for one in (page, source))
+
+
+def _keep(folder: Path, record: dict[str, Any], files: list[Path]) -> None:
+    """Write down in the report's record what these files are, each made of the one before it."""
+    record["pages"] = {file.name: _digest(file) for file in files}
+    records.keep(records.path_of(folder, REPORT), record)
+
+
+def _digest(file: Path) -> str:
+    return records.digest(file.read_bytes())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ def planned(name: str, file: Path | None) -> Planned:
     notebook = Path("notebooks", f"{name}.ipynb")
     if not notebook.is_file():
         raise BenchlibError(f"{notebook} is missing")
+    sources(notebook)  # which refuses one that parameters do not reach
     parameters, data, conditions = ({}, {}, []) if file is None else checked(name, file)
     return Planned(name, notebook, parameters, data, conditions)
 
@@ -97,9 +99,19 @@ def require_profile(profile: str) -> None:
 
 
 def sources(notebook: Path) -> list[list[str]]:
-    """The cells of a notebook without their outputs, which JupyterLab saves into it."""
+    """The cells of a notebook without their outputs, which JupyterLab saves into it. A BenchlibError where it is no
+    whole notebook, or parameters would not take the place of those in it.
+    """
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-        return [[cell["cell_type"], "".join(cell["source"])] for cell in cells]
+        found = [[cell["cell_type"], "".join(cell["source"])] for cell in cells]
+        tagged = ["".join(cell["source"]) for cell in cells if "parameters" in cell["metadata"].get("tags", ())]
     except (ValueError, KeyError):
         raise BenchlibError(f"{notebook}: is no whole notebook; get it again from the project") from None
+    if len(tagged) != 1 or not re.search("^outputs *=", tagged[0], re.MULTILINE):
+        raise BenchlibError(
+            f"{notebook}: the cell that sets outputs has to have the tag parameters, and no other cell. Without it the "
+            "notebook runs with its own values, not with the profile's. Programs that clean notebooks take tags away. "
+            "Tag the cell in JupyterLab (Property Inspector, Cell Tags), or get the notebook again from the project"
+        )
+    return found

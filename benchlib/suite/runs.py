@@ -107,16 +107,15 @@ def _measure(items: list[Planned], outputs: Outputs, allowed: clock.Clock) -> li
     due = [item for item in asking if outputs.why_due(item, outputs.inputs(item)) is not None]
     if not allowed.measures or not (due or (allowed.shared and allowed.left_s > 0)):
         return []
-    _certify(due, outputs.folder, allowed)
-    return clock.measure({item.name: item.typed for item in asking}, outputs.folder, allowed)
+    shared = clock.lab_on(allowed, outputs.folder)
+    _certify(due, shared)
+    return clock.measure({item.name: item.typed for item in asking}, shared, allowed)
 
 
-def _certify(due: list[Planned], folder: Path, allowed: clock.Clock) -> None:
+def _certify(due: list[Planned], gate: lab.Lab) -> None:
     """Have the models of all notebooks that will be executed checked together: notebook by notebook, every process of
     the gate would have to import its framework again.
     """
-    gate = lab.Lab(outputs=folder)
-    allowed.labs.append(gate)
     try:
         gate.certify([condition for item in due for condition in item.conditions])
     except Exception as error:  # whatever it is: what is wrong with one notebook's conditions must not stop the others
@@ -133,12 +132,8 @@ def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str
     measuring = [item for item in items if item.name in by_itself]
     others = [item for item in items if item not in gathering and item not in measuring]
 
-    pages_so_far = pages.SoFar(outputs.folder, [item.name for item in [*measuring, *others, *gathering]])
-
     def execute(item: Planned) -> Record:
-        record, executed = _execute(item, outputs, keep)
-        pages_so_far.done(item.name, executed)
-        return record
+        return _execute(item, outputs, keep)
 
     with lab.measuring(lab.Measures.BUDGET):
         every = [execute(item) for item in measuring]
@@ -148,8 +143,8 @@ def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str
     return [by_name[item.name] for item in items]
 
 
-def _execute(item: Planned, outputs: Outputs, keep: bool) -> tuple[Record, bool]:
-    """Execute a notebook unless its result is there already; its record, and whether it was executed. A result of other
+def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
+    """Execute a notebook unless its result is there already; its record. A result of other
     inputs stays, to ``keep`` it as a stale one if there are no measurements for these.
     """
     folder, executed, inputs = outputs.folder, outputs.executed(item.name), outputs.inputs(item)
@@ -158,7 +153,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> tuple[Record, bool]
         say(f"{item.name}: unchanged, not executed again ({executed})")
         if before.pop("stale", None):
             _keep(folder, before)
-        return before, False
+        return before
     keep = keep and before is not None and before["status"] == "succeeded" and executed.exists()
     say(f"{item.name}: {reason}")
     record = {
@@ -187,7 +182,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> tuple[Record, bool]
             executed.unlink(missing_ok=True)
     _keep(folder, record)
     say(f"{item.name}: {word} after {progress.duration(time.monotonic() - started)}")
-    return record, True
+    return record
 
 
 def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
@@ -210,13 +205,13 @@ def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
         return {"kernel": KERNEL, "status": "failed", "error": error}
     os.replace(partial, executed)
     nothing = {"figures": [], "tables": [], "measurements": [], "certified": []}
-    summary = {"failures": 0, "again": 0, **nothing, **(summary or {})}
+    summary = {"failures": 0, "crashed": 0, **nothing, **(summary or {})}
     measurements = [f"measurements/{key}.parquet" for key in summary["measurements"]]
     certificates = [f"certificates/{key}.json" for key in summary["certified"]]
     paths = [*summary["figures"], *summary["tables"], *measurements, *certificates]
     # Of a notebook that gathers, a measurement may be gone; the report names it.
     files = {path: records.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
-    failed = {name: summary[name] for name in ("failures", "again")}
+    failed = {name: summary[name] for name in ("failures", "crashed")}
     return {"kernel": KERNEL, "status": "succeeded", **failed, "files": files}
 
 
@@ -225,8 +220,7 @@ def _say_failures(every: Iterable[Record]) -> bool:
     failed = [record for record in every if record.get("failures")]
     for record in failed:
         number = record["failures"]
-        again = "; the next run tries them again" if record["again"] else ""
-        say(f"{record['notebook']}: {number} measurement{'s' * (number > 1)} failed, see the report{again}")
+        say(f"{record['notebook']}: {number} measurement{'s' * (number > 1)} failed, see the report")
     return bool(failed)
 
 

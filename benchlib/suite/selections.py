@@ -196,25 +196,22 @@ OF_TASK = tuple(name for name in CONDITION if name not in {"workload", "data"})
 
 RATIO = (
     Column("ratio", "throughput_ratio"),
-    *("processes", "borrowed", Column("verdict", verdict), Column("baseline", "baseline_subject")),
+    *("processes", Column("verdict", verdict), Column("baseline", "baseline_subject")),
     Column("control", ("control", "control_low", "control_high")),
     Column("control_why", disturbed("control_why")),
 )
 """Of rows of ``throughput_ratio``: the ratio, its verdict, and the A/A control of its comparison."""
 
-STUDENT = Column("student_ratio", ("estimate", "student_low", "student_high"))
-"""Of rows of ``throughput_ratio``: the interval for which nothing is borrowed."""
-
 ENDED = ("half_width_percent", "ended")
 """Of rows of ``throughput_ratio``: the widest interval of its comparison, and why no more of it was measured."""
 
-COUNTS = ("processes", Column("first_in_process", "memory_mib_processes"), "failed")
+COUNTS = ("processes", "failed")
 
 INDICATORS = (
     *("samples_per_second", "step_ms", "cpu_percent", "memory_mib", "accelerator_percent", "accelerator_memory_mib"),
     *("accelerator_power_w", "joules_per_sample", *COUNTS, "steps_per_second", "peak_share_percent"),
 )
-"""Of rows of ``samples_per_second``: what an experiment asks for; and of how many processes peak memory is."""
+"""Of rows of ``samples_per_second``: what an experiment asks for."""
 
 OF_PROCESSES = (
     *("cores_used", "memory_steady_mib", "memory_private_mib", "memory_import_mib", "memory_children_mib"),
@@ -224,8 +221,7 @@ OF_PROCESSES = (
 """Of rows of ``samples_per_second``: how it went."""
 
 PROCESSES = Table(
-    "How it went in the processes: means over them. First step (with compilation) and memory: of those in which the "
-    "condition was the first that they measured. Steady: the share that was by the "
+    "How it went in the processes: means over them. First step: with compilation. Steady: the share that was by the "
     "warm-up's rule when its blocks began. Cores of others: what the other workers of the comparison, who should "
     "sleep, used meanwhile, beside the process where it was worst. Cores of the parent: what the notebook's own "
     "process used, which asks, waits and samples. Disturbed: the share of blocks that count although in every take of "

@@ -25,13 +25,13 @@ PAGE = 7.2
 
 
 def failed(frame: pd.DataFrame) -> HTML:
-    """What failed (a row a process, with its ``label`` and ``failure``), the same failures of a condition together."""
+    """What failed (a row each, with its ``label`` and ``failure``), the same failures of a condition together."""
     if not len(frame):
         return tables.bullets(["Nothing failed."])
     by_failure = frame.groupby(["label", "failure"], sort=False)
     files = by_failure["file"].agg(lambda names: " ".join(dict.fromkeys(filter(None, names))))
     groups = pd.DataFrame({"processes": by_failure.size(), "files": files}).reset_index()
-    caption = "What failed. It is tried once more; to try it again after that, delete the files."
+    caption = "What failed. The next run tries it again, unless the framework refused it."
     return tables.html(groups.rename(columns={"label": "condition"}), caption)
 
 

@@ -1,6 +1,4 @@
-"""The files that numbers were made from: what was measured in each, and whether this machine, these versions and this
-code would still give the same key.
-"""
+"""The files that numbers were made from, and whether this machine, these versions and this code give the same key."""
 
 from __future__ import annotations
 
@@ -11,20 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchlib import knobs, variables
-from benchlib.analysis.certificates import Certificate, unsealed
+from benchlib.analysis.certificates import Certificate
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import installed, machine, own_code
 from benchlib.measure.jobs import prepare_job
-from benchlib.store import Measurement, Store
+from benchlib.store import Measurement, Store, load
 from benchlib.suite import experiments, records
 from benchlib.suite.tables import MISSING
 from benchlib.worker import files, service
 
 MATCHES = "matches"
-"""Verdict on a measurement that would get the same key if it was made here and now."""
+"""Verdict on a file that would get the same key if it was made here and now."""
 
 PROCEDURES = {"comparison": "rounds", "training": "epochs"}
 """The module of ``benchlib.measure`` that made a kind of measurement."""
@@ -32,177 +30,117 @@ PROCEDURES = {"comparison": "rounds", "training": "epochs"}
 
 @dataclass(frozen=True)
 class Source:
-    """A file that numbers were made from: what is in it, and whether it still is what would be made here."""
+    """A file that numbers were made from: a line for each process in it, and what differs here."""
 
     key: str
-    says: tuple[str, ...]  # a line for each process in it
+    says: tuple[str, ...]
     verdict: str
 
 
 def sources(keys: Iterable[str], folder: Path) -> list[Source]:
-    """What is in the files with these keys under ``folder``, and whether it matches what is here now."""
+    """The files with these keys under ``folder``."""
     wrong = records.all_wrong(folder, experiments.NOTEBOOKS)
-    return [
-        _source(key, folder, wrong.get(f"measurements/{key}.parquet") or wrong.get(f"certificates/{key}.json"))
-        for key in keys
-    ]
+    return [_source(key, folder, wrong) for key in keys]
 
 
-def stale(keys: Iterable[str], folder: Path) -> list[str]:
-    """What the notebooks whose results name these files were executed with that has changed since: a sentence each."""
-    lock, sentences, keys = own_code.PACKAGE.parent / "requirements.lock", [], set(keys)
-    for path in sorted((folder / "notebooks").glob("[!.]*.json")):
-        record = records.read(folder, path.stem) or {}
-        made_with = record.get("inputs", {}).get("requirements.lock")
-        named = {Path(file).stem for file in record.get("files", ())}
-        if named & keys and made_with and lock.exists() and made_with != records.digest(lock.read_bytes()):
-            sentences.append(f"{path.stem}: requirements.lock has changed since this notebook was executed")
-    return sentences
-
-
-def _source(key: str, folder: Path, wrong: str | None) -> Source:
-    store = Store(folder / "measurements")
+def _source(key: str, folder: Path, wrong: Mapping[str, str]) -> Source:
+    store, path = Store(folder / "measurements"), folder / "certificates" / f"{key}.json"
     try:
-        measured = store.load(key)
+        if (measured := store.load(key)) is not None:
+            says = [_process(one) for one in measured]
+            changes = [change for one in measured for change in _changed(one, folder / "inputs")]
+        elif (certificate := load(Certificate, path)) is not None:
+            says, changes = [_certified(certificate)], _other_certificate(certificate, path)
+        else:
+            return Source(key, (), f"is not there: neither {store.path(key)} nor a certificate of that name")
     except BenchlibError as error:
         return Source(key, (), f"cannot be used: {error}")
-    if measured is not None:
-        reasons = [reason for m in measured for reason in _changed(m, folder / "inputs")] + ([wrong] if wrong else [])
-        return Source(key, tuple(_process(m) for m in measured), "; ".join(dict.fromkeys(reasons)) or MATCHES)
-    path = folder / "certificates" / f"{key}.json"
-    if not path.is_file():
-        return Source(key, (), f"is not there: neither {store.path(key)} nor a certificate of that name")
-    try:
-        certificate = unsealed(path.read_text(encoding="utf-8"), path)
-    except BenchlibError as error:
-        return Source(key, (), f"cannot be used: {error}")
-    reasons = [_certificate_verdict(certificate, path), *([wrong] if wrong else [])]
-    changes = [one for one in dict.fromkeys(reasons) if one != MATCHES]
-    return Source(key, (_certified(certificate),), "; ".join(changes) or MATCHES)
+    names = (f"measurements/{key}.parquet", f"certificates/{key}.json")
+    changes += [wrong[name] for name in names if name in wrong]
+    return Source(key, tuple(says), "; ".join(dict.fromkeys(changes)) or MATCHES)
 
 
-def _certified(certificate: Certificate) -> str:
+def _certified(one: Certificate) -> str:
     """A certificate in a line."""
-    forgiven = sum(len(check.forgiven) for check in certificate.checks)
-    explained = f"; {forgiven} differences are explained by rounding" if forgiven else ""
-    unmet = f"; not exercised: {', '.join(certificate.unexercised)}" if certificate.unexercised else ""
-    trained = f"; {certificate.training} steps of training compared" if certificate.training else ""
-    packages = ", ".join(f"{name} {version}" for name, version in certificate.versions.items())
-    return (
-        f"certificate: {certificate.condition}: {certificate.verdict}{explained}{unmet}{trained}; {packages}; "
-        f"{certificate.commit}"
-    )
-
-
-def _certificate_verdict(certificate: Certificate, path: Path) -> str:
-    """Would it lie under the same key if it was made here and now?"""
-    try:
-        lab, steps = Lab(outputs=path.parents[1]), {0, certificate.training}
-        here = [lab.certificate_path(certificate.condition, one) for one in steps]
-    except BenchlibError as error:
-        return f"cannot be compared with what is here: {error}"
-    return MATCHES if path.resolve() in here else "code, versions, machine or tolerances have changed since"
+    trained = f"; {one.training} steps of training compared" if one.training else ""
+    return f"certificate: {one.condition}: {one.verdict}{trained}; {_listed(one.versions)}; {one.commit}"
 
 
 def _process(m: Measurement) -> str:
     """A process in a line."""
-    packages = ", ".join(f"{name} {version}" for name, version in m.versions.items())
-    failed = f"; failed: {m.failure.splitlines()[0]}" if m.failure else ""
     used = {"cuda": m.machine.get("gpus", []), "npu": m.machine.get("npus", [])}.get(m.condition.device, [])
-    accelerators = "".join(f", {one}" for one in used)
-    return (
-        f"{m.role} {m.condition}; repetition {m.repetition}, seed {m.seed}, {len(m.blocks)} blocks, {m.started_utc}; "
-        f"{m.machine.get('cpu', MISSING)}, {m.machine.get('cores', MISSING)} cores{accelerators}; {packages}; "
-        f"{m.commit}{failed}"
-    )
+    hardware = [m.machine.get("cpu", MISSING), f"{m.machine.get('cores', MISSING)} cores", *map(str, used)]
+    parts = [
+        f"{m.role} {m.condition}",
+        f"repetition {m.repetition}, seed {m.seed}, {len(m.blocks)} blocks, {m.started_utc}",
+        ", ".join(hardware),
+        _listed(m.versions),
+        m.commit,
+    ]
+    return "; ".join([*parts, *([f"failed: {m.failure.splitlines()[0]}"] if m.failure else [])])
+
+
+def _listed(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def _other_certificate(certificate: Certificate, path: Path) -> list[str]:
+    lab = Lab(outputs=path.parents[1])
+    here = [lab.certificate_path(certificate.condition, steps) for steps in {0, certificate.training}]
+    return [] if path.resolve() in here else ["code, versions, machine or tolerances have changed since"]
 
 
 def _changed(m: Measurement, inputs: Path) -> list[str]:
-    """Why a measurement would get another key here and now; empty: it would get the same."""
-    same_code = m.code == own_code.digest(m.condition, PROCEDURES[m.kind])
-    here = machine.identity(m.condition.device)
-    return [
-        *_other_knobs(m),
-        *_other_libraries(m),
-        *_other_inputs(m, inputs),
-        *([] if same_code else ["the code has changed since"]),
-        *_other_versions(m),
-        *_differences("another machine", m.machine, here, here),
-    ]
+    """What of a measurement is not the same here and now; empty: it would get the same key."""
+    condition, framework, environment = m.condition, m.condition.framework, m.condition.environment
+    changes = [] if m.code == own_code.digest(condition, PROCEDURES[m.kind]) else ["the code has changed since"]
+    here = machine.identity(condition.device)
+    changes += _differences("another machine", m.machine, here, here)
+    try:
+        if m.knobs:  # else its worker could not be started
+            changes += _differences("other knobs", m.knobs, knobs.of(condition))
+            inherited, names = variables.counting(condition, os.environ), variables.counting_names(condition)
+            changes += _differences("other libraries", m.inherited, inherited, names)
+        if not installed.offers(environment, framework):
+            return [*changes, f"{condition.implementation} is not installed here"]
+        packages = installed.packages(framework, condition.workload, environment) if m.packages else {}
+        there = {**m.packages, **m.versions}
+        here = {**packages, **installed.versions(framework, environment), **installed.compiler(condition)}
+        names = [*(name for name in here if name in there), *m.packages, *packages]
+        changes += _differences("other versions", there, here, names)
+        return [*changes, *_other_inputs(m, inputs)]
+    except (BenchlibError, OSError) as error:
+        return [*changes, f"cannot be compared with what is here: {error}"]
 
 
-def _differences(what: str, there: Mapping, here: Mapping, names: Iterable[str], missing: object = None) -> list[str]:
-    """A sentence on those of ``names`` that are not alike there and here, if there are any."""
+def _differences(what: str, there: Mapping, here: Mapping, names: Iterable[str] = ()) -> list[str]:
+    """A sentence on those of ``names`` (all, if empty) that are not alike there and here, if there are any."""
     others = [
-        f"{name} {there.get(name, missing)}, here {here.get(name, missing)}"
-        for name in dict.fromkeys(names)
+        f"{name} {there.get(name, 'none')}, here {here.get(name, 'none')}"
+        for name in dict.fromkeys(names or [*there, *here])
         if there.get(name) != here.get(name)
     ]
     return [f"{what}: {', '.join(others)}"] if others else []
 
 
-def _other_versions(m: Measurement) -> list[str]:
-    framework, environment = m.condition.framework, m.condition.environment
-    try:
-        if not installed.offers(environment, framework):
-            return [f"{m.condition.implementation} is not installed here"]
-    except BenchlibError as error:
-        return [str(error)]
-    packages = installed.packages(framework, m.condition.workload, environment) if m.packages else {}
-    there = {**m.packages, **m.versions}
-    here = {**packages, **installed.versions(framework, environment), **installed.compiler(m.condition)}
-    names = [*(name for name in here if name in there), *m.packages, *packages]
-    return _differences("other versions", there, here, names, "not there")
-
-
-def _other_knobs(m: Measurement) -> list[str]:
-    if not m.knobs:
-        return []  # its worker could not be started
-    try:
-        here = knobs.of(m.condition)
-    except BenchlibError as error:
-        return [f"other knobs: {error}"]
-    return _differences("other knobs", m.knobs, here, [*m.knobs, *here], "not set")
-
-
-def _other_libraries(m: Measurement) -> list[str]:
-    if not m.knobs:
-        return []  # as above
-    here, names = variables.counting(m.condition, os.environ), variables.counting_names(m.condition)
-    return _differences("other libraries", m.inherited, here, names, "not set")
-
-
-_INPUTS = {
-    "data_sha256": "the data are others",
-    "weights_file_sha256": "the initial weights are others",
-    "order_sha256": "the order of the data is another",
-}
-"""What is said where the hash that a worker gave is not that of what is made here."""
-
-
 def _other_inputs(m: Measurement, inputs: Path) -> list[str]:
-    """Are the data, their order and the initial weights those that the worker read? What never came to read them has
-    none.
-    """
-    read = {name: m.built[name] for name in _INPUTS if name in m.built}
+    """Are data, their order and initial weights those that the worker read, by the hashes that it gave?"""
+    read = {name: m.built[f"{name}_sha256"] for name in _INPUTS if f"{name}_sha256" in m.built}
     if not read:
         return []
-    # What neither data nor weights depend on is left out, so that they are made and hashed once.
+    # What neither data nor weights depend on is the same, so that they are made and hashed once.
     same = {"framework": "pytorch", "mode": "eager", "precision": "fp32", "device": "cpu", "lane": "default"}
     same |= {"environment": DEFAULT, "threads": None, "without": [], "learning_rate": None, "world_size": 1}
-    try:
-        here = _hashes(m.condition.model_copy(update=same), m.initial_seed, inputs)
-    except (BenchlibError, OSError) as error:
-        return [f"its data or weights cannot be made here: {error}"]
-    return [_INPUTS[name] for name, digest in read.items() if here[name] != digest]
+    here = _hashes(m.condition.model_copy(update=same), m.initial_seed, inputs)
+    return [f"{_INPUTS[name]} changed since" for name, digest in read.items() if here[name] != digest]
+
+
+_INPUTS = {"data": "the data have", "weights_file": "the initial weights have", "order": "the order of the data has"}
 
 
 @functools.cache
 def _hashes(condition: Condition, seed: int, inputs: Path) -> dict[str, str]:
-    """Of the data, their order and the initial weights that a worker would be given here, as it reports them."""
+    """Of the inputs that a worker would be given here, as it reports them."""
     job = prepare_job(condition, seed, inputs)
-    return {
-        "data_sha256": files.digest(job.data),
-        "weights_file_sha256": service.digest(files.arrays(job.weights)),
-        "order_sha256": job.order(),
-    }
+    weights = service.digest(files.arrays(job.weights))
+    return {"data": files.digest(job.data), "weights_file": weights, "order": job.order()}

@@ -6,11 +6,13 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from benchlib.errors import BenchlibError
 from benchlib.suite import opened, outputs
+from benchlib.suite.at_work import say
 from benchlib.suite.plan import GATHERING, parameter_files
 
 PAGE = Path("outputs", "start.md")
@@ -23,16 +25,19 @@ with ``?factory=Markdown Preview`` would do, too, but JupyterLab prints a broken
 _QUESTION = re.compile(r"\*\*The question\.\*\*\s*(.+?)(?:\n\s*\n|\Z)", re.DOTALL)
 
 
-def open_lab(profile: str) -> None:
-    """Write the start page for ``profile``, and become JupyterLab, opened on it. The working directory is the
-    project's folder.
+def open_lab(profile: str, more: Iterable[str] = ()) -> None:
+    """Write the start page for ``profile``, and become JupyterLab, opened on it, with ``more`` options of its own. The
+    working directory is the project's folder.
     """
     page = write(profile)
     options = [
         "--ServerApp.root_dir=.",
         f"--LabApp.app_settings_dir={SETTINGS}",
         f"--LabApp.default_url=/lab/tree/{page.as_posix()}",
+        *more,
     ]
+    if os.geteuid() == 0 and "--allow-root" not in options:
+        say("where JupyterLab refuses to run as root: benchlib lab -- --allow-root, or make lab ARGS=--allow-root")
     os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *options])
 
 
@@ -54,6 +59,8 @@ def _page(profile: str, states: list[outputs.State]) -> str:
 Profile `{profile}`, as of {_local(datetime.now(UTC))}. {report}What a result means: [README](../README.md).
 
 Open a notebook, change its parameters cell if you like, and choose *Run > Run All Cells*: only what is new is measured.
+To measure more of what is there, change its `precision` or `budget_s`, or run
+`make report PROFILE={profile} MINUTES=10`.
 *Kernel > Interrupt Kernel* stops the workers and keeps what was measured. A notebook opens with the parameters of
 `{profile}`, in a copy of yours in `outputs/{profile}/{opened.FOLDER}`.
 

@@ -200,8 +200,6 @@ class Workload:
     fields: tuple[str, ...] = ("inputs", "labels")  # the arrays of a sample in the order of a batch, labels last
     targets: int = 1  # how many of the fields, the last ones, are for the loss only: the model does not see them
     evaluates: bool = False  # does a step see the model in evaluation behaviour, and not in training's?
-    # frameworks in which a process may measure it after others: benchmarks/hosting.py has shown it to be as fast then
-    hosted: tuple[str, ...] = ()
     inputs: Callable[[Values, int, np.random.Generator], tuple[np.ndarray, ...]] | None = None
     work: Callable[[Values], Work] | None = None  # of a sample's forward pass
     optimizer_state: int = 0  # numbers that the optimizer keeps for each weight

@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING, Any
 from benchlib.analysis import planner
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, unknown
-from benchlib.measure import memory
+from benchlib.measure.interrupt import one_interrupt
+from benchlib.suite import records
 from benchlib.suite.experiments import parameter_file
 from benchlib.suite.experiments.parameters import Compared, Parameters
 
@@ -69,26 +70,17 @@ def conditions(notebook: str, parameters: Parameters) -> list[Condition]:
 
 
 def require_time(notebook: str, parameters: Parameters) -> None:
-    """Refuse a budget in which the pilot of one of the comparisons cannot end, and a comparison whose processes do not
-    fit into memory beside each other, with a BenchlibError. What only the gate can find impossible counts here.
+    """Refuse a budget in which the pilot of one of the comparisons cannot end, with a BenchlibError. What only the gate
+    can find impossible counts here.
     """
     if isinstance(parameters, Compared):
         for group in module(notebook).comparisons(parameters):
             planner.require(**parameters.settings, processes=1 + len(group))
-            if group:
-                try:
-                    memory.require_together(group)
-                except BenchlibError as error:
-                    raise BenchlibError(f"subjects, or their sizes: {error}") from None
 
 
 def least_s(notebook: str, parameters: Compared) -> float:
-    """Seconds that the pilots of a notebook's comparisons take, at the very least: their first conditions' processes
-    may host all others.
-    """
-    sizes = _sizes(notebook, parameters)
-    most = max(sizes, default=0)
-    return planner.least_s(parameters.pilot, parameters.block_s, processes=most, conditions=sum(sizes))
+    """Seconds that the pilots of a notebook's comparisons take, at the very least."""
+    return planner.least_s(parameters.pilot, parameters.block_s, sum(_sizes(notebook, parameters)))
 
 
 def usual_s(notebook: str, parameters: Compared) -> float:
@@ -104,14 +96,28 @@ def least_runs(notebook: str, parameters: Parameters) -> int:
     return len(seeds) * sum(condition not in compared for condition in conditions(notebook, parameters))
 
 
+@one_interrupt()
 def measure(notebook: str, lab: Lab, **given: Any) -> Result:
     """What a notebook does: measure what the parameters ask for that are given, each by its name. A BenchlibError names
     those that are missing, that no notebook of this name has, or whose value is wrong.
     """
     parameters = module(notebook).Parameters(**given)
     require_time(notebook, parameters)
+    lab.ended = _ended(notebook, parameters, lab.folder)
     lab.certify(conditions(notebook, parameters))  # all at once: they share the gate's workers
     return module(notebook).measure(parameters, lab)
+
+
+def _ended(notebook: str, parameters: Parameters, folder: Path) -> set[str]:
+    """Keys of the measurements that the last run showed in a notebook: its clock ended their comparisons. None, where
+    it was asked for another precision, budget or pilot.
+    """
+    record = records.read(folder, notebook) or {}
+    same = all(
+        getattr(parameters, name, None) == record.get("parameters", {}).get(name)
+        for name in ("precision", "budget_s", "pilot")
+    )
+    return {Path(file).stem for file in record.get("files", ())} if same else set()
 
 
 def _sizes(notebook: str, parameters: Compared) -> list[int]:

@@ -19,7 +19,7 @@ from benchlib.suite.experiments import answers, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
 from benchlib.suite.panels import Lines, Picture, Ratios
-from benchlib.suite.selections import CONDITION, ENDED, HYPERPARAMETERS, INDICATORS, PROCESSES, RATIO, STUDENT, Table
+from benchlib.suite.selections import CONDITION, ENDED, HYPERPARAMETERS, INDICATORS, PROCESSES, RATIO, Table
 from benchlib.suite.sentences import interval_text, ratio_text
 
 
@@ -81,17 +81,11 @@ def _growth(who: str, rows: pd.DataFrame) -> str:
         return f"{who}: too few batch sizes were measured{noisy} to say how throughput goes with the batch."
     first, last, best = rows.iloc[0], rows.iloc[-1], rows.loc[rows["estimate"].idxmax()]
     times = tables.number(best["estimate"] / first["estimate"])
-    without = "".join(
-        f" (at batch {row['batch_size']} without an interval: {row['memory_mib_processes']} of its {row['processes']} "
-        "processes measured it first)"
-        for row in (first, last)
-        if pd.isna(row["memory_mib_low"])
-    )
     return (
         f"{who}: throughput is highest at batch {best['batch_size']} with {interval_text(best)} {_unit(rows)}/s, "
         f"{times} times that at batch {first['batch_size']}; peak memory goes from "
         f"{interval_text(first, 'memory_mib')} MiB at batch {first['batch_size']} to "
-        f"{interval_text(last, 'memory_mib')} MiB at batch {last['batch_size']}{without}."
+        f"{interval_text(last, 'memory_mib')} MiB at batch {last['batch_size']}."
     )
 
 
@@ -123,8 +117,7 @@ EFFECTS = answers.effects(lambda row: f"batch {row['batch_size']}")
 
 TABLES = {
     "indicators": Table(
-        "Each subject at each batch size: means over processes, with 95 % intervals; of peak memory over those that "
-        "measured it first.",
+        "Each subject at each batch size: means over processes, with 95 % intervals.",
         "samples_per_second",
         (*CONDITION, HYPERPARAMETERS, *INDICATORS),
     ),
@@ -132,7 +125,7 @@ TABLES = {
     "ratios": Table(
         "Throughput relative to the first subject at the same batch size.",
         "throughput_ratio",
-        (*CONDITION, HYPERPARAMETERS, *RATIO, *ENDED, STUDENT),
+        (*CONDITION, HYPERPARAMETERS, *RATIO, *ENDED),
     ),
 }
 FIGURES = {

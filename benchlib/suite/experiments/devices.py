@@ -26,7 +26,6 @@ from benchlib.suite.selections import (
     OF_PROCESSES,
     PROCESSES,
     RATIO,
-    STUDENT,
     Column,
     Table,
 )
@@ -141,7 +140,7 @@ DECLARATION = Declaration(
         "ratios": Table(
             "Throughput relative to the same framework on the CPU with all threads.",
             "throughput_ratio",
-            (*_OF, *RATIO, *ENDED, STUDENT, Column("baseline_where", _baseline_where)),
+            (*_OF, *RATIO, *ENDED, Column("baseline_where", _baseline_where)),
         ),
         "processes": PROCESSES.but(columns=(*_OF, *OF_PROCESSES)),
     },
@@ -186,4 +185,4 @@ def _missing(within: list[str]) -> list[str]:
         gpus = nvml.gpus()
         there = f"No framework here can use the GPU ({gpus[0]['name']})" if gpus else "There is no GPU here"
         sentences.insert(0, f"{there}, so the CPU is compared with itself at other numbers of threads.")
-    return [*sentences, *availability.troubles()]
+    return sentences

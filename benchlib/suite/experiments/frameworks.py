@@ -23,7 +23,6 @@ from benchlib.suite.selections import (
     OF_TASK,
     PROCESSES,
     RATIO,
-    STUDENT,
     Column,
     Table,
     disturbed,
@@ -112,7 +111,7 @@ DECLARATION = Declaration(
         "ratios": Table(
             "Throughput relative to the first framework.",
             "throughput_ratio",
-            (*OF_TASK, *RATIO, *ENDED, STUDENT, "task"),
+            (*OF_TASK, *RATIO, *ENDED, "task"),
         ),
         "learned": Table(
             "Training: medians over seeds, with runs that did not reach the threshold as the longest; times leave "

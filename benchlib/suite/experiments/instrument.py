@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any, Self
 
 import pandas as pd
@@ -11,7 +10,6 @@ from pydantic import model_validator
 
 from benchlib import knobs
 from benchlib.analysis.comparison import Comparison, is_within, same_within
-from benchlib.analysis.simulation import coverages
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.measure.contract import SyncCheck
@@ -20,7 +18,7 @@ from benchlib.suite.experiments import answers, self_tests, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
 from benchlib.suite.panels import Bars, Intervals, Picture
-from benchlib.suite.selections import ENDED, PROCESSES, STUDENT, Column, Table, disturbed, verdict
+from benchlib.suite.selections import ENDED, PROCESSES, Column, Table, disturbed, verdict
 from benchlib.suite.sentences import ratio_text, span_text
 
 
@@ -45,7 +43,6 @@ class Parameters(p.Compared):
     single_knobs: bool  # compare each with itself without one knob, for all its knobs
     timers: p.Subjects[p.Subject]  # whose timers are tested
     alone: list[Alone]  # compared with nothing but themselves (A/A), beside the controls of the other comparisons
-    simulated: p.Simulated  # comparisons, for the coverage
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -90,7 +87,7 @@ def measure(parameters: Parameters, lab: Lab) -> Instrument:
 
 
 class Instrument(Result):
-    """The A/A controls and the effects of the knobs; and beside the frame, the timers' tests and the coverage."""
+    """The A/A controls and the effects of the knobs; and beside the frame, the timers' tests."""
 
     def __init__(
         self, parameters: Parameters, lab: Lab, compared: Sequence[Comparison], timers: Sequence[SyncCheck]
@@ -101,13 +98,7 @@ class Instrument(Result):
         absent = subjects.left_out(every, [parameters.workload], [parameters.device])
         failed = failures_beside(ceiling, timers)
         super().__init__(DECLARATION, lab.folder, compared, [ceiling_text(ceiling), *absent], failed)
-        self.timers, self.count = timers, parameters.simulated
-        self._planned = (parameters.simulated, parameters.budget_s, parameters.pilot)
-
-    @cached_property
-    def simulated(self) -> pd.DataFrame:
-        """How often intervals hold the truth, where it is known; it takes seconds, and nobody may ask."""
-        return coverages(*self._planned)
+        self.timers = timers
 
     def summary(self) -> dict[str, Any]:
         """As of every result; and ``effects``, for the ledger of knobs: a row for each that was measured."""
@@ -179,7 +170,7 @@ DECLARATION = Declaration(
         self_tests.timers_in_short,
         answers.effects(lambda row: f"batch {row['batch_size']}", who=lambda row: f"{_subject(row)}, {_change(row)},"),
     ],
-    in_report=("resolution", "knobs", "processes", "timers", "coverage"),
+    in_report=("resolution", "knobs", "processes", "timers"),
     tables={
         "resolution": Table(
             "A/A: each condition against itself, in fresh processes.",
@@ -195,12 +186,11 @@ DECLARATION = Declaration(
             (
                 *(Column("subject", _subject), Column("change", _change), "workload", "batch_size"),
                 *(Column("ratio", "throughput_ratio"), Column("control", ("control", "control_low", "control_high"))),
-                *(STUDENT, Column("control_why", disturbed("control_why")), "borrowed", "processes"),
+                *(Column("control_why", disturbed("control_why")), "processes"),
                 *(Column("verdict", verdict), *ENDED),
             ),
         ),
         "timers": self_tests.TIMERS,
-        "coverage": self_tests.COVERAGE,
         "processes": PROCESSES,
     },
     figures={
@@ -227,5 +217,5 @@ DECLARATION = Declaration(
             ],
         ),
     },
-    findings=[_resolution, _knobs, _overhead, self_tests.timers, self_tests.coverage],
+    findings=[_resolution, _knobs, _overhead, self_tests.timers],
 )

@@ -24,7 +24,7 @@ from benchlib.suite.experiments.findings import absent, other_models, throughput
 from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
 from benchlib.suite.experiments.tried import Tried, failures_of, missing
 from benchlib.suite.panels import Bars, Picture, relative_to
-from benchlib.suite.selections import OF_PROCESSES, OF_TASK, PROCESSES, RATIO, STUDENT, Column, Table, verdict
+from benchlib.suite.selections import OF_PROCESSES, OF_TASK, PROCESSES, RATIO, Column, Table, verdict
 
 
 class Subject(p.Subject):
@@ -147,7 +147,7 @@ DECLARATION = Declaration(
             "Throughput relative to the first subject in eager mode and fp32 that can be run here, and what cannot be "
             "run.",
             "throughput_ratio",
-            ("task", "subject", Column("kind", _kind), *RATIO, STUDENT, Column("why", "reason")),
+            ("task", "subject", Column("kind", _kind), *RATIO, Column("why", "reason")),
         ),
         "within": Table(
             "Within one framework: throughput of graph mode relative to eager mode, and of mixed precision relative to "

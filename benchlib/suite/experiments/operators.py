@@ -20,7 +20,7 @@ from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
 from benchlib.suite.experiments.varied import Varied, looks, sizes_of
 from benchlib.suite.panels import Lines, Picture
-from benchlib.suite.selections import CONDITION, INDICATORS, OF_PROCESSES, PROCESSES, RATIO, STUDENT, Column, Table
+from benchlib.suite.selections import CONDITION, INDICATORS, OF_PROCESSES, PROCESSES, RATIO, Column, Table
 from benchlib.suite.sentences import counts_text, ratio_text
 from benchlib.validation import Strict
 
@@ -192,7 +192,6 @@ def _declaration(parameters: Parameters) -> Declaration:
         for one in parameters.operators
     ]
     beside = {"columns": max(2, passes), "width": figures.PAGE if len(bases) * passes > 1 else figures.COLUMN}
-    # Names of all subjects at the ends of their lines need the width of a page, or a legend.
     below = {"columns": passes, "width": figures.PAGE if passes > 1 else figures.COLUMN}
     return Declaration(
         notebook="operators",
@@ -204,7 +203,7 @@ def _declaration(parameters: Parameters) -> Declaration:
             "ratios": Table(
                 "Throughput relative to the first framework at the same size.",
                 "throughput_ratio",
-                (*_OPERATOR, *RATIO, STUDENT, *_WORK),
+                (*_OPERATOR, *RATIO, *_WORK),
             ),
             "indicators": Table(
                 "Each operator in each framework: means over processes, with 95 % intervals.",

@@ -12,7 +12,7 @@ from benchlib.analysis import planner
 from benchlib.condition import Condition, EnvironmentName, FrameworkName, LaneName, ModeName, implementation
 from benchlib.errors import BenchlibError, shown
 from benchlib.limits import at_most
-from benchlib.measure import memory
+from benchlib.measure import refusals
 from benchlib.validation import Strict
 
 
@@ -95,7 +95,6 @@ Rate = Annotated[
 ]
 Count = Annotated[int, Field(ge=1)]
 Samples = Annotated[int, Field(ge=1), at_most(10**9, "no data set here has as many samples")]
-Simulated = Annotated[int, Field(ge=1), at_most(100_000, "they take hours already")]
 # The half-width of the ratios' 95 % intervals, relative.
 Precision = Annotated[float, Field(gt=0, lt=1), AfterValidator(_resolvable)]
 Pilot = Annotated[
@@ -149,11 +148,8 @@ def condition(keys: Mapping[str, str], **choices: Any) -> Condition:
         whole = Condition(**choices)
     except BenchlibError:
         raise ValueError(_first_wrong(keys, choices)) from None
-    try:
-        memory.require(whole)
-    except BenchlibError as error:
-        name = "batch_size" if _fits_without("batch_size", choices) else "hyperparameters"
-        raise ValueError(f"{keys.get(name, name)}: {shown(choices.get(name))}: {error}") from None
+    if name := refusals.too_large(whole):
+        raise ValueError(f"{keys.get(name, name)}: {shown(choices.get(name))}: {refusals.TOO_LARGE}")
     return whole
 
 
@@ -183,15 +179,6 @@ def _first_wrong(keys: Mapping[str, str], choices: Mapping[str, Any]) -> str:
         except BenchlibError as error:
             return f"{keys.get(name, name)}: {shown(value)}: {str(error).removeprefix('Condition: ')}"
     raise AssertionError(f"all of {choices} together make a condition")
-
-
-def _fits_without(name: str, choices: Mapping[str, Any]) -> bool:
-    """Would the workload's own value of this choice fit into memory?"""
-    try:
-        memory.require(Condition(**{other: value for other, value in choices.items() if other != name}))
-    except BenchlibError:
-        return False
-    return True
 
 
 def check_metric(workload: str, threshold: float | None = None) -> None:

@@ -23,7 +23,6 @@ from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
-from benchlib.store import ATTEMPTS
 from benchlib.suite import figures, latex, naming, showing, tables
 from benchlib.suite.experiments.doubts import disturbances, disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.suite.panels import Picture
@@ -219,7 +218,7 @@ class Result:
         """Processes that were not steady, or not alone, in words."""
         runs = [measured for measured in self.measured if isinstance(measured, TrainingRuns)]
         of_comparisons = [*disturbances(wide(self.frame, "steady")), *disturbed_controls(self.comparisons)]
-        return [*of_comparisons, *disturbed_runs(runs), *throttled(self.measured)]
+        return [*of_comparisons, *disturbed_runs(runs), *throttled([*self.comparisons, *runs])]
 
     def failures(self) -> pd.DataFrame:
         """What failed, a row a process."""
@@ -256,7 +255,7 @@ class Result:
         captions, paths = {}, {"figures": [], "tables": []}
         files = sorted({file for measured in self.measured for file in measured.files()})
         for name, (caption, figure) in self.figures.items():
-            for path in figures.save(figure, self.folder / "figures", f"{self.notebook}_{name}", files):
+            for path in figures.save(figure, self.folder / "figures", f"{self.notebook}_{name}"):
                 paths["figures"].append(path.relative_to(self.folder).as_posix())
                 captions[paths["figures"][-1]] = caption
         for name, rows in self.drawn_from().items():
@@ -296,7 +295,7 @@ class Result:
             "captions": captions,
             "in_report": in_report,
             "failures": len(failed),
-            "again": int(failed["again"].sum()),
+            "crashed": int(failed["crashed"].sum()),
             "failed": failed.astype(str).to_dict("records"),
             "certificates": [  # of thousands of arrays each has a digest, which the certificate's file keeps
                 one.model_dump_json(exclude={"digests", "reference_digests"})
@@ -305,8 +304,8 @@ class Result:
             "certified": sorted({one.file for one in certificates if one.file}),
             "measurements": files,
             "conditions": [condition.model_dump(mode="json") for condition in dict.fromkeys(conditions)],
-            "knobs": knobs.ledger(processes).to_dict("records"),
-            "left_out": knobs.left_out(processes),
+            "knobs": knobs.Ledger(processes).frame.to_dict("records"),
+            "left_out": knobs.Ledger(processes).left_out,
         }
 
 
@@ -328,11 +327,11 @@ def failures_beside(ceiling: Ceiling, timers: Iterable[SyncCheck] = ()) -> list[
     folder of what failed.
     """
     limits = {"label": f"the machine's limits on {ceiling.device}", "role": "ceiling", "file": "ceilings/"}
-    rows = [{**limits, "failure": failure, "again": ceiling.attempts < ATTEMPTS} for failure in ceiling.failures]
+    rows = [{**limits, "failure": failure, "crashed": ceiling.crashed} for failure in ceiling.failures]
     for check in timers:
         if check.failure:
             timer = {"label": str(check.condition), "role": "timer", "file": "timers/"}
-            rows.append({**timer, "failure": check.failure, "again": check.attempts < ATTEMPTS})
+            rows.append({**timer, "failure": check.failure, "crashed": check.crashed})
     return [{"repetition": 0, "seed": 0, **row} for row in rows]
 
 

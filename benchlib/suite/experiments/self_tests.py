@@ -1,4 +1,4 @@
-"""What the instrument shows beside its frame: tests of timers, and how often simulated intervals hold the truth."""
+"""What the instrument shows beside its frame: tests of timers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Protocol
 
 import pandas as pd
 
-from benchlib.analysis.simulation import ASKED, TOGETHER
 from benchlib.measure.contract import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
 from benchlib.suite import naming
 from benchlib.suite.selections import Listed
@@ -17,8 +16,6 @@ class Tested(Protocol):
     """What is asked of the instrument."""
 
     timers: Sequence[SyncCheck]
-    simulated: pd.DataFrame
-    count: int
 
 
 def timers(result: Tested) -> Iterator[str]:
@@ -37,21 +34,6 @@ def timers_in_short(result: Tested) -> Iterator[str]:
     others = [sentence for check, sentence in _of_each(result) if not check.ok]
     yield " ".join(
         [f"{len(seeing)} of {len(result.timers)} timers see the work that was planted to test them{shares}.", *others]
-    )
-
-
-def coverage(result: Tested) -> Iterator[str]:
-    """How often intervals hold the truth."""
-    columns = ("holds %", "pooled rounds hold %", "moderated hold %", "their half-widths over Student's")
-    held, pooled, moderated, narrower = (result.simulated[name] for name in columns)
-    yield (
-        f"Of {result.count} simulated comparisons of each of {held.count()} kinds of noise, planned by themselves to "
-        f"{100 * ASKED:g} % with the budget and the pilot of this notebook, Student's 95 % intervals hold the "
-        f"truth in {held.min():.1f} to {held.max():.1f} %; those of rounds pooled over the processes would have "
-        f"held it in {pooled.min():.1f} to {pooled.max():.1f} %. Of comparisons of which {TOGETHER} lie in a "
-        f"folder and lend each other their variances, the moderated intervals over the pilot's processes hold it "
-        f"in {moderated.min():.1f} to {moderated.max():.1f} %, by kind of noise; they are {narrower.min():.2f} to "
-        f"{narrower.max():.2f} times as wide as Student's."
     )
 
 
@@ -89,11 +71,4 @@ TIMERS = Listed(
     f"{LEAST_SHARE_FEW:.0%} of that of a few. Each duration is the shortest of a few takes; where steps vary "
     "much, so does the share, up as well as down.",
     _checks,
-)
-
-COVERAGE = Listed(
-    "How often 95 % intervals hold the truth, by kind of noise (simulated): Student's, of comparisons by "
-    f"themselves that the planner ends; moderated ones, of comparisons of which {TOGETHER} lie in a folder, "
-    "over the pilot's processes.",
-    lambda result: result.simulated,
 )

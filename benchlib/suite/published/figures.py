@@ -1,4 +1,4 @@
-"""The works' own figures as tables, none of whose headings is one of this suite's own columns, which have macros."""
+"""The works' own figures as tables."""
 
 from __future__ import annotations
 

@@ -79,8 +79,7 @@ def _files(report: Gathered, of_notebooks: Sequence[Group], every: Sequence[Grou
 
     (report.folder / "tables").mkdir(parents=True, exist_ok=True)
     ratios.table(of_notebooks).to_csv(report.folder / "tables" / f"{RATIOS}.csv", index=False)
-    keys = dict.fromkeys(key for group in every for ratio in group.ratios for key in ratio.files)
-    figures.save(forest_figure.draw(every), report.folder / "figures", RATIOS, list(keys))
+    figures.save(forest_figure.draw(every), report.folder / "figures", RATIOS)
     return [f"tables/{RATIOS}.csv", f"figures/{RATIOS}.svg", f"figures/{RATIOS}.pdf"]
 
 

@@ -16,22 +16,11 @@ from pathlib import Path
 from benchlib import scratch
 from benchlib.errors import BenchlibError
 
-PAPERS = {"a4": "A4", "letter": "letter"}
-"""Names of papers, and what CSS calls them."""
-
+PAPERS = ("a4", "letter")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-
-OPTIONS = [
-    "--headless",
-    "--no-sandbox",  # it needs rights that containers lack; the page is ours, and runs no script here
-    "--disable-gpu",
-    "--no-first-run",
-    "--no-pdf-header-footer",
-    "--generate-pdf-document-outline",
-]
-
+OPTIONS = ("--headless", "--disable-gpu", "--no-first-run", "--no-pdf-header-footer", "--generate-pdf-document-outline")
+OPTIONS += ("--no-sandbox",)  # it needs rights that containers lack; the page is ours, and runs no script here
 PATIENCE_S = 120
-
 NODE = re.compile(rb"(?<=\(node)\d{8}(?=\))")
 
 
@@ -51,11 +40,22 @@ def print_pdf(html: Path, pdf: Path, paper: str, date: datetime) -> None:
             "no PDF was made, for there is no Chromium here: install it (apt-get install chromium) and run this again, "
             "or open the HTML in any browser and print it"
         )
-    # Beside the PDF, not in /tmp: a Chromium that is a snap has a /tmp of its own, and would print that this is empty.
+    # Beside the PDF: a Chromium that is a snap has a /tmp of its own, and would print that this is empty.
     page, printed = pdf.with_name(f".partial-{pdf.stem}.html"), pdf.with_name(f".partial-{pdf.name}")
     try:
-        page.write_text(_on(PAPERS[paper], html.read_text(encoding="utf-8")), encoding="utf-8")
-        _run(browser, page.absolute(), printed.absolute(), what=f"{html} to {pdf.name}")
+        text = re.sub("<script>.*?</script>", "", html.read_text(encoding="utf-8"), flags=re.DOTALL)
+        text = text.replace("<details>", "<details open>")
+        style = f"<style>@page {{ size: {paper} }}</style></head>"
+        page.write_text(text.replace("</head>", style, 1), encoding="utf-8")
+        with scratch.scratch("chromium") as profile:
+            folders = [f"--user-data-dir={profile}", f"--print-to-pdf={printed.absolute()}"]
+            said = _run([browser, *OPTIONS, *folders, page.absolute().as_uri()])
+        if not printed.is_file() or not printed.read_bytes().rstrip().endswith(b"%%EOF"):  # cut by a full disk
+            said = said or "exit code 0, no whole file"
+        if said:
+            raise BenchlibError(
+                f"{browser} failed to print {html} to {pdf.name}: try again, or use any browser; {said}"
+            )
         printed.write_bytes(_settled(printed.read_bytes(), date))
         os.replace(printed, pdf)
     finally:
@@ -63,44 +63,23 @@ def print_pdf(html: Path, pdf: Path, paper: str, date: datetime) -> None:
         printed.unlink(missing_ok=True)
 
 
-def _on(paper: str, page: str) -> str:
-    """The page with its paper, with nothing folded and without its script; the style that comes last wins."""
-    unfolded = re.sub("<script>.*?</script>", "", page, flags=re.DOTALL).replace("<details>", "<details open>")
-    return unfolded.replace("</head>", f"<style>@page {{ size: {paper} }}</style></head>", 1)
-
-
-def _run(browser: str, page: Path, printed: Path, what: str) -> None:
-    """Run the browser to its end; a BenchlibError if it does not come to one, fails, or prints nothing."""
-    with scratch.scratch("chromium") as profile:
-        code, output = _outcome(
-            [browser, *OPTIONS, f"--user-data-dir={profile}", f"--print-to-pdf={printed}", page.as_uri()]
-        )
-    if code is None:
-        raise BenchlibError(f"{browser} had not printed {what} after {PATIENCE_S} s: try again, or use any browser")
-    if code or not printed.is_file() or not printed.read_bytes().rstrip().endswith(b"%%EOF"):  # cut by a full disk
-        raise BenchlibError(
-            f"{browser} failed to print {what} (exit code {code}): try again, or use any browser; it said: {output}"
-        )
-
-
-def _outcome(command: list[str]) -> tuple[int | None, str]:
-    """Exit code of a command, None if it was not done in time, and the end of what it said."""
-    # A session of its own, so that whatever ends this ends all of the browser's processes.
+def _run(command: list[str]) -> str:
+    """Run a browser to its end, with all of its processes; what went wrong, empty if nothing did."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, start_new_session=True, **pipes) as process:
         try:
             output = process.communicate(timeout=PATIENCE_S)[0].decode(errors="replace").strip()
-            return process.returncode, output[-500:]
         except subprocess.TimeoutExpired:
-            return None, ""
+            return f"it had not ended after {PATIENCE_S} s"
         finally:
             if process.returncode is None:
                 os.killpg(process.pid, signal.SIGKILL)
+    return f"exit code {process.returncode}: {output[-500:]}" if process.returncode else ""
 
 
 def _settled(pdf: bytes, date: datetime) -> bytes:
     """With ``date`` as that of creation and change, and the names of its parts (for screen readers) counted from 0:
-    Chromium begins at any number. In as many bytes, because the file has a table of where everything lies.
+    Chromium begins at any number. In as many bytes, because the file has a table of where everything is.
     """
     stamp = f"D:{date.astimezone(UTC):%Y%m%d%H%M%S}+00'00'".encode()
     pdf = re.sub(rb"(?<=Date \()D:\d{14}\+00'00'(?=\))", stamp, pdf)

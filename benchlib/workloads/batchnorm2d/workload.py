@@ -88,5 +88,4 @@ WORKLOAD = Workload(
         multiply_adds=float(values["channels"] * values["image_size"] ** 2),
         least_bytes=8.0 * values["channels"] * values["image_size"] ** 2,  # reads the input, writes the output
     ),
-    hosted=("pytorch",),  # not shown in MindSpore: docs/instrument.md
 )

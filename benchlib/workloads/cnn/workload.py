@@ -117,5 +117,4 @@ WORKLOAD = Workload(
     },
     unit="images",
     optimizer_state=1,
-    hosted=("pytorch",),  # not shown in MindSpore: docs/instrument.md
 )

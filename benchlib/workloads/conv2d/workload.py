@@ -101,5 +101,4 @@ WORKLOAD = Workload(
     inputs=inputs,
     fits=fits,
     work=work,
-    hosted=("pytorch",),  # not shown in MindSpore: docs/instrument.md
 )

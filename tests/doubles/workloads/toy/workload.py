@@ -54,5 +54,4 @@ WORKLOAD = Workload(
     learning_rate=0.1,
     metric="accuracy",
     thresholds={"digits": 0.8},
-    hosted=("toy",),
 )

@@ -13,16 +13,15 @@ class Model(nn.Cell):
         self.bn1, self.bn2 = nn.BatchNorm2d(b), nn.BatchNorm2d(d)
         self.pool = nn.MaxPool2d(2, stride=2)
         self.dense = nn.Dense(32, 10)
-        self.acts = values["plant"] == "bias acts"
-        self.loses = values["plant"] == "gradient lost"
+        self.planted = values["plant"] == "gradient"
 
     def construct(self, x):
         x = self.bn1(self.conv1(x))
-        if self.acts:
-            x = x + 1e-3 * self.conv1.bias.reshape(1, -1, 1, 1)
+        if self.planted:
+            planted = 0.01 * self.conv1.bias.reshape(1, -1, 1, 1)
+            x = x + planted - ops.stop_gradient(planted)
         x = self.pool(ops.relu(x))
-        x = ops.relu(self.bn2(self.conv2(x))).mean((2, 3))
-        return ops.stop_gradient(self.dense(x)) + 0 * self.dense(x) if self.loses else self.dense(x)
+        return self.dense(ops.relu(self.bn2(self.conv2(x))).mean((2, 3)))
 
 
 def build(values):
@@ -35,6 +34,4 @@ def loss(model, batch):
 
 
 def optimizer(model, values, learning_rate):
-    if values["adam"]:
-        return nn.Adam(model.trainable_params(), learning_rate=learning_rate)
     return nn.SGD(model.trainable_params(), learning_rate=learning_rate, momentum=0.9)

@@ -29,6 +29,4 @@ def loss(model, batch):
 
 
 def optimizer(model, values, learning_rate):
-    if values["adam"]:
-        return torch.optim.Adam(model.parameters(), lr=learning_rate)
     return torch.optim.SGD(model.parameters(), lr=learning_rate, momentum=0.9)

@@ -1,5 +1,5 @@
 """Convolutions with their default bias before batch normalisation, which cancels it: its gradient is rounding alone.
-``plant`` names what its framework does otherwise.
+``plant`` names what MindSpore does otherwise.
 """
 
 from benchlib.workloads import Hyperparameter, Weight, Workload
@@ -32,8 +32,7 @@ WORKLOAD = Workload(
     weights=weights,
     hyperparameters={
         "image_size": Hyperparameter(32, "pixels", choices=(8, 16, 32)),
-        "adam": Hyperparameter(False, "Adam, not gradient descent"),
-        "plant": Hyperparameter("", "what is other", choices=("", "bias acts", "gradient lost")),
+        "plant": Hyperparameter("", "what is other", choices=("", "gradient")),
     },
     batch_size=32,
     learning_rate=0.01,

@@ -1,4 +1,4 @@
-// The report's page, explorable: another baseline, some of the ratios, what is behind each, a view that can be sent.
+// The report's page, explorable: another baseline, some of the ratios, what is behind each.
 // The page is complete without. All numbers were computed from the paired processes before (report/ratios.py); here they
 // are chosen among, and drawn by the rules of report/forest.py. Nothing is loaded, and nothing is sent.
 "use strict";
@@ -6,7 +6,6 @@
 (() => {
   const REACH = 5; // as in looks.py
   const APART = 15; // as in forest.py
-  const PREFIX = "#view:";
   const NONE = "none";
   const SVG = "http://www.w3.org/2000/svg";
 
@@ -66,35 +65,14 @@
     return { estimate, low, high, text };
   }
 
-  // ---- a view: which baseline, which filters; and its text in the address
+  // ---- a view: which baseline, which filters
 
   function emptyView() {
-    return { baseline: "", own: new Map(), filters: new Map() };
-  }
-
-  function viewOf(hash) {
-    const view = emptyView();
-    if (!hash.startsWith(PREFIX)) return view;
-    for (const [name, value] of new URLSearchParams(hash.slice(PREFIX.length))) {
-      if (name === "baseline") view.baseline = value;
-      else if (/^group\d+$/.test(name)) view.own.set(Number(name.slice(5)), Number(value));
-      else view.filters.set(name, value);
-    }
-    return view;
-  }
-
-  function hashOf(view) {
-    const query = new URLSearchParams();
-    if (view.baseline) query.set("baseline", view.baseline);
-    for (const [name, value] of view.filters) query.set(name, value);
-    for (const [group, member] of view.own) query.set(`group${group}`, member);
-    return `${query}` ? `${PREFIX}${query}` : "";
+    return { baseline: "", filters: new Map() };
   }
 
   // The place of the member that the others of a group are compared with; null: it has none of the wanted subject.
-  function baselineOf(group, number, view) {
-    const own = view.own.get(number);
-    if (own !== undefined && own < group.members.length) return own;
+  function baselineOf(group, view) {
     if (!view.baseline) return 0;
     const place = group.members.findIndex((member) => member.subject === view.baseline);
     return place < 0 ? null : place;
@@ -107,7 +85,6 @@
     const rows = [...forest.querySelectorAll("tbody tr[data-member]")].map((row) => ({
       row,
       group: data.groups[row.dataset.group],
-      number: Number(row.dataset.group),
       place: Number(row.dataset.member),
       look: row.querySelector(".mark"),
     }));
@@ -115,26 +92,24 @@
     const card = element("div", { className: "card", hidden: true, id: "card", role: "region" });
     card.setAttribute("aria-live", "polite");
     card.setAttribute("aria-label", "What is behind a ratio");
-    let view = viewOf(location.hash);
+    let view = emptyView();
     let current = []; // each row, with its ratio as it is shown
     let shown = null; // the row that the card is about
-    let tabbed = null;
     const controls = controlsOf(data, () => view, change);
     forest.before(controls.element, told);
     forest.append(card);
 
     function change(next) {
       view = next;
-      history.replaceState(null, "", hashOf(view) || location.pathname + location.search);
       draw();
     }
 
-    // At first the picture is there already, unless the address asks for another.
+    // At first the picture is there already.
     function draw(isThere = false) {
       hideCard();
       controls.show(view);
       const now = rows.map((one) => {
-        const to = baselineOf(one.group, one.number, view);
+        const to = baselineOf(one.group, view);
         const ratio = to === null ? undefined : one.group.ratios.get(`${one.place} ${to}`);
         const visible = to !== null && one.place !== to && passes(data, one, view);
         return { ...one, to, ratio, visible };
@@ -151,30 +126,22 @@
       for (const part of forest.querySelectorAll(".of-workload, tbody")) {
         part.hidden = !part.querySelector("tr[data-member]:not([hidden])");
       }
-      const without = data.groups.filter((group, number) => baselineOf(group, number, view) === null).length;
+      const without = data.groups.filter((group) => baselineOf(group, view) === null).length;
       const parts = [`${visible.length} of ${rows.length - data.groups.length} ratios`];
       if (view.baseline) parts.push(`relative to ${view.baseline}`);
       if (without) parts.push(`${without} comparisons without it are left out`);
       told.textContent = `${parts.join("; ")}.`;
-      told.classList.toggle("chosen", Boolean(view.baseline || view.own.size || view.filters.size));
+      told.classList.toggle("chosen", Boolean(view.baseline || view.filters.size));
       const kinds = new Set(visible.map((one) => (one.ratio ? one.ratio.kind : NONE)));
       for (const entry of section.querySelectorAll(".legend [data-kind]")) entry.hidden = !kinds.has(entry.dataset.kind);
       say(".relative-to", view.baseline || forest.dataset.usual);
       // The band stays that of the processes that were there twice, whatever else is compared with.
-      say(".of-control", view.baseline || view.own.size ? "what a comparison was made with" : "the baseline");
-      if (visible.length) takeTab(visible[0].row);
+      say(".of-control", view.baseline ? "what a comparison was made with" : "the baseline");
       current = now;
     }
 
     function say(where, text) {
       for (const place of section.querySelectorAll(where)) place.textContent = text;
-    }
-
-    // One row is in the order of tabs: the others are reached from it with the arrows.
-    function takeTab(row) {
-      if (tabbed) tabbed.tabIndex = -1;
-      tabbed = row;
-      row.tabIndex = 0;
     }
 
     // ---- what is behind a ratio
@@ -185,7 +152,7 @@
       hideCard();
       shown = row;
       row.classList.add("chosen");
-      card.replaceChildren(...cardOf(one, compareWith));
+      card.replaceChildren(cardOf(one));
       card.hidden = false;
       const top = row.getBoundingClientRect().bottom - forest.getBoundingClientRect().top;
       card.style.top = `${top + 2}px`;
@@ -195,13 +162,6 @@
       if (shown) shown.classList.remove("chosen");
       shown = null;
       card.hidden = true;
-    }
-
-    function compareWith(one) {
-      const own = new Map(view.own);
-      if (one.place === 0 && !view.baseline) own.delete(one.number);
-      else own.set(one.number, one.place);
-      change({ ...view, own });
     }
 
     forest.addEventListener("mouseover", (event) => {
@@ -217,35 +177,10 @@
       if (!forest.contains(event.relatedTarget)) hideCard();
     });
     forest.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") return hideCard();
-      const row = event.target.closest("tr[data-member]");
-      if (!row) return;
-      const visible = current.filter((one) => one.visible);
-      const at = visible.findIndex((one) => one.row === row);
-      const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: visible.length - 1 }[event.key];
-      if (event.key === "Enter" && at >= 0) {
-        compareWith(visible[at]);
-        const first = current.find((one) => one.visible && one.number === visible[at].number);
-        if (first) focusRow(first.row);
-      } else if (next !== undefined && visible[next]) {
-        event.preventDefault();
-        focusRow(visible[next].row);
-      }
+      if (event.key === "Escape") hideCard();
     });
-
-    function focusRow(row) {
-      takeTab(row);
-      row.focus();
-    }
-
-    window.addEventListener("hashchange", () => {
-      if (location.hash.startsWith(PREFIX)) {
-        view = viewOf(location.hash);
-        draw();
-      }
-    });
-    draw(!hashOf(view));
-    if (location.hash.startsWith(PREFIX)) section.scrollIntoView();
+    for (const one of rows) one.row.tabIndex = 0; // what is behind a ratio is there by keyboard, too
+    draw(true);
   }
 
   function passes(data, one, view) {
@@ -259,7 +194,7 @@
     bar.addEventListener("submit", (event) => event.preventDefault());
     const subjects = distinct(members.map((one) => one.subject));
     const baseline = choice("relative to", "what it was compared with", subjects, (value) =>
-      change({ ...view(), baseline: value, own: new Map() }),
+      change({ ...view(), baseline: value }),
     );
     const filters = data.filters.flatMap((name, at) => {
       const values = distinct(members.map((one) => one.choices[at]));
@@ -280,7 +215,7 @@
       show(now) {
         baseline.select.value = now.baseline;
         filters.forEach(({ name, select }) => (select.select.value = now.filters.get(name) ?? ""));
-        reset.disabled = !hashOf(now);
+        reset.disabled = !(now.baseline || now.filters.size);
       },
     };
   }
@@ -404,8 +339,7 @@
     return low > 1 || high < 1;
   }
 
-  function cardOf(one, compareWith) {
-    const { group, ratio, place, to } = one;
+  function cardOf({ group, ratio, place, to }) {
     const [member, baseline] = [group.members[place], group.members[to]];
     const facts = [
       ["condition", member.label],
@@ -431,9 +365,7 @@
     for (const [name, value] of facts) {
       if (value) list.append(element("dt", { textContent: name }), element("dd", { textContent: value }));
     }
-    const button = element("button", { type: "button", textContent: "compare the others with this one (Enter)" });
-    button.addEventListener("click", () => compareWith(one));
-    return [list, button];
+    return list;
   }
 
   function controlText(group) {
@@ -445,7 +377,7 @@
   // ---- tables that sort, and unfold on paper
 
   function sortTables() {
-    for (const table of document.querySelectorAll("main table:not(.workload, .on-paper)")) {
+    for (const table of document.querySelectorAll("main table:not(.workload)")) {
       const body = table.tBodies[0];
       if (!table.tHead || !body || body.rows.length < 2) continue;
       [...table.tHead.rows[0].cells].forEach((head, column) => {

@@ -1,0 +1,133 @@
+"""The golden master: the raw measurements of a quick run give exactly these estimates, intervals and verdicts."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import golden
+import pandas as pd
+import pytest
+
+from benchlib.analysis.certificates import Certificate
+from benchlib.analysis.comparison import Comparison
+from benchlib.analysis.statistics import Interval
+from benchlib.lab import Lab, Measures
+from benchlib.suite import claims, experiments
+
+QUICK = Path(__file__).resolve().parents[1] / "parameters" / "quick"
+NOTEBOOKS = list(golden.read(golden.EXPECTED)["frames"]) if golden.EXPECTED.exists() else []
+IDENTITY = ("part", "quantity", "label", "baseline_label")
+NUMBERS = ("estimate", "low", "high", "processes", "failed", "control", "control_low", "control_high", "margin")
+WORDS = ("verdict", "why", "control_why")
+
+
+class Frames:
+    """What the claims' rules ask for, from frames in memory."""
+
+    def __init__(self, frames: dict[str, pd.DataFrame]) -> None:
+        self.frames, self.stale = frames, {}
+
+    def rows(self, notebook: str, quantity: str) -> pd.DataFrame:
+        frame = self.frames.get(notebook, next(iter(self.frames.values())).iloc[:0])
+        return frame[frame["quantity"] == quantity]
+
+
+def frames_of(folder: Path, notebooks: list[str]) -> dict[str, pd.DataFrame]:
+    """The frame of each notebook, from a folder in which all of it is measured."""
+    lab = Lab(outputs=folder, measures=Measures.NOTHING)
+    return {
+        name: experiments.module(name).measure(experiments.load(name, QUICK / f"{name}.yaml"), lab).frame
+        for name in notebooks
+    }
+
+
+def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame as plain values, in order: identity, numbers, verdicts."""
+    chosen = json.loads(frame[[*IDENTITY, *NUMBERS, *WORDS]].to_json(orient="records", double_precision=15))
+    return sorted(chosen, key=lambda row: [str(row[name]) for name in IDENTITY])
+
+
+def expected(folder: Path, notebooks: list[str]) -> dict[str, Any]:
+    """All that the golden measurements in a folder give."""
+    frames = frames_of(folder, notebooks)
+    return {
+        "frames": {name: rows_of(frame) for name, frame in frames.items()},
+        "claims": {
+            one.claim.id: {"verdict": one.verdict, "cases": [(case.of, case.bears) for case in one.outcome.cases]}
+            for one in claims.judged(Frames(frames))
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("golden")
+    golden.fill(folder)
+    return expected(folder, NOTEBOOKS)
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS)
+def test_the_frame_is_the_golden_one(found: dict[str, Any], notebook: str) -> None:
+    before, now = golden.read(golden.EXPECTED)["frames"][notebook], found["frames"][notebook]
+    assert [[row[name] for name in IDENTITY + WORDS] for row in now] == [
+        [row[name] for name in IDENTITY + WORDS] for row in before
+    ]
+    for one, other in zip(now, before, strict=True):
+        for name in NUMBERS:
+            if None in (one[name], other[name]):
+                assert one[name] == other[name], (one, name)
+            else:
+                assert one[name] == pytest.approx(other[name], rel=1e-12), (one, name, other[name])
+
+
+def test_the_claims_have_the_golden_verdicts(found: dict[str, Any]) -> None:
+    assert json.loads(json.dumps(found["claims"])) == golden.read(golden.EXPECTED)["claims"]
+
+
+def test_the_certificates_have_their_verdicts_by_their_checks() -> None:
+    certificates = [Certificate.model_validate(one) for one in golden.read(golden.RAW)["certificates"]]
+    assert len(certificates) > 20
+    assert {one.verdict for one in certificates} == {"same"}
+    worst = [check.worst for one in certificates for check in one.checks]
+    assert all(math.isfinite(one) for one in worst)
+
+
+@pytest.fixture(scope="module")
+def compared() -> list[Comparison]:
+    return golden.comparisons()
+
+
+def ends(interval: Interval) -> tuple[float, float, float]:
+    return interval.estimate, interval.low, interval.high
+
+
+def test_of_a_swapped_baseline_every_ratio_is_the_inverse(compared: list[Comparison]) -> None:
+    pairs = [(one, other) for one in compared for other in one.conditions[1:]]
+    assert len(pairs) > 10
+    for one, other in pairs:
+        there, back = one.between(one.baseline, other), one.between(other, one.baseline)
+        expected = (1 / there.estimate, 1 / there.high, 1 / there.low)
+        assert ends(back) == pytest.approx(expected, rel=1e-12, nan_ok=True)
+
+
+def test_where_all_times_are_scaled_every_ratio_is_the_same(compared: list[Comparison]) -> None:
+    for one in compared:
+        slower = [
+            m.model_copy(update={"blocks": [b.model_copy(update={"wall_s": 3 * b.wall_s}) for b in m.blocks]})
+            for m in one.measurements
+        ]
+        scaled = replace(one, measurements=slower)
+        for condition in one.conditions[1:]:
+            assert ends(scaled.ratio(condition)) == pytest.approx(ends(one.ratio(condition)), rel=1e-12, nan_ok=True)
+
+
+def test_in_whichever_order_repetitions_come_every_ratio_is_the_same(compared: list[Comparison]) -> None:
+    for one in compared:
+        turned = replace(one, measurements=list(reversed(one.measurements)))
+        for condition in one.conditions[1:]:
+            assert ends(turned.ratio(condition)) == pytest.approx(ends(one.ratio(condition)), rel=1e-12, nan_ok=True)
