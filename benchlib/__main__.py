@@ -157,7 +157,7 @@ def _command(*options: tuple[tuple[str, ...], dict[str, Any]], of_suite: bool = 
         "--minutes",
         type=_minutes,
         help="for measuring, from now on; 0: measure nothing, make the report of what is there (default: as many as "
-        "parameters/PROFILE/report.yaml says, less those that its results have had)",
+        "parameters/PROFILE/defaults.yaml says, less those that its results have had)",
     ),
     of_suite=True,
 )

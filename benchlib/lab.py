@@ -48,7 +48,6 @@ from benchlib.measure.own_code import Unchanged
 from benchlib.measure.processes import PATIENCE_S
 from benchlib.measure.repetitions import Asked
 from benchlib.measure.turn import turn
-from benchlib.measure.watched import watched
 from benchlib.plugins import use as use_plugins
 from benchlib.progress import Progress, say
 from benchlib.store import Measurement, Store, frame
@@ -156,7 +155,7 @@ class Lab:
         """As :meth:`compare`, of several comparisons, one after the other."""
         for conditions in groups:
             refusals.require_distinct(conditions)
-            planner.require(precision, budget_s, block_s, pilot, margin, processes=1 + len(conditions))
+            planner.require(precision, budget_s, block_s, pilot, margin)
         every = [condition for conditions in groups for condition in conditions]
         refusals.require(every)
         codes = [_code(conditions, "rounds") for conditions in groups]  # before it is certified
@@ -210,9 +209,10 @@ class Lab:
         epochs: int,
         threshold: float | None = None,
         most_epochs: int | None = None,
+        on_epoch: epochs_procedure.AfterEpoch = lambda run: None,
     ) -> TrainingRuns:
         """Train each condition from each seed (of weights, order and dropout) for ``epochs``, and on to ``threshold``
-        or ``most_epochs``.
+        or ``most_epochs``. ``on_epoch`` is called with each run after each of its epochs.
         """
         refusals.require_trainable(conditions, seeds, epochs, threshold, most_epochs)
         settings = epochs_procedure.Settings(
@@ -229,9 +229,7 @@ class Lab:
         if missing and self.measures is Measures.NOTHING:
             raise NotMeasured(f"{len(missing)} of {len(jobs)} training runs of {conditions[0].workload}")
         random.Random(0).shuffle(missing)  # so that the machine's drift does not favour whoever comes first
-        there = TrainingRuns(conditions, list(measured.values()), certificates, epochs, threshold)
-        with watched(self.folder, there) as after_epoch:
-            measured |= {run.file: run for run in self._trained(dict(missing), settings, code, after_epoch)}
+        measured |= {run.file: run for run in self._trained(dict(missing), settings, code, on_epoch)}
         return TrainingRuns(conditions, [measured[file] for file in asked], certificates, epochs, threshold)
 
     def _training_run(self, file: str) -> Measurement | None:

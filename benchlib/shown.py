@@ -1,35 +1,42 @@
-"""What shows itself: as HTML at the end of a notebook's cell, as text in a script, as a figure by ``plot()``.
+"""Results that show themselves: HTML in a notebook, text in a script, a figure by ``plot()``.
 
-How, is the matter of the suite's floor, which the floors below do not import. They have its name, as pandas has the
-name of what draws for it. The module of that name is an extension of IPython: in a notebook it is loaded with the first
-class of benchlib that shows itself, elsewhere when the first figure is asked for.
+The suite draws them. Each method imports it only then: without the suite's packages a lab measures all the same.
 """
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import TYPE_CHECKING
+
+from benchlib.errors import BenchlibError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DISPLAY = "benchlib.suite.display"
-
 
 class Shown:
-    """A result that is shown and drawn by :data:`DISPLAY`."""
+    """A result that the suite shows and draws."""
 
     def plot(self) -> Figure:
-        """It as a figure, which a notebook shows with its caption; a BenchlibError without the suite's packages."""
-        return importlib.import_module(DISPLAY).figure(self)
+        """Draw it, as a figure that a notebook shows with its caption; a BenchlibError without the suite's packages."""
+        try:
+            from benchlib.suite import plots
+        except ModuleNotFoundError as error:
+            raise BenchlibError(
+                f"plot(): {sys.executable} has no {error.name}, and draws nothing without; "
+                f"install the suite's packages: {sys.executable} -m pip install 'benchlib[suite]'"
+            ) from error
+        return plots.draw(self)
+
+    def _repr_html_(self) -> str:
+        from benchlib.suite import summaries
+
+        return summaries.html(self)
 
     def __repr__(self) -> str:
         """A few lines for a terminal or a log; the data are in its fields."""
-        return importlib.import_module(DISPLAY).text(self)
+        from benchlib.suite import summaries
+
+        return summaries.text(self)
 
     __str__ = __repr__
-
-
-if "IPython" in sys.modules and (shell := sys.modules["IPython"].get_ipython()) is not None:
-    shell.extension_manager.load_extension(DISPLAY)

@@ -46,7 +46,7 @@ def _line(item: dict, keys: list[str]) -> str:
     if kind == "missing":
         return f"{key}: missing; give it a value"
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
-        why = "is text, not a number; YAML reads 1e-3 as text: write 0.001 or 1.0e-3, without quotes"
+        why = "is text, not a number: write it without quotes"
         return f"{key}: {shown(value)} {why}"
     message = item["msg"].removeprefix("Value error, ")
     if not key:  # what is about the whole says itself which part it means

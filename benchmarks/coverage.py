@@ -14,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
 import pandas as pd
-from simulation import NOISES, coverage
+import simulation
 
 from benchlib.analysis.planner import PILOT
 
@@ -26,9 +26,9 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=1200.0, help="seconds of each")
     parser.add_argument("--pilot", type=int, default=PILOT, help="processes of each condition at least")
     asked = parser.parse_args()
-    simulate = partial(coverage, comparisons=asked.comparisons, budget_s=asked.budget, pilot=asked.pilot)
+    simulate = partial(simulation.coverage, comparisons=asked.comparisons, budget_s=asked.budget, pilot=asked.pilot)
     with ProcessPoolExecutor(2) as pool:
-        rows = list(pool.map(simulate, NOISES))
+        rows = list(pool.map(simulate, simulation.NOISES))
     print(
         f"{asked.comparisons} simulated comparisons of each kind, {asked.pilot} processes at least, {asked.budget:g} s"
     )

@@ -14,6 +14,7 @@ import argparse
 import copy
 import json
 import re
+import shutil
 import tempfile
 import time
 from collections import Counter
@@ -29,7 +30,12 @@ from benchlib.suite import experiments, plan
 from benchlib.suite.experiments.parameters import Compared
 
 FOLDER = Path(__file__).resolve().parents[1] / "parameters"
-SHIPPED = sorted(path for profile in ("quick", "full", "subset", "features") for path in (FOLDER / profile).glob("*"))
+SHIPPED = sorted(
+    path
+    for name in ("quick", "full", "subset", "features")
+    for path in (FOLDER / name).glob("*")
+    if path.name != experiments.DEFAULTS
+)
 MOST_SECONDS = 2.0
 LONGEST_LINE = 1000  # characters of a line of a refusal
 OF_THE_FILE = re.compile(
@@ -113,7 +119,7 @@ def mutated(draw: st.DrawFn) -> tuple[str, bytes]:
     text = path.read_text(encoding="utf-8")
     if draw(st.integers(0, 4)) == 0:
         return path.stem, draw(_damaged(text))
-    parameters = yaml.safe_load(text)
+    parameters = experiments.values(path.stem, path)
     for _ in range(draw(st.sampled_from([1, 1, 1, 2, 3]))):
         _mutate(draw, parameters)
     written = yaml.safe_dump(parameters, sort_keys=False, allow_unicode=draw(st.booleans()))
@@ -251,6 +257,7 @@ def run(cases: int) -> Counter[str]:
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        shutil.copy(FOLDER / "quick" / experiments.DEFAULTS, folder)
         for notebook in {path.stem for path in SHIPPED}:
             experiments.module(notebook)  # the import is off the clock
         every_file_is_refused_by_name_or_can_be_measured()

@@ -406,7 +406,8 @@ def report(file: Path, output: Path) -> None:
     certificates = {one.condition.key: one for one in every}
     measured: dict[str, list[Measurement]] = {}
     for value in (line["value"] for line in lines.get("measurement", [])):
-        one = Measurement.model_validate({**value, "condition": Condition(**value["condition"])})
+        known = {name: one for name, one in value.items() if name in Measurement.model_fields}  # of an older visit, too
+        one = Measurement.model_validate({**known, "condition": Condition(**value["condition"])})
         measured.setdefault(one.group, []).append(one)
 
     def certificate(condition: Condition) -> Certificate | None:

@@ -2,8 +2,7 @@
 
     .venv/bin/python benchmarks/watching.py
 
-An epoch's loss and metric are added to the file that TensorBoard reads, and the figure of JupyterLab is drawn, of eight
-runs of ten epochs that are made up.
+An epoch's loss and metric are added to the file that TensorBoard reads, of eight runs of ten epochs that are made up.
 """
 
 from __future__ import annotations
@@ -14,24 +13,21 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.measure import record
 from benchlib.store import Epoch, Measurement
-from benchlib.suite import events, plots
+from benchlib.suite import events
 
 TIMES = 10
 
 
 def main() -> None:
-    """Print a line for each."""
+    """Print the time."""
     condition = Condition(workload="cnn")
     runs = [_run(condition, seed) for seed in range(8)]
     with tempfile.TemporaryDirectory() as folder:
         parts = [run.model_copy(update={"epochs": run.epochs[:n]}) for run in runs for n in range(1, TIMES + 1)]
         _tell("an epoch in its file", [_ms(lambda p=part: events.add(Path(folder), p)) for part in parts])
-    trained = TrainingRuns([condition], runs, {}, TIMES, None)
-    _tell("a drawing of the figure", [_ms(lambda: plots.at_work(trained)._repr_html_()) for _ in range(TIMES)])
 
 
 def _run(condition: Condition, seed: int) -> Measurement:

@@ -76,6 +76,7 @@ class SyntheticLab:
         self.unrounded, self.disturbed = unrounded, disturbed
         self.random = np.random.default_rng(0)
         self.asked: list[tuple] = []
+        self.comparisons: dict[str, object] = {}
 
     def compare(
         self,
@@ -120,6 +121,7 @@ class SyntheticLab:
         epochs: int,
         threshold: float | None = None,
         most_epochs: int | None = None,
+        on_epoch: object = None,
     ) -> TrainingRuns:
         """As the lab's: a run goes on from ``epochs`` until it is at the threshold, for ``most_epochs`` at most."""
         self.asked.append(("train", conditions, seeds, epochs, threshold, most_epochs))

@@ -24,6 +24,7 @@ from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import DISTURBED
 from benchlib.analysis.statistics import Interval, geometric_interval
 from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
 from benchlib.store import Store
 from benchlib.suite import claims, experiments, figures, published, records, tables
 from benchlib.suite.claims.cases import bearing
@@ -241,7 +242,7 @@ def test_results_of_before_are_judged_and_named(tmp_path: Path, write: Callable)
     assert judged_of(tmp_path, "C2").verdict == REPRODUCED
 
 
-def test_results_of_an_older_benchlib_without_the_columns_are_not_used(tmp_path: Path, write: Callable) -> None:
+def test_a_frame_of_another_benchlib_is_refused_by_name(tmp_path: Path, write: Callable) -> None:
     write("frameworks", [row("threshold_ratio", (0.4, 0.6))])
     assert judged_of(tmp_path, "C2").verdict == REPRODUCED
     path = tmp_path / "tables" / "frameworks_frame.parquet"
@@ -249,7 +250,8 @@ def test_results_of_an_older_benchlib_without_the_columns_are_not_used(tmp_path:
     record = tmp_path / "notebooks" / "frameworks.json"
     files = {"tables/frameworks_frame.parquet": records.digest(path.read_bytes())}
     record.write_text(json.dumps({"status": "succeeded", "files": files}))
-    assert judged_of(tmp_path, "C2").verdict == NOT_MEASURED
+    with pytest.raises(BenchlibError, match=f"{path}: written by another benchlib"):
+        judged_of(tmp_path, "C2")
 
 
 def first_epoch(subject: str, ends: tuple[float, float], on: str = "gcn on cora", **more: Any) -> dict:
@@ -864,7 +866,7 @@ def ran(notebook: str, lab: SyntheticLab, **changes: object) -> None:
     """Run an experiment of quick, with some parameters changed, on a lab that makes its measurements up; write its
     frame and its record as the suite does.
     """
-    values = yaml.safe_load((ROOT / "parameters" / "quick" / f"{notebook}.yaml").read_text(encoding="utf-8"))
+    values = experiments.values(notebook, ROOT / "parameters" / "quick" / f"{notebook}.yaml")
     module = experiments.module(notebook)
     result = module.measure(module.Parameters(**values | changes), lab)
     path = f"tables/{notebook}_frame.parquet"

@@ -4,7 +4,6 @@ import json
 import math
 import re
 import time
-from pathlib import Path
 
 import pytest
 from synthetic_lab import SyntheticLab
@@ -13,7 +12,6 @@ from benchlib import lab
 from benchlib.analysis import planner
 from benchlib.errors import BenchlibError
 from benchlib.suite import clock, experiments, plan
-from benchlib.suite.experiments import parameter_file
 
 
 @pytest.fixture
@@ -284,9 +282,3 @@ def test_the_notebooks_have_their_share_of_what_is_least():
     ):
         clock.require(1, {}, 14)
     clock.require(2, {}, 14)
-
-
-def test_every_profile_says_its_minutes():
-    for profile in ("quick", "full"):
-        values = parameter_file.read(Path("parameters", profile, "report.yaml"))
-        assert values["minutes"] > 0

@@ -56,7 +56,7 @@ def test_a_condition_survives_json():
         ({"batch_size": 2000}, r"batch_size 2000 is larger than the 1437 training samples of digits"),
         (
             {"learning_rate": "1e-3"},
-            r"learning_rate: '1e-3' is text, not a number; YAML reads 1e-3 as text: write 0.001 or 1.0e-3",
+            r"learning_rate: '1e-3' is text, not a number: write it without quotes",
         ),
         ({"learning_rate": -0.1}, r"learning_rate: -0.1: .*greater than 0"),
         ({"learning_rate": float("nan")}, r"learning_rate: nan: .*finite"),

@@ -10,7 +10,6 @@ import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from packaging.requirements import Requirement
@@ -94,7 +93,7 @@ def test_public_names_are_offered_and_others_are_not_there():
         ("sacrebleu", lambda: metrics.require(workloads.load("seq2seq")), "metric 'bleu'"),
         (
             "pooch",
-            lambda: downloads.download(SimpleNamespace(), "CIFAR-10", "digits"),
+            lambda: downloads.download("", "", "CIFAR-10", "digits"),
             "CIFAR-10, which has to be downloaded,",
         ),
     ],

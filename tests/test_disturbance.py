@@ -16,7 +16,6 @@ from typing import Any
 import pandas as pd
 import psutil
 import pytest
-import yaml
 from synthetic_lab import SyntheticLab
 
 from benchlib.analysis import frame as tidy
@@ -39,7 +38,7 @@ from benchlib.measure.disturbance import (
     mark_outliers,
 )
 from benchlib.store import Block, counted
-from benchlib.suite import display, experiments, summaries
+from benchlib.suite import experiments, summaries
 from benchlib.suite.experiments.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.suite.selections import wide
 from benchlib.suite.sentences import NO_RATIO, ratio_text
@@ -168,7 +167,7 @@ def test_more_than_half_of_the_rounds_disturbed_on_either_side_is_no_verdict(tmp
     assert (verdict, interval.excludes(1)) == (DISTURBED, False)
     assert comparison.throughput()["samples_per_second"].isna().tolist() == [role == "baseline", role == "condition"]
     assert ratio_text(ratio_row(comparison)) == NO_RATIO[DISTURBED]
-    assert DISTURBED in display.html(comparison)
+    assert DISTURBED in summaries.html(comparison)
     notes = [text.get_text() for axes in comparison.plot().axes for text in axes.texts]
     assert notes.count(DISTURBED) == 2, "at the ratio and at the bar"
 
@@ -285,7 +284,7 @@ SAID = re.compile(
 def test_no_experiment_gives_a_verdict_where_all_was_disturbed(tmp_path: Path, notebook: str) -> None:
     path = ROOT / "parameters" / "quick" / f"{notebook}.yaml"
     module = experiments.module(notebook)
-    parameters = module.Parameters(**yaml.safe_load(path.read_text(encoding="utf-8")))
+    parameters = module.Parameters(**experiments.values(path.stem, path))
     result = module.measure(parameters, SyntheticLab(tmp_path, disturbed=lambda condition: True))
     result.summary()
     times = {"ratio", "control", "within_ratio", "epoch_ratio", "threshold_ratio", "first_epoch", "efficiency_percent"}
@@ -495,7 +494,7 @@ class WithDisturbedRun(SyntheticLab):
 def test_a_seed_that_was_disturbed_is_left_out_of_the_frameworks_ratio(tmp_path: Path) -> None:
     path = ROOT / "parameters" / "quick" / "frameworks.yaml"
     module = experiments.module("frameworks")
-    parameters = module.Parameters(**yaml.safe_load(path.read_text(encoding="utf-8")))
+    parameters = module.Parameters(**experiments.values(path.stem, path))
     metric = {"metric": lambda condition, seed, epoch: 0.1 * min(epoch, 9)}
     learned = module.measure(parameters, SyntheticLab(tmp_path, **metric)).tables()["learned"][1]
     assert learned["why"].isna().all()
@@ -518,7 +517,7 @@ def test_a_seed_that_was_disturbed_is_left_out_of_the_frameworks_ratio(tmp_path:
 def test_a_seed_that_was_disturbed_is_in_no_time_by_learning_rate(tmp_path: Path) -> None:
     path = ROOT / "parameters" / "quick" / "learning_rate.yaml"
     module = experiments.module("learning_rate")
-    parameters = module.Parameters(**yaml.safe_load(path.read_text(encoding="utf-8")) | {"threshold": 0.3})
+    parameters = module.Parameters(**experiments.values(path.stem, path) | {"threshold": 0.3})
     before = module.measure(parameters, SyntheticLab(tmp_path)).tables()["thresholds"][1]
     assert before["times_left_out"].isna().all()
     best = before["seconds_to_threshold"].first_valid_index()

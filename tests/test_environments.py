@@ -476,9 +476,8 @@ def test_what_was_stored_without_an_environment_is_of_the_default_one():
     assert Certificate.model_validate(document).condition == condition
 
 
-def test_two_environments_share_no_process_and_no_variance(toy_framework):
+def test_two_environments_share_no_process(toy_framework):
     here, there = toy(), toy(environment="other")
-    assert rounds.host(here) != rounds.host(there)
     assert [len(group) for group in gate._groups([here, there], [])] == [1, 1]
 
 

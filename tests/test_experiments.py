@@ -25,7 +25,6 @@ from synthetic_lab import SyntheticLab, step_seconds
 
 from benchlib import knobs, workloads
 from benchlib.analysis import frame as tidy
-from benchlib.analysis.length import LEAST_ROUNDS
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
@@ -57,7 +56,7 @@ MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
 
 def quick(notebook: str) -> dict[str, Any]:
     """The quick parameters of a notebook, as plain values."""
-    return yaml.safe_load((ROOT / "parameters" / "quick" / f"{notebook}.yaml").read_text(encoding="utf-8"))
+    return experiments.values(notebook, ROOT / "parameters" / "quick" / f"{notebook}.yaml")
 
 
 AFTER = f"after {quick('batch_size')['epochs']} epochs"
@@ -87,12 +86,16 @@ EMBEDDED = {"digits", "random", "digits_sequence", "digits_graph", "number_names
 
 @pytest.mark.parametrize(
     "path",
-    [path for profile in SHIPPED for path in sorted((ROOT / "parameters" / profile).glob("*.yaml"))],
+    [
+        path
+        for profile in SHIPPED
+        for path in sorted((ROOT / "parameters" / profile).glob("*.yaml"))
+        if path.name != experiments.DEFAULTS
+    ],
     ids=lambda path: f"{path.parent.name}-{path.stem}",
 )
 def test_shipped_parameters_are_valid(path: Path) -> None:
     parameters = experiments.load(path.stem, path)
-    experiments.require_time(path.stem, parameters)
     made = experiments.conditions(path.stem, parameters)
     assert (len(made) >= 2) == (path.stem in MEASURING)
     if not made:
@@ -111,7 +114,7 @@ def test_shipped_parameters_are_valid(path: Path) -> None:
 
 def test_every_profile_has_parameters_for_every_notebook() -> None:
     for profile in ("quick", "full"):
-        assert {path.stem for path in (ROOT / "parameters" / profile).glob("*.yaml")} == {*MEASURING, plan.REPORT}
+        assert {path.stem for path in (ROOT / "parameters" / profile).glob("*.yaml")} == {*MEASURING, "defaults"}
 
 
 MARGINS = [
@@ -168,8 +171,8 @@ WRONG = [
     (
         "learning_rate",
         "subjects.0.learning_rates",
-        ["1e-3"],
-        ["subjects.0.learning_rates.0: '1e-3'", "text, not a number"],
+        ["1e-3 "],
+        ["subjects.0.learning_rates.0: '1e-3 '", "text, not a number"],
     ),
     ("learning_rate", "subjects.0.learning_rates", [0.0], ["subjects.0.learning_rates.0: 0.0"]),
     ("learning_rate", "subjects.0.learning_rates", [float("nan")], ["subjects.0.learning_rates.0: nan"]),
@@ -269,10 +272,8 @@ def test_what_was_left_out_gets_no_silent_default(notebook: str, place: str, tmp
 def test_no_parameter_has_a_default(notebook: str) -> None:
     schema = experiments.module(notebook).Parameters.model_json_schema()
     for part in (schema, *schema.get("$defs", {}).values()):
-        needed = set(part.get("properties", ())) - {
-            "environment",
-            "if_there",
-        }  # a subject has both
+        optional = {"environment", "if_there", "budget_s"}  # of a subject; of a notebook that is run by itself
+        needed = set(part.get("properties", ())) - optional
         assert set(part.get("required", ())) == needed, part["title"]
 
 
@@ -315,7 +316,7 @@ def test_a_refusal_has_so_many_lines_and_no_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize("notebook", ["modes", "operators", "batch_size"])
 def test_checking_is_quick(notebook: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the calls that took the time: folders were listed, and conditions made, for every choice of every one."""
-    values = yaml.safe_load((ROOT / "parameters" / "full" / f"{notebook}.yaml").read_text(encoding="utf-8"))
+    values = experiments.values(notebook, ROOT / "parameters" / "full" / f"{notebook}.yaml")
     if notebook == "batch_size":
         values["batch_sizes"] = list(range(1, 300))
     path = tmp_path / f"{notebook}.yaml"
@@ -375,32 +376,32 @@ def test_file_that_is_not_there_and_unknown_notebook(tmp_path: Path) -> None:
         experiments.load("batchsize", tmp_path / "none.yaml")
 
 
-@pytest.mark.parametrize("notebook", [name for name in MEASURING if "budget_s" in quick(name)])
-def test_a_budget_too_small_is_refused_before_anything_starts(notebook, tmp_path, monkeypatch) -> None:
-    values = quick(notebook) | {"budget_s": 2}
-    path = tmp_path / f"{notebook}.yaml"
-    path.write_text(yaml.safe_dump(values), encoding="utf-8")
-    with pytest.raises(
-        BenchlibError, match=rf"{notebook}\.yaml: budget_s 2\.0: the pilot takes {values['pilot']} times"
-    ):
-        plan.checked(notebook, path)
-    lab = SyntheticLab(tmp_path / "outputs")
-    monkeypatch.setattr(lab, "certify", lambda conditions: pytest.fail("the gate was at work"))
-    with pytest.raises(BenchlibError, match=rf"budget_s 2\.0: the pilot takes {values['pilot']} times"):
-        experiments.measure(notebook, lab, **values)
-    assert lab.asked == []
+DEFAULTS = {"precision": 0.03, "pilot": 3, "block_s": 0.1, "margin": 0.05, "minutes": 14}
 
 
-def test_blocks_too_long_for_the_budget_are_refused_by_their_own_name(tmp_path: Path) -> None:
-    path = tmp_path / "batch_size.yaml"
-    for block_s, budget_s, told in ((100, 25, "block_s 100.0"), (100, 9, "budget_s 9.0"), (0.2, 9, "budget_s 9.0")):
-        path.write_text(yaml.safe_dump({**quick("batch_size"), "block_s": block_s, "budget_s": budget_s}))
-        with pytest.raises(BenchlibError) as refused:
-            plan.checked("batch_size", path)
-        pilot = f"the pilot takes {quick('batch_size')['pilot']} times 3 processes of {LEAST_ROUNDS} blocks of"
-        assert str(refused.value).startswith(f"{path}: {told}: {pilot}")
-        assert f"block_s {float(block_s)!r}" in str(refused.value)
-        assert f"budget_s {float(budget_s)!r}" in str(refused.value)
+def test_the_defaults_reach_what_compares_and_a_notebooks_own_value_wins(tmp_path: Path) -> None:
+    (tmp_path / "defaults.yaml").write_text(yaml.safe_dump(DEFAULTS | {"pilot": 7}), encoding="utf-8")
+    own = {name: value for name, value in quick("inference").items() if name not in DEFAULTS}
+    assert {**DEFAULTS, "pilot": 7}.items() >= load("inference", own, tmp_path).settings.items() - {("budget_s", 60.0)}
+    assert load("inference", own | {"pilot": 4}, tmp_path).pilot == 4
+    assert load("equivalence", quick("equivalence"), tmp_path), "it compares nothing, and takes none"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("precision", 1e-9, "precision: 1e-09: a half-width below"),
+        ("pilot", "many", "pilot: 'many'"),
+        ("minutes", 0, "minutes: 0"),
+        ("marge", 0.05, "unknown key 'marge'; did you mean 'margin'?"),
+    ],
+)
+def test_wrong_defaults_are_refused_by_file_key_and_value(tmp_path: Path, name: str, value: object, told: str) -> None:
+    path = tmp_path / "defaults.yaml"
+    path.write_text(yaml.safe_dump(DEFAULTS | {name: value}), encoding="utf-8")
+    with pytest.raises(BenchlibError) as refused:
+        load("inference", quick("inference"), tmp_path)
+    assert str(refused.value).startswith(f"{path}: {told}")
 
 
 def test_notebook_lists_match() -> None:

@@ -15,7 +15,6 @@ import explored
 import numpy as np
 import pypdfium2
 import pytest
-import yaml
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from synthetic_lab import SyntheticLab
@@ -314,7 +313,7 @@ class TestPaper:
         for name in experiments.NOTEBOOKS:
             asked = explored.ROOT / "parameters" / profile / f"{name}.yaml"
             if name not in GATHERING and asked.is_file():
-                result = experiments.measure(name, SyntheticLab(tmp_path), **yaml.safe_load(asked.read_text()))
+                result = experiments.measure(name, SyntheticLab(tmp_path), **experiments.values(name, asked))
                 save_as_the_suite_does(tmp_path, name, result.summary())
         save_as_the_suite_does(tmp_path, "claims", Claims(Lab(outputs=tmp_path)).summary())
         explored.report(tmp_path)

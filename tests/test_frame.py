@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from synthetic_lab import SyntheticLab
 
 from benchlib.analysis import frame as tidy
@@ -190,7 +189,7 @@ def test_a_frame_comes_back_from_disk_as_it_was(tmp_path: Path) -> None:
 
 def measured(folder: Path, notebook: str, **lab: Any) -> Any:
     """The result of an experiment with quick's parameters, from made-up measurements."""
-    values = yaml.safe_load((ROOT / "parameters" / "quick" / f"{notebook}.yaml").read_text(encoding="utf-8"))
+    values = experiments.values(notebook, ROOT / "parameters" / "quick" / f"{notebook}.yaml")
     module = experiments.module(notebook)
     return module.measure(module.Parameters(**values), SyntheticLab(folder, **lab))
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from synthetic_lab import SyntheticLab, step_seconds
 
 from benchlib.analysis.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS, amortisation
@@ -24,6 +23,7 @@ from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import availability, gate, needs, nvml, samples
 from benchlib.measure.disturbance import NO_CPU
+from benchlib.suite import experiments
 from benchlib.suite.experiments import groups, modes, scaling
 from benchlib.suite.experiments.losses import NONE_DIVERGED
 from benchlib.suite.looks import subject_looks
@@ -47,7 +47,7 @@ TASK = {  # not the quick profile's, of which an epoch is a single step
 
 
 def quick(notebook, **changes):
-    given = yaml.safe_load((ROOT / "parameters" / "quick" / f"{notebook}.yaml").read_text(encoding="utf-8"))
+    given = experiments.values(notebook, ROOT / "parameters" / "quick" / f"{notebook}.yaml")
     if notebook == "modes":
         *subjects, last = given["subjects"]
         given |= {"tasks": [TASK], "subjects": [*subjects, {**last, "precision": "fp16-O2"}, last]}
@@ -652,7 +652,7 @@ def on_gpus(monkeypatch, count):
 
 def test_a_framework_that_cannot_use_the_device_is_a_row_that_says_why(tmp_path, monkeypatch):
     on_gpus(monkeypatch, 2)
-    full = yaml.safe_load((ROOT / "parameters" / "full" / "scaling.yaml").read_text(encoding="utf-8"))
+    full = experiments.values("scaling", ROOT / "parameters" / "full" / "scaling.yaml")
     asked = quick("scaling", device="cuda", subjects=full["subjects"])
     lab = SyntheticLab(tmp_path, step=in_groups)
     result = scaling.measure(scaling.Parameters(**asked), lab)

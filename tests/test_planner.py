@@ -167,16 +167,16 @@ def test_while_a_ratio_is_disturbed_it_goes_on_up_to_the_budget():
 def test_bad_requests_are_refused():
     for precision in (0, 1, -0.1, math.nan):
         with pytest.raises(BenchlibError, match="precision"):
-            planner.require(precision, 600, 0.2, PILOT, 0.05, 3)
+            planner.require(precision, 600, 0.2, PILOT, 0.05)
     with pytest.raises(BenchlibError, match="block_s"):
-        planner.require(0.03, 600, 0, PILOT, 0.05, 3)
+        planner.require(0.03, 600, 0, PILOT, 0.05)
     with pytest.raises(BenchlibError, match=r"pilot 2: give 3 processes of each condition or more"):
-        planner.require(0.03, 600, 0.2, 2, 0.05, 3)
+        planner.require(0.03, 600, 0.2, 2, 0.05)
     for margin in (0, 1, -0.1, math.nan):
         with pytest.raises(BenchlibError, match=r"margin .*: give a share of the ratio"):
-            planner.require(0.03, 600, 0.2, PILOT, margin, 3)
+            planner.require(0.03, 600, 0.2, PILOT, margin)
     with pytest.raises(BenchlibError, match=r"budget_s nan"):
-        planner.require(0.03, math.nan, 0.2, PILOT, 0.05, 3)
+        planner.require(0.03, math.nan, 0.2, PILOT, 0.05)
 
 
 def test_a_plan_ends_whatever_precision_is_asked_for():
@@ -188,12 +188,12 @@ def test_a_plan_ends_whatever_precision_is_asked_for():
 
 def test_what_no_plan_can_meet_is_refused():
     with pytest.raises(BenchlibError, match=r"precision 1e-12: a half-width below 0\.1 % cannot be resolved"):
-        planner.require(1e-12, 600, 0.2, PILOT, 0.05, 3)
+        planner.require(1e-12, 600, 0.2, PILOT, 0.05)
     with pytest.raises(
         BenchlibError, match=r"block_s 1000\.0: give the seconds of a block, such as 0\.25, 300 at most"
     ):
-        planner.require(0.03, 600, 1000.0, PILOT, 0.05, 3)
+        planner.require(0.03, 600, 1000.0, PILOT, 0.05)
     with pytest.raises(BenchlibError, match=r"budget_s 1e\+300: give the seconds of a comparison"):
-        planner.require(0.03, 1e300, 0.2, PILOT, 0.05, 3)
+        planner.require(0.03, 1e300, 0.2, PILOT, 0.05)
     with pytest.raises(BenchlibError, match=r"pilot 10*\.\.\. \(401 characters\): give 3"):
-        planner.require(0.03, 600, 0.2, 10**400, 0.05, 3)
+        planner.require(0.03, 600, 0.2, 10**400, 0.05)

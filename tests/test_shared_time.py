@@ -202,7 +202,8 @@ def test_an_unchanged_notebook_shows_what_the_last_run_left_and_a_changed_one_me
     records.write(records.path_of(run.folder, "toys"), {"parameters": COARSE, "files": files})
 
     def compare(asked, lab):
-        return lab.compare([toy(burn_ms=asked.burn_ms)], **{name: getattr(asked, name) for name in COARSE})
+        compared = lab.compare([toy(burn_ms=asked.burn_ms)], **{name: getattr(asked, name) for name in COARSE})
+        return SimpleNamespace(compared=compared)
 
     toys = SimpleNamespace(Parameters=SimpleNamespace, conditions=lambda _: [], measure=compare)
     monkeypatch.setattr(experiments, "module", lambda _: toys)

@@ -20,7 +20,7 @@ from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.knobs import Ledger
 from benchlib.store import Measurement, Sample
-from benchlib.suite import display, figures, tables
+from benchlib.suite import figures, summaries, tables
 
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
 MINDSPORE = TORCH.but(framework="mindspore", mode="graph")
@@ -61,7 +61,7 @@ def shows_itself(figure: Figure) -> bool:
 class TestComparison:
     def test_its_html_has_ratios_intervals_verdicts_and_throughput(self, lab: SyntheticLab) -> None:
         comparison = compared(lab, MINDSPORE)
-        found = cells(display.html(comparison))
+        found = cells(summaries.html(comparison))
         control, row = (row for _, row in comparison.ratios().iterrows())
         assert str(MINDSPORE) in found
         assert tables.ratio(row["ratio"], row["low"], row["high"]) in found
@@ -87,7 +87,7 @@ class TestComparison:
     def test_a_condition_without_a_ratio_is_a_cross_and_a_word(self, tmp_path: Path) -> None:
         lab = SyntheticLab(tmp_path, differs=lambda condition: condition == MINDSPORE)
         comparison = compared(lab, MINDSPORE)
-        assert "models differ" in cells(display.html(comparison))
+        assert "models differ" in cells(summaries.html(comparison))
         crosses = [line for line in comparison.plot().axes[0].lines if line.get_marker() == "x"]
         assert [line.get_ydata()[0] for line in crosses] == [1]
 
@@ -95,7 +95,7 @@ class TestComparison:
         failing = SyntheticLab(tmp_path, fails=lambda condition: True)
         for comparison in (compared(failing, MINDSPORE), compared(lab)):
             assert shows_itself(comparison.plot())
-            assert str(TORCH) in display.html(comparison)
+            assert str(TORCH) in summaries.html(comparison)
 
 
 class TestMeasurement:
@@ -111,7 +111,7 @@ class TestMeasurement:
         return measured
 
     def test_its_html_says_what_it_is_and_what_it_gave(self, measurement: Measurement) -> None:
-        html = display.html(measurement)
+        html = summaries.html(measurement)
         assert f"{TORCH}: baseline, repetition 0, seed 0" in html
         found = cells(html)
         assert found[:3] == ["5", "1", "100"], "blocks, of them disturbed, ms a step"
@@ -133,25 +133,25 @@ class TestMeasurement:
 
     def test_a_failure_is_shown_with_its_text(self, measurement: Measurement) -> None:
         measurement.failure, measurement.blocks = "died in <block>", []
-        assert "<pre>died in &lt;block&gt;</pre>" in display.html(measurement)
+        assert "<pre>died in &lt;block&gt;</pre>" in summaries.html(measurement)
         assert "died in <block>" in measurement.plot().axes[0].texts[0].get_text()
 
     def test_a_training_run_has_its_epochs(self, lab: SyntheticLab) -> None:
         run = trained(lab).measurements[0]
-        assert tables.number(run.epochs[-1].metric) in cells(display.html(run))
+        assert tables.number(run.epochs[-1].metric) in cells(summaries.html(run))
         assert shows_itself(run.plot())
 
 
 class TestTrainingRuns:
     def test_their_html_has_a_row_a_condition(self, lab: SyntheticLab) -> None:
         runs = trained(lab)
-        found = cells(display.html(runs))
+        found = cells(summaries.html(runs))
         assert [found[0], found[len(found) // 2]] == [str(TORCH), str(MINDSPORE)]
         mine = runs.runs().query("framework == 'pytorch'")["metric"]
         assert found[1:5] == ["2", *(tables.number(value) for value in (mine.mean(), mine.min(), mine.max()))]
 
     def test_without_a_threshold_nothing_is_said_of_one(self, lab: SyntheticLab) -> None:
-        assert "threshold" not in display.html(trained(lab, threshold=None))
+        assert "threshold" not in summaries.html(trained(lab, threshold=None))
 
     def test_their_figure_has_metric_and_loss_by_epoch(self, lab: SyntheticLab) -> None:
         runs = trained(lab)
@@ -165,7 +165,7 @@ class TestTrainingRuns:
 
     def test_runs_that_all_failed_show_themselves_too(self, tmp_path: Path) -> None:
         runs = trained(SyntheticLab(tmp_path, fails=lambda condition: True))
-        assert str(TORCH) in display.html(runs)
+        assert str(TORCH) in summaries.html(runs)
         assert shows_itself(runs.plot())
 
 
@@ -175,14 +175,14 @@ class TestCertificate:
         return lab.certify([TORCH, MINDSPORE])[MINDSPORE.key]
 
     def test_its_html_has_differences_and_tolerances(self, certificate: Certificate) -> None:
-        assert "<b>same</b>" in display.html(certificate)
-        assert cells(display.html(certificate))[:4] == ["outputs", "1.0e-07", "1.0e-05", "same"]
+        assert "<b>same</b>" in summaries.html(certificate)
+        assert cells(summaries.html(certificate))[:4] == ["outputs", "1.0e-07", "1.0e-05", "same"]
 
     def test_its_html_has_the_evidence(self, certificate: Certificate) -> None:
         own = Forgiven(at="1/updates:a", difference=2e-4, own=1.5e-4, by="moved by 8")
         checks = [certificate.checks[0].model_copy(update={"forgiven": (own,)}), *certificate.checks[1:]]
         seen = {"exercised": {"label 3": True, "padding": False}, "training": 50, "checks": checks}
-        shown = display.html(certificate.model_copy(update=seen))
+        shown = summaries.html(certificate.model_copy(update=seen))
         for said in (
             "Exercised: label 3.",
             "Not exercised, or not in full: padding.",
@@ -191,7 +191,7 @@ class TestCertificate:
             "With mindspore 1.0; the reference with pytorch 1.0; benchlib 1.0 synthetic",
         ):
             assert said in shown
-        assert "Explained by rounding: nothing had to be." in display.html(certificate)
+        assert "Explained by rounding: nothing had to be." in summaries.html(certificate)
 
     def test_its_figure_has_each_difference_over_its_tolerance(self, certificate: Certificate) -> None:
         figure = certificate.plot()
@@ -204,15 +204,15 @@ class TestCertificate:
     def test_one_without_checks_says_why(self, tmp_path: Path) -> None:
         lab = SyntheticLab(tmp_path, cannot=lambda condition: True)
         certificate = lab.certify([MINDSPORE])[MINDSPORE.key]
-        assert "<b>not checked</b>" in display.html(certificate)
-        assert "no bf16" in display.html(certificate)
+        assert "<b>not checked</b>" in summaries.html(certificate)
+        assert "no bf16" in summaries.html(certificate)
         assert "not checked: the condition failed" in certificate.plot().axes[0].texts[0].get_text()
 
 
 class TestLedger:
     def test_its_html_has_every_knob_with_its_reason(self, lab: SyntheticLab) -> None:
         ledger = compared(lab, MINDSPORE).ledger()
-        found, shown = cells(display.html(ledger)), ledger.frame.drop(columns="environment")  # all are of the default
+        found, shown = cells(summaries.html(ledger)), ledger.frame.drop(columns="environment")  # all are of the default
         assert found == [str(value).replace("'", "&#x27;") for row in shown.itertuples(index=False) for value in row]
 
     def test_its_figure_has_a_mark_for_each_knob_that_is_set(self, lab: SyntheticLab) -> None:
@@ -235,12 +235,12 @@ class TestLedger:
             frame = measured.ledger().frame
             assert "an older value" in set(frame["value"])
             assert {"OMP_WAIT_POLICY"} <= set(frame["name"]), "of the gate"
-            assert "NPROC" in display.html(measured.ledger())
+            assert "NPROC" in summaries.html(measured.ledger())
 
     def test_without_a_knob_it_says_so(self) -> None:
         ledger = Ledger([SimpleNamespace(condition=MINDSPORE, knobs={}, left_out=[])])
         assert "no knob is set" in ledger.plot().axes[0].texts[0].get_text()
-        assert tables.NOTHING in display.html(ledger)
+        assert tables.NOTHING in summaries.html(ledger)
 
 
 class TestInAScript:
@@ -275,7 +275,7 @@ class TestInAScript:
         failed = compared(SyntheticLab(tmp_path / "c", fails=lambda condition: condition == MINDSPORE), MINDSPORE)
         assert "failed: the worker died" in str(failed.measurements[-1])
         assert "the worker died" in str(failed.failures())
-        assert "failed: 5" in str(failed)
+        assert "failed: 1" in str(failed)
 
     def test_all_others_print_a_few_lines(self, lab: SyntheticLab) -> None:
         comparison, runs = compared(lab, MINDSPORE), trained(lab)
@@ -320,9 +320,9 @@ def printed(script: str) -> str:
 def test_no_drawing_library_is_imported_before_a_figure_is_asked_for() -> None:
     script = LEDGER + (
         "print(*(one for one in sys.modules if one.startswith('benchlib.suite')))\n"
-        "from benchlib.suite import display\n"
+        "from benchlib.suite import summaries\n"
         "from benchlib.suite.experiments import report\n"  # it shows what is drawn already
-        "display.html(ledger)\n"
+        "summaries.html(ledger)\n"
         "slow = {'matplotlib', 'seaborn', 'benchlib.suite.plots', 'lark'}\n"  # lark: jsonschema 4.25's grammars
         "print(*(slow & set(sys.modules)))"
     )

@@ -14,7 +14,6 @@ from test_suite import make_project, run_and_read, write_notebook, write_paramet
 
 from benchlib.errors import BenchlibError
 from benchlib.suite import experiments, opened, outputs, plan, records, start
-from benchlib.suite.experiments import parameter_file
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,6 +32,7 @@ def record(name, **values):
     (item,) = (item for item in plan.plan("quick") if item.name == name)
     inputs = outputs.Outputs(Path("outputs/quick")).inputs(item)
     told = {"notebook": name, "status": "succeeded", "started_utc": "2026-01-02T03:04:05+00:00", "inputs": inputs}
+    told["awaited"] = []
     records.write(folder / f"{name}.json", {**told, "files": {}, **values})
     if values.get("status", "succeeded") == "succeeded":
         (folder / f"{name}.ipynb").write_text(Path("notebooks", f"{name}.ipynb").read_text())
@@ -57,6 +57,14 @@ class TestStates:
         record("first")
         write_parameters("first", count=2)
         assert states()["first"] == ("stale", "these have changed: parameters")
+
+    def test_more_measurements_of_its_own_make_it_stale_and_those_of_others_do_not(self):
+        record("first", awaited=["measurements/mine.parquet"])
+        Path("outputs/quick/measurements").mkdir()
+        Path("outputs/quick/measurements/another.parquet").touch()
+        assert states()["first"] == ("run", "")
+        Path("outputs/quick/measurements/mine.parquet").touch()
+        assert states()["first"] == ("stale", "there are more measurements of its comparisons")
 
     def test_a_result_that_is_gone_is_missing(self):
         record("first")
@@ -186,20 +194,18 @@ def test_the_real_notebooks_ask_something(monkeypatch):
         assert 20 < len(question) < 400, notebook
 
 
-PARAMETER_FILES = [(path.parent.name, path.stem) for path in sorted(Path(ROOT, "parameters").glob("*/*.yaml"))]
+PARAMETER_FILES = [
+    (path.parent.name, path.stem)
+    for path in sorted(Path(ROOT, "parameters").glob("*/*.yaml"))
+    if path.stem != "defaults"
+]
 
 
-def variables(source):
-    """What a parameters cell sets, and what it says beside."""
-    values = {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(source).body}
-    return values, re.findall("#.*", source)
-
-
-def parameters_of(path):
-    """The source of a notebook's parameters cell."""
+def variables(path, tag):
+    """What the cell with a tag sets."""
     cells = json.loads(path.read_text())["cells"]
-    (source,) = ("".join(c["source"]) for c in cells if "parameters" in c["metadata"].get("tags", []))
-    return source
+    (source,) = ("".join(c["source"]) for c in cells if tag in c["metadata"].get("tags", []))
+    return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(source).body}
 
 
 class TestCopies:
@@ -217,21 +223,13 @@ class TestCopies:
         before = notebook.read_bytes()
         path, changed = opened.copy(notebook, file, profile)
         assert (path, changed) == (Path("outputs", profile, "lab", f"{name}.ipynb"), False)
-        folder = None if profile == "quick" else f"../../{profile}"
-        values, comments = variables(parameters_of(path))
-        assert values == {**parameter_file.read(file), "outputs": folder}
-        assert "# the folder of the results; None: outputs/quick of this project" in comments
-        if folder:
-            assert (path.parent / folder).resolve() == Path("outputs", profile).resolve()
-        others = [[c for c in plan.sources(one) if c[1] != parameters_of(one)] for one in (notebook, path)]
-        assert others[0] == others[1]
+        values = variables(path, "injected-parameters")
+        assert values == {**experiments.values(name, file), "outputs": ".."}
+        assert set(values) <= set(variables(path, "parameters")), "each takes the place of one of the notebook's own"
+        assert (path.parent / values["outputs"]).resolve() == Path("outputs", profile).resolve()
+        cells = plan.sources(path)
+        assert [one for one in cells if "# Parameters" not in one[1]] == plan.sources(notebook)
         assert notebook.read_bytes() == before
-
-    def test_quicks_are_the_notebooks_as_they_are(self):
-        for name in experiments.NOTEBOOKS:
-            notebook, file = Path("notebooks", f"{name}.ipynb"), Path("parameters/quick", f"{name}.yaml")
-            path, _ = opened.copy(notebook, file if file.exists() else None, "quick")
-            assert parameters_of(path) == parameters_of(notebook)
 
     def test_outputs_are_no_change_and_go_where_the_parameters_are_others(self):
         notebook, file = Path("notebooks/devices.ipynb"), Path("parameters/quick/devices.yaml")
@@ -244,7 +242,7 @@ class TestCopies:
         assert json.loads(path.read_text()) == run
         file.write_text(re.sub("(?m)^batch_size: .*", "batch_size: 33", file.read_text()))
         assert opened.copy(notebook, file, "quick") == (path, False)
-        assert variables(parameters_of(path))[0]["batch_size"] == 33
+        assert variables(path, "injected-parameters")["batch_size"] == 33
         assert '"text": ["x"]' not in path.read_text()
 
     @pytest.mark.parametrize("text", ["", "no notebook", "[]", "{}"])
@@ -254,13 +252,3 @@ class TestCopies:
         path.write_text(text)
         assert opened.copy(Path("notebooks/claims.ipynb"), None, "quick") == (path, True)
         assert path.read_text() == text
-
-
-def test_only_what_differs_is_written_anew():
-    source = 'one = 1  # first\nmany = [  # each\n    {"ä": "ö"},  # that\n]\nlast = None  # None: all'
-    assert opened.with_values(source, {"one": 1, "many": [{"ä": "ö"}], "last": None}) == source
-    changed = opened.with_values(source, {"many": [{"ä": True, "more": "x" * 60}] * 2, "last": 0.5, "new": "ü"})
-    assert changed.startswith("one = 1  # first\nmany = [\n    {")
-    assert changed.endswith(']\nlast = 0.5  # None: all\nnew = "ü"')
-    assert variables(changed)[0] == {"one": 1, "many": [{"ä": True, "more": "x" * 60}] * 2, "last": 0.5, "new": "ü"}
-    assert max(map(len, changed.splitlines())) <= opened.WIDTH

@@ -13,7 +13,7 @@ from synthetic_lab import SyntheticLab
 from benchlib import environments
 from benchlib.errors import BenchlibError
 from benchlib.measure import availability
-from benchlib.suite import clock, experiments, plan
+from benchlib.suite import clock, experiments
 
 ROOT = Path(__file__).parents[1]
 JAX = {"framework": "jax", "environment": "jax", "mode": "graph", "lane": "tuned"}
@@ -50,9 +50,14 @@ def all_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(availability, "available", available)
 
 
+OF_FRAMEWORKS = [
+    path for path in (ROOT / "parameters" / "frameworks").glob("*.yaml") if path.name != experiments.DEFAULTS
+]
+
+
 def quick(notebook: str, *more: dict[str, Any], key: str = "subjects", **changes: Any) -> dict[str, Any]:
     """The quick parameters of a notebook, with more subjects."""
-    values = yaml.safe_load((ROOT / "parameters" / "quick" / f"{notebook}.yaml").read_text(encoding="utf-8"))
+    values = experiments.values(notebook, ROOT / "parameters" / "quick" / f"{notebook}.yaml")
     return {**values, key: [*values[key], *({**one, **TAKING[notebook]} for one in more)], **changes}
 
 
@@ -152,9 +157,8 @@ def test_on_a_device_that_it_cannot_use_it_is_left_out(tmp_path: Path, monkeypat
 
 @pytest.mark.usefixtures("all_there")
 def test_the_profile_frameworks_takes_all_five_and_its_pilots_fit_into_its_time() -> None:
-    paths = sorted((ROOT / "parameters" / "frameworks").glob("*.yaml"))
-    every = {path.stem: experiments.load(path.stem, path) for path in paths}
-    minutes = every.pop(plan.REPORT).minutes
+    every = {path.stem: experiments.load(path.stem, path) for path in OF_FRAMEWORKS}
+    minutes = experiments.defaults(ROOT / "parameters" / "frameworks").minutes
     assert set(every) == {"frameworks", "batch_size", "inference", "operators", "modes", "equivalence", "instrument"}
     measured = {name: {one.framework for one in experiments.conditions(name, each)} for name, each in every.items()}
     measured["instrument"] |= {subject.framework for subject in every["instrument"].timers}
@@ -168,9 +172,7 @@ def test_the_profile_frameworks_takes_all_five_and_its_pilots_fit_into_its_time(
 
 
 def test_the_profile_frameworks_without_any_of_their_environments_is_of_those_that_are_there(tmp_path: Path) -> None:
-    for path in sorted((ROOT / "parameters" / "frameworks").glob("*.yaml")):
-        if path.stem == plan.REPORT:
-            continue
+    for path in OF_FRAMEWORKS:
         each = experiments.load(path.stem, path)
         assert {one.framework for one in experiments.conditions(path.stem, each)} <= {"pytorch", "mindspore"}
         notes = experiments.module(path.stem).measure(each, SyntheticLab(tmp_path / path.stem)).notes

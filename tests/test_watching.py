@@ -1,9 +1,7 @@
-"""Training to watch: event files that a reader of one's own and TensorBoard's can read, and a figure that grows."""
+"""TensorBoard's event files of training runs, which a reader of one's own can read, too."""
 
 from __future__ import annotations
 
-import base64
-import re
 import struct
 import subprocess
 import sys
@@ -12,8 +10,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import nbclient
-import nbformat
 import numpy as np
 import pytest
 from synthetic_lab import SyntheticLab
@@ -24,9 +20,8 @@ from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.measure import disturbance, epochs
 from benchlib.store import Measurement
-from benchlib.suite import events, plots, watching
+from benchlib.suite import events
 
-DOUBLES = Path(__file__).parent / "doubles"
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
 SEEDS, EPOCHS = [0, 1], 3
 
@@ -42,7 +37,7 @@ def toy() -> Condition:
 
 
 def train(lab: Lab, seeds: list[int] = SEEDS) -> TrainingRuns:
-    return lab.train([toy()], seeds=seeds, epochs=EPOCHS)
+    return events.train(lab, [toy()], seeds=seeds, epochs=EPOCHS)
 
 
 def crc(data: bytes) -> int:
@@ -210,136 +205,14 @@ def test_a_disk_that_is_full_ends_no_run_and_is_said_once(
     assert len(files(lab)) == len(SEEDS), "another time all is written"
 
 
-def test_without_the_suites_packages_runs_are_trained_all_the_same(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tensorboard.compat.proto.event_pb2", None)
-    for name in ("watching", "events"):
-        monkeypatch.delitem(sys.modules, f"benchlib.suite.{name}", raising=False)
-        monkeypatch.delattr(f"benchlib.suite.{name}", raising=False)
-    assert list(train(lab, seeds=[0]).runs()["epochs"]) == [EPOCHS]
-    assert files(lab) == []
-
-
-def test_who_watches_imports_no_framework_and_starts_no_thread(tmp_path: Path) -> None:
+def test_they_import_no_framework_and_start_no_thread(tmp_path: Path) -> None:
     run = SyntheticLab(tmp_path).train([TORCH], seeds=[0], epochs=2).measurements[0]
     before = threading.active_count()
     events.keep(tmp_path / "events", [run])
     assert threading.active_count() == before
     script = (
-        "import sys, benchlib.suite.watching\n"
+        "import sys, benchlib.suite.events\n"
         "print(sorted({'torch', 'tensorflow', 'mindspore', 'jax', 'matplotlib'} & set(sys.modules)))"
     )
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "[]"
-
-
-def points(figure: plots.Figure, panel: int) -> list[list[tuple[float, float]]]:
-    """Of each line of a panel, but for the threshold's."""
-    lines = [line for line in figure.axes[panel].lines if line.get_transform() == figure.axes[panel].transData]
-    return [list(zip(line.get_xdata(), line.get_ydata(), strict=True)) for line in lines]
-
-
-def test_the_figure_has_each_run_as_far_as_it_has_come(tmp_path: Path) -> None:
-    conditions = [TORCH, TORCH.but(framework="mindspore", mode="graph")]
-    runs = SyntheticLab(tmp_path).train(conditions, seeds=[0, 1], epochs=5, threshold=0.5, most_epochs=5)
-    runs.measurements[-1].epochs = runs.measurements[-1].epochs[:2]
-    runs.measurements[0].epochs = []
-    figure = plots.at_work(runs)
-    for panel, name in enumerate(("metric", "loss")):
-        assert points(figure, panel) == [
-            [(epoch.epoch, getattr(epoch, name)) for epoch in run.epochs] for run in runs.measurements[1:]
-        ]
-    assert "12 epochs of 3 runs so far" in figure._repr_html_()
-    assert [text.get_text() for text in figure.legends[0].get_texts()][:2] == ["pytorch, eager", "mindspore, graph"]
-
-
-@pytest.mark.slow
-class TestInAKernel:
-    """What a front end is sent while a cell trains: the messages of a real kernel."""
-
-    SOURCE = f"""
-import sys
-sys.path.insert(0, {str(DOUBLES.parent)!r})
-from pathlib import Path
-from benchlib import frameworks, workloads
-from benchlib.measure import turn
-from benchlib.suite import watching
-
-turn.LOCK, watching.SHARE = Path({{lock!r}}), 1e9
-for package in (frameworks, workloads):
-    package.__path__ = [*package.__path__, str(Path({str(DOUBLES)!r}, package.__name__.rpartition(".")[2]))]
-
-from benchlib import Condition, Lab
-toy = Condition(workload="toy", framework="toy", hyperparameters={{{{"burn_ms": 0.1}}}})
-runs = Lab(outputs={{outputs!r}}).train([toy], seeds=[0], epochs=4)
-"""
-
-    def messages(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **variables: str) -> list[tuple[str, str, str]]:
-        """Kind, id and HTML of what is displayed while the runs of a lab in ``folder`` are trained or read."""
-        for name in ("JPY_SESSION_NAME", "BENCHLIB_PROGRESS"):
-            monkeypatch.delenv(name, raising=False)
-        for name, value in {"BENCHLIB_WORKER_PATH": str(DOUBLES), **variables}.items():
-            monkeypatch.setenv(name, value)
-        source = self.SOURCE.format(lock=str(folder / "lock"), outputs=str(folder / "outputs"))
-        received = []
-
-        class Listening(nbclient.NotebookClient):
-            def process_message(self, message: dict, cell: object, cell_index: int) -> object:
-                if message["msg_type"] in ("display_data", "update_display_data"):
-                    content = message["content"]
-                    display = content["transient"].get("display_id", "")
-                    received.append((message["msg_type"], display, content["data"].get("text/html", "")))
-                return super().process_message(message, cell, cell_index)
-
-        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
-        Listening(notebook, timeout=120, kernel_name="python3").execute()
-        return received
-
-    def points(self, html: str) -> int:
-        """How many marks a figure in HTML has in the panel on the left: each is one <use> in each panel."""
-        svg = base64.b64decode(re.search('base64,([^"]+)', html)[1]).decode()
-        panel = svg[svg.index('id="axes_1"') : svg.index('id="axes_2"')]
-        return max(len(re.findall("<use", group)) for group in re.findall(r"<g clip-path.*?</g>", panel, re.DOTALL))
-
-    def test_one_output_is_updated_with_more_and_more_points(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        received = self.messages(tmp_path, monkeypatch, JPY_SESSION_NAME="a notebook")
-        figures = [one for one in received if "benchlib-figure" in one[2]]
-        assert [kind for kind, _, _ in figures] == ["display_data", *["update_display_data"] * 3]
-        assert len({display for _, display, _ in figures}) == 1, "one output"
-        assert [self.points(html) for _, _, html in figures] == [1, 2, 3, 4]
-        assert "4 epochs of 1 runs so far" in figures[-1][2]
-
-        again = self.messages(tmp_path, monkeypatch, JPY_SESSION_NAME="a notebook")
-        assert not [html for _, _, html in again if "benchlib-figure" in html], "nothing is at work"
-
-    @pytest.mark.parametrize("variables", [{}, {"JPY_SESSION_NAME": "a notebook", "BENCHLIB_PROGRESS": "progress.log"}])
-    def test_a_notebook_that_is_run_headless_has_none(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]
-    ) -> None:
-        variables = {name: str(tmp_path / value) for name, value in variables.items()}
-        assert self.messages(tmp_path, monkeypatch, **variables) == []
-        assert list(tmp_path.glob("outputs/events/**/*tfevents*"))
-
-
-def test_drawing_takes_no_more_than_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a clock of the test's own, on which a drawing takes a second and an epoch four."""
-    now, drawn = [0.0], []
-    runs = SyntheticLab(tmp_path).train([TORCH], seeds=[0], epochs=40)
-    (run,), every = runs.measurements, runs.measurements[0].epochs
-
-    def draw(trained: TrainingRuns) -> object:
-        drawn.append(sum(len(one.epochs) for one in trained.measurements))
-        now[0] += 1.0
-        return plots._nothing("nothing")
-
-    monkeypatch.setattr(watching.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(plots, "at_work", draw)
-    monkeypatch.setattr("IPython.display.display", lambda *_, **__: type("Handle", (), {"update": lambda *_: None})())
-    figure = watching._Figure(TrainingRuns(runs.conditions, [], {}, 40, None))
-    for number in range(1, 41):
-        now[0] += 4.0
-        figure.add(run.model_copy(update={"epochs": every[:number]}))
-    assert drawn == list(range(1, 41, 3))
-    figure.complete()
-    assert drawn[-1] == 40

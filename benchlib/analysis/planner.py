@@ -135,13 +135,8 @@ def gain(done: Sequence[Paired]) -> float:
     return max(now for now, _ in widths) - max(then for _, then in widths) if widths else 0.0
 
 
-def require(precision: float, budget_s: float, block_s: float, pilot: int, margin: float, processes: int) -> None:
-    """Refuse what no plan can meet: a BenchlibError says what is wrong, and the least budget that can do.
-
-    ``processes`` are those of one repetition. What a process costs before its first block is not known before one has
-    run; the least that any has taken is assumed. A pilot that then takes longer than the budget is finished all the
-    same.
-    """
+def require(precision: float, budget_s: float, block_s: float, pilot: int, margin: float) -> None:
+    """Refuse what no plan can meet with a BenchlibError. A pilot that takes longer than the budget is finished."""
     if not (math.isfinite(precision) and 0 < precision < 1):
         raise BenchlibError(f"precision {precision!r}: give the half-width as a share of the ratio, 0.03 for 3 %")
     if precision < LEAST_PRECISION:
@@ -155,19 +150,10 @@ def require(precision: float, budget_s: float, block_s: float, pilot: int, margi
             f"pilot {shown(pilot)}: give {LEAST_PILOT} processes of each condition or more, up to {MOST_PILOT}: fewer "
             "show no variance"
         )
-    if not budget_s <= MOST_BUDGET_S:
+    if not 0 < budget_s <= MOST_BUDGET_S:
         raise BenchlibError(f"budget_s {budget_s!r}: give the seconds of a comparison, {MOST_BUDGET_S} at most")
     if not 0 < margin < 1:
         raise BenchlibError(f"margin {margin!r}: give a share of the ratio, such as 0.05 for the same within 5 %")
-    least = least_s(pilot, block_s, processes)
-    if budget_s < least:
-        budget, block = f"budget_s {budget_s!r}", f"block_s {block_s!r}"
-        long = block_s > USUAL_BLOCK_S and budget_s >= least_s(pilot, USUAL_BLOCK_S, processes)
-        first, other = (block, budget) if long else (budget, block)
-        raise BenchlibError(
-            f"{first}: the pilot takes {pilot} times {processes} processes of {LEAST_ROUNDS} blocks of {block_s:g} s, "
-            f"{math.ceil(least)} s at the very least ({other}): give a budget_s of that or more, or shorter blocks"
-        )
 
 
 def least_s(pilot: int, block_s: float, processes: int) -> float:

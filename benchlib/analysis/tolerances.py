@@ -161,7 +161,7 @@ reason, as has one that is many times larger.
 
 LEFT = 256.0
 """A gradient below ``NEGLIGIBLE`` that is at most so many times what rounding does to it counts as 0. Sums of equal
-numbers are rounded the same way again and again: of a bias that batch normalisation cancels up to 40 times as much was
+numbers are rounded the same way again and again: of a bias that batch normalisation cancels up to 20 times as much was
 left, over 4,096 places in PyTorch and in MindSpore. Where no kink was met, all others were 2,000 times as large or more
 in ``resnet50``, 28,000 times in ``googlenet``, 240,000 times in ``cnn``, ``bert``, ``gcn``, ``gru`` and ``lstm``.
 """

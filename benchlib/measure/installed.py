@@ -92,8 +92,14 @@ def module(environment: str, name: str) -> Module:
 
 def _interpreter(environment: str, *more: str) -> Interpreter:
     """What an environment's interpreter has of what any framework's file imports, asked once for all; or ``more``."""
-    every = {name for framework in frameworks.names() for name in _imported(framework)}
-    return interpreters.probe(environments.find(environment).python, tuple(sorted(more or every)))
+    wanted = more or _every(tuple(frameworks.names()), tuple(frameworks.__path__))
+    return interpreters.probe(environments.find(environment).python, tuple(sorted(wanted)))
+
+
+@functools.cache
+def _every(names: tuple[str, ...], folders: tuple[str, ...]) -> frozenset[str]:
+    """What the files of frameworks import; once, for hundreds of conditions ask for it."""
+    return frozenset(name for framework in names for name in _imported(framework))
 
 
 def _imported(framework: str, workload: str | None = None) -> list[str]:

@@ -68,11 +68,17 @@ def of_model(framework: str, workload: str | None = None) -> dict[str, Path]:
     return found
 
 
-def imports(path: Path) -> list[str]:
+def imports(path: Path) -> tuple[str, ...]:
     """What the text of a Python file imports anywhere, of each line the first; none of a compiled one."""
+    state = path.stat()
+    return _imports(path, state.st_mtime_ns, state.st_size)
+
+
+@functools.cache
+def _imports(path: Path, mtime_ns: int, size: int) -> tuple[str, ...]:
     text = path.read_text(encoding="utf-8", errors="replace") if path.suffix == ".py" else ""
     named = re.findall(r"^[ \t]*(?:from|import) +([\w.]+)(?: +import +\(?\s*(\w+))?", text, re.MULTILINE)
-    return [f"{module}.{first}" for module, first in named]
+    return tuple(f"{module}.{first}" for module, first in named)
 
 
 def digest(condition: Condition, procedure: str) -> str:

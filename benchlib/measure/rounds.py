@@ -88,8 +88,9 @@ def measure_repetition(
             entries.require_hashed(entry, "rounds")
     finally:
         entries.end(members)
+    repetition_s = time.monotonic() - began
     for measurement in measurements:
-        measurement.repetition_s, measurement.rounds_s = time.monotonic() - began, rounds_s
+        measurement.repetition_s, measurement.rounds_s = repetition_s, rounds_s
 
 
 def _others(entry: _Entry, processes: list[_Entry]) -> list[WorkerProcess]:

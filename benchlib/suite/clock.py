@@ -20,7 +20,7 @@ from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures
 from benchlib.measure import gate
 from benchlib.suite import records
-from benchlib.suite.experiments import conditions, least_runs, least_s, module, require_time, usual_s
+from benchlib.suite.experiments import conditions, least_runs, least_s, module, usual_s
 from benchlib.suite.experiments.parameters import Compared, Parameters
 
 NOTEBOOK_S = 4.5
@@ -112,7 +112,6 @@ def _measured(notebooks: Mapping[str, Parameters], lab: Lab, clock: Clock) -> li
     wrong = []
     for name, parameters in notebooks.items():
         try:
-            require_time(name, parameters)
             module(name).measure(parameters, lab)
         except Exception as error:  # whatever it is: it must not stop the others
             progress.say(f"{name}: not measured, and tried again by itself: {type(error).__name__}: {error}")

@@ -1,9 +1,8 @@
-"""Training runs as TensorBoard's event files, beside the results: a folder of ``events/`` for each run, in it a file
-with loss and metric after each epoch.
+"""Training runs as TensorBoard's event files: a folder of ``events/`` for each run, with loss and metric by epoch.
 
 A run's folder says what the run is, and ends with the first characters of its measurement's key. A record's time is
 when the run started, and its training time until then: evaluations are off that clock, and a run that was kept has the
-same file as one that was watched.
+same file as one that was trained now.
 """
 
 from __future__ import annotations
@@ -14,11 +13,13 @@ import shutil
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-
-from tensorboard.compat.proto.event_pb2 import Event
-from tensorboard.summary.writer.record_writer import RecordWriter
+from typing import Any
 
 from benchlib import workloads
+from benchlib.analysis.training import TrainingRuns
+from benchlib.condition import Condition
+from benchlib.lab import Lab
+from benchlib.progress import say
 from benchlib.store import Epoch, Measurement
 
 FOLDER = "events"
@@ -29,6 +30,31 @@ KEY = 8
 
 _LONGEST = 200
 """Characters of a folder's name; file systems take 255 bytes."""
+
+
+def train(lab: Lab, conditions: list[Condition], **asked: Any) -> TrainingRuns:
+    """As :meth:`Lab.train`, with an event file for each run, which grows with each epoch. A file that cannot be written
+    ends no training: it is removed, and written whole the next time.
+    """
+    folder, wrong = lab.folder / FOLDER, []
+
+    def on_epoch(run: Measurement) -> None:
+        try:
+            if not wrong:
+                add(folder, run)
+        except OSError as error:
+            remove(folder, run)
+            wrong.append(error)
+
+    runs = lab.train(conditions, **asked, on_epoch=on_epoch)
+    try:
+        if not wrong:
+            keep(folder, runs.measurements)
+    except OSError as error:
+        wrong.append(error)
+    if wrong:
+        say(f"{folder}: TensorBoard's files could not be written ({wrong[0].strerror}); the measurements are kept")
+    return runs
 
 
 def name(run: Measurement) -> Path:
@@ -54,9 +80,7 @@ def keep(folder: Path, runs: Iterable[Measurement]) -> None:
 
 
 def add(folder: Path, run: Measurement) -> None:
-    """Write the last epoch of a run at work: whoever reads its file finds all until then, also when it is interrupted.
-    With the first epoch, what an earlier try at it has left is taken away.
-    """
+    """Append the last epoch of a run. The first epoch removes what an interrupted run has left."""
     path, last = _file(folder, run), len(run.epochs) - 1
     new = _record(run, last)
     if last == 0:
@@ -67,7 +91,7 @@ def add(folder: Path, run: Measurement) -> None:
 
 
 def remove(folder: Path, run: Measurement) -> None:
-    """Take away what there is of a run."""
+    """Remove the files of a run."""
     shutil.rmtree(folder / name(run), ignore_errors=True)
 
 
@@ -112,6 +136,9 @@ def _framed(**event: object) -> bytes:
     """An event as its file has it. Not with TensorBoard's own writer, which has a thread and a buffer, and puts the
     machine's name into that of the file; nor with tensorboardX, which imports torch.
     """
+    from tensorboard.compat.proto.event_pb2 import Event  # half a second: only where a file is written
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
     framed = io.BytesIO()
     RecordWriter(framed).write(Event(**event).SerializeToString())
     return framed.getvalue()

@@ -22,9 +22,6 @@ from benchlib.measure import installed, machine, own_code
 from benchlib.suite import experiments, records
 from benchlib.suite.plan import GATHERING, Planned, parameter_files, planned, sources
 
-MEASUREMENTS = "measurements"
-"""The folder of the results that they lie in, and their name among the inputs of a notebook."""
-
 MOST_NAMED = 3
 """Of what has changed in an input so much is named."""
 
@@ -76,7 +73,7 @@ class Outputs:
         return self.folder / "notebooks" / f"{name}.ipynb"
 
     def inputs(self, item: Planned) -> dict[str, str]:
-        """Hashes of all that a notebook's result depends on, each under the word that tells a user what changed."""
+        """Hashes of what a notebook's result depends on beside its measurements, by the words that a user reads."""
         lock = Path("requirements.lock")
         environment = self.environment
         inputs = {
@@ -90,9 +87,6 @@ class Outputs:
             "variables": records.digest(_distinct(variables.identity(one) for one in item.conditions)),
             "data": records.digest(item.data),
         }
-        if "block_s" in item.parameters:  # it compares, and what others have shown widens or narrows its intervals
-            names = sorted(path.name for path in (self.folder / MEASUREMENTS).glob("[!.]*.parquet"))
-            inputs[MEASUREMENTS] = records.digest(names)
         if item.name in GATHERING:
             before = experiments.NOTEBOOKS[: experiments.NOTEBOOKS.index(item.name)]
             paths = [records.path_of(self.folder, name) for name in before]
@@ -100,22 +94,14 @@ class Outputs:
             inputs["results"] = records.digest([texts, sorted(records.all_wrong(self.folder, before).items())])
         return inputs
 
-    def lasting(self, item: Planned) -> dict[str, str]:
-        """The inputs of a notebook that do not change by measuring."""
-        return {name: now for name, now in self.inputs(item).items() if name != MEASUREMENTS}
-
     def timed(self, items: Iterable[Planned]) -> str:
         """What the time counts for that these results have had: a hash of the inputs of all that measure."""
-        return records.digest([[item.name, self.lasting(item)] for item in items if item.conditions])
+        return records.digest([[item.name, self.inputs(item)] for item in items if item.conditions])
 
     def measured_before(self, item: Planned) -> bool:
         """Has a notebook succeeded with what it would be made of now, but for measurements?"""
         record = records.read(self.folder, item.name)
-        return (
-            bool(record)
-            and record["status"] == "succeeded"
-            and all(record["inputs"].get(name) == now for name, now in self.lasting(item).items())
-        )
+        return bool(record) and record["status"] == "succeeded" and record["inputs"] == self.inputs(item)
 
     def why_due(self, item: Planned, inputs: dict[str, str]) -> str | None:
         """Why a notebook has to be executed, in words, if these are its inputs; None: it has not."""
@@ -135,6 +121,8 @@ class Outputs:
             return f"{record['crashed']} measurements had failed"
         if not (executed := self.executed(name)).exists():
             return f"{executed} is gone"
+        if any((self.folder / file).exists() for file in record["awaited"]):
+            return "there are more measurements of its comparisons"
         file, wrong = next(records.wrong_files(record, self.folder), (None, None))
         return f"{self.folder / file} {wrong}" if wrong else None
 

@@ -41,6 +41,7 @@ class Planned:
 def plan(profile: str) -> list[Planned]:
     """The notebooks of ``profile`` in order, parameters checked; a BenchlibError tells all that is wrong in them."""
     files, names = parameter_files(profile), experiments.NOTEBOOKS
+    minutes(profile)  # refuses what is wrong in the defaults once, not for each notebook
     wrong = [f"{path}: {unknown('notebook', name, names)}" for name, path in files.items() if name not in names]
     items = []
     if not files:
@@ -76,7 +77,6 @@ def checked(name: str, file: Path) -> tuple[dict[str, Any], dict[str, str], list
     try:
         conditions = experiments.conditions(name, parameters)
         refusals.require(conditions)
-        experiments.require_time(name, parameters)
         data = {one: prepare.identity(one) for one in sorted({condition.data for condition in conditions})}
     except BenchlibError as error:
         raise BenchlibError(f"{file}: {error}") from None
@@ -88,7 +88,14 @@ def parameter_files(profile: str) -> dict[str, Path]:
     if not Path("parameters").is_dir() or not Path("notebooks").is_dir():
         raise BenchlibError(f"{Path.cwd()} has no notebooks/ and parameters/: run this in the project's folder")
     require_profile(profile)
-    return {path.stem: path for path in sorted(Path("parameters", profile).glob("[!.]*.yaml"))}
+    paths = sorted(Path("parameters", profile).glob("[!.]*.yaml"))
+    return {path.stem: path for path in paths if path.name != experiments.DEFAULTS}
+
+
+def minutes(profile: str) -> float | None:
+    """The minutes of a profile for the measurements of all its notebooks; None: each comparison has its own budget."""
+    given = experiments.defaults(Path("parameters", profile))
+    return given.minutes if given else None
 
 
 def require_profile(profile: str) -> None:

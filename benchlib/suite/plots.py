@@ -119,30 +119,6 @@ def _(trained: TrainingRuns) -> Figure:
     return _shown(figures.finish(figure, looks, extra), caption)
 
 
-@figures.styled
-def at_work(trained: TrainingRuns) -> Figure:
-    """Training runs while some of them are at work: metric and loss by epoch, a line a run, as far as each has come."""
-    names = dict(zip(trained.conditions, _short(trained.conditions), strict=True))
-    looks = condition_looks({name: one for one, name in names.items()})
-    metric = load(trained.conditions[0].workload).metric
-    runs = [run for run in trained.measurements if run.epochs]
-    figure, panels = figures.panels(1, 2, height=2.0)
-    for axes, name, label in zip(panels, ("metric", "loss"), (f"test {metric}", "training loss"), strict=True):
-        for run in runs:
-            look = looks[names[run.condition]]
-            points = [(epoch.epoch, getattr(epoch, name)) for epoch in run.epochs]
-            axes.plot(*zip(*points, strict=True), look.marker, color=look.color, linestyle=look.line, markersize=3.5)
-        axes.set(xlabel="epoch", ylabel=label)
-        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    extra = []
-    if trained.threshold is not None:
-        panels[0].axhline(trained.threshold, color="0.2", linewidth=0.8, linestyle=":")
-        extra = [(f"threshold {trained.threshold:g}", figures.THRESHOLD)]
-    so_far = f"{sum(len(run.epochs) for run in runs)} epochs of {len(runs)} runs so far"
-    caption = f"At work: a line for each training run, as far as it has come; {so_far}."
-    return _shown(figures.finish(figure, looks, extra), caption)
-
-
 @draw.register
 @figures.styled
 def _(given: Certificate) -> Figure:

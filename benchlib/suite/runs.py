@@ -12,21 +12,35 @@ not tell. Until it has succeeded, a notebook is ``.partial-<name>.ipynb``.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from benchlib import lab, progress, scratch
 from benchlib.errors import BenchlibError, unwritable
-from benchlib.suite import clock, experiments, pages, pool, records
+from benchlib.measure.interrupt import one_interrupt
+from benchlib.suite import clock, experiments, pages, records
 from benchlib.suite.at_work import alone, followed, say, writable
 from benchlib.suite.outputs import Outputs
 from benchlib.suite.plan import GATHERING, REPORT, Planned, parameter_files, plan, planned
+from benchlib.suite.plan import minutes as minutes_of
 
 Record = dict[str, Any]
+
+AT_ONCE = 2
+"""Notebooks: where nothing is measured, each keeps one core busy."""
+
+_stopped = threading.Event()
+"""An interrupt ended the kernels: what fails now is no failure of its notebook."""
 
 
 def run(profile: str, outputs: Path | None = None, minutes: float | None = None) -> int:
@@ -35,12 +49,12 @@ def run(profile: str, outputs: Path | None = None, minutes: float | None = None)
 
     The working directory is the project's folder. ``outputs`` is the folder of the results, ``outputs/<profile>`` if
     None. ``minutes`` are for measuring, from now on, whatever was measured before; None: as many as the profile's
-    report says, less those that its results have had; 0: nothing is measured, and the report is made of what is there.
+    defaults say, less those that its results have had; 0: nothing is measured, and the report is made of what is there.
     Wrong parameters, less time than the pilots need, and another run at work in that folder, are a BenchlibError before
     any notebook starts.
     """
     items, results = plan(profile), Outputs(outputs or Path("outputs", profile))
-    own = next((item.parameters["minutes"] for item in items if item.name == REPORT and item.parameters), None)
+    own = minutes_of(profile)
     if minutes != 0 and (given := own if minutes is None else minutes) is not None:
         piloted = clock.is_piloted(results.folder, results.timed(items))
         unmeasured = [] if piloted else [item for item in items if not results.measured_before(item)]
@@ -125,7 +139,7 @@ def _certify(due: list[Planned], gate: lab.Lab) -> None:
 
 def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str], keep: bool) -> list[Record]:
     """The records of all notebooks, in order. Those that measure ``by_itself`` what they ask for come first, one after
-    another, for the others depend on all that is measured; these are executed some at once; then those that gather.
+    another; the others are executed some at once; then those that gather.
     Where there are no measurements for a new result, ``keep`` that of before.
     """
     gathering = [item for item in items if item.name in GATHERING]
@@ -138,9 +152,32 @@ def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str
     with lab.measuring(lab.Measures.BUDGET):
         every = [execute(item) for item in measuring]
     with lab.measuring(lab.Measures.NOTHING):
-        every += [*pool.each(execute, others), *map(execute, gathering)]
+        every += [*_each(execute, others), *map(execute, gathering)]
     by_name = {record["notebook"]: record for record in every}
     return [by_name[item.name] for item in items]
+
+
+def _each(execute: Callable[[Planned], Record], items: list[Planned]) -> list[Record]:
+    """The records of notebooks that are executed some at once, in order. An interrupt ends their kernels."""
+    futures: list[Future[Record]] = []
+    with one_interrupt(), ThreadPoolExecutor(AT_ONCE) as pool:
+        try:
+            futures += [pool.submit(execute, item) for item in items]
+            return [future.result() for future in futures]
+        except BaseException:
+            _stopped.set()
+            logging.disable()  # Jupyter would say that kernels died
+            pool.shutdown(wait=False, cancel_futures=True)
+            while not all(future.done() for future in futures):
+                for child in psutil.Process().children():
+                    with contextlib.suppress(psutil.Error):
+                        if "ipykernel_launcher" in child.cmdline():
+                            child.kill()
+                time.sleep(0.2)  # another may be starting
+            raise
+        finally:
+            logging.disable(logging.NOTSET)
+            _stopped.clear()
 
 
 def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
@@ -187,11 +224,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
 
 def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
     """Execute a notebook to a partial file, renamed to ``executed`` if it succeeded; what its record says of it."""
-    from benchlib.suite.execution import (  # papermill takes long to import: not for nothing
-        KERNEL,
-        NotebookFailed,
-        execute,
-    )
+    from benchlib.suite.execution import NotebookFailed, execute  # papermill takes long to import: not for nothing
 
     partial = _partial(executed)
     try:
@@ -199,12 +232,14 @@ def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
         if summary is None and item.name != REPORT:
             raise NotebookFailed("its last cell", "it glued no summary: scrapbook.glue('summary', result.summary())")
     except NotebookFailed as failure:
+        if _stopped.is_set():
+            raise KeyboardInterrupt from failure
         error = {"cell": failure.cell, "text": failure.text, "exception": failure.exception}
         if partial.exists():
             error["partial"] = str(partial)
-        return {"kernel": KERNEL, "status": "failed", "error": error}
+        return {"status": "failed", "error": error}
     os.replace(partial, executed)
-    nothing = {"figures": [], "tables": [], "measurements": [], "certified": []}
+    nothing = {"figures": [], "tables": [], "measurements": [], "certified": [], "awaited": []}
     summary = {"failures": 0, "crashed": 0, **nothing, **(summary or {})}
     measurements = [f"measurements/{key}.parquet" for key in summary["measurements"]]
     certificates = [f"certificates/{key}.json" for key in summary["certified"]]
@@ -212,7 +247,8 @@ def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
     # Of a notebook that gathers, a measurement may be gone; the report names it.
     files = {path: records.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
     failed = {name: summary[name] for name in ("failures", "crashed")}
-    return {"kernel": KERNEL, "status": "succeeded", **failed, "files": files}
+    awaited = [f"measurements/{key}.parquet" for key in summary["awaited"]]
+    return {"status": "succeeded", **failed, "files": files, "awaited": awaited}
 
 
 def _say_failures(every: Iterable[Record]) -> bool:

@@ -58,8 +58,8 @@ def _page(profile: str, states: list[outputs.State]) -> str:
 
 Profile `{profile}`, as of {_local(datetime.now(UTC))}. {report}What a result means: [README](../README.md).
 
-Open a notebook, change its parameters cell if you like, and choose *Run > Run All Cells*: only what is new is measured.
-To measure more of what is there, change its `precision` or `budget_s`, or run
+Open a notebook, change its values below *# Parameters* if you like, and choose *Run > Run All Cells*: only what is new
+is measured. To measure more of what is there, change its `precision` or `budget_s`, or run
 `make report PROFILE={profile} MINUTES=10`.
 *Kernel > Interrupt Kernel* stops the workers and keeps what was measured. A notebook opens with the parameters of
 `{profile}`, in a copy of yours in `outputs/{profile}/{opened.FOLDER}`.

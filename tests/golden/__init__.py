@@ -2,7 +2,7 @@
 
 ``raw.json.gz`` has blocks, epochs and certificates as they were measured; nothing in it depends on how benchlib keeps
 results. :func:`fill` writes them into a cache under today's keys. ``expected.json.gz`` has the estimates, intervals and
-verdicts that follow. ``benchmarks/golden.py`` records both.
+verdicts that follow. ``benchmarks/record_golden.py`` records both.
 """
 
 from __future__ import annotations

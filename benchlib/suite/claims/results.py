@@ -29,9 +29,7 @@ class Results:
         return list(dict.fromkeys(place for key in files.split() for place in self._places(key)))
 
     def rows(self, notebook: str, quantity: str) -> pd.DataFrame:
-        """Of a quantity in a notebook's frame; none where the notebook did not succeed, its frame is of another
-        benchlib, or is not the one that the notebook wrote.
-        """
+        """Of a quantity in a notebook's frame; none where the notebook failed, or its frame was changed since."""
         frame = self._frame(notebook)
         return frame[frame["quantity"] == quantity]
 

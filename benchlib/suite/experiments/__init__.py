@@ -25,7 +25,7 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from benchlib.analysis import planner
 from benchlib.condition import Condition
@@ -33,7 +33,8 @@ from benchlib.errors import BenchlibError, unknown
 from benchlib.measure.interrupt import one_interrupt
 from benchlib.suite import records
 from benchlib.suite.experiments import parameter_file
-from benchlib.suite.experiments.parameters import Compared, Parameters
+from benchlib.suite.experiments.parameters import Compared, Defaults, Parameters
+from benchlib.validation import Strict
 
 if TYPE_CHECKING:
     from benchlib.lab import Lab
@@ -56,6 +57,11 @@ NOTEBOOKS = (
 )
 """In the order in which they run; ``report`` gathers the others."""
 
+DEFAULTS = "defaults.yaml"
+"""The file of a profile with the settings that all its comparisons have."""
+
+Model = TypeVar("Model", bound=Strict)
+
 
 def module(notebook: str) -> ModuleType:
     """The experiment behind a notebook; a BenchlibError names the nearest one if there is none."""
@@ -67,15 +73,6 @@ def module(notebook: str) -> ModuleType:
 def conditions(notebook: str, parameters: Parameters) -> list[Condition]:
     """All conditions that a notebook will measure."""
     return module(notebook).conditions(parameters)
-
-
-def require_time(notebook: str, parameters: Parameters) -> None:
-    """Refuse a budget in which the pilot of one of the comparisons cannot end, with a BenchlibError. What only the gate
-    can find impossible counts here.
-    """
-    if isinstance(parameters, Compared):
-        for group in module(notebook).comparisons(parameters):
-            planner.require(**parameters.settings, processes=1 + len(group))
 
 
 def least_s(notebook: str, parameters: Compared) -> float:
@@ -102,10 +99,11 @@ def measure(notebook: str, lab: Lab, **given: Any) -> Result:
     those that are missing, that no notebook of this name has, or whose value is wrong.
     """
     parameters = module(notebook).Parameters(**given)
-    require_time(notebook, parameters)
     lab.ended = _ended(notebook, parameters, lab.folder)
     lab.certify(conditions(notebook, parameters))  # all at once: they share the gate's workers
-    return module(notebook).measure(parameters, lab)
+    result = module(notebook).measure(parameters, lab)
+    result.awaited = [one.file for one in lab.comparisons.values()]
+    return result
 
 
 def _ended(notebook: str, parameters: Parameters, folder: Path) -> set[str]:
@@ -127,10 +125,25 @@ def _sizes(notebook: str, parameters: Compared) -> list[int]:
 
 def load(notebook: str, path: str | Path) -> Parameters:
     """Read and check a notebook's parameter file; a BenchlibError names file, key and value of all that is wrong."""
-    experiment, path = module(notebook), Path(path)
-    values = parameter_file.read(path)
+    return _typed(module(notebook).Parameters, Path(path), values(notebook, Path(path)))
+
+
+def values(notebook: str, path: Path) -> dict[str, Any]:
+    """The values of a notebook's parameter file, with those of its profile's defaults that the notebook takes."""
+    given = defaults(path.parent)
+    known = given.model_dump(mode="json", include=set(module(notebook).Parameters.model_fields)) if given else {}
+    return known | parameter_file.read(path)
+
+
+def defaults(folder: Path) -> Defaults | None:
+    """The settings of a profile's comparisons, checked as :func:`load` does; None where it has no file of them."""
+    path = folder / DEFAULTS
+    return _typed(Defaults, path, parameter_file.read(path)) if path.exists() else None
+
+
+def _typed(kind: type[Model], path: Path, given: dict[str, Any]) -> Model:
     try:
-        return experiment.Parameters(**values)
+        return kind(**given)
     except BenchlibError as error:
-        lines = str(error).splitlines()
-        raise BenchlibError("\n".join(f"{path}: {line.removeprefix('Parameters: ')}" for line in lines)) from None
+        lines = [line.removeprefix(f"{kind.__name__}: ") for line in str(error).splitlines()]
+        raise BenchlibError("\n".join(f"{path}: {line}" for line in lines)) from None

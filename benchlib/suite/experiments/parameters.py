@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, TypeVar
 
@@ -17,7 +18,7 @@ from benchlib.validation import Strict
 
 
 class Parameters(Strict):
-    """The parameters of a notebook. A parameter file says all of them: none has a silent default."""
+    """The parameters of a notebook. Its parameter file says all that the profile's defaults do not."""
 
 
 class Subject(BaseModel):
@@ -59,9 +60,10 @@ def not_empty(values: object) -> object:
 
 
 def _each_once(values: list) -> list:
-    said = [one.model_dump(exclude={"if_there"}) if isinstance(one, BaseModel) else one for one in values]
+    said = [repr(one.model_dump(exclude={"if_there"}) if isinstance(one, BaseModel) else one) for one in values]
+    times = Counter(said)
     for value, one in zip(values, said, strict=True):
-        if said.count(one) > 1:
+        if times[one] > 1:
             text = str(value) if isinstance(value, BaseModel) else shown(value)
             raise ValueError(f"{text} is there twice; give each once")
     return values
@@ -125,10 +127,10 @@ def check_count(keys: str, conditions: int) -> None:
 
 
 class Compared(Parameters):
-    """Parameters of a notebook that compares conditions with each other: how closely, and within which time."""
+    """The settings of comparisons, as a profile's ``defaults.yaml`` gives them and ``Lab.compare`` takes them."""
 
     precision: Precision
-    budget_s: Budget  # of each comparison
+    budget_s: Budget = 60.0  # of each comparison, where a notebook is run by itself
     pilot: Pilot  # processes of each condition, at least
     block_s: BlockTime
     margin: Margin  # a ratio whose interval lies within so much of 1 is "the same within" it
@@ -137,6 +139,12 @@ class Compared(Parameters):
     def settings(self) -> dict[str, float]:
         """As arguments of ``Lab.compare``."""
         return {name: getattr(self, name) for name in Compared.model_fields}
+
+
+class Defaults(Compared):
+    """What ``defaults.yaml`` has: the settings of all comparisons, and the minutes of all measurements."""
+
+    minutes: Minutes
 
 
 def condition(keys: Mapping[str, str], **choices: Any) -> Condition:

@@ -11,9 +11,7 @@ from benchlib.suite.report.gathered import Gathered
 
 
 class Parameters(p.Parameters):
-    """What the notebooks of a profile have together."""
-
-    minutes: p.Minutes | None  # of measuring; None: each comparison has its own budget
+    """The report has none."""
 
 
 def conditions(parameters: Parameters) -> list[Condition]:

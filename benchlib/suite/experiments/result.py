@@ -107,6 +107,7 @@ class Result:
         self.measured = [part.measured for part in self.parts if part.measured is not None]
         self.notes = [note for note in dict.fromkeys(notes) if note]  # what a reader has to know of machine and data
         self.failed_beside = list(failed_beside)  # see :func:`failures_beside`
+        self.awaited: list[str] = []  # keys of the measurements that would come next
         self.ceiling = ceiling  # the machine's limits, where the experiment shows the share of them
 
     def findings(self) -> list[str]:
@@ -303,6 +304,7 @@ class Result:
             ],
             "certified": sorted({one.file for one in certificates if one.file}),
             "measurements": files,
+            "awaited": self.awaited,
             "conditions": [condition.model_dump(mode="json") for condition in dict.fromkeys(conditions)],
             "knobs": knobs.Ledger(processes).frame.to_dict("records"),
             "left_out": knobs.Ledger(processes).left_out,

@@ -26,7 +26,6 @@ WORKLOAD = Workload(
     name="toy_cancelled",
     title="cancelled",
     kind="training",
-    convolutions=True,
     source="the tests",
     data=("digits",),
     weights=weights,

@@ -1,6 +1,5 @@
-"""Record the golden master of the tests: ``python benchmarks/golden.py --measure FOLDER`` measures a quick run,
-each condition in processes of its own, and ``python benchmarks/golden.py FOLDER`` writes ``tests/golden/*.json.gz``
-from the results that lie there.
+"""Record the golden master of the tests: ``python benchmarks/record_golden.py --measure FOLDER`` measures a quick run,
+and without ``--measure`` ``tests/golden/*.json.gz`` is written from the results that lie in the folder.
 """
 
 from __future__ import annotations
@@ -32,10 +31,12 @@ class Recorder(Lab):
         self.ceilings: list[dict[str, Any]] = []
         self.timers: dict[str, dict[str, Any]] = {}
 
-    def train(self, conditions: list[Condition], *, seeds: list[int], epochs: int, threshold=None, most_epochs=None):
+    def train(self, conditions: list[Condition], **asked: Any):
         """As of any lab."""
-        runs = super().train(conditions, seeds=seeds, epochs=epochs, threshold=threshold, most_epochs=most_epochs)
-        settings = {"epochs": epochs, "threshold": threshold, "most_epochs": max(epochs, most_epochs or epochs)}
+        runs = super().train(conditions, **asked)
+        epochs, threshold = asked["epochs"], asked.get("threshold")
+        most_epochs = max(epochs, asked.get("most_epochs") or epochs)
+        settings = {"epochs": epochs, "threshold": threshold, "most_epochs": most_epochs}
         for one in runs.measurements:
             choices = one.condition.model_dump(mode="json")
             self.trained.append({"settings": settings, "condition": choices, "process": golden.process(one)})
