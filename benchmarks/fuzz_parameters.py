@@ -112,6 +112,13 @@ def places(value: Any, place: tuple = ()) -> list[tuple]:
     return [below for key, inner in items for below in [(*place, key), *places(inner, (*place, key))]]
 
 
+class Plain(yaml.SafeDumper):
+    """Writes out what is there twice: an alias is refused."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
 @st.composite
 def mutated(draw: st.DrawFn) -> tuple[str, bytes]:
     """A notebook's name, and a parameter file for it with something changed."""
@@ -122,7 +129,7 @@ def mutated(draw: st.DrawFn) -> tuple[str, bytes]:
     parameters = experiments.values(path.stem, path)
     for _ in range(draw(st.sampled_from([1, 1, 1, 2, 3]))):
         _mutate(draw, parameters)
-    written = yaml.safe_dump(parameters, sort_keys=False, allow_unicode=draw(st.booleans()))
+    written = yaml.dump(parameters, Dumper=Plain, sort_keys=False, allow_unicode=draw(st.booleans()))
     return path.stem, written.encode("utf-8", "surrogatepass")
 
 

@@ -63,10 +63,17 @@ AFTER = f"after {quick('batch_size')['epochs']} epochs"
 """As the findings of batch sizes say it."""
 
 
+class Plain(yaml.SafeDumper):
+    """Writes out what is there twice."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
 def load(notebook: str, values: object, folder: Path) -> Any:
     """What the loader makes of these values in a file."""
     path = folder / f"{notebook}.yaml"
-    path.write_text(values if isinstance(values, str) else yaml.safe_dump(values), encoding="utf-8")
+    path.write_text(values if isinstance(values, str) else yaml.dump(values, Dumper=Plain), encoding="utf-8")
     return experiments.load(notebook, path)
 
 

@@ -336,7 +336,7 @@ def test_a_worker_that_is_stopped_in_its_warm_up_is_said_to_be(lab, monkeypatch)
             stop(worker, 0.05)
         return asks(worker, do, *arguments, **details)
 
-    monkeypatch.setattr(lab, "certify", lambda conditions: {})
+    monkeypatch.setattr(lab, "certify", all_the_same)
     monkeypatch.setattr(processes.WorkerProcess, "ask", ask)
     lab.patience_s = 60
     measured = lab.compare([toy(burn_ms=30.0)], repetitions=1, rounds=1, block_s=0.01).measurements

@@ -566,7 +566,7 @@ class TestNoRoom:
         told = (
             f"first failed in a cell that is not known:\n  {partial} (or a temporary file in {tempfile.gettempdir()})"
         )
-        assert f"{told}: File too large: allow larger files" in said
+        assert f"{told}: File too large: allow larger files" in said, said
         assert said.splitlines()[-1] == "1 of 3 notebooks failed: first"
         assert not Path(partial).exists(), "it was cut, and others need the room"
         assert (record_of("first")["status"], record_of("second")["status"]) == ("failed", "succeeded")

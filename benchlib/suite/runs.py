@@ -196,7 +196,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
     record = {
         "notebook": item.name,
         "status": "running",
-        "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        "started_utc": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "parameters": item.parameters,
         "inputs": inputs,
         **outputs.environment,
