@@ -316,10 +316,10 @@ def environment_check(given: argparse.Namespace) -> int:
       benchlib environment check torch-2.9
       benchlib environment check default
     """
-    from benchlib.measure import inspection
+    from benchlib import doctor
 
     wrong = False
-    for finding in inspection.inspect(given.name):
+    for finding in doctor.inspect(given.name):
         print(finding.says, flush=True)  # a worker takes seconds
         wrong |= finding.wrong
     return 1 if wrong else 0

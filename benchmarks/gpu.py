@@ -231,11 +231,11 @@ def describe(visit: Visit) -> None:
 
 def check(visit: Visit, framework: str, mode: str) -> None:
     """What ``benchlib environment check`` asks of a session, on this device, a line a promise."""
-    from benchlib.measure import conformance
+    from benchlib import doctor
 
     inputs = visit.folder / f"check-{framework}-{mode}"
-    for row in conformance.rows(framework, inputs, PATIENCE_S, (mode,), device=visit.device):
-        visit.write("check", framework=framework, mode=row.mode, what=row.what, passed=row.passed, why=row.why)
+    for row in doctor.check(framework, inputs, PATIENCE_S, (mode,), device=visit.device):
+        visit.write("check", framework=framework, mode=row.mode, what=row.what, passed=not row.why, why=row.why)
 
 
 def timer(visit: Visit, framework: str, mode: str) -> None:

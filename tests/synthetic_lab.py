@@ -13,10 +13,10 @@ from benchlib import knobs
 from benchlib.analysis.certificates import Certificate, Check
 from benchlib.analysis.comparison import MARGIN, Comparison
 from benchlib.analysis.equivalence import certify
-from benchlib.analysis.failure import Failure
 from benchlib.analysis.planner import PILOT
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
+from benchlib.errors import Failure
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
 from benchlib.store import Block, Epoch, Measurement, Sample, Store

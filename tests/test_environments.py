@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchlib import creation, environments, interpreters, knobs
+from benchlib import creation, doctor, environments, interpreters, knobs
 from benchlib.__main__ import main
 from benchlib.analysis.certificates import Certificate
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import availability, ceiling, gate, group, inspection, installed, rounds
+from benchlib.measure import availability, ceiling, gate, group, installed, rounds
 from benchlib.measure.jobs import prepare_job
 from benchlib.store import Measurement
 from benchlib.suite import experiments, outputs, plan, records, showing, sources, tables
@@ -136,9 +136,9 @@ def test_one_is_made_of_its_requirements_registered_and_removed(project, tmp_pat
     (info,) = (project / ".environments" / "small").glob("lib/*/site-packages/toybox-1.0.dist-info")
     text = (info / "METADATA").read_text()
     (info / "METADATA").write_text(text.replace("Version: 1.0", "Version: 0.9"))
-    assert inspection.Finding("toybox 0.9: 1.0 is asked for", wrong=True) in list(inspection.inspect("small"))
+    assert doctor.Finding("toybox 0.9: 1.0 is asked for", wrong=True) in list(doctor.inspect("small"))
     shutil.rmtree(info)
-    assert inspection.Finding("toybox is not installed: 1.0 is asked for", True) in list(inspection.inspect("small"))
+    assert doctor.Finding("toybox is not installed: 1.0 is asked for", True) in list(doctor.inspect("small"))
 
     assert main(["environment", "remove", "small"]) == 0
     assert left(project) == []
@@ -169,7 +169,7 @@ def test_an_environment_of_another_python_is_told(project, quickly):
     creation.create("small")
     text = (project / "environments" / "small.txt").read_text()
     (project / "environments" / "small.txt").write_text(text.replace(f"python: {VERSION}", "python: 3.6"))
-    says = [one.says for one in inspection.inspect("small") if one.wrong]
+    says = [one.says for one in doctor.inspect("small") if one.wrong]
     assert any(
         one.startswith(f"Python {VERSION}.") and "asks for 3.6: benchlib environment remove small" in one
         for one in says
@@ -417,12 +417,10 @@ def test_a_framework_that_no_workload_has_a_file_for_is_said(monkeypatch):
     monkeypatch.setattr(
         availability.frameworks, "file", lambda name, file=availability.frameworks.file: file("pytorch")
     )
-    _, *said = inspection.inspect("default")
+    _, *said = doctor.inspect("default")
     assert len(said) == 1
     assert said[0].wrong
-    assert (
-        "rods: no workload has a file for it, to try it with: write workloads/NAME/rods.py for one of" in said[0].says
-    )
+    assert "no workload that trains has a file for it; write workloads/NAME/rods.py for one of" in said[0].says
 
 
 def test_one_that_was_added_is_checked_with_a_worker_of_each_framework(other, capsys, toy_framework):

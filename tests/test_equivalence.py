@@ -6,10 +6,9 @@ import pytest
 from benchlib.analysis import equivalence
 from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.equivalence import Own
-from benchlib.analysis.failure import Failure
 from benchlib.analysis.tolerances import TOLERANCES
 from benchlib.condition import Condition
-from benchlib.errors import BenchlibError
+from benchlib.errors import BenchlibError, Failure
 from benchlib.store import load, save
 
 CONDITION = Condition(workload="cnn", framework="mindspore")

@@ -16,10 +16,10 @@ from fixed_lab import FixedLab
 from benchlib import environments, frameworks, knobs, plugins, variables, workloads
 from benchlib.analysis import equivalence
 from benchlib.analysis.certificates import Certificate, Check, Forgiven
-from benchlib.analysis.failure import Failure
 from benchlib.analysis.tolerances import DROPOUT_TOLERANCES, LEFT, TOLERANCES, TRAINING, tolerances
 from benchlib.condition import Condition
 from benchlib.data.orders import EPOCHS
+from benchlib.errors import Failure
 from benchlib.lab import Measures
 from benchlib.measure import availability, ceiling, gate, own_code, record, samples, trials
 from benchlib.measure.jobs import prepare_job

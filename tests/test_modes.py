@@ -15,11 +15,10 @@ from synthetic_lab import SyntheticLab, step_seconds
 
 from benchlib.analysis.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS, amortisation
 from benchlib.analysis.comparison import DISTURBED
-from benchlib.analysis.failure import Failure
 from benchlib.analysis.frame import FAILED, IMPOSSIBLE, NOT_COMPARED
 from benchlib.analysis.statistics import ratio_of_means
 from benchlib.condition import Condition
-from benchlib.errors import BenchlibError
+from benchlib.errors import BenchlibError, Failure
 from benchlib.lab import Lab
 from benchlib.measure import availability, gate, needs, nvml, samples
 from benchlib.measure.disturbance import NO_CPU

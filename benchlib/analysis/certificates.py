@@ -11,9 +11,9 @@ from typing import Any, Literal
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
 
-from benchlib.analysis.failure import Failure
 from benchlib.analysis.tolerances import LEFT, TOLERANCES, explains
 from benchlib.condition import Condition
+from benchlib.errors import Failure
 from benchlib.shown import Shown
 
 SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"

@@ -29,7 +29,6 @@ import numpy as np
 
 from benchlib import workloads
 from benchlib.analysis.certificates import Certificate, Check, Forgiven, Whose
-from benchlib.analysis.failure import Failure
 from benchlib.analysis.tolerances import (
     DROPOUT_TOLERANCES,
     DROPS,
@@ -43,6 +42,7 @@ from benchlib.analysis.tolerances import (
     tolerances,
 )
 from benchlib.condition import Condition
+from benchlib.errors import Failure
 
 AGAIN, PROBE, DROPOUT = "again", "probe", "dropout"
 """What stands for the number of a trial in the names of arrays: the first trial made again, after all others; what is

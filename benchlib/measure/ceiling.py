@@ -19,8 +19,8 @@ from pathlib import Path
 from pydantic import Field
 
 from benchlib import frameworks, knobs, workloads
-from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
+from benchlib.errors import Failure
 from benchlib.measure import availability, own_code, record
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess

@@ -28,8 +28,8 @@ from benchlib import environments, frameworks, knobs, workloads
 from benchlib.analysis import equivalence
 from benchlib.analysis.certificates import Certificate, Whose
 from benchlib.analysis.equivalence import Own
-from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
+from benchlib.errors import Failure
 from benchlib.measure import availability, machine, own_code, record, samples, trials
 from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess

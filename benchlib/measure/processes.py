@@ -21,8 +21,8 @@ import numpy as np
 import psutil
 
 from benchlib import environments, knobs, plugins, scratch, variables
-from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
+from benchlib.errors import Failure
 from benchlib.measure import group, installed
 from benchlib.worker import PLUGINS, packed
 from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent

@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 
-from benchlib import limits, metrics
+from benchlib import metrics, validation
 from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, shown
@@ -72,7 +72,7 @@ def require_trainable(
     processes.
     """
     require_distinct(conditions)
-    limits.Training(seeds=list(seeds), epochs=epochs, most_epochs=most_epochs)
+    validation.Training(seeds=list(seeds), epochs=epochs, most_epochs=most_epochs)
     for condition in conditions:
         _require_reachable(condition, threshold)
         if condition.world_size > 1:

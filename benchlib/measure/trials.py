@@ -19,9 +19,9 @@ import numpy as np
 from benchlib import workloads
 from benchlib.analysis import equivalence
 from benchlib.analysis.equivalence import Differences, Own
-from benchlib.analysis.failure import Failure
 from benchlib.analysis.tolerances import tolerances
 from benchlib.condition import Condition
+from benchlib.errors import Failure
 from benchlib.measure import record, samples
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess

@@ -8,13 +8,12 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, field_validator
 
-from benchlib import environments, limits, metrics, workloads
+from benchlib import environments, metrics, validation, workloads
 from benchlib.analysis import planner
 from benchlib.condition import Condition, EnvironmentName, FrameworkName, LaneName, ModeName, implementation
 from benchlib.errors import BenchlibError, shown
-from benchlib.limits import at_most
 from benchlib.measure import refusals
-from benchlib.validation import Strict
+from benchlib.validation import Strict, at_most
 
 
 class Parameters(Strict):
@@ -90,7 +89,7 @@ def _resolvable(value: float) -> float:
     return value
 
 
-Seed, Epochs = limits.Seed, limits.Epochs  # the limits of ``Lab.train``
+Seed, Epochs = validation.Seed, validation.Epochs  # the limits of ``Lab.train``
 BatchSize = Annotated[int, Field(ge=1)]  # memory is its limit
 Rate = Annotated[
     float, Field(gt=0, allow_inf_nan=False), at_most(10**6, "the weights would be no numbers after the first step")
