@@ -12,7 +12,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict, replace
 from enum import Enum
 from pathlib import Path
@@ -49,7 +49,7 @@ from benchlib.measure.processes import PATIENCE_S
 from benchlib.measure.repetitions import Asked
 from benchlib.measure.turn import turn
 from benchlib.plugins import use as use_plugins
-from benchlib.progress import Progress, say
+from benchlib.progress import Progress, say, variable
 from benchlib.store import Measurement, Store, frame
 from benchlib.workloads import load
 
@@ -72,17 +72,9 @@ class NotMeasured(BenchlibError):
         super().__init__(f"{what}: not measured so far, and nothing is to be measured now; run again with more time")
 
 
-@contextmanager
-def measuring(how: Measures) -> Iterator[None]:
+def measuring(how: Measures) -> AbstractContextManager[None]:
     """Have labs of kernels that are started meanwhile measure so much."""
-    before = os.environ.get(MEASURES_VARIABLE)
-    os.environ[MEASURES_VARIABLE] = how.value
-    try:
-        yield
-    finally:
-        os.environ.pop(MEASURES_VARIABLE)
-        if before is not None:
-            os.environ[MEASURES_VARIABLE] = before
+    return variable(MEASURES_VARIABLE, how.value)
 
 
 Cached = TypeVar("Cached", Measurement, Certificate, Ceiling, SyncCheck)

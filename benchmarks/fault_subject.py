@@ -148,7 +148,7 @@ def notebook(outputs: str) -> dict[str, Any]:
 
 
 def _suite(outputs: str) -> int:
-    from benchlib.__main__ import main as run
+    from benchlib.cli import main as run
     from benchlib.suite import clock, experiments, plan
 
     experiments.NOTEBOOKS = ("measuring", plan.REPORT)

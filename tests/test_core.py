@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 import benchlib
 from benchlib import metrics, progress, workloads
-from benchlib.__main__ import main
+from benchlib.cli import main
 from benchlib.data import digits_graph, digits_sequence, downloads, number_names
 from benchlib.errors import BenchlibError
 from benchlib.measure import availability, nvml
@@ -37,7 +37,7 @@ class Refusal:
 
 sys.meta_path.insert(0, Refusal())
 import benchlib
-above = ("benchlib.suite", "benchlib.frameworks.", "benchlib.workloads.", "benchlib.worker.", "benchlib.__main__")
+above = ("benchlib.suite", "benchlib.frameworks.", "benchlib.workloads.", "benchlib.worker.", "benchlib.cli")
 for module in pkgutil.walk_packages(benchlib.__path__, "benchlib."):
     if not module.name.startswith(above):
         importlib.import_module(module.name)

@@ -17,15 +17,16 @@ import pandas as pd
 import pytest
 
 from benchlib import creation, doctor, environments, interpreters, knobs
-from benchlib.__main__ import main
 from benchlib.analysis.certificates import Certificate
+from benchlib.cli import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import availability, ceiling, gate, group, installed, rounds
 from benchlib.measure.jobs import prepare_job
+from benchlib.paper import sources
 from benchlib.store import Measurement
-from benchlib.suite import experiments, outputs, plan, records, showing, sources, tables
+from benchlib.suite import experiments, manifest, outputs, plan, showing, tables
 from benchlib.suite.experiments import devices, frameworks, modes, scaling, versions
 from benchlib.suite.experiments import parameters as p
 
@@ -507,7 +508,7 @@ def test_a_group_is_launched_with_the_environment_s_interpreter(other, tmp_path,
 
 def test_a_notebook_is_stale_when_an_environment_it_measures_in_has_changed(other, monkeypatch):
     def inputs(*conditions):
-        return records.digest(outputs._packages(list(conditions), {}))
+        return manifest.digest(outputs._packages(list(conditions), {}))
 
     here, there = Condition(workload="cnn"), Condition(workload="cnn", environment="other")
     before, alone = inputs(here, there), inputs(here)

@@ -31,7 +31,7 @@ from benchlib.lab import Lab
 from benchlib.measure import availability
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
-from benchlib.suite import experiments, figures, plan, records
+from benchlib.suite import experiments, figures, manifest, plan
 from benchlib.suite.experiments import (
     batch_size,
     devices,
@@ -1055,7 +1055,7 @@ def save_as_the_suite_does(folder: Path, name: str, summary: dict[str, Any]) -> 
         *summary["tables"],
         *(f"measurements/{key}.parquet" for key in summary["measurements"]),
     ]
-    files = {path: records.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
+    files = {path: manifest.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
     record = {"notebook": name, "status": "succeeded", "files": files}
     (folder / "notebooks" / f"{name}.json").write_text(json.dumps(record), encoding="utf-8")
 
@@ -1123,7 +1123,7 @@ def test_notebooks_run_and_the_report_gathers_them(
     assert "threads 2" in page, "the settings read back"
     saved = pd.read_csv(tmp_path / "tables" / "measurements.csv")
     told = {file for summary in report.summaries.values() for file in summary["measurements"]}
-    wrong = {Path(file).stem for file in records.all_wrong(tmp_path, experiments.NOTEBOOKS) if "parquet" in file}
+    wrong = {Path(file).stem for file in manifest.all_wrong(tmp_path, experiments.NOTEBOOKS) if "parquet" in file}
     assert {cut, gone} < wrong, "learning_rate made up other runs under the keys of two of batch_size"
     assert all(key in page for key in wrong)
     assert set(saved["file"]) == told - wrong, "what lies in the folder besides, of older code, is not in the report"

@@ -18,7 +18,8 @@ import yaml
 from test_suite import make_project, printed, run_and_read, write_notebook, write_parameters
 
 from benchlib.errors import BenchlibError
-from benchlib.suite import appendix, execution, experiments, records, showing, tables
+from benchlib.paper import appendix
+from benchlib.suite import execute, experiments, manifest, showing, tables
 from benchlib.suite.report import pdf
 from benchlib.suite.report.export import export_html
 
@@ -228,7 +229,7 @@ class TestAppendix:
             nbformat.write(content, output)
             return None if name == "report" else made
 
-        monkeypatch.setattr(execution, "execute", pretend)
+        monkeypatch.setattr(execute, "execute", pretend)
         write_notebook("report", "# A report", "secret = 1")
         assert run_and_read()[0] == 0
         for kind in ("certificates", "ceilings"):
@@ -324,17 +325,17 @@ class TestAppendix:
     def test_what_is_wrong_for_one_notebook_is_not_taken_from_another(self):
         path = Path("outputs/quick/measurements/first.parquet")
         path.write_text("cut")
-        record = records.read(Path("outputs/quick"), "report")  # as of one that gathers, and took what it found
-        record["files"]["measurements/first.parquet"] = records.digest(path.read_bytes())
-        records.path_of(Path("outputs/quick"), "report").write_text(json.dumps(record))
+        record = manifest.read(Path("outputs/quick"), "report")  # as of one that gathers, and took what it found
+        record["files"]["measurements/first.parquet"] = manifest.digest(path.read_bytes())
+        manifest.path_of(Path("outputs/quick"), "report").write_text(json.dumps(record))
         files = self.make()
         assert self.said.splitlines()[-1] == "  measurements/first.parquet: it is not what first made"
         assert "measurements/first.parquet" not in files
 
     def test_a_stale_result_is_bundled_and_named(self):
-        record = records.read(Path("outputs/quick"), "first")
+        record = manifest.read(Path("outputs/quick"), "first")
         whole = self.make()
-        path = records.path_of(Path("outputs/quick"), "first")
+        path = manifest.path_of(Path("outputs/quick"), "first")
         path.write_text(json.dumps(record | {"stale": "these have changed: benchlib"}))
         files = self.make()
         told = "executed/first.ipynb: is an older result, stale: these have changed: benchlib"

@@ -24,8 +24,9 @@ from benchlib.lab import Measures
 from benchlib.measure import availability, ceiling, gate, own_code, record, samples, trials
 from benchlib.measure.jobs import prepare_job
 from benchlib.measure.processes import WorkerFailed
+from benchlib.paper import sources
 from benchlib.store import load
-from benchlib.suite import experiments, sources
+from benchlib.suite import experiments
 from benchlib.suite.experiments import equivalence as notebook
 from benchlib.worker import files
 from benchlib.worker.batches import Batches

@@ -17,7 +17,7 @@ import nbformat
 import pytest
 
 from benchlib import data, frameworks, interpreters, knobs, metrics, plugins, workloads
-from benchlib.__main__ import main
+from benchlib.cli import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import installed, own_code

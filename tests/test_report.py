@@ -23,7 +23,7 @@ from benchlib.analysis.frame import IMPOSSIBLE
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.store import Store
-from benchlib.suite import experiments, records
+from benchlib.suite import experiments, manifest
 from benchlib.suite.claims.verdicts import NO_DIFFERENCE, NOT_MEASURED, REPRODUCED, VERDICTS
 from benchlib.suite.experiments.claims import Claims
 from benchlib.suite.experiments.report import Report
@@ -136,9 +136,9 @@ def test_a_question_is_followed_by_its_figure_its_answer_and_its_numbers(folder:
 
 
 def test_a_notebook_of_before_is_shown_and_marked_as_stale(folder: Path) -> None:
-    record = records.read(folder, "learning_rate")
+    record = manifest.read(folder, "learning_rate")
     why = "these have changed: benchlib"
-    records.path_of(folder, "learning_rate").write_text(json.dumps({**record, "stale": why}))
+    manifest.path_of(folder, "learning_rate").write_text(json.dumps({**record, "stale": why}))
     report = Report(Lab(outputs=folder))
     missing = report.show_missing().data
     assert f"learning_rate: a result of before, which is stale ({why}): nothing was measured for another" in missing

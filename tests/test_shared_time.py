@@ -18,7 +18,7 @@ from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures, NotMeasured
 from benchlib.measure import contract, disturbance, entries, gate, rounds
 from benchlib.measure.repetitions import Asked
-from benchlib.suite import experiments, records
+from benchlib.suite import experiments, manifest
 
 ASKED = {"precision": 0.9, "budget_s": 60.0, "block_s": 0.004, "pilot": 3}
 COARSE = {**ASKED, "precision": 0.001}
@@ -198,8 +198,8 @@ def test_an_unchanged_notebook_shows_what_the_last_run_left_and_a_changed_one_me
     compared = run.compare([toy(burn_ms=1.0)], **COARSE)
     run.pilots()
     files = {f"measurements/{m.file}.parquet": "" for m in compared.measurements}
-    records.path_of(run.folder, "toys").parent.mkdir()
-    records.write(records.path_of(run.folder, "toys"), {"parameters": COARSE, "files": files})
+    manifest.path_of(run.folder, "toys").parent.mkdir()
+    manifest.write(manifest.path_of(run.folder, "toys"), {"parameters": COARSE, "files": files})
 
     def compare(asked, lab):
         compared = lab.compare([toy(burn_ms=asked.burn_ms)], **{name: getattr(asked, name) for name in COARSE})

@@ -12,13 +12,14 @@ import pytest
 from synthetic_lab import SyntheticLab
 
 from benchlib import knobs, variables
-from benchlib.__main__ import main
+from benchlib.cli import main
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import installed, machine, own_code
 from benchlib.measure.jobs import prepare_job
+from benchlib.paper import sources, trace
 from benchlib.store import Measurement, Store, save
-from benchlib.suite import experiments, records, sources, trace
+from benchlib.suite import experiments, manifest
 from benchlib.worker import files, service
 
 ROOT = Path(__file__).parents[1]
@@ -137,7 +138,7 @@ def recorded(results: Path, tmp_path: Path) -> Path:
     """A copy of the results with the record of their notebook."""
     folder = shutil.copytree(results, tmp_path / "recorded")
     paths = [path for kind in ("tables", "figures", "measurements") for path in (folder / kind).iterdir()]
-    made = {path.relative_to(folder).as_posix(): records.digest(path.read_bytes()) for path in paths}
+    made = {path.relative_to(folder).as_posix(): manifest.digest(path.read_bytes()) for path in paths}
     (folder / "notebooks").mkdir()
     (folder / "notebooks" / "operators.json").write_text(json.dumps({"status": "succeeded", "files": made}))
     return folder

@@ -19,7 +19,7 @@ from benchlib.analysis.planner import LEAST_START_S
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures
 from benchlib.measure import gate
-from benchlib.suite import records
+from benchlib.suite import manifest
 from benchlib.suite.experiments import conditions, least_runs, least_s, module, usual_s
 from benchlib.suite.experiments.parameters import Compared, Parameters
 
@@ -82,7 +82,7 @@ class Clock:
         """Write down what has been spent; what cannot be written is counted again."""
         now = replace(self._kept, seconds=round(self._kept.seconds + self._run_s, 1))
         try:
-            records.write(self._file, {"of": self._of, **asdict(now)})
+            manifest.write(self._file, {"of": self._of, **asdict(now)})
         except OSError as error:
             progress.say(f"{self._file}: could not be written: {error.strerror}")
 

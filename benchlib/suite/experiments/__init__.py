@@ -31,7 +31,7 @@ from benchlib.analysis import planner
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, unknown
 from benchlib.measure.interrupt import one_interrupt
-from benchlib.suite import records
+from benchlib.suite import manifest
 from benchlib.suite.experiments import parameter_file
 from benchlib.suite.experiments.parameters import Compared, Defaults, Parameters
 from benchlib.validation import Strict
@@ -110,7 +110,7 @@ def _ended(notebook: str, parameters: Parameters, folder: Path) -> set[str]:
     """Keys of the measurements that the last run showed in a notebook: its clock ended their comparisons. None, where
     it was asked for another precision, budget or pilot.
     """
-    record = records.read(folder, notebook) or {}
+    record = manifest.read(folder, notebook) or {}
     same = all(
         getattr(parameters, name, None) == record.get("parameters", {}).get(name)
         for name in ("precision", "budget_s", "pilot")

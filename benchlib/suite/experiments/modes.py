@@ -17,7 +17,7 @@ from benchlib.analysis.comparison import DISTURBED, Comparison
 from benchlib.condition import Condition, DeviceName, PrecisionName
 from benchlib.lab import Lab
 from benchlib.measure import availability
-from benchlib.suite import events, naming
+from benchlib.suite import naming, tensorboard
 from benchlib.suite.experiments import answers, losses, payback, subjects, tasks
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.findings import absent, other_models, throughputs, unrounded
@@ -101,7 +101,7 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
         parts.append(Part(comparison, name, beside, order=group))
         trained = possible if parameters.trained == "all" else _with_mixed(possible)
         if task.epochs and trained:
-            runs = events.train(lab, trained, seeds=parameters.seeds, epochs=task.epochs)
+            runs = tensorboard.train(lab, trained, seeds=parameters.seeds, epochs=task.epochs)
             parts.append(Part(runs, name, losses.rows(runs)))
     devices = dict.fromkeys(group[0].device for *_, group in groups)
     left_out = subjects.left_out(parameters.subjects, tasks.workloads_of(parameters.tasks), devices)

@@ -20,7 +20,7 @@ from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.store import Measurement
-from benchlib.suite import records
+from benchlib.suite import manifest
 
 
 class Gathered:
@@ -32,7 +32,7 @@ class Gathered:
         self.missing: dict[str, str] = {}
         self.stale: dict[str, str] = {}
         for notebook in self.notebooks:
-            record = records.read(self.folder, notebook)
+            record = manifest.read(self.folder, notebook)
             try:
                 summary = _summary(self.folder, notebook, record)
             except BenchlibError as error:
@@ -93,7 +93,7 @@ class Gathered:
     @cached_property
     def _wrong_files(self) -> dict[str, str]:
         """Files that are not there as a notebook made them, with what is wrong."""
-        return records.all_wrong(self.folder, self.notebooks)
+        return manifest.all_wrong(self.folder, self.notebooks)
 
     @cached_property
     def _measurements(self) -> tuple[list[Measurement], list[str]]:

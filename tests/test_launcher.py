@@ -13,7 +13,7 @@ import pytest
 from test_suite import make_project, run_and_read, write_notebook, write_parameters
 
 from benchlib.errors import BenchlibError
-from benchlib.suite import experiments, opened, outputs, plan, records, start
+from benchlib.suite import experiments, launcher, manifest, outputs, plan
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,7 +33,7 @@ def record(name, **values):
     inputs = outputs.Outputs(Path("outputs/quick")).inputs(item)
     told = {"notebook": name, "status": "succeeded", "started_utc": "2026-01-02T03:04:05+00:00", "inputs": inputs}
     told["awaited"] = []
-    records.write(folder / f"{name}.json", {**told, "files": {}, **values})
+    manifest.write(folder / f"{name}.json", {**told, "files": {}, **values})
     if values.get("status", "succeeded") == "succeeded":
         (folder / f"{name}.ipynb").write_text(Path("notebooks", f"{name}.ipynb").read_text())
 
@@ -100,7 +100,7 @@ class TestStates:
 @pytest.mark.usefixtures("project")
 class TestPage:
     def rows(self):
-        page = start.write("quick").read_text()
+        page = launcher.write("quick").read_text()
         return {row[0].strip("[").partition("]")[0]: row for row in self.table(page)}
 
     def table(self, page):
@@ -117,14 +117,14 @@ class TestPage:
     def test_links_lead_to_files_that_are_there(self):
         record("first")
         Path("outputs/quick/report.html").write_text("a report")
-        page = start.write("quick").read_text()
+        page = launcher.write("quick").read_text()
         targets = set(re.findall(r"\]\(([^)]+)\)", page)) - {"../README.md"}
         assert targets == {
             *(f"quick/lab/{name}.ipynb" for name in ("first", "second", "report")),
             "quick/notebooks/first.ipynb",
             "quick/report.html",
         }
-        assert all((start.PAGE.parent / target).exists() for target in targets)
+        assert all((launcher.PAGE.parent / target).exists() for target in targets)
 
     def test_states_are_there_with_date_and_reason(self):
         record("first")
@@ -137,21 +137,21 @@ class TestPage:
         Path("parameters/quick/first.yaml").unlink()
         Path("parameters/quick/second.yaml").write_text("count: 1\ncount: 2\n")
         assert list(self.rows()) == ["first", "second", "report"]
-        assert "lab/first.ipynb" not in start.PAGE.read_text()
-        assert "lab/second.ipynb" not in start.PAGE.read_text()
+        assert "lab/first.ipynb" not in launcher.PAGE.read_text()
+        assert "lab/second.ipynb" not in launcher.PAGE.read_text()
 
     def test_a_copy_with_changes_stays_as_it_is_and_is_said(self):
-        start.write("quick")
+        launcher.write("quick")
         copy = Path("outputs/quick/lab/first.ipynb")
         mine = json.loads(copy.read_text())
         mine["cells"][-1]["source"] = ["2 + 2"]
         copy.write_text(json.dumps(mine))
         write_parameters("first", count=2)
-        page = start.write("quick").read_text()
+        page = launcher.write("quick").read_text()
         assert json.loads(copy.read_text()) == mine
         assert "[first](quick/lab/first.ipynb) (with changes of yours; without `outputs/quick/lab/first.ipynb`" in page
         copy.unlink()
-        assert "changes of yours" not in start.write("quick").read_text()
+        assert "changes of yours" not in launcher.write("quick").read_text()
         assert copy.exists()
 
     def test_a_notebook_that_parameters_would_not_reach_opens_nothing_and_says_so(self):
@@ -169,7 +169,7 @@ class TestPage:
         assert path == sys.executable
         assert arguments[1:3] == ["-m", "jupyterlab"]
         assert "--LabApp.default_url=/lab/tree/outputs/start.md" in arguments
-        assert start.PAGE.exists()
+        assert launcher.PAGE.exists()
 
     @pytest.mark.parametrize("root", [True, False])
     def test_what_follows_two_dashes_goes_to_jupyterlab_and_root_is_told_what_to_do(self, root, monkeypatch):
@@ -190,7 +190,7 @@ class TestPage:
 def test_the_real_notebooks_ask_something(monkeypatch):
     monkeypatch.chdir(ROOT)
     for notebook in Path("notebooks").glob("*.ipynb"):
-        question = start._question(notebook)
+        question = launcher.question(notebook.stem)
         assert 20 < len(question) < 400, notebook
 
 
@@ -221,7 +221,7 @@ class TestCopies:
     def test_one_has_the_parameters_of_the_profile_and_the_rest_of_the_notebook(self, profile, name):
         notebook, file = Path("notebooks", f"{name}.ipynb"), Path("parameters", profile, f"{name}.yaml")
         before = notebook.read_bytes()
-        path, changed = opened.copy(notebook, file, profile)
+        path, changed = launcher.copy(notebook, file, profile)
         assert (path, changed) == (Path("outputs", profile, "lab", f"{name}.ipynb"), False)
         values = variables(path, "injected-parameters")
         assert values == {**experiments.values(name, file), "outputs": ".."}
@@ -233,15 +233,15 @@ class TestCopies:
 
     def test_outputs_are_no_change_and_go_where_the_parameters_are_others(self):
         notebook, file = Path("notebooks/devices.ipynb"), Path("parameters/quick/devices.yaml")
-        path, _ = opened.copy(notebook, file, "quick")
+        path, _ = launcher.copy(notebook, file, "quick")
         run = json.loads(path.read_text())
         code = next(cell for cell in run["cells"] if cell["cell_type"] == "code")
         code["outputs"], code["execution_count"] = [{"output_type": "stream", "name": "stdout", "text": ["x"]}], 1
         path.write_text(json.dumps(run))
-        assert opened.copy(notebook, file, "quick") == (path, False)
+        assert launcher.copy(notebook, file, "quick") == (path, False)
         assert json.loads(path.read_text()) == run
         file.write_text(re.sub("(?m)^batch_size: .*", "batch_size: 33", file.read_text()))
-        assert opened.copy(notebook, file, "quick") == (path, False)
+        assert launcher.copy(notebook, file, "quick") == (path, False)
         assert variables(path, "injected-parameters")["batch_size"] == 33
         assert '"text": ["x"]' not in path.read_text()
 
@@ -250,5 +250,5 @@ class TestCopies:
         path = Path("outputs/quick/lab/claims.ipynb")
         path.parent.mkdir(parents=True)
         path.write_text(text)
-        assert opened.copy(Path("notebooks/claims.ipynb"), None, "quick") == (path, True)
+        assert launcher.copy(Path("notebooks/claims.ipynb"), None, "quick") == (path, True)
         assert path.read_text() == text
