@@ -20,12 +20,13 @@ from typing import TypeVar
 
 import pandas as pd
 
-from benchlib import environments, knobs, scratch, store
+from benchlib import cache, environments, knobs, scratch
 from benchlib.analysis import equivalence, planner, sharing
 from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.comparison import MARGIN, Comparison
 from benchlib.analysis.tolerances import tolerances
 from benchlib.analysis.training import TrainingRuns
+from benchlib.cache import Measurement, Store, frame
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
@@ -50,7 +51,6 @@ from benchlib.measure.repetitions import Asked
 from benchlib.measure.turn import turn
 from benchlib.plugins import use as use_plugins
 from benchlib.progress import Progress, say, variable
-from benchlib.store import Measurement, Store, frame
 from benchlib.workloads import load
 
 MEASURES_VARIABLE = "BENCHLIB_MEASURES"
@@ -336,12 +336,12 @@ class Lab:
         """
         condition = certificate.condition
         path, shorter = self.certificate_path(condition, steps), self.certificate_path(condition)
-        known = store.usable(Certificate, path)
+        known = cache.usable(Certificate, path)
         if known is None and self.measures is Measures.NOTHING:
             return certificate
         if known is None or not known.same:
             with self._turn(say):
-                known = store.usable(Certificate, path)  # by another process, meanwhile
+                known = cache.usable(Certificate, path)  # by another process, meanwhile
                 longer = known or self._trained_longer(certificate, steps, path)
                 code.require()
                 if longer.checks and not longer.same:  # first: whatever comes between, nothing is to say "the same"
@@ -388,7 +388,7 @@ class Lab:
 
     def _cached(self, kind: type[Cached], path: Path) -> Cached | None:
         """What is in the cache, unless it crashed in another lab and is measured again by this one."""
-        return self._unless_retried(path.stem, store.usable(kind, path))
+        return self._unless_retried(path.stem, cache.usable(kind, path))
 
     def _unless_retried(self, file: str, found: Cached | None) -> Cached | None:
         shown = self.measures is Measures.NOTHING or file in self._own
@@ -396,7 +396,7 @@ class Lab:
 
     def _save(self, path: Path, result: Certificate | Ceiling | SyncCheck) -> None:
         self._own.add(path.stem)
-        store.save(path, result)
+        cache.save(path, result)
 
     def certificate_path(self, condition: Condition, training_steps: int = 0) -> Path:
         """Where the certificate of a gated condition lies, with so many steps of training: under a key of all that it

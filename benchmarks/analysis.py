@@ -20,8 +20,8 @@ import pandas as pd
 from benchlib.analysis.certificates import Certificate, Check
 from benchlib.analysis.comparison import MARGIN, Comparison
 from benchlib.analysis.planner import PILOT
+from benchlib.cache import Block, Measurement, Store
 from benchlib.condition import Condition
-from benchlib.store import Block, Measurement, Store
 
 ROUNDS = 25
 

@@ -197,7 +197,7 @@ class Visit:
 
     def collect(self) -> None:
         """Write what lies in the lab's folder and has not been written: also what killed parts have left."""
-        from benchlib.store import Store
+        from benchlib.cache import Store
 
         (self.folder / "written").mkdir(parents=True, exist_ok=True)
         for path in sorted(self.folder.glob("certificates/*.json")):
@@ -393,8 +393,8 @@ def _commit() -> str:
 def report(file: Path, output: Path) -> None:
     """Make ``gpu.md`` of a visit's file: what was checked, and the ratios, computed anew from the raw blocks."""
     from benchlib import Certificate, Comparison, Condition
+    from benchlib.cache import Measurement
     from benchlib.measure import gate
-    from benchlib.store import Measurement
 
     lines: dict[str, list[dict[str, Any]]] = {}
     for line in read(file):

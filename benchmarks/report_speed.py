@@ -25,7 +25,7 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 
-from benchlib.store import Store
+from benchlib.cache import Store
 from benchlib.suite import manifest
 from benchlib.suite.plan import GATHERING
 from benchlib.suite.tables import FILES

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchlib.cache import Epoch, Measurement
 from benchlib.condition import Condition
 from benchlib.measure import record
-from benchlib.store import Epoch, Measurement
 from benchlib.suite import tensorboard
 
 TIMES = 10

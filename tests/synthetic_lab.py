@@ -15,11 +15,11 @@ from benchlib.analysis.comparison import MARGIN, Comparison
 from benchlib.analysis.equivalence import certify
 from benchlib.analysis.planner import PILOT
 from benchlib.analysis.training import TrainingRuns
+from benchlib.cache import Block, Epoch, Measurement, Sample, Store
 from benchlib.condition import Condition
 from benchlib.errors import Failure
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
-from benchlib.store import Block, Epoch, Measurement, Sample, Store
 from benchlib.worker.steady import STEADY
 from benchlib.workloads import load
 

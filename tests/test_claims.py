@@ -23,9 +23,9 @@ from benchlib import workloads
 from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import DISTURBED
 from benchlib.analysis.statistics import Interval, geometric_interval
+from benchlib.cache import Store
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.store import Store
 from benchlib.suite import claims, experiments, figures, manifest, published, tables
 from benchlib.suite.claims.cases import bearing
 from benchlib.suite.claims.results import Results

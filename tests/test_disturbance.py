@@ -24,6 +24,7 @@ from benchlib.analysis.amortisation import amortisation
 from benchlib.analysis.comparison import DISTURBED, SLOWER, Comparison, same_within
 from benchlib.analysis.planner import BUDGET, PILOT, PRECISION, Paired, plan
 from benchlib.analysis.training import TrainingRuns, undisturbed
+from benchlib.cache import Block, counted
 from benchlib.condition import Condition
 from benchlib.measure import disturbance, rounds
 from benchlib.measure.disturbance import (
@@ -37,7 +38,6 @@ from benchlib.measure.disturbance import (
     Watch,
     mark_outliers,
 )
-from benchlib.store import Block, counted
 from benchlib.suite import experiments, summaries
 from benchlib.suite.experiments.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.suite.selections import wide

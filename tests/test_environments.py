@@ -18,6 +18,7 @@ import pytest
 
 from benchlib import creation, doctor, environments, interpreters, knobs
 from benchlib.analysis.certificates import Certificate
+from benchlib.cache import Measurement
 from benchlib.cli import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
@@ -25,7 +26,6 @@ from benchlib.lab import Lab
 from benchlib.measure import availability, ceiling, gate, group, installed, rounds
 from benchlib.measure.jobs import prepare_job
 from benchlib.paper import sources
-from benchlib.store import Measurement
 from benchlib.suite import experiments, manifest, outputs, plan, showing, tables
 from benchlib.suite.experiments import devices, frameworks, modes, scaling, versions
 from benchlib.suite.experiments import parameters as p

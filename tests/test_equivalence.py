@@ -7,9 +7,9 @@ from benchlib.analysis import equivalence
 from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.equivalence import Own
 from benchlib.analysis.tolerances import TOLERANCES
+from benchlib.cache import load, save
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, Failure
-from benchlib.store import load, save
 
 CONDITION = Condition(workload="cnn", framework="mindspore")
 REFERENCE = Condition(workload="cnn")

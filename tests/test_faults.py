@@ -18,7 +18,7 @@ from test_results import measurement
 
 import benchlib.frameworks
 import benchlib.workloads
-from benchlib.store import Measurement, Store
+from benchlib.cache import Measurement, Store
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 

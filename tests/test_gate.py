@@ -17,6 +17,7 @@ from benchlib import environments, frameworks, knobs, plugins, variables, worklo
 from benchlib.analysis import equivalence
 from benchlib.analysis.certificates import Certificate, Check, Forgiven
 from benchlib.analysis.tolerances import DROPOUT_TOLERANCES, LEFT, TOLERANCES, TRAINING, tolerances
+from benchlib.cache import load
 from benchlib.condition import Condition
 from benchlib.data.orders import EPOCHS
 from benchlib.errors import Failure
@@ -25,7 +26,6 @@ from benchlib.measure import availability, ceiling, gate, own_code, record, samp
 from benchlib.measure.jobs import prepare_job
 from benchlib.measure.processes import WorkerFailed
 from benchlib.paper import sources
-from benchlib.store import load
 from benchlib.suite import experiments
 from benchlib.suite.experiments import equivalence as notebook
 from benchlib.worker import files

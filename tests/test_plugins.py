@@ -17,11 +17,11 @@ import nbformat
 import pytest
 
 from benchlib import data, frameworks, interpreters, knobs, metrics, plugins, workloads
+from benchlib.cache import Measurement, Store, _condition
 from benchlib.cli import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import installed, own_code
-from benchlib.store import Measurement, Store, _condition
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "tests" / "plugin_package"

@@ -7,11 +7,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from benchlib.cache import Measurement
 from benchlib.condition import Condition
 from benchlib.measure import disturbance, entries, record, rounds
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.processes import WorkerProcess
-from benchlib.store import Measurement
 
 pytestmark = pytest.mark.usefixtures("toy_framework")
 

@@ -17,9 +17,9 @@ from synthetic_lab import SyntheticLab
 from benchlib.analysis.certificates import Certificate, Forgiven
 from benchlib.analysis.comparison import Comparison
 from benchlib.analysis.training import TrainingRuns
+from benchlib.cache import Measurement, Sample
 from benchlib.condition import Condition
 from benchlib.knobs import Ledger
-from benchlib.store import Measurement, Sample
 from benchlib.suite import figures, summaries, tables
 
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from benchlib import environments, interpreters, knobs, plugins, variables
+from benchlib.cache import Measurement
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
@@ -21,7 +22,6 @@ from benchlib.measure import entries, gate, installed, own_code, processes, reco
 from benchlib.measure.entries import Entry
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.processes import WorkerProcess
-from benchlib.store import Measurement
 
 ROOT = Path(__file__).resolve().parents[1]
 DOUBLES = ROOT / "tests" / "doubles"

@@ -16,10 +16,10 @@ from synthetic_lab import SyntheticLab
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from benchlib.analysis.training import TrainingRuns
+from benchlib.cache import Measurement
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.measure import disturbance, epochs
-from benchlib.store import Measurement
 from benchlib.suite import tensorboard
 
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})

@@ -12,13 +12,13 @@ import pytest
 from synthetic_lab import SyntheticLab
 
 from benchlib import knobs, variables
+from benchlib.cache import Measurement, Store, save
 from benchlib.cli import main
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import installed, machine, own_code
 from benchlib.measure.jobs import prepare_job
 from benchlib.paper import sources, trace
-from benchlib.store import Measurement, Store, save
 from benchlib.suite import experiments, manifest
 from benchlib.worker import files, service
 

@@ -16,8 +16,8 @@ import numpy as np
 from benchlib.analysis.comparison import DISTURBED, Comparison
 from benchlib.analysis.soundness import MOST
 from benchlib.analysis.statistics import Interval, mean_interval, ratio_of_means
+from benchlib.cache import Block, Measurement, counted
 from benchlib.condition import Condition
-from benchlib.store import Block, Measurement, counted
 
 PAYS, AT_ONCE, NEVER, NOT_SHOWN, NOT_MEASURED = "pays", "pays at once", "never pays", "not shown to pay", "not measured"
 

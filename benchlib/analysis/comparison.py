@@ -19,8 +19,8 @@ from benchlib.analysis.measured import Frame, Measured
 from benchlib.analysis.planner import FAILED, Paired, Plan, best_rounds, gain, means, plan, settled, width
 from benchlib.analysis.soundness import disturbed_rounds, growths, mostly, slow_down
 from benchlib.analysis.statistics import Interval, geometric_interval, rounds_of
+from benchlib.cache import Measurement, counted, identity, seconds_by_round
 from benchlib.condition import Condition
-from benchlib.store import Measurement, counted, identity, seconds_by_round
 
 FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
 SAME_WITHIN = "the same within"

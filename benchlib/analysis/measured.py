@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from benchlib.analysis.certificates import Certificate
+from benchlib.cache import Measurement
 from benchlib.condition import Condition
 from benchlib.knobs import Ledger
 from benchlib.shown import Shown
-from benchlib.store import Measurement
 
 
 class Frame(pd.DataFrame):

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from benchlib.analysis.statistics import geometric_interval
+from benchlib.cache import Measurement, counted, seconds_by_round
 from benchlib.condition import Condition
-from benchlib.store import Measurement, counted, seconds_by_round
 from benchlib.worker import steady
 from benchlib.worker.steady import SLOWING
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from benchlib.analysis.soundness import MOST
 from benchlib.analysis.statistics import geometric_interval, mean_interval
+from benchlib.cache import Measurement, Sample, counted, identity, seconds_by_round
 from benchlib.condition import Condition
-from benchlib.store import Measurement, Sample, counted, identity, seconds_by_round
 from benchlib.worker.steady import STEADY
 
 

@@ -19,8 +19,8 @@ from benchlib.analysis.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CH
 from benchlib.analysis.measured import Frame, Measured
 from benchlib.analysis.soundness import LOST, MOST
 from benchlib.analysis.statistics import Interval, geometric_interval
+from benchlib.cache import Block, Epoch, Measurement, identity
 from benchlib.condition import Condition
-from benchlib.store import Block, Epoch, Measurement, identity
 
 NOT_REACHED = "threshold not reached"
 """Why there is no time to the threshold, or no ratio of two."""

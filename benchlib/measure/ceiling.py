@@ -19,12 +19,12 @@ from pathlib import Path
 from pydantic import Field
 
 from benchlib import frameworks, knobs, workloads
+from benchlib.cache import Block, Result
 from benchlib.condition import Condition
 from benchlib.errors import Failure
 from benchlib.measure import availability, own_code, record
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
-from benchlib.store import Block, Result
 
 SIZES = {"cpu": (512, 1024, 2048)}
 """Of the square matrices whose product is timed; elsewhere ``LARGE_SIZES``."""

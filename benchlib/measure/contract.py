@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from benchlib.cache import Result
 from benchlib.condition import Condition
 from benchlib.measure import own_code, record
 from benchlib.measure.jobs import INITIAL_SEED, prepare_job
 from benchlib.measure.processes import WorkerFailed, WorkerProcess
-from benchlib.store import Result
 
 LEAST_SHARE, LEAST_SHARE_FEW = 0.8, 0.6
 """Of the known duration that the timer must see; both are the shortest of ``TAKES``. A few steps vary more."""

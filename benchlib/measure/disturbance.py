@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import psutil
 
+from benchlib.cache import Block
 from benchlib.measure import machine, nvml
 from benchlib.measure.processes import WorkerProcess
-from benchlib.store import Block
 
 SHARE = 0.1
 """Cores that others may use, or a quota take, before a block counts as disturbed; of many cores that we may use a

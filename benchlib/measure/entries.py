@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchlib.cache import Measurement
 from benchlib.measure import own_code, record
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import OtherCode, WorkerFailed, WorkerProcess
 from benchlib.measure.sampler import Sampler
-from benchlib.store import Measurement
 
 
 @dataclass

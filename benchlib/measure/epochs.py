@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
 from benchlib import metrics
+from benchlib.cache import Block, Epoch, Measurement
 from benchlib.measure import entries, record
 from benchlib.measure.disturbance import Watch, hold_still, mark_outliers
 from benchlib.measure.entries import Entry, guarded
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerProcess
-from benchlib.store import Block, Epoch, Measurement
 from benchlib.validation import Strict
 from benchlib.worker import files
 from benchlib.workloads import load

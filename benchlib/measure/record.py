@@ -14,12 +14,12 @@ from typing import Any
 import psutil
 
 from benchlib import plugins, variables
+from benchlib.cache import Block, Measurement
 from benchlib.condition import Condition
 from benchlib.measure import installed, machine, own_code
 from benchlib.measure.disturbance import NO_CPU, Watch, hold_still
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import OtherCode, WorkerFailed, WorkerProcess
-from benchlib.store import Block, Measurement
 
 AFTER_IMPORT = "after_import"
 """Of a process's memory: see :func:`memory`."""

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from benchlib.analysis.comparison import Comparison
+from benchlib.cache import Measurement, Store
 from benchlib.measure import record, rounds
 from benchlib.measure.jobs import Job, key
 from benchlib.measure.own_code import Unchanged
-from benchlib.store import Measurement, Store
 
 
 @dataclass(eq=False)

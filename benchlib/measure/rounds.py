@@ -17,12 +17,12 @@ import time
 from dataclasses import asdict, dataclass
 
 from benchlib.analysis.length import LEAST_ROUNDS, PILOT_ROUNDS
+from benchlib.cache import Block, Measurement
 from benchlib.measure import entries, record
 from benchlib.measure.disturbance import NO_CPU, Pace, Watch, hold_still, mark_outliers, was_stopped
 from benchlib.measure.entries import Entry, guarded
 from benchlib.measure.jobs import Job
 from benchlib.measure.processes import WorkerProcess
-from benchlib.store import Block, Measurement
 from benchlib.validation import Strict
 from benchlib.worker.steady import WINDOW
 

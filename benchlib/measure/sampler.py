@@ -13,9 +13,9 @@ from typing import Any
 
 import psutil
 
+from benchlib.cache import Sample
 from benchlib.measure import accelerators
 from benchlib.measure.processes import WorkerProcess
-from benchlib.store import Sample
 
 
 class Sampler:

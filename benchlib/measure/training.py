@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
+from benchlib.cache import Measurement
 from benchlib.measure import epochs, record
 from benchlib.measure.jobs import Job
 from benchlib.progress import Progress
-from benchlib.store import Measurement
 
 TOGETHER = 2
 """Training runs whose processes start side by side: two cores import a framework twice in about the time of once, and

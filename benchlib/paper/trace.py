@@ -18,12 +18,12 @@ import pandas as pd
 
 from benchlib import knobs, variables
 from benchlib.analysis.certificates import Certificate
+from benchlib.cache import Measurement, Store, load
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import installed, machine, own_code
 from benchlib.measure.jobs import prepare_job
-from benchlib.store import Measurement, Store, load
 from benchlib.suite import latex, manifest
 from benchlib.suite.tables import FILES, MEASURED
 from benchlib.worker import files, service

@@ -18,10 +18,10 @@ from benchlib.analysis import frame as tidy
 from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.comparison import Comparison
 from benchlib.analysis.training import TrainingRuns
+from benchlib.cache import Measurement, identity
 from benchlib.condition import Condition, implementation
 from benchlib.knobs import Ledger
 from benchlib.shown import Shown
-from benchlib.store import Measurement, identity
 from benchlib.suite import figures, showing
 from benchlib.suite.looks import condition_looks
 from benchlib.workloads import load

@@ -16,10 +16,10 @@ from typing import Any
 
 from benchlib import workloads
 from benchlib.analysis.training import TrainingRuns
+from benchlib.cache import Measurement
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.progress import say
-from benchlib.store import Measurement
 
 FOLDER = "events"
 """In a folder of results."""

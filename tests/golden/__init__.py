@@ -14,6 +14,7 @@ from typing import Any
 
 from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.comparison import Comparison
+from benchlib.cache import Measurement, save
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.measure import ceiling, epochs, gate, own_code, rounds
@@ -21,7 +22,6 @@ from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
 from benchlib.measure.jobs import INITIAL_SEED, key, prepare_job
 from benchlib.measure.repetitions import Asked
-from benchlib.store import Measurement, save
 
 FOLDER = Path(__file__).parent
 RAW, EXPECTED = FOLDER / "raw.json.gz", FOLDER / "expected.json.gz"

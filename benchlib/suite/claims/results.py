@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from benchlib.analysis import frame as tidy
-from benchlib.store import Store
+from benchlib.cache import Store
 from benchlib.suite import manifest
 
 

@@ -16,10 +16,10 @@ from papermill.exceptions import PapermillException
 
 from benchlib.analysis import frame as tidy
 from benchlib.analysis.certificates import Certificate
+from benchlib.cache import Measurement
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.store import Measurement
 from benchlib.suite import manifest
 
 

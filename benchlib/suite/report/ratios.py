@@ -20,8 +20,8 @@ from benchlib import frameworks
 from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import FASTER, NO_DIFFERENCE, SAME_WITHIN, SLOWER
 from benchlib.analysis.statistics import Interval
+from benchlib.cache import Measurement
 from benchlib.knobs import SCRATCH
-from benchlib.store import Measurement
 from benchlib.suite import tables
 from benchlib.suite.looks import Look, named_once, subject_look
 from benchlib.suite.report.gathered import Gathered

@@ -11,7 +11,7 @@ from IPython.display import HTML
 
 from benchlib.analysis.frame import IMPOSSIBLE, NOT_COMPARED
 from benchlib.analysis.planner import PRECISION
-from benchlib.store import frame as frame_of
+from benchlib.cache import frame as frame_of
 from benchlib.suite import showing, tables
 from benchlib.suite.report.gathered import Gathered, distinct
 from benchlib.suite.report.setting import PLACE, listed, place

@@ -9,9 +9,9 @@ import pandas as pd
 from IPython.display import HTML
 
 from benchlib import knobs, workloads
+from benchlib.cache import Measurement
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
-from benchlib.store import Measurement
 from benchlib.suite import naming, tables
 from benchlib.suite.report.gathered import Gathered, distinct
 

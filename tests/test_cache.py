@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchlib import store as results
+from benchlib import cache as results
+from benchlib.cache import FORMAT, Block, Epoch, Measurement, Sample, Store
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure.ceiling import Ceiling
-from benchlib.store import FORMAT, Block, Epoch, Measurement, Sample, Store
 
 
 def measurement(**changes):
