@@ -289,14 +289,20 @@ class Lab:
         if missing and self.measures is Measures.NOTHING:
             raise NotMeasured(f"whether {missing[0]} is the same model as the reference")
         if missing:
-            with Progress(len(missing), "checking that the models are the same") as progress:
-                for certificate in self._certify(missing, paths, code, progress):
+            title = "checking that the models are the same"
+            with (
+                Progress(len(missing), title) as progress,
+                closing(self._certify(missing, paths, code, progress)) as made,
+            ):
+                for certificate in made:
                     known[certificate.condition.key] = certificate
                     progress.step(str(certificate))
             for condition in missing:  # the others another process has made, while this one waited
                 known[condition.key] = known[condition.key] or self._cached(Certificate, paths[condition])
         for name, one in list(known.items()) if training_steps else ():
-            if one.same and _trains(one.condition) and not gate.proved_first(one.condition):  # which is trained instead
+            if (
+                one and one.same and _trains(one.condition) and not gate.proved_first(one.condition)
+            ):  # which is trained instead
                 known[name] = self._with_training(one, training_steps, code)
         wrong = {name: next((one for one in some if not known[one.key].same), None) for name, some in first.items()}
         return {name: known[(wrong[name] or one).key] for name, one in gated.items()}
@@ -446,9 +452,7 @@ def _root() -> Path:
     """Where ``outputs`` is, unless somebody says it."""
     if checkout := environments.checkout():
         return checkout
-    say(
-        f"benchlib is installed apart from its notebooks: results go to outputs/ of the working directory, {Path.cwd()}"
-    )
+    say(f"benchlib is installed apart from its notebooks: results go to outputs/ of {Path.cwd()}")
     return Path.cwd()
 
 
