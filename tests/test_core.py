@@ -37,7 +37,8 @@ class Refusal:
 
 sys.meta_path.insert(0, Refusal())
 import benchlib
-above = tuple(f"benchlib.{name}" for name in ("suite", "paper", "frameworks.", "workloads.", "worker.", "cli", "__main"))
+names = ("suite", "paper", "frameworks.", "workloads.", "worker.", "cli", "__main")
+above = tuple(f"benchlib.{name}" for name in names)
 for module in pkgutil.walk_packages(benchlib.__path__, "benchlib."):
     if not module.name.startswith(above):
         importlib.import_module(module.name)

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from test_results import measurement
+from test_cache import measurement
 
 import benchlib.frameworks
 import benchlib.workloads
