@@ -216,8 +216,7 @@ class TestAppendix:
             for path in ["tables/measurements.csv"] if name == "report" else paths:
                 (folder / path).parent.mkdir(exist_ok=True)
                 (folder / path).write_text(path)
-            data = {**made, "captions": {f"figures/{name}.svg": f"How {name} went."}}
-            scrap = {"name": "summary", "data": data, "encoder": "json", "version": 1}
+            scrap = {"name": "summary", "data": made, "encoder": "json", "version": 1}
             content.cells[-1].outputs = [
                 nbformat.v4.new_output("stream", text=f"at {Path.cwd()}/x and {sys.executable}\n"),
                 nbformat.v4.new_output(
@@ -283,8 +282,7 @@ class TestAppendix:
         assert set(manifest["files"]) == set(files) - {"manifest.json"}
         for path, entry in manifest["files"].items():
             assert entry["sha256"] == hashlib.sha256((MADE / path).read_bytes()).hexdigest()
-        figure = manifest["files"]["figures/first.svg"]
-        assert (figure["what"], figure["notebook"]) == ("How first went.", "first")
+        assert manifest["files"]["figures/first.svg"]["notebook"] == "first"
         assert manifest["notebooks"]["first"]["parameters"] == {"count": 1}
         assert {"python", "benchlib"} <= set(manifest["notebooks"]["first"]["versions"])
 
@@ -293,9 +291,9 @@ class TestAppendix:
         [
             ("measurements/first.parquet", "measurements/first.parquet: it is gone", 1),
             ("figures/second.svg", "figures/second.svg: it is gone", 1),
-            ("tables/measurements.csv", "tables/measurements.csv: it is gone, or not whole", 1),
+            ("tables/measurements.csv", "tables/measurements.csv: it is gone", 1),
             ("certificates/1.json", "certificates: there are none", 1),
-            ("notebooks/first.ipynb", "notebooks/first.ipynb: it is gone, or no whole notebook", 3),
+            ("notebooks/first.ipynb", "executed/first.ipynb: it is gone", 3),
             ("notebooks/first.json", "notebooks/first.ipynb: there is no whole record", 7),
         ],
     )
@@ -321,16 +319,6 @@ class TestAppendix:
         files = self.make()
         assert (self.code, self.said.splitlines()[-1]) == (1, f"  {told}")
         assert path.removeprefix("outputs/quick/") not in files
-
-    def test_what_is_wrong_for_one_notebook_is_not_taken_from_another(self):
-        path = Path("outputs/quick/measurements/first.parquet")
-        path.write_text("cut")
-        record = manifest.read(Path("outputs/quick"), "report")  # as of one that gathers, and took what it found
-        record["files"]["measurements/first.parquet"] = manifest.digest(path.read_bytes())
-        manifest.path_of(Path("outputs/quick"), "report").write_text(json.dumps(record))
-        files = self.make()
-        assert self.said.splitlines()[-1] == "  measurements/first.parquet: it is not what first made"
-        assert "measurements/first.parquet" not in files
 
     def test_a_stale_result_is_bundled_and_named(self):
         record = manifest.read(Path("outputs/quick"), "first")

@@ -115,7 +115,10 @@ class _Bundle:
         if record["parameters"]:
             text = yaml.safe_dump(record["parameters"], sort_keys=False)
             self._add(f"parameters/{self.profile}/{name}.yaml", text, name)
-        self._add(f"executed/{name}.ipynb", self.folder / f"notebooks/{name}.ipynb", name)
+        source = self.folder / f"notebooks/{name}.ipynb"
+        self._add(f"executed/{name}.ipynb", source, name)
+        if not source.is_file():
+            return
         html = self.root / ("report.html" if name == REPORT else f"executed/{name}.html")
         try:
             export_html(self.root / f"executed/{name}.ipynb", html, code)
