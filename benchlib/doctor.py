@@ -13,17 +13,18 @@ from pathlib import Path
 
 import numpy as np
 
-from benchlib import creation, environments, frameworks, knobs, metrics, scratch, workloads
-from benchlib.analysis import equivalence
-from benchlib.analysis.tolerances import tolerances
+from benchlib import creation, environments, frameworks, metrics, scratch, workloads
 from benchlib.condition import Condition
 from benchlib.data.weights import prepare_weights
 from benchlib.environments import Environment
+from benchlib.equivalence import compare, gate, trials
+from benchlib.equivalence.tolerances import tolerances
 from benchlib.errors import BenchlibError
 from benchlib.interpreters import probe
-from benchlib.measure import availability, contract, gate, installed, trials
-from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
-from benchlib.measure.processes import PATIENCE_S, WorkerFailed, WorkerProcess
+from benchlib.provenance import installed, knobs
+from benchlib.runner import availability, timer_check
+from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job
+from benchlib.runner.processes import PATIENCE_S, WorkerFailed, WorkerProcess
 from benchlib.worker import files
 
 IMPORT_S = 300.0
@@ -148,7 +149,7 @@ def _smallest(framework: str) -> str:
 
 def _promises(condition: Condition, inputs: Path, patience_s: float) -> Iterator[Promise]:
     mode = condition.mode
-    job = prepare_job(equivalence.neutral(gate.gated(condition)), INITIAL_SEED, inputs)
+    job = prepare_job(compare.neutral(gate.gated(condition)), INITIAL_SEED, inputs)
     what = "starts, and says its versions"
     try:
         with WorkerProcess(job.condition, INITIAL_SEED, patience_s, knobs.of_gate(job.condition)) as worker:
@@ -259,7 +260,7 @@ def _refuses(job: Job, inputs: Path, patience_s: float, misshapen: bool) -> str:
 
 
 def _waits(condition: Condition, inputs: Path, patience_s: float) -> str:
-    seen = contract.check(condition, inputs, patience_s)
+    seen = timer_check.check(condition, inputs, patience_s)
     if seen.ok or seen.failure:
         return seen.failure
     share, few = f"{seen.share:.0%}", f"{seen.share_of_few:.0%}"

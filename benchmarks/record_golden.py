@@ -15,9 +15,9 @@ sys.path.insert(0, str(ROOT / "tests"))
 import golden  # noqa: E402
 from test_golden import expected  # noqa: E402
 
-from benchlib.analysis.certificates import Certificate  # noqa: E402
 from benchlib.cache import load  # noqa: E402
 from benchlib.condition import Condition  # noqa: E402
+from benchlib.equivalence.certificate import Certificate  # noqa: E402
 from benchlib.lab import Lab, Measures, NotMeasured  # noqa: E402
 from benchlib.suite import experiments, runs  # noqa: E402
 

@@ -9,7 +9,7 @@ from benchlib import cache as results
 from benchlib.cache import FORMAT, Block, Epoch, Measurement, Sample, Store
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.measure.ceiling import Ceiling
+from benchlib.runner.roofline import Ceiling
 
 
 def measurement(**changes):

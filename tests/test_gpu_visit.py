@@ -10,7 +10,7 @@ import pytest
 from synthetic_lab import SyntheticLab
 
 from benchlib.cache import save
-from benchlib.measure import gate
+from benchlib.equivalence import gate
 
 _SPEC = importlib.util.spec_from_file_location("gpu", Path(__file__).parents[1] / "benchmarks" / "gpu.py")
 gpu = importlib.util.module_from_spec(_SPEC)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from benchlib import doctor, environments, frameworks, knobs
+from benchlib import doctor, environments, frameworks
 from benchlib.condition import Condition
+from benchlib.provenance import knobs
 
 HERE = Path(__file__).resolve().parent
 pytestmark = pytest.mark.skipif(

@@ -13,11 +13,11 @@ import explored
 import pandas as pd
 import pytest
 
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.paper import trace
+from benchlib.stats import frame as tidy
+from benchlib.stats.intervals import Interval
 from benchlib.suite import looks, tables
 from benchlib.suite.experiments.report import Report
 from benchlib.suite.report import forest, forest_figure, ratios

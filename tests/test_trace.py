@@ -11,16 +11,17 @@ import pandas as pd
 import pytest
 from test_cache import measurement
 
-from benchlib import knobs, variables
-from benchlib.analysis.certificates import Certificate
+from benchlib import variables
 from benchlib.cache import Measurement, Store, save
 from benchlib.cli import main
 from benchlib.condition import Condition
+from benchlib.equivalence import gate
+from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import gate, installed, machine, own_code
-from benchlib.measure.jobs import prepare_job
 from benchlib.paper import trace
+from benchlib.provenance import fingerprint, installed, knobs, machine
+from benchlib.runner.jobs import prepare_job
 from benchlib.suite import latex, manifest
 from benchlib.worker import files, service
 
@@ -95,7 +96,7 @@ def measured(results: Path, monkeypatch: pytest.MonkeyPatch) -> Measurement:
     for name in variables.LIBRARIES:
         monkeypatch.delenv(name, raising=False)
     packages = {"numpy": "1.26.4", "sympy": "1.14.0", "six": "1.17.0"}
-    monkeypatch.setattr(own_code, "digest", lambda condition, procedure: "")
+    monkeypatch.setattr(fingerprint, "digest", lambda condition, procedure: "")
     monkeypatch.setattr(machine, "identity", lambda device: {"cores": 2})
     monkeypatch.setattr(installed, "packages", lambda *_: packages)
     monkeypatch.setattr(installed, "versions", lambda *_: {"numpy": "1.26.4"})

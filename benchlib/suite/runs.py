@@ -27,7 +27,7 @@ import psutil
 
 from benchlib import lab, progress, scratch
 from benchlib.errors import BenchlibError, unwritable
-from benchlib.measure.interrupt import one_interrupt
+from benchlib.runner.interrupt import one_interrupt
 from benchlib.suite import clock, experiments, manifest, pages
 from benchlib.suite.outputs import Outputs
 from benchlib.suite.plan import GATHERING, REPORT, Planned, parameter_files, plan, planned

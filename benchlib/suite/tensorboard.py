@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from benchlib import workloads
-from benchlib.analysis.training import TrainingRuns
 from benchlib.cache import Measurement
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.progress import say
+from benchlib.stats.training_runs import TrainingRuns
 
 FOLDER = "events"
 """In a folder of results."""

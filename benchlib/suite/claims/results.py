@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib.analysis import frame as tidy
 from benchlib.cache import Store
+from benchlib.stats import frame as tidy
 from benchlib.suite import manifest
 
 

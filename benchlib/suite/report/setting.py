@@ -8,10 +8,11 @@ from typing import Any
 import pandas as pd
 from IPython.display import HTML
 
-from benchlib import knobs, workloads
+from benchlib import workloads
 from benchlib.cache import Measurement
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
+from benchlib.provenance import knobs
 from benchlib.suite import naming, tables
 from benchlib.suite.report.gathered import Gathered, distinct
 
