@@ -16,11 +16,10 @@ import pandas as pd
 
 from benchlib.cache import Block, Epoch, Measurement, identity
 from benchlib.condition import Condition
-from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED, SAME
 from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED
 from benchlib.stats.intervals import Interval, geometric_interval
 from benchlib.stats.measured import Frame, Measured
-from benchlib.stats.validity import LOST, MOST
+from benchlib.stats.validity import DIFFERENT, LOST, MOST, NOT_CHECKED, SAME
 
 NOT_REACHED = "threshold not reached"
 """Why there is no time to the threshold, or no ratio of two."""
