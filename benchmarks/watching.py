@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchlib import tensorboard
 from benchlib.cache import Epoch, Measurement
 from benchlib.condition import Condition
 from benchlib.runner import recording
-from benchlib.suite import tensorboard
 
 TIMES = 10
 

@@ -7,9 +7,9 @@ import math
 from pathlib import Path
 from typing import Any
 
+from benchlib import manifest
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import MARGIN
-from benchlib.suite import manifest
 
 UNKNOWN = (math.nan, math.nan)
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchlib import creation, doctor, environments, interpreters
+from benchlib import creation, doctor, environments, interpreters, manifest, tables
 from benchlib.cache import Measurement
 from benchlib.cli import main
 from benchlib.condition import Condition
@@ -28,7 +28,7 @@ from benchlib.paper import sources
 from benchlib.provenance import installed, knobs
 from benchlib.runner import availability, process_group, roofline, rounds
 from benchlib.runner.jobs import prepare_job
-from benchlib.suite import experiments, manifest, outputs, plan, showing, tables
+from benchlib.suite import experiments, outputs, plan
 from benchlib.suite.experiments import devices, frameworks, modes, scaling, versions
 from benchlib.suite.experiments import parameters as p
 
@@ -590,7 +590,7 @@ def test_the_suite_refuses_it_by_file_and_key(tmp_path):
     text = (ROOT / "parameters" / "quick" / "devices.yaml").read_text()
     (tmp_path / "devices.yaml").write_text(text.replace("framework: pytorch", "framework: pytorch, environment: small"))
     with pytest.raises(BenchlibError, match=r"devices.yaml: subjects.0.environment: .*create small makes it"):
-        plan.checked("devices", tmp_path / "devices.yaml")
+        plan.planned("devices", tmp_path / "devices.yaml")
 
 
 # -- labels and tables
@@ -601,7 +601,7 @@ def test_a_subject_shows_its_environment(other):
     assert str(p.Subject(**plain)) == "pytorch eager tuned"
     subject = p.Subject(**plain, environment="other")
     assert str(subject) == "pytorch other eager tuned"
-    assert Condition(workload="cnn", **subject.choices).environment == "other"
+    assert Condition(workload="cnn", **p.choices_of(subject)).environment == "other"
 
 
 def test_the_column_is_shown_where_one_is_not_of_the_default_environment():
@@ -617,8 +617,8 @@ def test_the_report_says_what_stood_in_for_the_reference():
     here = Condition(workload="cnn")
     usual = Certificate(condition=here, reference=here)
     other = Certificate(condition=here, reference=here.but(framework="mindspore", environment="a"))
-    assert showing.references([usual]) == "PyTorch eager on the CPU"
-    assert showing.references([usual, other]).endswith("(where that is not there: mindspore a)")
+    assert tables.references([usual]) == "PyTorch eager on the CPU"
+    assert tables.references([usual, other]).endswith("(where that is not there: mindspore a)")
 
 
 # -- the notebook versions

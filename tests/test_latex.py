@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from benchlib.suite import latex, tables
+from benchlib import latex, tables
 
 
 def frame() -> pd.DataFrame:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from test_suite import make_project, run_and_read, write_notebook, write_parameters
 
+from benchlib import manifest
 from benchlib.errors import BenchlibError
-from benchlib.suite import experiments, launcher, manifest, outputs, plan
+from benchlib.study import cells
+from benchlib.suite import launcher, outputs, plan
 
 ROOT = Path(__file__).parents[1]
 
@@ -72,7 +74,10 @@ class TestStates:
         record("second")
         write_parameters("second", count="many")
         found = states()
-        assert found["second"] == ("stale", "parameters/quick/second.yaml: count: 'many' is no whole number")
+        assert found["second"] == (
+            "stale",
+            "parameters/quick/second.yaml: count: 'many': Input should be a valid integer",
+        )
         assert found["first"] == ("missing", "it has not been started")
         Path("parameters/quick/first.yaml").unlink()
         assert states()["first"] == ("missing", "there is no parameters/quick/first.yaml")
@@ -176,9 +181,9 @@ class TestCopies:
         path, changed = launcher.copy(notebook, file, "quick")
         assert (path, changed) == (Path("outputs/quick/lab/devices.ipynb"), False)
         values = injected(path)
-        assert values == {**experiments.values("devices", file), "outputs": ".."}
+        assert values == {**plan.planned("devices", file).parameters, "outputs": ".."}
         assert (path.parent / values["outputs"]).resolve() == Path("outputs/quick").resolve()
-        assert [one for one in plan.sources(path) if "# Parameters" not in one[1]] == plan.sources(notebook)
+        assert [one for one in cells(path) if "# Parameters" not in one.source] == cells(notebook)
         assert notebook.read_bytes() == before
 
     def test_outputs_are_no_change_and_go_where_the_parameters_are_others(self):

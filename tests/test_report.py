@@ -18,12 +18,13 @@ import pytest
 from synthetic_lab import SyntheticLab
 from test_experiments import quick, read_summary, save_as_the_suite_does
 
+from benchlib import manifest
 from benchlib.cache import Store
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate, Check
 from benchlib.lab import Lab
 from benchlib.stats.frame import IMPOSSIBLE
-from benchlib.suite import experiments, manifest
+from benchlib.suite import experiments
 from benchlib.suite.claims.verdicts import NO_DIFFERENCE, NOT_MEASURED, REPRODUCED, VERDICTS
 from benchlib.suite.experiments.claims import Claims
 from benchlib.suite.experiments.report import Report

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from test_cache import measurement
 
-from benchlib import variables
+from benchlib import latex, manifest, variables
 from benchlib.cache import Measurement, Store, save
 from benchlib.cli import main
 from benchlib.condition import Condition
@@ -22,7 +22,6 @@ from benchlib.lab import Lab
 from benchlib.paper import trace
 from benchlib.provenance import fingerprint, installed, knobs, machine
 from benchlib.runner.jobs import prepare_job
-from benchlib.suite import latex, manifest
 from benchlib.worker import files, service
 
 TABLES = ["tables/operators_ratios.csv", "tables/operators.tex", "tables/operators_macros.tex"]

@@ -18,8 +18,8 @@ from typing import Any
 
 import yaml
 
+from benchlib import manifest
 from benchlib.errors import BenchlibError
-from benchlib.suite import manifest
 from benchlib.suite.plan import REPORT, parameter_files
 from benchlib.suite.report.export import export_html
 from benchlib.suite.report.pdf import NoBrowser, print_pdf

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchlib import variables
+from benchlib import latex, manifest, variables
 from benchlib.cache import Measurement, Store, load
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate
@@ -24,8 +24,7 @@ from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.provenance import fingerprint, installed, knobs, machine
 from benchlib.runner.jobs import prepare_job
-from benchlib.suite import latex, manifest
-from benchlib.suite.tables import FILES, MEASURED
+from benchlib.tables import FILES, MEASURED
 from benchlib.worker import files, service
 
 FIGURES = (".svg", ".png", ".pdf")

@@ -15,9 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchlib import manifest
 from benchlib.errors import BenchlibError
-from benchlib.suite import experiments, manifest, outputs
-from benchlib.suite.plan import GATHERING, parameter_files, sources
+from benchlib.suite import outputs
+from benchlib.suite.plan import gathers, parameter_files, planned
 from benchlib.suite.run_lock import say
 
 PAGE = Path("outputs", "start.md")
@@ -81,10 +82,9 @@ def copy(notebook: Path, file: Path | None, profile: str) -> tuple[Path, bool]:
     """
     import papermill  # these take long to import
 
-    sources(notebook)  # refuses one without a parameters cell
     logging.getLogger("papermill").setLevel(logging.ERROR)
     path = Path("outputs", profile, FOLDER, notebook.name)
-    values = {**(experiments.values(notebook.stem, file) if file else {}), "outputs": ".."}  # from the copy's folder
+    values = {**planned(notebook.stem, file).parameters, "outputs": ".."}  # from the copy's folder
     made = papermill.execute_notebook(notebook, None, values, prepare_only=True, progress_bar=False)
     digest = _digest(made)
     if path.exists():
@@ -115,7 +115,7 @@ def _digest(notebook: dict[str, Any]) -> str:
 def _opens(name: str, files: dict[str, Path], profile: str) -> tuple[Path | None, str]:
     """What opens where a notebook's name is clicked, None if nothing can; and what is to be said of it."""
     notebook = Path("notebooks", f"{name}.ipynb")
-    if not notebook.exists() or (name not in files and name not in GATHERING):
+    if not notebook.exists() or (name not in files and not gathers(name)):
         return None, ""
     try:
         path, changed = copy(notebook, files.get(name), profile)

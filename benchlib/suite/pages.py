@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from benchlib import manifest
 from benchlib.errors import BenchlibError
-from benchlib.suite import manifest
 from benchlib.suite.plan import REPORT
 from benchlib.suite.report.pdf import NoBrowser, print_pdf
 from benchlib.suite.run_lock import say

@@ -6,8 +6,8 @@ import shutil
 from contextlib import nullcontext
 from pathlib import Path
 
+from benchlib import manifest, tensorboard
 from benchlib.errors import BenchlibError
-from benchlib.suite import manifest, tensorboard
 from benchlib.suite.run_lock import alone
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from benchlib import manifest
 from benchlib.cache import Store
 from benchlib.stats import frame as tidy
-from benchlib.suite import manifest
 
 
 class Results:

@@ -7,20 +7,30 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib import workloads
+from benchlib import findings, tables, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
+from benchlib.findings import growth as growth
 from benchlib.lab import Lab
+from benchlib.plotting import Lines, Picture, Ratios, figures
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.training_runs import TrainingRuns
 from benchlib.stats.validity import MOST
-from benchlib.suite import figures, tables
-from benchlib.suite.experiments import answers, subjects
+from benchlib.study import ceiling_text, failures_beside
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
-from benchlib.suite.panels import Lines, Picture, Ratios
-from benchlib.suite.selections import CONDITION, ENDED, HYPERPARAMETERS, INDICATORS, PROCESSES, RATIO, Table
-from benchlib.suite.sentences import interval_text, ratio_text
+from benchlib.suite.experiments import subjects
+from benchlib.suite.experiments.result import Declaration, Result
+from benchlib.tables import (
+    CONDITION,
+    ENDED,
+    HYPERPARAMETERS,
+    INDICATORS,
+    PROCESSES,
+    RATIO,
+    Table,
+    interval_text,
+    ratio_text,
+)
 
 
 class Parameters(p.Compared):
@@ -58,19 +68,6 @@ def compared_findings(result: Result) -> Iterator[str]:
         yield f"Throughput of {who} relative to {rows['baseline_subject'].iloc[0]}: {each}."
     for who, rows in result.rows("samples_per_second").groupby("subject", sort=False):
         yield _growth(who, rows)
-
-
-def growth(result: Result) -> Iterator[str]:
-    """At which batch size throughput is highest, in a sentence."""
-    each = []
-    for who, rows in result.rows("samples_per_second").groupby("subject", sort=False):
-        known = rows.dropna(subset="estimate").sort_values("batch_size")
-        if len(known) > 1:
-            first, best = known.iloc[0], known.loc[known["estimate"].idxmax()]
-            times = tables.number(best["estimate"] / first["estimate"])
-            each.append(f"{who} at batch {best['batch_size']} ({times} times that at batch {first['batch_size']})")
-    if each:
-        yield f"Throughput is highest: {'; '.join(each)}."
 
 
 def _growth(who: str, rows: pd.DataFrame) -> str:
@@ -112,7 +109,7 @@ def _compared_caption(rows: pd.DataFrame) -> str:
     return f"Throughput relative to {baseline} at the same batch size, with 95 % intervals; above 1 is faster."
 
 
-EFFECTS = answers.effects(lambda row: f"batch {row['batch_size']}")
+EFFECTS = findings.effects(lambda row: f"batch {row['batch_size']}")
 """How the subjects compare, and at which batch size they differ most."""
 
 TABLES = {

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchlib import tables
 from benchlib.cache import Measurement, counted
 from benchlib.condition import implementation
 from benchlib.equivalence.certificate import DIFFERENT, SAME, Certificate
@@ -17,7 +18,6 @@ from benchlib.provenance.knobs import Ledger
 from benchlib.shown import Shown
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.training_runs import TrainingRuns, median_to_threshold, undisturbed
-from benchlib.suite import tables
 
 
 @functools.singledispatch

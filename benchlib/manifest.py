@@ -23,10 +23,14 @@ def read(folder: Path, name: str) -> dict[str, Any] | None:
         return None
 
 
+def names(folder: Path) -> list[str]:
+    """The notebooks that have run in a folder of results."""
+    return sorted({path.stem for kind in ("json", "ipynb") for path in folder.glob(f"notebooks/[!.]*.{kind}")})
+
+
 def read_all(folder: Path) -> dict[str, dict[str, Any] | None]:
     """The records of all notebooks that have run in a folder, by name."""
-    paths = [path for kind in ("json", "ipynb") for path in folder.glob(f"notebooks/[!.]*.{kind}")]
-    return {name: read(folder, name) for name in sorted({path.stem for path in paths})}
+    return {name: read(folder, name) for name in names(folder)}
 
 
 def wrong_files(record: dict[str, Any], folder: Path, name: str = "it") -> Iterator[tuple[str, str]]:
