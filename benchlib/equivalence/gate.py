@@ -26,7 +26,8 @@ import numpy as np
 
 from benchlib import environments, frameworks, workloads
 from benchlib.condition import Condition
-from benchlib.equivalence import compare, inputs, trials
+from benchlib.equivalence import compare, trials
+from benchlib.equivalence import inputs as model_inputs
 from benchlib.equivalence.certificate import Certificate, Whose
 from benchlib.equivalence.compare import Own
 from benchlib.equivalence.trials import Computed, Rounded
@@ -253,7 +254,7 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Ite
 
     @functools.cache
     def prepared(condition: Condition) -> Job:
-        return inputs.prepare(condition, inputs)
+        return model_inputs.prepare(condition, inputs)
 
     def prepare(condition: Condition) -> Job:
         with preparing:
