@@ -240,7 +240,7 @@ def certify(gated: Gated, set_for_it: Mapping[str, str] = MappingProxyType({})) 
         return certificate
     fed = workloads.load(condition.workload).gate.fed
     batches = certificate.trials if fed else max(certificate.trials, trials.STEPS)  # which are trained with
-    return certificate.model_copy(update={"exercised": inputs.exercised(gated.job, batches)})
+    return certificate.model_copy(update={"exercised": model_inputs.exercised(gated.job, batches)})
 
 
 def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Iterator[Gated]:
