@@ -18,7 +18,7 @@ from typing import Any, TextIO
 import benchlib
 from benchlib.errors import UNWRITABLE, BenchlibError, require_package, unwritable
 from benchlib.measure.interrupt import one_interrupt
-from benchlib.suite.report.pdf import PAPERS
+from benchlib.report.pdf import PAPERS
 
 EXIT_CODES = """exit codes:
   0    all went well, and nothing is missing

@@ -25,12 +25,12 @@ from benchlib.analysis import frame as tidy
 from benchlib.analysis.statistics import Interval
 from benchlib.lab import Lab
 from benchlib.measure import availability
+from benchlib.report import forest, pdf, ratios
+from benchlib.report.export import export_html
+from benchlib.report.ratios import Group, Member, Ratio
 from benchlib.suite import experiments, looks, tables
 from benchlib.suite.experiments.claims import Claims
 from benchlib.suite.plan import GATHERING
-from benchlib.suite.report import forest, pdf, ratios
-from benchlib.suite.report.export import export_html
-from benchlib.suite.report.ratios import Group, Member, Ratio
 
 pytestmark = pytest.mark.slow
 

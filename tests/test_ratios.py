@@ -17,10 +17,10 @@ from benchlib.analysis import frame as tidy
 from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition
 from benchlib.lab import Lab
+from benchlib.report import forest, forest_figure, ratios
+from benchlib.report.ratios import Group, Member, Ratio
 from benchlib.suite import looks, tables, trace
 from benchlib.suite.experiments.report import Report
-from benchlib.suite.report import forest, forest_figure, ratios
-from benchlib.suite.report.ratios import Group, Member, Ratio
 
 
 @pytest.fixture(scope="module")

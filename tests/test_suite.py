@@ -28,10 +28,10 @@ from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.measure import availability, installed, machine, own_code
 from benchlib.measure.turn import turn
+from benchlib.report.pdf import NoBrowser
 from benchlib.suite import execution, experiments, outputs, pages, plan, records
 from benchlib.suite import runs as suite
 from benchlib.suite.experiments import parameter_file
-from benchlib.suite.report.pdf import NoBrowser
 from benchlib.worker import files
 
 ROOT = Path(__file__).parents[1]

@@ -19,12 +19,12 @@ from typing import Any
 import yaml
 
 from benchlib.errors import BenchlibError
+from benchlib.report.export import export_html
+from benchlib.report.gathered import glued
+from benchlib.report.pdf import NoBrowser, print_pdf
 from benchlib.suite import experiments, records
 from benchlib.suite.at_work import alone
 from benchlib.suite.plan import GATHERING, REPORT, require_profile
-from benchlib.suite.report.export import export_html
-from benchlib.suite.report.gathered import glued
-from benchlib.suite.report.pdf import NoBrowser, print_pdf
 
 LOCK = "requirements.lock"
 PROJECT = ("pyproject.toml", "CITATION.cff", "LICENSE")

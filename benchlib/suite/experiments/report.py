@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from benchlib.condition import Condition
 from benchlib.lab import Lab
+from benchlib.report import certainty, glance, page_one, questions, results, setting
+from benchlib.report.gathered import Gathered
 from benchlib.suite import experiments
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.report import certainty, glance, page_one, questions, results, setting
-from benchlib.suite.report.gathered import Gathered
 
 
 class Parameters(p.Parameters):

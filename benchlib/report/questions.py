@@ -11,8 +11,8 @@ from typing import Any
 
 from IPython.display import HTML
 
+from benchlib.report.gathered import Gathered
 from benchlib.suite import showing, tables
-from benchlib.suite.report.gathered import Gathered
 
 OF_CERTAINTY = ("equivalence", "instrument")
 """The notebooks that ask how far the others can be believed."""

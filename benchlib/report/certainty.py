@@ -12,8 +12,8 @@ from benchlib.analysis.certificates import Certificate, unexercised
 from benchlib.analysis.comparison import is_within
 from benchlib.analysis.tolerances import DROPOUT_TOLERANCES
 from benchlib.measure import gate
+from benchlib.report.gathered import Gathered
 from benchlib.suite import naming, showing, tables
-from benchlib.suite.report.gathered import Gathered
 
 
 def controls(report: Gathered) -> dict[str, pd.DataFrame]:

@@ -12,11 +12,11 @@ from IPython.display import HTML
 from benchlib import frameworks
 from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED
 from benchlib.analysis.comparison import same_within
+from benchlib.report.certainty import controls, resolved
+from benchlib.report.gathered import Gathered, distinct
+from benchlib.report.setting import place
 from benchlib.suite import naming, tables
 from benchlib.suite.claims.verdicts import VERDICTS
-from benchlib.suite.report.certainty import controls, resolved
-from benchlib.suite.report.gathered import Gathered, distinct
-from benchlib.suite.report.setting import place
 
 RATIO = "throughput_ratio"
 

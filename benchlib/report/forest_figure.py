@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchlib.report import forest, ratios
+from benchlib.report.ratios import Group, Ratio
 from benchlib.suite import figures
-from benchlib.suite.report import forest, ratios
-from benchlib.suite.report.ratios import Group, Ratio
 
 LINE, GAP, LABEL = 0.125, 0.05, 44
 """Inches of a line of a row's label, and between rows; characters of such a line."""

@@ -11,9 +11,9 @@ from IPython.display import HTML
 from benchlib import knobs, workloads
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
+from benchlib.report.gathered import Gathered, distinct
 from benchlib.store import Measurement
 from benchlib.suite import naming, tables
-from benchlib.suite.report.gathered import Gathered, distinct
 
 PLACE = ("cpu", "cores", "cpu_quota", "gpus", "npus")
 """What tells one machine from another."""

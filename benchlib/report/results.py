@@ -11,10 +11,10 @@ from IPython.display import HTML
 
 from benchlib.analysis.frame import IMPOSSIBLE, NOT_COMPARED
 from benchlib.analysis.planner import PRECISION
+from benchlib.report.gathered import Gathered, distinct
+from benchlib.report.setting import PLACE, listed, place
 from benchlib.store import frame as frame_of
 from benchlib.suite import showing, tables
-from benchlib.suite.report.gathered import Gathered, distinct
-from benchlib.suite.report.setting import PLACE, listed, place
 from benchlib.suite.sentences import span_text
 
 
