@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchlib import creation, environments, interpreters, knobs
+from benchlib import creation, environments, interpreters, knobs, tables
 from benchlib.__main__ import main
 from benchlib.analysis.certificates import Certificate
 from benchlib.condition import Condition
@@ -25,7 +25,7 @@ from benchlib.lab import Lab
 from benchlib.measure import availability, ceiling, gate, group, inspection, installed, rounds
 from benchlib.measure.jobs import prepare_job
 from benchlib.store import Measurement
-from benchlib.suite import experiments, outputs, plan, records, showing, sources, tables
+from benchlib.suite import experiments, outputs, plan, records, sources
 from benchlib.suite.experiments import devices, frameworks, modes, scaling, versions
 from benchlib.suite.experiments import parameters as p
 
@@ -657,8 +657,8 @@ def test_the_report_says_what_stood_in_for_the_reference():
     here = Condition(workload="cnn")
     usual = Certificate(condition=here, reference=here)
     other = Certificate(condition=here, reference=here.but(framework="mindspore", environment="a"))
-    assert showing.references([usual]) == "PyTorch eager on the CPU"
-    assert showing.references([usual, other]).endswith("(where that is not there: mindspore a)")
+    assert tables.references([usual]) == "PyTorch eager on the CPU"
+    assert tables.references([usual, other]).endswith("(where that is not there: mindspore a)")
 
 
 # -- the notebook versions

@@ -31,7 +31,8 @@ from benchlib.lab import Lab
 from benchlib.measure import availability
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
-from benchlib.suite import experiments, figures, plan, records
+from benchlib.plotting import figures
+from benchlib.suite import experiments, plan, records
 from benchlib.suite.experiments import (
     batch_size,
     devices,

@@ -23,10 +23,10 @@ from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.measure import availability, gate, needs, nvml, samples
 from benchlib.measure.disturbance import NO_CPU
+from benchlib.plotting.style import subject_looks
 from benchlib.suite import experiments
 from benchlib.suite.experiments import groups, modes, scaling
 from benchlib.suite.experiments.losses import NONE_DIVERGED
-from benchlib.suite.looks import subject_looks
 from benchlib.variables import Surroundings
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")

@@ -16,7 +16,7 @@ from benchlib.measure import machine, nvml
 from benchlib.measure.disturbance import Watch
 from benchlib.measure.sampler import Sampler
 from benchlib.suite.experiments.doubts import disturbances
-from benchlib.suite.selections import wide
+from benchlib.tables import wide
 
 MIB = 2**20
 

@@ -18,9 +18,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from benchlib.plotting.style import REACH, Look
 from benchlib.report import ratios
 from benchlib.report.ratios import Group, Member, Ratio
-from benchlib.suite.looks import REACH, Look
 
 MANY = 26
 """Rows, with the settings above them, that fit on the first page of a paper beside the board of claims; where there are

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchlib.plotting import figures
 from benchlib.report import forest, ratios
 from benchlib.report.ratios import Group, Ratio
-from benchlib.suite import figures
 
 LINE, GAP, LABEL = 0.125, 0.05, 44
 """Inches of a line of a row's label, and between rows; characters of such a line."""

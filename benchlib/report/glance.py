@@ -9,13 +9,13 @@ from typing import Any
 import pandas as pd
 from IPython.display import HTML
 
-from benchlib import frameworks
+from benchlib import frameworks, tables
 from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED
 from benchlib.analysis.comparison import same_within
+from benchlib.plotting import naming
 from benchlib.report.certainty import controls, resolved
 from benchlib.report.gathered import Gathered, distinct
 from benchlib.report.setting import place
-from benchlib.suite import naming, tables
 from benchlib.suite.claims.verdicts import VERDICTS
 
 RATIO = "throughput_ratio"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 from IPython.display import HTML
 
+from benchlib import tables
 from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED
 from benchlib.analysis.comparison import FASTER, SLOWER
 from benchlib.report import forest, ratios
@@ -19,7 +20,6 @@ from benchlib.report.certainty import controls, resolved
 from benchlib.report.gathered import Gathered
 from benchlib.report.glance import compared, machines, places
 from benchlib.report.ratios import Group, Ratio
-from benchlib.suite import tables
 from benchlib.suite.claims.verdicts import NO_DIFFERENCE, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
 
 UNDECIDED = "undecided: in some cases neither a difference nor sameness is shown"
@@ -74,8 +74,8 @@ def _files(report: Gathered, of_notebooks: Sequence[Group], every: Sequence[Grou
     """Write the table, in which a ratio that two notebooks have stands twice, so that either's key leads to it, and the
     figure; their paths.
     """
+    from benchlib.plotting import figures  # matplotlib takes long to import: not for nothing
     from benchlib.report import forest_figure
-    from benchlib.suite import figures  # matplotlib takes long to import: not for nothing
 
     (report.folder / "tables").mkdir(parents=True, exist_ok=True)
     ratios.table(of_notebooks).to_csv(report.folder / "tables" / f"{RATIOS}.csv", index=False)

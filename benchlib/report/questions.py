@@ -11,8 +11,8 @@ from typing import Any
 
 from IPython.display import HTML
 
+from benchlib import tables
 from benchlib.report.gathered import Gathered
-from benchlib.suite import showing, tables
 
 OF_CERTAINTY = ("equivalence", "instrument")
 """The notebooks that ask how far the others can be believed."""
@@ -84,7 +84,7 @@ def _figure(report: Gathered, summary: dict[str, Any], path: str, of: str = "") 
     beside = [str(Path(path).with_suffix(kind)) for kind in (".svg", ".pdf", ".csv")]
     there = [one for one in beside if one in {*summary["figures"], *summary["tables"]}]
     caption = f"{of}{summary['captions'][path]}"
-    return showing.image((report.folder / path).read_bytes(), caption).data + _links("figure", there)
+    return tables.image((report.folder / path).read_bytes(), caption).data + _links("figure", there)
 
 
 def _table(report: Gathered, path: str, shown: str) -> str:

@@ -16,16 +16,15 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib import frameworks
+from benchlib import frameworks, tables
 from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import FASTER, NO_DIFFERENCE, SAME_WITHIN, SLOWER
 from benchlib.analysis.statistics import Interval
 from benchlib.knobs import SCRATCH
+from benchlib.plotting.style import Look, named_once, subject_look
 from benchlib.report.gathered import Gathered
 from benchlib.report.setting import place
 from benchlib.store import Measurement
-from benchlib.suite import tables
-from benchlib.suite.looks import Look, named_once, subject_look
 
 NONE, SAME = "none", "same"
 KINDS = {FASTER: "faster", SLOWER: "slower", NO_DIFFERENCE: "open"}

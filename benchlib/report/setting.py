@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 from IPython.display import HTML
 
-from benchlib import knobs, workloads
+from benchlib import knobs, tables, workloads
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
+from benchlib.plotting import naming
 from benchlib.report.gathered import Gathered, distinct
 from benchlib.store import Measurement
-from benchlib.suite import naming, tables
 
 PLACE = ("cpu", "cores", "cpu_quota", "gpus", "npus")
 """What tells one machine from another."""

@@ -18,7 +18,7 @@ from benchlib.measure import installed, machine, own_code
 from benchlib.measure.jobs import prepare_job
 from benchlib.store import Measurement, Store, load
 from benchlib.suite import experiments, records
-from benchlib.suite.tables import MISSING
+from benchlib.tables import MISSING
 from benchlib.worker import files, service
 
 MATCHES = "matches"

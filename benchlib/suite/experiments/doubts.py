@@ -7,15 +7,14 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from benchlib import progress
+from benchlib import progress, tables
 from benchlib.analysis.comparison import DISTURBED, Comparison
 from benchlib.analysis.measured import Measured
 from benchlib.analysis.planner import PRECISION
 from benchlib.analysis.soundness import LOST, MOST
 from benchlib.analysis.training import TrainingRuns, undisturbed
 from benchlib.measure.disturbance import THROTTLED
-from benchlib.suite import tables
-from benchlib.suite.sentences import NO_RATIO, ends_text, span_text
+from benchlib.tables import NO_RATIO, ends_text, span_text
 
 
 def unfinished(comparisons: list[Comparison]) -> list[str]:

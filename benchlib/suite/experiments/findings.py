@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from benchlib.analysis.comparison import Comparison
 from benchlib.analysis.frame import FAILED
-from benchlib.suite import naming
+from benchlib.plotting import naming
 from benchlib.suite.experiments.result import Result, different_models
-from benchlib.suite.sentences import ratios_text
+from benchlib.tables import ratios_text
 
 
 def throughputs(result: Result) -> Iterator[str]:

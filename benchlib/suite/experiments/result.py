@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib import data, knobs, workloads
+from benchlib import data, knobs, tables, workloads
 from benchlib.analysis import frame as tidy
 from benchlib.analysis import relative
 from benchlib.analysis.certificates import SAME, Certificate
@@ -23,10 +23,10 @@ from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
 from benchlib.measure.ceiling import Ceiling
 from benchlib.measure.contract import SyncCheck
-from benchlib.suite import figures, latex, naming, showing, tables
+from benchlib.plotting import Picture, figures, naming
+from benchlib.suite import latex
 from benchlib.suite.experiments.doubts import disturbances, disturbed_controls, disturbed_runs, throttled, unfinished
-from benchlib.suite.panels import Picture
-from benchlib.suite.selections import Listed, Runs, Table, wide
+from benchlib.tables import Listed, Runs, Table, wide
 from benchlib.worker import files as data_files
 
 if TYPE_CHECKING:
@@ -237,7 +237,7 @@ class Result:
         if name not in self.figures:
             return tables.bullets([f"No figure of {name}: everything failed, or there is nothing to compare."])
         caption, figure = self.figures[name]
-        return showing.image(figures.svg(figure), caption)
+        return tables.image(figures.svg(figure), caption)
 
     def show_table(self, name: str) -> HTML:
         """A table with its caption, rounded to what is known."""
@@ -249,7 +249,7 @@ class Result:
 
     def show_failures(self) -> HTML:
         """What failed, or that nothing did."""
-        return showing.failed(self.failures())
+        return tables.failed(self.failures())
 
     def summary(self) -> dict[str, Any]:
         """Save all figures and tables; what the report needs, in plain types. Paths are relative to the folder."""

@@ -14,12 +14,12 @@ from benchlib import frameworks, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.measure import availability, npu_smi, nvml
+from benchlib.plotting import Bars, Picture
 from benchlib.suite.experiments import groups, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.groups import Subject
 from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
-from benchlib.suite.panels import Bars, Picture
-from benchlib.suite.selections import (
+from benchlib.tables import (
     CONDITION,
     HYPERPARAMETERS,
     OF_PROCESSES,

@@ -8,8 +8,8 @@ from typing import Protocol
 import pandas as pd
 
 from benchlib.measure.contract import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
-from benchlib.suite import naming
-from benchlib.suite.selections import Listed
+from benchlib.plotting import naming
+from benchlib.tables import Listed
 
 
 class Tested(Protocol):

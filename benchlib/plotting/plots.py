@@ -14,16 +14,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from benchlib import tables
 from benchlib.analysis import frame as tidy
 from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.comparison import Comparison
 from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition, implementation
 from benchlib.knobs import Ledger
+from benchlib.plotting import figures
+from benchlib.plotting.style import condition_looks
 from benchlib.shown import Shown
 from benchlib.store import Measurement, identity
-from benchlib.suite import figures, showing
-from benchlib.suite.looks import condition_looks
 from benchlib.workloads import load
 
 TRACE = {
@@ -233,4 +234,4 @@ def _shown(figure: Figure, caption: str) -> Figure:
 
 
 def _html(figure: Figure, caption: str) -> str:
-    return showing.image(figures.svg(figure), caption).data
+    return tables.image(figures.svg(figure), caption).data

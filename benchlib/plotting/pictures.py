@@ -21,10 +21,10 @@ from benchlib import metrics, workloads
 from benchlib.analysis import frame as tidy
 from benchlib.analysis.comparison import DISTURBED
 from benchlib.analysis.training import undisturbed
-from benchlib.suite import figures
-from benchlib.suite.figures import Legend, Look
-from benchlib.suite.looks import hue_looks, named_once, subject_looks
-from benchlib.suite.selections import Measured, wide
+from benchlib.plotting import figures
+from benchlib.plotting.figures import Legend, Look
+from benchlib.plotting.style import hue_looks, named_once, subject_looks
+from benchlib.tables import Measured, wide
 
 Value = str | Callable[[pd.Series], Any]
 """A column of the rows, or what to make of a row."""

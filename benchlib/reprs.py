@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchlib import tables
 from benchlib.analysis.certificates import DIFFERENT, SAME, Certificate
 from benchlib.analysis.comparison import Comparison
 from benchlib.analysis.training import TrainingRuns, median_to_threshold, undisturbed
@@ -17,7 +18,6 @@ from benchlib.condition import implementation
 from benchlib.knobs import Ledger
 from benchlib.shown import Shown
 from benchlib.store import Measurement, counted
-from benchlib.suite import tables
 
 
 @functools.singledispatch

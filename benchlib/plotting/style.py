@@ -15,7 +15,7 @@ from benchlib import frameworks
 from benchlib.analysis import frame as tidy
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
-from benchlib.suite import naming
+from benchlib.plotting import naming
 
 _COLORS = [
     tuple(int(code[at : at + 2], 16) / 255 for at in (0, 2, 4))
