@@ -1,124 +1,87 @@
-"""What was compared, on which machine, with which versions, knobs and settings in force."""
+"""On which machine, with which versions, knobs and settings it was measured, and under which keys it is kept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 from IPython.display import HTML
 
-from benchlib import knobs, tables, workloads
-from benchlib.condition import Condition
-from benchlib.environments import DEFAULT
+from benchlib import tables, workloads
 from benchlib.plotting import naming
-from benchlib.report.gathered import Gathered, distinct
-from benchlib.store import Measurement
-
-PLACE = ("cpu", "cores", "cpu_quota", "gpus", "npus")
-"""What tells one machine from another."""
+from benchlib.report.load import Results, listed
+from benchlib.store import frame
 
 
-def compared(report: Gathered) -> HTML:
-    """A row for each notebook, workload, subject and device: at which batch sizes."""
-    named = naming.subjects(report.conditions)
+def places(results: Results) -> list[str]:
+    """Return each machine that something was measured on, in a line."""
+    return [*dict.fromkeys(_place(m.machine) for m in results.measured)]
+
+
+def machine(results: Results) -> HTML:
+    """Show the machines, the versions of what was measured, and where the workloads are from."""
+    named = naming.implementations((m.condition.framework, m.condition.environment) for m in results.measured)
+    rows: dict[tuple[str, str], None] = {}
+    for one in results.measured:
+        rows |= {(name.replace("_", " "), _text(value)): None for name, value in one.machine.items()}
+    for one in results.measured:
+        packages = ", ".join(f"{package} {version}" for package, version in one.versions.items())
+        rows[naming.spelled(named[one.condition.framework, one.condition.environment]), packages] = None
+    rows["benchlib", listed(sorted({m.commit for m in results.measured}))] = None
+    shown = pd.DataFrame([row for row in rows if row[1]], columns=["what", "it is"])
+    used = (workloads.load(name) for name in dict.fromkeys(one.workload for one in results.conditions))
+    sources = tables.bullets(f"{one.name}: {one.source}." for one in used)
+    return HTML(tables.html(shown, "The machine, and the versions of what was measured.").data + sources.data)
+
+
+def knobs(results: Results) -> HTML:
+    """Show every knob that was set: its value, why, by which source, and for whom."""
+    names = ["name", "value", "reason", "source", "framework", "environment", "lane", "device"]
+    rows = pd.DataFrame(list(results.each("knobs")), columns=names).drop_duplicates()
+    named = naming.implementations(rows[["framework", "environment"]].itertuples(index=False, name=None))
+    whom = [f"{naming.spelled(named[one[4], one[5]])} {one[6]} {one[7]}" for one in rows.itertuples(index=False)]
+    by_knob = rows.assign(**{"set for": whom}).groupby(names[:4], sort=False)["set for"]
+    shown = tables.html(by_knob.agg(listed).reset_index(), "The knobs that were set for the workers.").data
+    left_out = listed(sorted(results.each("left_out")))
+    return HTML(shown + tables.bullets([f"Set in the shell, and kept from the workers: {left_out or 'nothing'}."]).data)
+
+
+def settings(results: Results) -> HTML:
+    """Show what was in force in the workers, read back from the frameworks after the first step."""
+    named = naming.subjects(m.condition for m in results.measured)
     rows = [
-        {
-            **condition,
-            "notebook": notebook,
-            "subject": named[Condition(**condition)],
-            "image size": condition["hyperparameters"].get("image_size", ""),
-        }
-        for notebook, summary in report.summaries.items()
-        for condition in summary["conditions"]
+        (naming.spelled(named[m.condition]), m.condition.device, str(m.condition.threads or "all"), name, text)
+        for m in results.measured
+        for name, value in m.settings.items()
+        if (text := _text(value))
     ]
-    names = ["notebook", "workload", "data", "image size", "subject", "precision", "device"]
-    groups = pd.DataFrame(rows, columns=[*names, "batch_size"]).groupby(names, sort=False)["batch_size"]
-    frame = pd.DataFrame({"batch sizes": groups.agg(listed), "conditions": groups.size()}).reset_index()
-    used = [workloads.load(name) for name in dict.fromkeys(frame["workload"])]
-    sources = tables.bullets(f"{workload.name}: {workload.source}." for workload in used)
-    return HTML(tables.html(frame, "What was compared.").data + sources.data)
+    whose = ["subject", "device", "threads asked for"]
+    values = pd.DataFrame(rows, columns=[*whose, "setting", "value"]).groupby([*whose, "setting"], sort=False)["value"]
+    each = values.agg(listed).reset_index()
+    told = each.assign(settings=each["setting"] + " " + each["value"]).groupby(whose, sort=False)["settings"]
+    caption = "Settings in force, read back from the frameworks after the first step."
+    return tables.html(told.agg("; ".join).reset_index(), caption)
 
 
-def machine(report: Gathered) -> HTML:
-    """The machines that the measurements were made on, the versions in use, and the code."""
-    measured = report.measured
-    rows = [row for one in distinct(m.machine for m in measured) for row in _machine_rows(one)]
-    for home, name in naming.implementations(map(_home, measured)).items():
-        every = distinct(m.versions for m in measured if _home(m) == home and m.versions)
-        rows += [(name, " ".join(f"{package} {version}" for package, version in one.items())) for one in every]
-    rows.append(("code", ", ".join(sorted({m.commit for m in measured}))))
-    frame = pd.DataFrame(rows, columns=["what", "it is"])
-    return tables.html(frame, "The machine, and the versions of what was measured.")
-
-
-def settings(report: Gathered) -> HTML:
-    """What was in force in the workers, read back from the frameworks after the first step."""
-    in_force: dict[tuple[str, str, str], dict[str, dict[str, None]]] = {}  # by subject, device and threads
-    named = naming.subjects(m.condition for m in report.measured)
-    for m in report.measured:
-        who = (named[m.condition], m.condition.device, str(m.condition.threads or "all"))
-        for name, value in m.settings.items():
-            if value is not None and (text := _text(value)):
-                in_force.setdefault(who, {}).setdefault(name, {})[text] = None
-    if not in_force:
+def keys(results: Results) -> HTML:
+    """Show each comparison and training run with the key of its measurements; write the table of all processes."""
+    measured = frame(results.measured)
+    if not len(measured):
         return tables.bullets(["There are no measurements."])
-    order = list(dict.fromkeys(name for m in report.measured for name in m.settings))
-    rows = [
-        (*who, "; ".join(f"{name} {', '.join(by_name[name])}" for name in order if name in by_name))
-        for who, by_name in in_force.items()
-    ]
-    frame = pd.DataFrame(rows, columns=["subject", "device", "threads asked for", "settings"])
-    return tables.html(frame, "Settings in force, read back from the frameworks after the first step.")
+    measured.to_csv(results.folder / "tables" / "measurements.csv", index=False)
+    groups = measured.groupby(["kind", "group"], sort=False)
+    columns = {"conditions": groups["label"].agg(lambda of: listed(of, " | ")), "processes": groups.size()}
+    columns["seeds"] = groups["seed"].agg(lambda seeds: listed(sorted(seeds)))
+    caption = "All measurements of this report; tables/measurements.csv has a row for each process."
+    return tables.html(pd.DataFrame(columns).reset_index(), caption)
 
 
-def ledger(report: Gathered) -> HTML:
-    """Every knob that was set, for what, why, and what it does here; what was left out of the workers' environments."""
-    summaries = report.summaries.values()
-    rows = [knob for summary in summaries for knob in summary["knobs"]]
-    names = ["name", "value", "reason", "source", "framework", "environment", "device", "lane"]
-    frame = pd.DataFrame(rows, columns=names).drop_duplicates()
-    effects = [effect for summary in summaries for effect in summary.get("effects", [])]
-    homes = list(zip(frame["framework"], frame["environment"], strict=True))
-    frame["who"] = pd.Series(map(naming.implementations(homes).get, homes), frame.index, dtype=object)
-    frame["effect"] = [_effect(row, effects) for row in frame.to_dict("records")]
-    frame["knob"] = frame["name"] + "\n" + frame["value"]
-    frame["why"] = frame["reason"] + " (" + frame["source"] + ")"
-    rows = [
-        {"knob": knob, "set for": _set_for(of), "measured effect": _effects(of), "why": why}
-        for (knob, why), of in frame.groupby(["knob", "why"], sort=False)
-    ]
-    table = pd.DataFrame(rows, columns=["knob", "set for", "measured effect", "why"])
-    caption = (
-        "Knobs set for the workers. Measured effect: throughput with the knob over throughput without it, from the "
-        "notebook instrument, whose workload and batch size it is true of."
-    )
-    left_out = sorted({name for summary in summaries for name in summary.get("left_out", [])})
-    note = f"Set in the shell, and left out of the workers' environments: {', '.join(left_out)}."
-    shown = tables.html(table, caption).data
-    return HTML(shown + (tables.bullets([note]).data if left_out else ""))
-
-
-def place(machine: dict[str, Any]) -> str:
-    """A machine in a line."""
-    virtual = " (virtual)" if machine.get("virtual") else ""
-    quota = f" under a CPU quota of {machine['cpu_quota']:g}" if machine.get("cpu_quota") else ""
-    memory = f", {machine['memory_gib']:g} GiB" if machine.get("memory_gib") else ""
-    accelerators = [*(machine.get("gpus") or []), *(machine.get("npus") or [])]
-    host = f"{machine['cores']} cores of {machine['cpu']}{virtual}{quota}{memory}"
-    return f"{host}; {', '.join(accelerators) or 'no accelerator'}"
-
-
-def listed(values: pd.Series) -> str:
-    """What there is among some values, each once, in order."""
-    return ", ".join(str(value) for value in sorted(set(values)))
-
-
-def _machine_rows(described: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    names = {"cpu_quota": "CPU quota (cores)", "memory_gib": "memory (GiB)", "huge_pages": "huge pages"}
-    for name, value in described.items():
-        if value not in (None, ""):
-            yield names.get(name, name), _text(value)
+def _place(of: dict[str, Any]) -> str:
+    virtual = " (virtual)" if of.get("virtual") else ""
+    quota = f" under a CPU quota of {of['cpu_quota']:g}" if of.get("cpu_quota") else ""
+    memory = f", {of['memory_gib']:g} GiB" if of.get("memory_gib") else ""
+    devices = ", ".join([*(of.get("gpus") or []), *(of.get("npus") or [])]) or "no accelerator"
+    return f"{of['cores']} cores of {of['cpu']}{virtual}{quota}{memory}; {devices}"
 
 
 def _text(value: Any) -> str:
@@ -126,46 +89,4 @@ def _text(value: Any) -> str:
         return ", ".join(map(str, value)) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _set_for(rows: pd.DataFrame) -> str:
-    """In which lanes and on which devices a knob is set, and of whom."""
-    lanes = rows.groupby(["who", "device"], sort=False)["lane"].agg(lambda of: " and ".join(sorted(set(of))))
-    whose: dict[str, list[str]] = {}
-    for (who, device), lane in lanes.items():
-        whose.setdefault(f"{lane}, {device}", []).append(who)
-    return "\n".join(f"{where}: {', '.join(whos)}" for where, whos in whose.items())
-
-
-def _effects(rows: pd.DataFrame) -> str:
-    """What a knob was measured to do, and of whom it was not measured."""
-    known = [*dict.fromkeys(rows["effect"].dropna())]
-    unknown = ", ".join(dict.fromkeys(rows.loc[rows["effect"].isna(), "who"]))
-    return "\n".join([*known, *([f"{unknown}: not measured in this profile"] if unknown else [])])
-
-
-def _effect(knob: dict[str, Any], effects: list[dict[str, Any]]) -> str | None:
-    """What a knob of the ledger was measured to do: alone, or at least together with the rest of its lane; None if it
-    was not.
-    """
-    when = {one.name: one.when for one in knobs.declared(knob["framework"])}.get(knob["name"])
-    if when == knobs.GATE:
-        return "none: nothing is timed in the gate"
-    if when != knobs.TUNED:
-        return "not measured: lanes do not differ in it"
-    place = _place(knob)
-    for name, words in ((knob["name"], ""), (None, ", with the rest of the lane")):
-        mine = [one for one in effects if _place(one) == place and one["knob"] == name]
-        if mine:
-            return "; ".join(f"{knob['who']} {one['mode']} {one['effect']}{words}" for one in mine)
-    return None
-
-
-def _place(row: dict[str, Any]) -> tuple[str, str, str]:
-    """Where a knob is set, or has an effect."""
-    return row["framework"], row.get("environment", DEFAULT), row["device"]
-
-
-def _home(one: Measurement) -> tuple[str, str]:
-    return one.condition.framework, one.condition.environment
+    return f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)

@@ -20,7 +20,7 @@ import yaml
 
 from benchlib.errors import BenchlibError
 from benchlib.report.export import export_html
-from benchlib.report.gathered import glued
+from benchlib.report.load import glued
 from benchlib.report.pdf import NoBrowser, print_pdf
 from benchlib.suite import experiments, records
 from benchlib.suite.at_work import alone
