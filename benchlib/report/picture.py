@@ -16,12 +16,12 @@ from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 
 from benchlib import tables
-from benchlib.analysis import frame as tidy
-from benchlib.knobs import SCRATCH
 from benchlib.plotting import figures, style
 from benchlib.plotting.naming import product, spelled
+from benchlib.provenance.knobs import SCRATCH
 from benchlib.report import ratios
 from benchlib.report.load import Results, listed
+from benchlib.stats import frame as tidy
 from benchlib.store import Measurement
 
 MANY = 26

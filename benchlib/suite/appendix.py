@@ -18,11 +18,12 @@ from typing import Any
 
 import yaml
 
+from benchlib import records
 from benchlib.errors import BenchlibError
 from benchlib.report.export import export_html
 from benchlib.report.load import glued
 from benchlib.report.pdf import NoBrowser, print_pdf
-from benchlib.suite import experiments, records
+from benchlib.suite import experiments
 from benchlib.suite.at_work import alone
 from benchlib.suite.plan import GATHERING, REPORT, require_profile
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from benchlib import records
 from benchlib.errors import BenchlibError
 from benchlib.report.pdf import NoBrowser, print_pdf
-from benchlib.suite import records
 from benchlib.suite.at_work import say
 from benchlib.suite.plan import REPORT
 
