@@ -13,11 +13,12 @@ import golden
 import pandas as pd
 import pytest
 
+from benchlib import literature
 from benchlib.analysis.certificates import Certificate
 from benchlib.analysis.comparison import Comparison
 from benchlib.analysis.statistics import Interval
 from benchlib.lab import Lab, Measures
-from benchlib.suite import claims, experiments
+from benchlib.suite import experiments
 
 QUICK = Path(__file__).resolve().parents[1] / "parameters" / "quick"
 NOTEBOOKS = list(golden.read(golden.EXPECTED)["frames"]) if golden.EXPECTED.exists() else []
@@ -59,7 +60,7 @@ def expected(folder: Path, notebooks: list[str]) -> dict[str, Any]:
         "frames": {name: rows_of(frame) for name, frame in frames.items()},
         "claims": {
             one.claim.id: {"verdict": one.verdict, "cases": [(case.of, case.bears) for case in one.outcome.cases]}
-            for one in claims.judged(Frames(frames))
+            for one in literature.judged(Frames(frames))
         },
     }
 

@@ -22,9 +22,9 @@ from benchlib.analysis.certificates import Certificate, Check
 from benchlib.analysis.frame import IMPOSSIBLE
 from benchlib.condition import Condition
 from benchlib.lab import Lab
+from benchlib.literature.verdicts import NO_DIFFERENCE, NOT_MEASURED, REPRODUCED, VERDICTS
 from benchlib.store import Store
 from benchlib.suite import experiments, records
-from benchlib.suite.claims.verdicts import NO_DIFFERENCE, NOT_MEASURED, REPRODUCED, VERDICTS
 from benchlib.suite.experiments.claims import Claims
 from benchlib.suite.experiments.report import Report
 from benchlib.suite.report import certainty, glance, page_one, results
