@@ -20,9 +20,6 @@ from matplotlib.colors import to_rgb
 from synthetic_lab import SyntheticLab
 
 from benchlib import literature, tables, workloads
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import DISTURBED
-from benchlib.analysis.statistics import Interval, geometric_interval
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.literature import works
@@ -50,6 +47,9 @@ from benchlib.literature.verdicts import (
     undecided,
 )
 from benchlib.plotting import figures
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import DISTURBED
+from benchlib.stats.intervals import Interval, geometric_interval
 from benchlib.store import Store
 from benchlib.suite import experiments, records
 

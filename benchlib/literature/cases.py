@@ -7,8 +7,6 @@ import math
 import pandas as pd
 
 from benchlib import tables, workloads
-from benchlib.analysis.comparison import DISTURBED, FASTER, NO_DIFFERENCE, SLOWER, same_within, verdict_on
-from benchlib.analysis.statistics import Interval
 from benchlib.literature import works
 from benchlib.literature.verdicts import (
     CONTRADICTS,
@@ -22,6 +20,8 @@ from benchlib.literature.verdicts import (
     Case,
 )
 from benchlib.literature.works import Claim
+from benchlib.stats.comparison import DISTURBED, FASTER, NO_DIFFERENCE, SLOWER, same_within, verdict_on
+from benchlib.stats.intervals import Interval
 
 OTHER_DATA, OTHER_WORKLOAD = "on stand-in data", "with other workloads than the work's"
 OTHER_THRESHOLD, OTHER_EPOCHS = "to another threshold than the work's", "after another number of epochs than the work's"
