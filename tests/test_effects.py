@@ -27,7 +27,7 @@ def result(*rows: dict[str, Any]) -> SimpleNamespace:
 
 
 def told(*rows: dict[str, Any]) -> list[str]:
-    return [*answers.effects(lambda one: f"batch {one['batch_size']}")(result(*rows))]
+    return [*findings.effects(lambda one: f"batch {one['batch_size']}")(result(*rows))]
 
 
 def test_one_ratio_is_told_with_its_interval() -> None:

@@ -27,6 +27,7 @@ from synthetic_lab import SyntheticLab
 from benchlib import tables
 from benchlib.condition import Condition, implementation
 from benchlib.plotting import figures
+from benchlib.plotting import pictures as panels
 from benchlib.plotting.style import condition_looks, hue_looks, named_once, subject_look, subject_looks
 from benchlib.runner import availability
 from benchlib.stats.comparison import NO_DIFFERENCE, SLOWER

@@ -10,7 +10,6 @@ import pandas as pd
 
 from benchlib.stats import frame as tidy
 from benchlib.store import Store
-from benchlib.suite import records
 
 
 class Results:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -12,6 +13,9 @@ from benchlib.equivalence.certificate import Certificate
 from benchlib.provenance.knobs import Ledger
 from benchlib.shown import Shown
 from benchlib.store import Measurement
+
+if TYPE_CHECKING:
+    from benchlib.equivalence.certificate import Certificate
 
 
 class Frame(pd.DataFrame):

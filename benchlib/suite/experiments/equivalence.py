@@ -20,7 +20,7 @@ from benchlib.plotting.style import named_once
 from benchlib.stats import frame as tidy
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import side_by_side, subjects
-from benchlib.suite.experiments.result import Declaration, Gathered, Result, data_note
+from benchlib.suite.experiments.result import Declaration, Gathered, Result
 from benchlib.tables import Listed
 from benchlib.validation import Strict
 

@@ -136,7 +136,7 @@ def _ratio_text(row: pd.Series) -> str:
 
 
 def _same_threads(row: pd.Series) -> str:
-    return f"{interval_text(row, 'same_threads_ratio', ratio=True)}, {row['same_threads_ratio_verdict']}"
+    return f"{interval_text(row, 'same_threads_ratio', of_ratio=True)}, {row['same_threads_ratio_verdict']}"
 
 
 def subjects(result: Result) -> Iterator[str]:

@@ -19,7 +19,7 @@ from benchlib.suite import events
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import subjects, training_times
 from benchlib.suite.experiments.metric import Metric
-from benchlib.suite.experiments.result import Declaration, Part, Result, data_note, data_warning, different_models
+from benchlib.suite.experiments.result import Declaration, Part, Result, different_models
 from benchlib.tables import Runs
 
 LABEL = 15

@@ -56,7 +56,7 @@ def findings(result: Result) -> Iterator[str]:
     """How mixed precision's losses differ from those of fp32, and what diverged."""
     ratios = result.rows("loss_ratio")
     for task, known in ratios[ratios["estimate"].notna()].groupby("task", sort=False):
-        each = "; ".join(f"{row['subject']} {interval_text(row, ratio=True)}" for _, row in known.iterrows())
+        each = "; ".join(f"{row['subject']} {interval_text(row, of_ratio=True)}" for _, row in known.iterrows())
         epochs = known["epochs"].iloc[0]
         yield f"{task}, training loss after {epochs} epochs relative to fp32 from the same seeds: {each}."
     runs = result.rows("diverged")

@@ -19,7 +19,7 @@ from benchlib.runner import availability
 from benchlib.suite.experiments import groups, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.groups import Subject
-from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
+from benchlib.suite.experiments.result import Declaration, Part, Result
 from benchlib.tables import (
     CONDITION,
     HYPERPARAMETERS,

@@ -14,7 +14,7 @@ from benchlib.lab import Lab
 from benchlib.runner import availability
 from benchlib.suite.experiments import by_batch
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments.result import Declaration, Result, data_note
+from benchlib.suite.experiments.result import Declaration, Result
 
 
 class Parameters(p.Compared):

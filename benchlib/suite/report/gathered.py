@@ -20,7 +20,6 @@ from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.stats import frame as tidy
 from benchlib.store import Measurement
-from benchlib.suite import records
 
 
 class Gathered:
