@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 
 from benchlib import tables
+from benchlib.equivalence.certificate import SAME
 from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
-from benchlib.suite.experiments.result import Findings, Result
+from benchlib.study import Sentences, Study, metric_name
 from benchlib.tables import verdict
 
 Name = Callable[[pd.Series], str]

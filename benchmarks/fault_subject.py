@@ -22,8 +22,7 @@ from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.runner import machine_lock
-from benchlib.stats.comparison import Comparison
-from benchlib.stats.training_runs import TrainingRuns
+from benchlib.study import Study
 
 ROOT = Path(__file__).resolve().parents[1]
 DOUBLES = ROOT / "tests" / "doubles"

@@ -12,7 +12,7 @@ from synthetic_lab import SyntheticLab
 from benchlib import lab
 from benchlib.errors import BenchlibError
 from benchlib.stats import planner
-from benchlib.suite import clock, experiments, plan
+from benchlib.suite import clock, plan
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from synthetic_lab import SyntheticLab
 
 from benchlib import reprs
 from benchlib.condition import Condition
+from benchlib.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.runner import interference, rounds
 from benchlib.runner.interference import (
     FAR_OFF,

@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 from frames import row
 
+from benchlib import findings
 from benchlib.stats.amortisation import AT_ONCE, NEVER, PAYS
 from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
 from benchlib.stats.frame import IMPOSSIBLE
-from benchlib.suite.experiments import answers, devices, operators, payback
+from benchlib.suite.experiments import devices, operators, payback
 
 
 def ratio(subject: str, low: float, high: float, verdict: str, batch: int = 16, **more: Any) -> dict[str, Any]:

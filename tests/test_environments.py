@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchlib import creation, environments, inspection, interpreters, tables
+from benchlib import creation, environments, inspection, interpreters, records, tables
 from benchlib.__main__ import main
 from benchlib.condition import Condition
 from benchlib.equivalence import gate

@@ -31,7 +31,6 @@ from benchlib.plotting import pictures as panels
 from benchlib.plotting.style import condition_looks, hue_looks, named_once, subject_look, subject_looks
 from benchlib.runner import availability
 from benchlib.stats.comparison import NO_DIFFERENCE, SLOWER
-from benchlib.suite import panels
 from benchlib.suite.experiments import batch_size, devices, learning_rate, operators
 
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}

@@ -13,7 +13,7 @@ import golden
 import pandas as pd
 import pytest
 
-from benchlib import literature
+from benchlib import literature, study
 from benchlib.equivalence.certificate import Certificate
 from benchlib.lab import Lab, Measures
 from benchlib.stats.comparison import Comparison

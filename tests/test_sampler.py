@@ -11,11 +11,11 @@ import pytest
 from synthetic_lab import SyntheticLab
 
 from benchlib.condition import Condition
+from benchlib.doubts import disturbances
 from benchlib.provenance import machine, nvml
 from benchlib.runner.interference import Watch
 from benchlib.runner.sampling import Sampler
 from benchlib.stats import frame as tidy
-from benchlib.suite.experiments.doubts import disturbances
 from benchlib.tables import wide
 
 MIB = 2**20

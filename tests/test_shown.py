@@ -14,10 +14,10 @@ import pytest
 from matplotlib.figure import Figure
 from synthetic_lab import SyntheticLab
 
-from benchlib import tables
+from benchlib import reprs, tables
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate, Forgiven
-from benchlib.plotting import figures, reprs
+from benchlib.plotting import figures
 from benchlib.provenance.knobs import Ledger
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.training_runs import TrainingRuns

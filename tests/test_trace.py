@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib import variables
+from benchlib import records, variables
 from benchlib.__main__ import main
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab

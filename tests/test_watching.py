@@ -15,6 +15,7 @@ import pytest
 from synthetic_lab import SyntheticLab
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from benchlib import events
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.runner import epochs, interference

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchlib import records
 from benchlib.stats import frame as tidy
 from benchlib.store import Store
 

@@ -24,24 +24,9 @@ FOLDERS = ("worker", "data", "runner")
 
 NUMBERS = (
     *("__init__", "errors", "metrics", "frameworks/__init__", "workloads/__init__"),
-    *("measure/__init__", "provenance/accelerators", "runner/roofline", "runner/timer_check"),
-    *(
-        "runner/interference",
-        "runner/entries",
-        "runner/epochs",
-        "runner/process_group",
-        "runner/jobs",
-        "provenance/npu_smi",
-    ),
-    *("provenance/nvml", "runner/processes", "runner/recording", "runner/rounds", "runner/sampling"),
+    *("provenance/accelerators", "provenance/npu_smi", "provenance/nvml"),
 )
-"""Modules behind every number beside those folders: they start workers, ask and time them."""
-
-GATE = (
-    *("analysis/__init__", "equivalence/certificate", "equivalence/compare", "equivalence/tolerances"),
-    *("equivalence/gate", "equivalence/inputs", "equivalence/trials"),
-)
-"""Modules behind certificates only."""
+"""Modules behind every number beside those folders."""
 
 MODELS = {"frameworks": frameworks, "workloads": workloads}
 

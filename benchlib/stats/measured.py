@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from benchlib.condition import Condition
-from benchlib.equivalence.certificate import Certificate
 from benchlib.provenance.knobs import Ledger
 from benchlib.shown import Shown
 from benchlib.store import Measurement

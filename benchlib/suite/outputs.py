@@ -19,8 +19,8 @@ from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
 from benchlib.provenance import fingerprint, installed, machine
-from benchlib.suite import experiments, records
-from benchlib.suite.plan import GATHERING, Planned, parameter_files, planned, sources
+from benchlib.study import cells
+from benchlib.suite.plan import Planned, gathers, notebooks, parameter_files, planned
 
 MOST_NAMED = 3
 """Of what has changed in an input so much is named."""

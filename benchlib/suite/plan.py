@@ -9,7 +9,9 @@ from typing import Any
 from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, unknown
+from benchlib.parameter_types import DEFAULTS, defaults
 from benchlib.runner import preflight
+from benchlib.study import Study, cells, design, has_design
 from benchlib.suite import experiments
 
 REPORT = "report"
@@ -80,9 +82,10 @@ def planned(name: str, file: Path | None) -> Planned:
     if file is None:
         return Planned(name, notebook)
     try:
-        conditions = experiments.conditions(name, parameters)
-        preflight.require(conditions)
-        data = {one: prepare.identity(one) for one in sorted({condition.data for condition in conditions})}
+        old = name in experiments.OLD and not has_design(notebook)
+        study = experiments.Old(name, file) if old else design(notebook, file)
+        preflight.require(study.every)
+        data = {one: prepare.identity(one) for one in sorted({condition.data for condition in study.every})}
     except BenchlibError as error:
         told = str(error)
         raise BenchlibError(told if told.startswith((str(file), str(notebook))) else f"{file}: {told}") from None

@@ -28,7 +28,7 @@ import psutil
 from benchlib import lab, progress, records, scratch
 from benchlib.errors import BenchlibError, unwritable
 from benchlib.runner.interrupt import one_interrupt
-from benchlib.suite import clock, experiments, pages, records
+from benchlib.suite import clock, pages
 from benchlib.suite.at_work import alone, followed, say, writable
 from benchlib.suite.outputs import Outputs
 from benchlib.suite.plan import REPORT, Planned, gathers, notebooks, parameter_files, plan, planned

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchlib import variables
+from benchlib import records, variables
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.equivalence.certificate import Certificate

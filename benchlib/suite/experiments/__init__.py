@@ -27,14 +27,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from benchlib import records
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, unknown
+from benchlib.parameter_types import DEFAULTS as DEFAULTS
+from benchlib.parameter_types import defaults, read, typed
 from benchlib.runner.interrupt import one_interrupt
-from benchlib.stats import planner
-from benchlib.suite import records
-from benchlib.suite.experiments import parameter_file
-from benchlib.suite.experiments.parameters import Compared, Defaults, Parameters
-from benchlib.validation import Strict
+from benchlib.suite.experiments.parameters import Compared, Parameters
 
 if TYPE_CHECKING:
     from benchlib.lab import Lab

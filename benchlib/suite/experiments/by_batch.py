@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib import tables, workloads
+from benchlib import findings, tables, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.findings import growth as growth
 from benchlib.lab import Lab
@@ -16,7 +16,7 @@ from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.training_runs import TrainingRuns
 from benchlib.stats.validity import MOST
-from benchlib.suite.experiments import answers, subjects
+from benchlib.study import ceiling_text, failures_beside
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import subjects
 from benchlib.suite.experiments.result import Declaration, Result

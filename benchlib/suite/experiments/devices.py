@@ -16,7 +16,6 @@ from benchlib.lab import Lab
 from benchlib.plotting import Bars, Picture
 from benchlib.provenance import nvml
 from benchlib.runner import availability
-from benchlib.suite.experiments import answers, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import subjects
 from benchlib.suite.experiments.result import Declaration, Result

@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, field_validator
-
-from benchlib import environments, limits, metrics, workloads
-from benchlib.condition import Condition, EnvironmentName, FrameworkName, LaneName, ModeName, implementation
+from benchlib import metrics, workloads
+from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, shown
-from benchlib.limits import at_most
+from benchlib.parameter_types import (
+    MOST_CONDITIONS,
+    BatchSize,
+    Count,
+    Epochs,
+    Grid,
+    Rate,
+    Samples,
+    Seed,
+    Settings,
+    SubjectList,
+    not_empty,
+)
+from benchlib.parameter_types import Subject as Subject
 from benchlib.runner import preflight
-from benchlib.stats import planner
 from benchlib.validation import Strict
 
 __all__ = ["BatchSize", "Count", "Epochs", "Grid", "Rate", "Samples", "Seed", "Subject", "Subjects", "not_empty"]

@@ -12,21 +12,18 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib import data, tables, workloads
+from benchlib import latex, tables
 from benchlib.condition import Condition
-from benchlib.data.prepare import prepare
+from benchlib.doubts import disturbances, disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.equivalence.certificate import SAME, Certificate
 from benchlib.plotting import Picture, figures, naming
 from benchlib.provenance import knobs
 from benchlib.runner.roofline import Ceiling
-from benchlib.runner.timer_check import SyncCheck
 from benchlib.stats import derived_ratios
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import MARGIN, Comparison
 from benchlib.stats.measured import failures as failures_of
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.suite import latex
-from benchlib.suite.experiments.doubts import disturbances, disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.tables import Listed, Runs, Table, wide
 
 if TYPE_CHECKING:

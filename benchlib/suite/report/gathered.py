@@ -14,6 +14,7 @@ import pandas as pd
 import scrapbook
 from papermill.exceptions import PapermillException
 
+from benchlib import records
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
