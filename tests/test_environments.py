@@ -634,7 +634,7 @@ def test_the_suite_refuses_it_by_file_and_key(tmp_path):
     text = (ROOT / "parameters" / "quick" / "devices.yaml").read_text()
     (tmp_path / "devices.yaml").write_text(text.replace("framework: pytorch", "framework: pytorch, environment: small"))
     with pytest.raises(BenchlibError, match=r"devices.yaml: subjects.0.environment: .*create small makes it"):
-        plan.checked("devices", tmp_path / "devices.yaml")
+        plan.planned("devices", tmp_path / "devices.yaml")
 
 
 # -- labels and tables
@@ -645,7 +645,7 @@ def test_a_subject_shows_its_environment(other):
     assert str(p.Subject(**plain)) == "pytorch eager tuned"
     subject = p.Subject(**plain, environment="other")
     assert str(subject) == "pytorch other eager tuned"
-    assert Condition(workload="cnn", **subject.choices).environment == "other"
+    assert Condition(workload="cnn", **p.choices_of(subject)).environment == "other"
 
 
 def test_the_column_is_shown_where_one_is_not_of_the_default_environment():

@@ -32,7 +32,6 @@ from benchlib.stats import frame as tidy
 from benchlib.stats.intervals import Interval
 from benchlib.suite import experiments
 from benchlib.suite.experiments.claims import Claims
-from benchlib.suite.plan import GATHERING
 
 pytestmark = pytest.mark.slow
 
@@ -312,9 +311,9 @@ class TestPaper:
     ) -> None:
         if profile == "frameworks":  # whose environments may not be here
             monkeypatch.setattr(availability, "available", lambda framework, device, environment: None)
-        for name in experiments.NOTEBOOKS:
+        for name in experiments.OLD:
             asked = explored.ROOT / "parameters" / profile / f"{name}.yaml"
-            if name not in GATHERING and asked.is_file():
+            if asked.is_file():
                 result = experiments.measure(name, SyntheticLab(tmp_path), **experiments.values(name, asked))
                 save_as_the_suite_does(tmp_path, name, result.summary())
         save_as_the_suite_does(tmp_path, "claims", Claims(Lab(outputs=tmp_path)).summary())
