@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from benchlib.suite.experiments.report import Report
 from synthetic_lab import SyntheticLab, step_seconds
 
 from benchlib import manifest, workloads
@@ -44,7 +45,6 @@ from benchlib.suite.experiments import (
     metric,
     operators,
 )
-from benchlib.suite.experiments.report import Report
 from benchlib.suite.experiments.result import Result
 from benchlib.worker.steady import NOT_STEADY
 
