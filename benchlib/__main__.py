@@ -238,12 +238,12 @@ def environment_create(given: argparse.Namespace) -> int:
     example:
       benchlib environment create torch-2.9
     """
-    from benchlib import creation
+    from benchlib import environments
     from benchlib.interpreters import probe
 
     try:
-        created = creation.create(given.name)
-    except creation.CreationFailed as error:
+        created = environments.create(given.name)
+    except environments.CreationFailed as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     python = f"Python {probe(created.python, ()).python}, {created.python}"
@@ -279,10 +279,10 @@ def environment_list(given: argparse.Namespace) -> int:
     example:
       benchlib environment list
     """
-    from benchlib import creation
+    from benchlib import environments
 
-    for line in creation.overview():
-        print(line)
+    for name in [environments.DEFAULT, *sorted({*environments.on_record(), *environments.offered()})]:
+        print(f"{name}: {environments.why_absent(name) or environments.find(name).python}")
     return 0
 
 
@@ -298,8 +298,7 @@ def environment_remove(given: argparse.Namespace) -> int:
     from benchlib import environments
 
     gone = environments.remove(given.name)
-    left = "deleted" if gone and gone.made else f"forgotten{f'; {gone.python} is as it was' if gone else ''}"
-    print(f"environment {given.name}: {left}")
+    print(f"environment {given.name}: {'deleted' if gone.made else f'forgotten; {gone.python} is as it was'}")
     return 0
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from benchlib import creation, environments, frameworks, scratch, workloads
+from benchlib import environments, frameworks, scratch, workloads
 from benchlib.condition import Condition
 from benchlib.environments import Environment
 from benchlib.errors import BenchlibError
@@ -91,21 +91,14 @@ def _of_session(framework: str, environment: str) -> Iterator[Finding]:
 
 
 def _of_requirements(environment: Environment) -> Iterator[Finding]:
-    asked = creation.requirements(environment.name)
+    asked = environments.requirements(environment.name)
     if asked is None:
         yield Finding(f"{environments.requirements_file(environment.name)}: is gone; it was made of that", wrong=True)
         return
     again = f"benchlib environment remove {environment.name}, and create it again"
     if asked.digest != environment.requirements:
         yield Finding(f"{asked.file}: has changed since it was made: {again}", wrong=True)
-    python = probe(environment.python, ()).python
-    if python.split(".")[:2] != asked.python.split("."):
-        yield Finding(f"Python {python}: {asked.file} asks for {asked.python}: {again}", wrong=True)
     for sentence in asked.system:
         yield Finding(f"the system has to have: {sentence}")
-    there = creation.installed(environment.name)
-    for distribution, pinned in asked.versions.items():
-        version = there.get(creation.normal(distribution), "")
-        if not version or (pinned and version.partition("+")[0] != pinned.partition("+")[0]):
-            says = f"{distribution} {version or 'is not installed'}: {pinned or 'it'} is asked for"
-            yield Finding(says, wrong=True)
+    for says in environments.missing(asked, environment):
+        yield Finding(f"{says}: {again}", wrong=True)

@@ -120,12 +120,12 @@ _loaded: dict[str, str] = {}
 
 
 def _files(package: ModuleType, name: str) -> dict[str, Path]:
-    """A module in a package that plug-ins extend, or all in a folder of it, by name; none where it is not there."""
+    """A module in a package that plug-ins extend, or all in folders of it, by name; none where it is not there."""
     spec = PathFinder.find_spec(f"{package.__name__}.{name}", package.__path__)
     found = {spec.name: Path(spec.origin)} if spec and spec.has_location else {}
-    for folder in (spec and spec.submodule_search_locations) or ():
-        paths = [path for path in plugins.visible(Path(folder), "*") if path.suffix in (".py", ".so")]
-        found |= {_module(spec.name, os.path.relpath(path, folder)): path for path in paths}
+    for folder in (Path(place, name) for place in package.__path__ if spec):
+        paths = [path for path in plugins.visible(folder, "*") if path.suffix in (".py", ".so")]
+        found = {_module(spec.name, os.path.relpath(path, folder)): path for path in paths} | found
     return found
 
 

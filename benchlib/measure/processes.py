@@ -308,7 +308,7 @@ class WorkerProcess:
 def environment(condition: Condition, place: Path) -> dict[str, str]:
     """The environment variables of a worker: what it inherits, the condition's knobs, and a PYTHONPATH with benchlib
     alone (a link in ``place``), however it is installed for the parent: packages beside it are of the parent's
-    interpreter, and the worker's may be another. The plug-ins are beside that link.
+    interpreter, and the worker's may be another. Links to plug-ins are beside that one.
     """
     folder = place / "path" / "benchlib"
     folder.parent.mkdir(parents=True)
@@ -317,8 +317,7 @@ def environment(condition: Condition, place: Path) -> dict[str, str]:
     inherited = knobs.environment(condition, place)
     path = [str(folder.parent), *filter(None, [inherited.get("PYTHONPATH")])]
     given = {**inherited, "PYTHONPATH": os.pathsep.join(path)}
-    if links := plugins.folder():
-        beside = folder.with_name("plugins")
-        beside.symlink_to(links, target_is_directory=True)
-        given[PLUGINS] = str(beside)
-    return given
+    beside = [folder.with_name(f"plugin{number}") for number in range(len(plugins.folders()))]
+    for link, target in zip(beside, plugins.folders(), strict=True):
+        link.symlink_to(target, target_is_directory=True)
+    return given | ({PLUGINS: os.pathsep.join(map(str, beside))} if beside else {})

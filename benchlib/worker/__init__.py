@@ -2,13 +2,30 @@
 library only, so that any framework's environment will do; nothing of it imports a floor above.
 """
 
+import importlib
 import os
+from pathlib import Path
+from types import ModuleType
+from typing import Iterable
 
 from benchlib import frameworks, workloads
 
-PLUGINS = "BENCHLIB_PLUGIN_LINKS"
-"""A folder of links to plug-ins, which the parent names to a worker."""
+PLUGINS = "BENCHLIB_PLUGIN_FOLDERS"
+"""Folders of plug-ins, which the parent names to a worker, as in PYTHONPATH."""
+
+
+def extend(folders: Iterable[Path], packages: Iterable[ModuleType]) -> None:
+    """Add folders of plug-ins to the packages that they extend, and to workloads that they add to."""
+    places = [(package, str(Path(folder, package.__name__[9:]))) for folder in folders for package in packages]
+    for package, place in places:
+        if os.path.isdir(place):
+            package.__path__.append(place)
+    importlib.invalidate_caches()
+    for package, place in places:
+        for path in Path(place).glob("[!_.]*/") if package is workloads else ():
+            if not (path / "workload.py").exists() and any(path.glob("[!_.]*.py")):
+                importlib.import_module(f"benchlib.workloads.{path.name}").__path__.append(str(path))
+
 
 if os.environ.get(PLUGINS):
-    for package in (frameworks, workloads):
-        package.__path__.insert(0, os.path.join(os.environ[PLUGINS], package.__name__.rpartition(".")[2]))
+    extend(map(Path, os.environ[PLUGINS].split(os.pathsep)), (frameworks, workloads))
