@@ -170,7 +170,7 @@ def create(name: str, say: Callable[[str], None] = print) -> Environment:
     could not be installed. A folder that is not registered is of an attempt that was killed, and is replaced.
     """
     asked = requirements(name)
-    with _changing():
+    with changing():
         if there := _require_free(name, asked and asked.digest):
             say(f"environment {name!r} is there already, made of {asked.file} as it is")
             return there
@@ -189,7 +189,7 @@ def create(name: str, say: Callable[[str], None] = print) -> Environment:
             probe.cache_clear()  # a former environment had this interpreter's path
             if said := "; ".join(missing(asked, environment)):
                 raise BenchlibError(f"{said}, though each command above ended with exit code 0")
-            _register(environment)
+            register(environment)
         except BaseException as error:  # an interrupt, too
             shutil.rmtree(place, ignore_errors=True)
             if isinstance(error, BenchlibError):
@@ -203,18 +203,18 @@ def add(name: str, python: str | Path) -> Environment:
     path = shutil.which(os.path.abspath(python) if os.path.dirname(python) else python)
     if path is None:
         raise BenchlibError(f"{python}: is no program: give the path of an interpreter, such as FOLDER/bin/python")
-    with _changing():
+    with changing():
         _require_free(name)
         # Not what a link leads to: a venv's interpreter finds its packages by the link's place.
         environment = Environment(name, answering(os.path.abspath(path)))
         probe(environment.python, ())
-        _register(environment)
+        register(environment)
     return environment
 
 
 def remove(name: str) -> Environment:
     """Forget an environment, and delete its folder if benchlib has made it; what it was."""
-    with _changing():
+    with changing():
         environment = _registered(name)
         if environment is None:
             raise BenchlibError(unknown("environment", name, on_record()))
@@ -293,7 +293,7 @@ def _require_free(name: str, requirements: str | None = None) -> Environment | N
     return there
 
 
-def _register(environment: Environment) -> None:
+def register(environment: Environment) -> None:
     """Write an environment's record, at once or not at all."""
     partial = _record(environment.name).with_suffix(".partial")
     partial.write_text(json.dumps(asdict(environment), indent=1) + "\n", encoding="utf-8")
@@ -301,7 +301,7 @@ def _register(environment: Environment) -> None:
 
 
 @contextmanager
-def _changing() -> Iterator[None]:
+def changing() -> Iterator[None]:
     """Hold the lock of :func:`folder`; a BenchlibError if another process does, or where it cannot be had."""
     try:
         folder().mkdir(exist_ok=True)

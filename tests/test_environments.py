@@ -342,7 +342,7 @@ def test_a_script_that_starts_python_as_another_process_is_refused(project, tmp_
     assert "write exec before the command" in capsys.readouterr().err
     assert left(project) == []
     environments.folder().mkdir(exist_ok=True)
-    environments._register(environments.Environment("mine", str(python)))  # before benchlib looked for it
+    environments.register(environments.Environment("mine", str(python)))  # before benchlib looked for it
     assert main(["environment", "check", "mine"]) == 2
     assert main(["devices"]) == 0
     said = capsys.readouterr()
@@ -628,7 +628,7 @@ def test_the_notebook_versions_says_how_to_make_what_is_not_there(tmp_path, monk
 
 def test_the_notebook_versions_compares_those_that_have_the_framework(tmp_path, other):
     environments.add("again", sys.executable)
-    environments._register(environments.Environment("broken", str(tmp_path / "deleted" / "python")))
+    environments.register(environments.Environment("broken", str(tmp_path / "deleted" / "python")))
     given = experiments.load("versions", QUICK).model_dump() | {"batch_sizes": [8, 16]}
     every = ["broken", "again", "other", "gone", "default"]
     compared = versions.comparisons(versions.Parameters(**{**given, "environments": every}))
@@ -640,7 +640,7 @@ def test_the_notebook_versions_compares_those_that_have_the_framework(tmp_path, 
     assert versions.conditions(alone) == []
     broken, without = versions.measure(alone, Lab(outputs=tmp_path / "outputs")).findings()
     assert "deleted/python is not there: benchlib environment remove broken" in broken
-    assert "environment 'other' has no torch: install it" in without
+    assert "environment 'other': pip --python" in without
 
 
 @pytest.mark.slow

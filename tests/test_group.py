@@ -171,13 +171,13 @@ class TestToy:
 
     def test_processes_whose_weights_part_are_not_the_reference(self, lab, monkeypatch):
         from benchlib.measure import trials
-        from benchlib.worker import packed
+        from benchlib.worker import files
 
         def parted(worker, file, world_size, read=trials._read):
             if world_size > 1:
                 other = Path(f"{file}.1.npz")
-                arrays = packed.read(other)
-                packed.write(other, {name: array + ("update:weight" in name) * 1e-3 for name, array in arrays.items()})
+                arrays = files.unpack(other)
+                files.pack(other, {name: array + ("update:weight" in name) * 1e-3 for name, array in arrays.items()})
             return read(worker, file, world_size)
 
         monkeypatch.setattr(trials, "_read", parted)

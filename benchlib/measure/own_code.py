@@ -40,9 +40,7 @@ MODELS = {"frameworks": frameworks, "workloads": workloads}
 
 
 def files(condition: Condition, procedure: str) -> dict[str, Path]:
-    """The files behind a condition's numbers, by module. ``procedure`` is ``gate`` for a certificate, else what times:
-    ``rounds``, ``epochs``, ``ceiling`` or ``contract``.
-    """
+    """The files behind a condition's numbers, by module; ``procedure`` is ``gate`` for a certificate."""
     names = [*NUMBERS, *(GATE if procedure == "gate" else ())]
     names += [f"{folder}/{path.stem}" for folder in FOLDERS for path in (PACKAGE / folder).glob("[!.]*.py")]
     own = {_module("benchlib", name): PACKAGE / f"{name}.py" for name in names}
@@ -50,8 +48,8 @@ def files(condition: Condition, procedure: str) -> dict[str, Path]:
 
 
 def of_model(framework: str, workload: str | None = None) -> dict[str, Path]:
-    """The files of a framework and of a workload's folder, less those of other frameworks in it; with what they import
-    of other workloads and of helpers beside them. By module.
+    """The files of a framework and of a workload's folder, less those of other frameworks in it, and what these import
+    of other workloads and helpers, by module.
     """
     others = set(frameworks.names()) - {framework}
     found: dict[str, Path] = {}
@@ -70,12 +68,11 @@ def of_model(framework: str, workload: str | None = None) -> dict[str, Path]:
 
 def imports(path: Path) -> tuple[str, ...]:
     """What the text of a Python file imports anywhere, of each line the first; none of a compiled one."""
-    state = path.stat()
-    return _imports(path, state.st_mtime_ns, state.st_size)
+    return _imports(path, path.stat().st_mtime_ns)
 
 
 @functools.cache
-def _imports(path: Path, mtime_ns: int, size: int) -> tuple[str, ...]:
+def _imports(path: Path, mtime_ns: int) -> tuple[str, ...]:
     text = path.read_text(encoding="utf-8", errors="replace") if path.suffix == ".py" else ""
     named = re.findall(r"^[ \t]*(?:from|import) +([\w.]+)(?: +import +\(?\s*(\w+))?", text, re.MULTILINE)
     return tuple(f"{module}.{first}" for module, first in named)
@@ -97,9 +94,9 @@ class Unchanged:
         self._before = self._now()
         loaded = [name for name in self._before if name in sys.modules]
         if stale := [name for name in loaded if _loaded.setdefault(name, self._before[name]) != self._before[name]]:
+            paths = ", ".join(str(self._files[name]) for name in stale)
             raise BenchlibError(
-                f"{', '.join(str(self._files[name]) for name in stale)}: changed since this process imported it; "
-                "restart the notebook's kernel (or this program)"
+                f"{paths}: changed since this process imported it; restart the kernel (or this program)"
             )
 
     def require(self) -> None:
@@ -107,8 +104,7 @@ class Unchanged:
         now = self._now()
         if changed := [str(path) for name, path in self._files.items() if now[name] != self._before[name]]:
             raise BenchlibError(
-                f"{', '.join(changed)}: changed while it was measured. What was measured before is kept; run again to "
-                "measure the code that is there now"
+                f"{', '.join(changed)}: changed while it was measured; run again to measure it as it is"
             )
 
     def _now(self) -> dict[str, str]:
@@ -153,10 +149,8 @@ def commit() -> str:
     try:
         head = _git("rev-parse", "--short=12", "HEAD").strip()
         changed = _git("status", "--porcelain", "--untracked-files=normal", "--", "benchlib").strip()
-    except OSError as error:
-        return f"{version} (commit not known: git: {error.strerror})"
-    except subprocess.CalledProcessError as error:
-        return f"{version} (commit not known: {' '.join(error.stderr.split())})"
+    except (OSError, subprocess.CalledProcessError) as error:
+        return f"{version} (commit not known: git: {' '.join((getattr(error, 'stderr', '') or str(error)).split())})"
     return f"{version} {head}{'+' if changed else ''}"
 
 

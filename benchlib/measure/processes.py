@@ -24,7 +24,7 @@ from benchlib import environments, knobs, plugins, scratch, variables
 from benchlib.analysis.failure import Failure
 from benchlib.condition import Condition
 from benchlib.measure import group, installed
-from benchlib.worker import PLUGINS, packed
+from benchlib.worker import PLUGINS, files
 from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
 
 PATIENCE_S = 900.0
@@ -133,7 +133,7 @@ class WorkerProcess:
 
     def arrays(self, file: Path) -> dict[str, np.ndarray]:
         """The arrays of numbers by name that it wrote to ``file`` (npz)."""
-        return self._written(packed.read, file)
+        return self._written(files.unpack, file)
 
     def array(self, file: Path) -> np.ndarray:
         """The array of numbers that it wrote to ``file`` (npy)."""

@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 
-from benchlib.worker.ending import end_in_failure
+from benchlib.worker import end_in_failure
 
 try:
     from benchlib import frameworks

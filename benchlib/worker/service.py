@@ -34,6 +34,8 @@ import hashlib
 import importlib
 import os
 import resource
+import sys
+import sysconfig
 import time
 import traceback
 from dataclasses import asdict
@@ -44,11 +46,14 @@ from typing import TYPE_CHECKING, Any, Iterable
 import numpy as np
 
 from benchlib import frameworks, workloads
-from benchlib.worker import files, modules, steady
+from benchlib.worker import PLUGINS, check, extend, files, steady
 from benchlib.worker.batches import Batches
 
 if TYPE_CHECKING:
     from benchlib.worker.channel import Channel
+
+if os.environ.get(PLUGINS):
+    extend(map(Path, os.environ[PLUGINS].split(os.pathsep)), (frameworks, workloads))
 
 DISTINCT_BATCHES = 8  # cycled through in blocks: enough that no step sees what the step before left in the cache
 
@@ -94,10 +99,8 @@ class Worker:
         self.world_size = world_size
         if world_size > 1 and self.session.join(communication) != (self.rank, world_size):
             raise RuntimeError(f"this is process {self.rank} of {world_size}, but {framework} does not say so")
-        return {
-            "versions": {**session_class.versions(), "numpy": np.__version__},
-            "rss_mib": _status_mib("VmRSS"),
-        }
+        versions = {**session_class.versions(), "numpy": np.__version__}
+        return {"versions": versions, "rss_mib": _status_mib("VmRSS")}
 
     def do_build(
         self,
@@ -180,22 +183,17 @@ class Worker:
 
     def do_check(self, steps: int, trial: int, moved: int, again: bool, file: str) -> dict[str, Any]:
         """What the equivalence gate compares, for this session's model: see ``benchlib.worker.check``."""
-        from benchlib.worker import check, packed  # here, so that a change to the gate leaves what was measured valid
-
         file = f"{file}.{self.rank}.npz" if self.world_size > 1 else file
         ready = [self.session.put(check.turned(one)) for one in self._first_batches()] if moved else self.ready
         arrays = check.computed(
             self.session, self.workload, self.values, self.initial, ready, steps, trial, moved, again, self.predicts
         )
-        packed.write(file, arrays)
+        files.pack(file, arrays)
         return {}
 
     def do_probe(self, records: list[int], file: str) -> dict[str, Any]:
         """What trials do not see of this session's model: see ``benchlib.worker.check``."""
-        from benchlib.worker import check, packed
-
-        probed = check.probed(self.session, self.workload, self.values, self.initial, self.ready[0], records)
-        packed.write(file, probed)
+        files.pack(file, check.probed(self.session, self.workload, self.values, self.initial, self.ready[0], records))
         return {}
 
     def do_train_on(self, step: int, weights: str | None, leads: bool, restarts: bool) -> dict[str, Any]:
@@ -217,8 +215,21 @@ class Worker:
         return {"loss": float(self.session.to_numpy(loss)), "moved": moved**0.5}
 
     def do_imported(self, beside: list[str]) -> dict[str, Any]:
-        """What this process has imported, as far as somebody may have changed it."""
-        return {"files": modules.imported(frameworks.package(self.framework).partition(".")[0], beside)}
+        """The files (empty: none) of all modules that this process has imported, by name, but for Python's, the
+        framework's, others in site-packages or the folders ``beside``, and those made in the working directory.
+        """
+        framework = frameworks.package(self.framework).partition(".")[0]
+        libraries = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")]
+        elsewhere = tuple(os.path.join(folder, "") for folder in (*libraries, os.getcwd(), *beside))
+        found = {}
+        for name, module in sorted(sys.modules.items()):
+            top, file = name.partition(".")[0], getattr(module, "__file__", None) or ""
+            packaged = {"site-packages", "dist-packages"} & set(Path(file).parts)
+            main = module is sys.modules["__main__"]  # which multiprocessing knows by another name, too
+            others = packaged or main or top == framework or file.startswith(elsewhere)
+            if top == "benchlib" or (file and not others):
+                found[name] = file
+        return {"files": found}
 
     def do_planted(self, seconds: float, takes: int) -> dict[str, Any]:
         """The same steps, of about ``seconds`` but one at least, by the timer and until the weights that they trained
@@ -244,12 +255,8 @@ class Worker:
 
     def do_memory(self) -> dict[str, Any]:
         device = {f"device_{name}": value for name, value in self.session.device_memory().items()}
-        return {
-            "peak": _status_mib("VmHWM"),
-            "steady": _status_mib("VmRSS"),
-            "private": _status_mib("RssAnon"),
-            **device,
-        }
+        own = {"peak": "VmHWM", "steady": "VmRSS", "private": "RssAnon"}
+        return {**{name: _status_mib(field) for name, field in own.items()}, **device}
 
     def _timed(self, steps: int) -> dict[str, Any]:
         return self._run([self.ready[i % len(self.ready)] for i in range(steps)])[0]
