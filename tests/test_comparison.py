@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib.analysis.comparison import DISTURBED, SHARED, Comparison
 from benchlib.condition import Condition
+from benchlib.stats.comparison import DISTURBED, SHARED, Comparison
 from benchlib.suite import summaries
 from benchlib.worker import steady
 

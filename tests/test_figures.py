@@ -24,9 +24,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from synthetic_lab import SyntheticLab
 
-from benchlib.analysis.comparison import NO_DIFFERENCE, SLOWER
 from benchlib.condition import Condition, implementation
-from benchlib.measure import availability
+from benchlib.runner import availability
+from benchlib.stats.comparison import NO_DIFFERENCE, SLOWER
 from benchlib.suite import figures, panels, showing
 from benchlib.suite.experiments import batch_size, devices, learning_rate, operators
 from benchlib.suite.looks import condition_looks, hue_looks, named_once, subject_look, subject_looks

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchlib import knobs, variables
+from benchlib import variables
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
+from benchlib.provenance import knobs
 from benchlib.suite import summaries
 
 TORCH = Condition(workload="cnn")

@@ -11,8 +11,8 @@ import pytest
 from frames import PYTORCH, row
 from matplotlib.figure import Figure
 
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import MODELS_DIFFER
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import MODELS_DIFFER
 from benchlib.suite import figures
 from benchlib.suite.looks import subject_looks
 from benchlib.suite.panels import Bars, Picture

@@ -14,11 +14,11 @@ import pytest
 from matplotlib.figure import Figure
 from synthetic_lab import SyntheticLab
 
-from benchlib.analysis.certificates import Certificate, Forgiven
-from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
-from benchlib.knobs import Ledger
+from benchlib.equivalence.certificate import Certificate, Forgiven
+from benchlib.provenance.knobs import Ledger
+from benchlib.stats.comparison import Comparison
+from benchlib.stats.training_runs import TrainingRuns
 from benchlib.store import Measurement, Sample
 from benchlib.suite import figures, summaries, tables
 
@@ -304,7 +304,7 @@ def test_the_same_figure_gives_the_same_bytes(lab: SyntheticLab) -> None:
 LEDGER = """
 import sys
 from benchlib import knobs, lab
-from benchlib.analysis.certificates import Certificate
+from benchlib.equivalence.certificate import Certificate
 from benchlib.condition import Condition
 
 tuned = Condition(workload="cnn", lane="tuned")

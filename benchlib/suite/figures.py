@@ -28,7 +28,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 from scipy import stats
 
-from benchlib.analysis.comparison import NO_DIFFERENCE, same_within
+from benchlib.stats.comparison import NO_DIFFERENCE, same_within
 from benchlib.suite import showing, tables
 from benchlib.suite.looks import REACH, Look, looks
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from benchlib import frameworks
-from benchlib.analysis import frame as tidy
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
+from benchlib.stats import frame as tidy
 from benchlib.suite import naming
 
 _COLORS = [

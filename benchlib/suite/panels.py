@@ -18,9 +18,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchlib import metrics, workloads
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import DISTURBED
-from benchlib.analysis.training import undisturbed
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import DISTURBED
+from benchlib.stats.training_runs import undisturbed
 from benchlib.suite import figures
 from benchlib.suite.figures import Legend, Look
 from benchlib.suite.looks import hue_looks, named_once, subject_looks

@@ -9,8 +9,8 @@ from typing import Any, Protocol, Self
 
 import pandas as pd
 
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import DISTURBED
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import DISTURBED
 from benchlib.suite import tables
 
 

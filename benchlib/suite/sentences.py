@@ -7,13 +7,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from benchlib.analysis.comparison import (
-    DISTURBED,
-    MODELS_DIFFER,
-    MODELS_NOT_CHECKED,
-    NOT_MEASURED,
-    SLOWS_DOWN,
-)
+from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN
 from benchlib.suite import tables
 from benchlib.suite.selections import verdict
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from benchlib.analysis.certificates import Certificate
+from benchlib.equivalence.certificate import Certificate
 from benchlib.suite import tables
 
 if TYPE_CHECKING:

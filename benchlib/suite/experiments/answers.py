@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pandas as pd
 
-from benchlib.analysis.comparison import FASTER, NO_DIFFERENCE, SLOWER
+from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
 from benchlib.suite import tables
 from benchlib.suite.experiments.result import Findings, Result
 from benchlib.suite.selections import verdict

@@ -13,7 +13,8 @@ from benchlib import frameworks
 from benchlib.condition import Condition, DeviceName, WorkloadName, implementation
 from benchlib.errors import shown
 from benchlib.lab import Lab
-from benchlib.measure import availability, nvml
+from benchlib.provenance import nvml
+from benchlib.runner import availability
 from benchlib.suite import tables
 from benchlib.suite.experiments import answers, subjects
 from benchlib.suite.experiments import parameters as p

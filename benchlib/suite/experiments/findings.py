@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.frame import FAILED
+from benchlib.stats.comparison import Comparison
+from benchlib.stats.frame import FAILED
 from benchlib.suite import naming
 from benchlib.suite.experiments.result import Result, different_models
 from benchlib.suite.sentences import ratios_text

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib.analysis import relative
-from benchlib.analysis.training import TrainingRuns
+from benchlib.stats import derived_ratios
+from benchlib.stats.training_runs import TrainingRuns
 from benchlib.suite import naming
 from benchlib.suite.experiments.result import Result
 from benchlib.suite.panels import Curves, Picture
@@ -19,7 +19,7 @@ from benchlib.suite.sentences import interval_text
 def rows(runs: TrainingRuns) -> list[dict[str, Any]]:
     """Of each condition in mixed precision, relative to the same in fp32."""
     pairs = [(one, one.but(precision="fp32")) for one in runs.conditions if one.precision != "fp32"]
-    return [relative.loss_ratio(runs, one, exact) for one, exact in pairs if exact in runs.conditions]
+    return [derived_ratios.loss_ratio(runs, one, exact) for one, exact in pairs if exact in runs.conditions]
 
 
 NONE_DIVERGED = "none"

@@ -11,9 +11,9 @@ import pandas as pd
 from pydantic import BaseModel, BeforeValidator, model_validator
 
 from benchlib import workloads
-from benchlib.analysis.comparison import FASTER, SLOWER
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
+from benchlib.stats.comparison import FASTER, SLOWER
 from benchlib.suite import figures, tables
 from benchlib.suite.experiments import answers, subjects
 from benchlib.suite.experiments import parameters as p

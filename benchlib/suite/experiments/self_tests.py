@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pandas as pd
 
-from benchlib.measure.contract import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
+from benchlib.runner.timer_check import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
 from benchlib.suite import naming
 from benchlib.suite.selections import Listed
 

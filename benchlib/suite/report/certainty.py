@@ -8,10 +8,10 @@ import pandas as pd
 from IPython.display import HTML
 
 from benchlib import workloads
-from benchlib.analysis.certificates import Certificate, unexercised
-from benchlib.analysis.comparison import is_within
-from benchlib.analysis.tolerances import DROPOUT_TOLERANCES
-from benchlib.measure import gate
+from benchlib.equivalence import gate
+from benchlib.equivalence.certificate import Certificate, unexercised
+from benchlib.equivalence.tolerances import DROPOUT_TOLERANCES
+from benchlib.stats.comparison import is_within
 from benchlib.suite import naming, showing, tables
 from benchlib.suite.report.gathered import Gathered
 

@@ -10,8 +10,8 @@ import pandas as pd
 from IPython.display import HTML
 
 from benchlib import frameworks
-from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED
-from benchlib.analysis.comparison import same_within
+from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED
+from benchlib.stats.comparison import same_within
 from benchlib.suite import naming, tables
 from benchlib.suite.claims.verdicts import VERDICTS
 from benchlib.suite.report.certainty import controls, resolved

@@ -12,8 +12,8 @@ from pathlib import Path
 import pandas as pd
 from IPython.display import HTML
 
-from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED
-from benchlib.analysis.comparison import FASTER, SLOWER
+from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED
+from benchlib.stats.comparison import FASTER, SLOWER
 from benchlib.suite import tables
 from benchlib.suite.claims.verdicts import NO_DIFFERENCE, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
 from benchlib.suite.report import forest, ratios

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 from IPython.display import HTML
 
-from benchlib.analysis.frame import IMPOSSIBLE, NOT_COMPARED
-from benchlib.analysis.planner import PRECISION
+from benchlib.stats.frame import IMPOSSIBLE, NOT_COMPARED
+from benchlib.stats.planner import PRECISION
 from benchlib.store import frame as frame_of
 from benchlib.suite import showing, tables
 from benchlib.suite.report.gathered import Gathered, distinct

@@ -8,9 +8,10 @@ from typing import Any
 import pandas as pd
 from IPython.display import HTML
 
-from benchlib import knobs, workloads
+from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
+from benchlib.provenance import knobs
 from benchlib.store import Measurement
 from benchlib.suite import naming, tables
 from benchlib.suite.report.gathered import Gathered, distinct
