@@ -774,7 +774,7 @@ scratch.remove(folder)
 
 WAITING = """
 from pathlib import Path
-from benchlib.measure import turn
+from benchlib.runner import machine_lock as turn
 turn.LOCK = Path("machine.lock")
 Path("kernel.pid").touch()
 with turn.turn(print):
