@@ -36,15 +36,10 @@ class Settings(Strict):
 
 
 def measure_runs(
-    measurements: list[Measurement],
-    jobs: list[Job],
-    settings: Settings,
-    patience_s: float,
-    after_epoch: AfterEpoch,
+    measurements: list[Measurement], jobs: list[Job], settings: Settings, patience_s: float, after_epoch: AfterEpoch
 ) -> Iterator[Measurement]:
     """Fill ``measurements`` (one a job) with a training run each, and yield each as soon as it is done. The processes
-    start together, and train one after the other; a failure is recorded, with the epochs before it kept,
-    but for one of other code than the hashed (see ``entries.require_hashed``).
+    start together, and train one after the other; a failure is recorded, and the epochs before it are kept.
     """
     members = [Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
     try:
@@ -73,13 +68,10 @@ def _train(entry: Entry, others: list[WorkerProcess], settings: Settings, after_
     for number in range(1, settings.most_epochs + 1):
         measurement.epochs.append(_epoch(entry, others, number))
         after_epoch(measurement)
-        if number >= settings.epochs and _is_settled(measurement.epochs, settings.threshold):
+        reached = settings.threshold is None or max(epoch.metric for epoch in measurement.epochs) >= settings.threshold
+        if number >= settings.epochs and reached:
             break
     recording.memory(measurement, entry.worker)
-
-
-def _is_settled(epochs: list[Epoch], threshold: float | None) -> bool:
-    return threshold is None or max(epoch.metric for epoch in epochs) >= threshold
 
 
 def _epoch(entry: Entry, others: list[WorkerProcess], number: int) -> Epoch:
@@ -93,8 +85,7 @@ def _epoch(entry: Entry, others: list[WorkerProcess], number: int) -> Epoch:
         nonlocal watch
         seen = watch.end()  # of the block, and of making its batches
         block = Block(round=-1, position=len(blocks), epoch=number, **asdict(seen), **answer)
-        # The worker does not wait between blocks: on a busy machine this process may have got the answer before late,
-        # and so have waited for less than the block. The epoch's blocks together cannot be longer than the epoch.
+        # The worker does not wait between blocks, so one may look longer than the wait for it; all together cannot.
         left_s = time.perf_counter() - started - sum(one.wall_s for one in blocks)
         blocks.append(recording.checked(block, left_s, alone=False))
         watch = Watch(worker, others)

@@ -1,8 +1,5 @@
-"""The sampler: reads CPU, memory and the accelerator beside the blocks, in the parent, only while the parent waits
-anyway.
-
-One reading costs well under a millisecond of one core; it is made four times a second, and at the end of a block. What
-the accelerator's driver does not tell is left out.
+"""Reads CPU, memory and the accelerator beside the blocks, in the parent, while it waits anyway, four times a second and
+at the end of a block. A reading costs well under a millisecond.
 """
 
 from __future__ import annotations

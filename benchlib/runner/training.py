@@ -11,9 +11,7 @@ from benchlib.runner.jobs import Job
 from benchlib.store import Measurement
 
 TOGETHER = 2
-"""Training runs whose processes start side by side: two cores import a framework twice in about the time of once, and
-more processes would hold more memory for longer. On an accelerator, whose memory a framework may take as a whole, one.
-"""
+"""Training runs whose processes start side by side; on an accelerator, whose memory one may take as a whole, one."""
 
 
 def together(missing: dict[str, Job]) -> Iterator[dict[str, Job]]:
@@ -32,8 +30,8 @@ def trained(
     progress: Progress,
     after_epoch: epochs.AfterEpoch,
 ) -> Iterator[Measurement]:
-    """Each run, which goes to ``keep`` as soon as it is done, and to ``after_epoch`` after each of its epochs. What
-    another process has measured meanwhile is ``load``-ed.
+    """Each run, which goes to ``keep`` as soon as it is done, and to ``after_epoch`` after each of its epochs, unless
+    another process has measured it meanwhile.
     """
     missing = {}
     for file, job in asked.items():
@@ -45,7 +43,8 @@ def trained(
 
     def step(run: Measurement) -> None:
         after_epoch(run)
-        progress.step(_line(run))
+        gave = f"epoch {run.epochs[-1].epoch}: loss {run.epochs[-1].loss:.3f}, metric {run.epochs[-1].metric:.3f}"
+        progress.step(f"{run.condition}, seed {run.seed}, {gave}")
 
     identity = {"kind": "training", "role": "condition", "repetition": 0}
     empty = [
@@ -58,10 +57,3 @@ def trained(
             keep([run])
             progress.total -= settings.most_epochs - len(run.epochs)
             yield run
-
-
-def _line(run: Measurement) -> str:
-    """What the last epoch gave, for whoever reads along."""
-    epoch = run.epochs[-1]
-    gave = f"loss {epoch.loss:.3f}, metric {epoch.metric:.3f}"
-    return f"{run.condition}, seed {run.seed}, epoch {epoch.epoch}: {gave}"
