@@ -108,7 +108,7 @@ class WorkerProcess:
         each: Callable[[dict], None] | None = None,
         **details: Any,
     ) -> dict:
-        """Send a request and return its answer; ``tick`` is called while waiting, ``each`` with the blocks before it."""
+        """Send a request and return its answer; ``tick`` is called while waiting, ``each`` gets the blocks before."""
         self.begin(do, **details)
         while "block" in (answer := self._answer(do, tick)):
             if each:

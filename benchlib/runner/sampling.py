@@ -1,5 +1,5 @@
-"""Reads CPU, memory and the accelerator beside the blocks, in the parent, while it waits anyway, four times a second and
-at the end of a block. A reading costs well under a millisecond.
+"""Reads CPU, memory and the accelerator beside the blocks, in the parent, while it waits anyway: four times a second
+and at the end of a block. A reading costs well under a millisecond.
 """
 
 from __future__ import annotations
