@@ -1,8 +1,6 @@
-"""Folders of ours among the temporary files: each has an owner, a process, and does not outlive it for long.
-
-An owner holds a lock on a file in the folder. The operating system lets go of it when the owner ends, however it ends;
-a process's number would say nothing in another container that shares these files. So a folder whose lock can be had is
-nobody's, and the next start of benchlib removes it.
+"""Folders of ours among the temporary files: each has an owner, a process, which holds a lock on a file in it. The
+operating system lets go of the lock when the owner ends, however it ends: a folder whose lock can be had is nobody's,
+and the next start of benchlib removes it.
 """
 
 from __future__ import annotations
@@ -17,15 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
-
-KINDS = ("worker", "kernel", "chromium", "probe", "plugins")
+KINDS = ("worker", "kernel", "chromium", "probe", "inspection")
 
 OWNED = ".owned"
 """The file in each folder that its owner holds locked from the moment that it has this name."""
-
-STALE_S = 600.0
-"""A folder without :data:`OWNED` may be one that is just being made (or an older benchlib's), up to this age."""
 
 DYING_S = 2.0
 """For so long, processes of an owner that was killed may still write into what is being removed."""
@@ -39,7 +32,7 @@ def make(kind: str) -> Path:
     try:
         lock = os.open(folder / f"{OWNED}-soon", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         _locks[folder] = lock
-        with contextlib.suppress(OSError):  # a file system without locks: the folder's age has to tell
+        with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.rename(folder / f"{OWNED}-soon", folder / OWNED)
     except BaseException:
@@ -75,15 +68,8 @@ def remove_own(kind: str) -> None:
 
 def remove_stale() -> None:
     """Remove the folders that are nobody's: their owners were killed."""
-    here = Path(tempfile.gettempdir())
-    folders = [folder for kind in KINDS for folder in here.glob(f"benchlib-{kind}-*") if _is_ours(folder)]
-    unknown = [folder for folder in folders if not (folder / OWNED).exists() and _is_old(folder)]
-    used = _used() if unknown else set()
-    for folder in unknown:
-        if str(folder.resolve()) not in used:
-            shutil.rmtree(folder, ignore_errors=True)
-    stale = [folder for folder in folders if _is_nobodys(folder)]
-    end = time.monotonic() + DYING_S
+    here, end = Path(tempfile.gettempdir()), time.monotonic() + DYING_S
+    stale = [folder for kind in KINDS for folder in here.glob(f"benchlib-{kind}-*") if _is_nobodys(folder)]
     while stale:
         for folder in stale:
             shutil.rmtree(folder, ignore_errors=True)
@@ -92,38 +78,9 @@ def remove_stale() -> None:
             time.sleep(0.1)
 
 
-def _is_ours(folder: Path) -> bool:
-    """This user's."""
-    with contextlib.suppress(OSError):  # its owner has removed it meanwhile
-        return folder.stat().st_uid == os.getuid()
-    return False
-
-
-def _is_old(folder: Path) -> bool:
-    with contextlib.suppress(OSError):
-        return time.time() - folder.stat().st_mtime > STALE_S
-    return False
-
-
 def _is_nobodys(folder: Path) -> bool:
-    """Has the folder an owner no more?"""
-    try:
-        lock = os.open(folder / OWNED, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    finally:
-        os.close(lock)
-    return True
-
-
-def _used() -> set[str]:
-    """The folders that processes work in."""
-    used = set()
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            used.add(process.cwd())
-    return used
+    """Has the folder an owner no more? One that is just being made, or another user's, cannot be asked."""
+    with contextlib.suppress(OSError), open(folder / OWNED, "r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False

@@ -1,7 +1,6 @@
 """Environments: made, registered, refused, removed and checked; and two of them compared."""
 
 import errno
-import json
 import os
 import shutil
 import signal
@@ -13,7 +12,6 @@ import zlib
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from benchlib import environments, inspection, interpreters
@@ -25,9 +23,8 @@ from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.provenance import installed, knobs
 from benchlib.runner import availability, process_group, roofline, rounds
-from benchlib.runner.jobs import prepare_job
 from benchlib.store import Measurement
-from benchlib.suite import experiments, outputs, plan, records, showing, sources, tables
+from benchlib.suite import experiments, outputs, plan, records, showing, sources
 from benchlib.suite.experiments import devices, frameworks, modes, scaling, versions
 from benchlib.suite.experiments import parameters as p
 
@@ -165,17 +162,6 @@ def test_a_python_that_uv_refuses_is_made_with_venv_and_pip(project, monkeypatch
     venv, pip = environments._commands(environments.requirements("small"), "new", place, environments._given()["PATH"])
     assert venv == [str(python), "-I", "-m", "venv", str(place)]
     assert pip[:5] == ["new", "-I", "-m", "pip", "install"]
-
-
-def test_an_environment_of_another_python_is_told(project, quickly):
-    environments.create("small")
-    text = (project / "environments" / "small.txt").read_text()
-    (project / "environments" / "small.txt").write_text(text.replace(f"python: {VERSION}", "python: 3.6"))
-    says = [one.says for one in inspection.inspect("small") if one.wrong]
-    assert any(
-        one.startswith(f"Python {VERSION}.") and "asks for 3.6: benchlib environment remove small" in one
-        for one in says
-    )
 
 
 def test_an_environment_whose_python_is_gone_or_broken_is_told(project, quickly, capsys):
@@ -402,20 +388,6 @@ def test_the_default_one_is_checked_by_importing_its_frameworks(capsys, monkeypa
     assert "nobodys: nobodys is not installed" in said
 
 
-def test_a_framework_that_no_workload_has_a_file_for_is_said(monkeypatch):
-    monkeypatch.setattr(availability.frameworks, "names", lambda: ["rods"])
-    monkeypatch.setattr(availability.frameworks, "package", lambda name: "numpy")
-    monkeypatch.setattr(
-        availability.frameworks, "file", lambda name, file=availability.frameworks.file: file("pytorch")
-    )
-    _, *said = inspection.inspect("default")
-    assert len(said) == 1
-    assert said[0].wrong
-    assert (
-        "rods: no workload has a file for it, to try it with: write workloads/NAME/rods.py for one of" in said[0].says
-    )
-
-
 def test_one_that_was_added_is_checked_with_a_worker_of_each_framework(other, capsys, toy_framework):
     packages = next(Path(other.python).parents[1].glob("lib/*/site-packages"))
     (packages / "torch").mkdir()
@@ -459,19 +431,6 @@ def test_a_condition_says_its_environment_unless_it_is_the_default_one():
         here.but(environment="a b")
 
 
-def test_what_was_stored_without_an_environment_is_of_the_default_one():
-    condition = Condition(workload="cnn")
-    document = json.loads(Certificate(condition=condition, reference=condition).model_dump_json())
-    for one in ("condition", "reference"):
-        assert document[one].pop("environment") == "default"
-    assert Certificate.model_validate(document).condition == condition
-
-
-def test_two_environments_share_no_process(toy_framework):
-    here, there = toy(), toy(environment="other")
-    assert [len(process_group) for process_group in gate._groups([here, there], [])] == [1, 1]
-
-
 def test_the_machine_s_limits_are_measured_in_a_process_of_each_environment(toy_framework, monkeypatch, tmp_path):
     every = [Condition(workload="linear", environment=name) for name in ("default", "other")]
     groups = []
@@ -481,15 +440,6 @@ def test_the_machine_s_limits_are_measured_in_a_process_of_each_environment(toy_
     )
     roofline.measure("cpu", "fp32", ["default", "other"], tmp_path, 1.0)
     assert groups == [[one] for one in every]
-
-
-def test_a_number_depends_on_the_versions_in_its_environment(tmp_path, monkeypatch):
-    monkeypatch.setattr(installed, "versions", lambda framework, environment: {"torch": f"that of {environment}"})
-    monkeypatch.setattr(installed, "packages", lambda framework, workload, environment: {"sympy": environment})
-    parts = prepare_job(Condition(workload="linear", environment="other"), 0, tmp_path).depends_on("rounds")
-    assert parts["versions"]["torch"] == "that of other"
-    assert parts["packages"] == {"sympy": "other"}
-    assert parts["condition"]["environment"] == "other"
 
 
 def test_a_group_is_launched_with_the_environment_s_interpreter(other, tmp_path, monkeypatch):
@@ -546,13 +496,6 @@ def test_where_the_default_one_lacks_a_framework_the_reference_says_where_it_is(
     assert gate.reference(there).subject == "pytorch b eager default"
 
 
-def test_the_machine_s_limits_are_asked_of_the_environments_that_are_compared(other, toy_framework, monkeypatch):
-    asked = []
-    monkeypatch.setattr(availability, "available", lambda *given: asked.append(given) or "nothing")
-    assert roofline.conditions("cpu", "fp32", ["default", "other"]) == []
-    assert {environment for _, _, environment in asked} == {"default", "other"}
-
-
 def test_a_lab_refuses_an_environment_that_is_not_there_with_the_command_that_makes_it(tmp_path, toy_framework):
     lab = Lab(outputs=tmp_path / "outputs")
     for name, command in (("small", "create small makes it"), ("torch9", "add torch9 --python PATH")):
@@ -592,15 +535,6 @@ def test_a_subject_shows_its_environment(other):
     subject = p.Subject(**plain, environment="other")
     assert str(subject) == "pytorch other eager tuned"
     assert Condition(workload="cnn", **subject.choices).environment == "other"
-
-
-def test_the_column_is_shown_where_one_is_not_of_the_default_environment():
-    frame = pd.DataFrame([{"framework": "pytorch", "environment": "default", "batch_size": 1, "ratio": 1.0}] * 2)
-    assert "environment" not in tables.html(frame, "x").data
-    frame.loc[1, "environment"] = "torch-2.9"
-    assert "torch-2.9" in tables.html(frame, "x").data
-    subjects = [Condition(workload="cnn", environment=name, lane="tuned").subject for name in frame["environment"]]
-    assert subjects == ["pytorch eager tuned", "pytorch torch-2.9 eager tuned"]
 
 
 def test_the_report_says_what_stood_in_for_the_reference():
