@@ -20,7 +20,7 @@ class Shown:
     def plot(self) -> Figure:
         """Draw it, as a figure that a notebook shows with its caption; a BenchlibError without the suite's packages."""
         try:
-            from benchlib.suite import plots
+            from benchlib.plotting import plots
         except ModuleNotFoundError as error:
             raise BenchlibError(
                 f"plot(): {sys.executable} has no {error.name}, and draws nothing without; "
@@ -29,14 +29,14 @@ class Shown:
         return plots.draw(self)
 
     def _repr_html_(self) -> str:
-        from benchlib.suite import summaries
+        from benchlib import reprs
 
-        return summaries.html(self)
+        return reprs.html(self)
 
     def __repr__(self) -> str:
         """A few lines for a terminal or a log; the data are in its fields."""
-        from benchlib.suite import summaries
+        from benchlib import reprs
 
-        return summaries.text(self)
+        return reprs.text(self)
 
     __str__ = __repr__

@@ -28,7 +28,7 @@ import pandas as pd
 from benchlib.store import Store
 from benchlib.suite import records
 from benchlib.suite.plan import GATHERING
-from benchlib.suite.tables import FILES
+from benchlib.tables import FILES
 
 LEAST = 10_000
 SCRAP = "application/scrapbook.scrap.json+json"

@@ -57,7 +57,7 @@ def digits_without_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def one_kind_of_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are saved as SVG alone, which the report shows: for tests that look into no other file of them."""
-    monkeypatch.setattr("benchlib.suite.figures.KINDS", ("svg",))
+    monkeypatch.setattr("benchlib.plotting.figures.KINDS", ("svg",))
 
 
 @pytest.fixture

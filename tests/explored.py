@@ -10,10 +10,10 @@ from test_experiments import save_as_the_suite_does
 
 from benchlib import frameworks, workloads
 from benchlib.condition import Condition
+from benchlib.plotting import Bars, Picture
 from benchlib.suite.experiments.result import Declaration, Part, Result
-from benchlib.suite.panels import Bars, Picture
 from benchlib.suite.report.export import export_html
-from benchlib.suite.selections import CONDITION, RATIO, Table
+from benchlib.tables import CONDITION, RATIO, Table
 
 ROOT = Path(__file__).parents[1]
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from synthetic_lab import SyntheticLab
 
+from benchlib import reprs
 from benchlib.condition import Condition
 from benchlib.stats.comparison import DISTURBED, SHARED, Comparison
-from benchlib.suite import summaries
 from benchlib.worker import steady
 
 ONE, OTHER = Condition(workload="cnn"), Condition(workload="cnn", batch_size=50)
@@ -48,7 +48,7 @@ def test_a_comparison_without_a_budget_ended_with_the_time_that_all_share(compar
     shared = replace(comparison, budget_s=float("inf"), precision=0.001)
     assert shared.plan.ended is None
     assert shared.ended == SHARED
-    assert SHARED in summaries.html(shared)
+    assert SHARED in reprs.html(shared)
 
 
 def failing(comparison: Comparison, *repetitions: int, refused: bool = False) -> Comparison:

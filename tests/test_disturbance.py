@@ -17,6 +17,7 @@ import psutil
 import pytest
 from synthetic_lab import SyntheticLab
 
+from benchlib import reprs
 from benchlib.condition import Condition
 from benchlib.runner import interference, rounds
 from benchlib.runner.interference import (
@@ -37,10 +38,9 @@ from benchlib.stats.comparison import DISTURBED, SLOWER, Comparison, same_within
 from benchlib.stats.planner import BUDGET, PILOT, PRECISION, Paired, plan
 from benchlib.stats.training_runs import TrainingRuns, undisturbed
 from benchlib.store import Block, counted
-from benchlib.suite import experiments, summaries
+from benchlib.suite import experiments
 from benchlib.suite.experiments.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
-from benchlib.suite.selections import wide
-from benchlib.suite.sentences import NO_RATIO, ratio_text
+from benchlib.tables import NO_RATIO, ratio_text, wide
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
 
@@ -166,7 +166,7 @@ def test_more_than_half_of_the_rounds_disturbed_on_either_side_is_no_verdict(tmp
     assert (verdict, interval.excludes(1)) == (DISTURBED, False)
     assert comparison.throughput()["samples_per_second"].isna().tolist() == [role == "baseline", role == "condition"]
     assert ratio_text(ratio_row(comparison)) == NO_RATIO[DISTURBED]
-    assert DISTURBED in summaries.html(comparison)
+    assert DISTURBED in reprs.html(comparison)
     notes = [text.get_text() for axes in comparison.plot().axes for text in axes.texts]
     assert notes.count(DISTURBED) == 2, "at the ratio and at the bar"
 
@@ -283,7 +283,7 @@ def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> No
     assert len(undisturbed(frame)) == 5
     assert runs.first_epoch(TORCH).processes == 2
     assert runs.first_epoch(TORCH).estimate == pytest.approx(whole.estimate, rel=0.1), "not ten times as long"
-    shown = summaries._runs_row(str(TORCH), frame[:3])
+    shown = reprs._runs_row(str(TORCH), frame[:3])
     assert shown["epoch_s"] <= slowest, "in short, too"
     assert shown["disturbed"] == 1
     (told,) = disturbed_runs([runs])

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchlib import environments, inspection, interpreters
+from benchlib import environments, inspection, interpreters, tables
 from benchlib.__main__ import main
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
@@ -24,7 +24,7 @@ from benchlib.lab import Lab
 from benchlib.provenance import installed, knobs
 from benchlib.runner import availability, process_group, roofline, rounds
 from benchlib.store import Measurement
-from benchlib.suite import experiments, outputs, plan, records, showing, sources
+from benchlib.suite import experiments, outputs, plan, records, sources
 from benchlib.suite.experiments import devices, frameworks, modes, scaling, versions
 from benchlib.suite.experiments import parameters as p
 
@@ -541,8 +541,8 @@ def test_the_report_says_what_stood_in_for_the_reference():
     here = Condition(workload="cnn")
     usual = Certificate(condition=here, reference=here)
     other = Certificate(condition=here, reference=here.but(framework="mindspore", environment="a"))
-    assert showing.references([usual]) == "PyTorch eager on the CPU"
-    assert showing.references([usual, other]).endswith("(where that is not there: mindspore a)")
+    assert tables.references([usual]) == "PyTorch eager on the CPU"
+    assert tables.references([usual, other]).endswith("(where that is not there: mindspore a)")
 
 
 # -- the notebook versions

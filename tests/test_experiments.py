@@ -27,12 +27,13 @@ from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
+from benchlib.plotting import figures
 from benchlib.provenance import knobs
 from benchlib.runner import availability
 from benchlib.runner.roofline import Ceiling
 from benchlib.runner.timer_check import SyncCheck
 from benchlib.stats import frame as tidy
-from benchlib.suite import experiments, figures, plan, records
+from benchlib.suite import experiments, plan, records
 from benchlib.suite.experiments import (
     batch_size,
     devices,

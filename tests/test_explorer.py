@@ -21,11 +21,13 @@ from synthetic_lab import SyntheticLab
 from test_experiments import save_as_the_suite_does
 from test_ratios import group, ratio
 
+from benchlib import tables
 from benchlib.lab import Lab
+from benchlib.plotting import style
 from benchlib.runner import availability
 from benchlib.stats import frame as tidy
 from benchlib.stats.intervals import Interval
-from benchlib.suite import experiments, looks, tables
+from benchlib.suite import experiments
 from benchlib.suite.experiments.claims import Claims
 from benchlib.suite.plan import GATHERING
 from benchlib.suite.report import forest, pdf, ratios
@@ -448,7 +450,7 @@ def synthetic(number: int) -> list[Group]:
             "batch_size": str(batch),
         }
         details = ((f"batch {batch}", False), ("all threads", True))
-        look = looks.subject_look(name, "default", "eager", "fp32", "tuned")
+        look = style.subject_look(name, "default", "eager", "fp32", "tuned")
         knobs = "MALLOC_MMAP_THRESHOLD_=4294967296, GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
         return Member(
             f"{workload} {name} eager fp32 batch {batch}",

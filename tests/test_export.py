@@ -17,8 +17,9 @@ import pytest
 import yaml
 from test_suite import make_project, printed, run_and_read, write_notebook, write_parameters
 
+from benchlib import tables
 from benchlib.errors import BenchlibError
-from benchlib.suite import appendix, execution, experiments, records, showing, tables
+from benchlib.suite import appendix, execution, experiments, records
 from benchlib.suite.report import pdf
 from benchlib.suite.report.export import export_html
 
@@ -475,7 +476,7 @@ def hard_to_print():
         cells.append(nbformat.v4.new_markdown_cell(f"## Section {section}\n\n{text * (3 + 9 * section)}"))
         cells.append(nbformat.v4.new_markdown_cell("### Results"))
         sizes = HEIGHTS[section:] + HEIGHTS[:section]
-        cells.append(shown(*(showing.image(drawing(width, height), text * 2) for height, width in sizes)))
+        cells.append(shown(*(tables.image(drawing(width, height), text * 2) for height, width in sizes)))
         rows = 90 - 30 * section
         columns = {f"column {n}": np.linspace(0, 1234.5, rows) for n in range(3 + 6 * section)}
         names = {"of the long table": [f"row {n}" for n in range(rows)]}

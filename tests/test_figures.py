@@ -24,12 +24,14 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from synthetic_lab import SyntheticLab
 
+from benchlib import tables
 from benchlib.condition import Condition, implementation
+from benchlib.plotting import figures
+from benchlib.plotting import pictures as panels
+from benchlib.plotting.style import condition_looks, hue_looks, named_once, subject_look, subject_looks
 from benchlib.runner import availability
 from benchlib.stats.comparison import NO_DIFFERENCE, SLOWER
-from benchlib.suite import figures, panels, showing
 from benchlib.suite.experiments import batch_size, devices, learning_rate, operators
-from benchlib.suite.looks import condition_looks, hue_looks, named_once, subject_look, subject_looks
 
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
 MINDSPORE = {"framework": "mindspore", "mode": "graph", "lane": "tuned"}
@@ -500,7 +502,7 @@ def test_saved_files_are_there_sized_for_print_and_the_same_every_time(tmp_path:
 
 
 def test_figure_is_embedded_with_its_caption() -> None:
-    shown = showing.image(figures.svg(drawn("batch sizes, few")["ratios"]), 'Ratios <"1">').data
+    shown = tables.image(figures.svg(drawn("batch sizes, few")["ratios"]), 'Ratios <"1">').data
     assert re.search(r'src="data:image/svg\+xml;base64,[A-Za-z0-9+/=]+"', shown)
     assert "<figcaption>Ratios &lt;&quot;1&quot;&gt;</figcaption>" in shown
     assert "http" not in shown

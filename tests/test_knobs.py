@@ -7,11 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchlib import variables
+from benchlib import reprs, variables
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.provenance import knobs
-from benchlib.suite import summaries
 
 TORCH = Condition(workload="cnn")
 MINDSPORE = Condition(workload="cnn", framework="mindspore", mode="graph")
@@ -133,7 +132,7 @@ def test_the_ledger_lists_every_knob_that_was_set_with_its_reason():
     listed = {(row.framework, row.lane, row.name, row.value) for row in ledger.itertuples()}
     assert listed == {(p.condition.framework, p.condition.lane, *knob) for p in processes for knob in p.knobs.items()}
     assert knobs.Ledger(processes).left_out == ["NPROC", "XLA_FLAGS"]
-    assert "and left out of the workers" in (shown := summaries.html(knobs.Ledger(processes)))
+    assert "and left out of the workers" in (shown := reprs.html(knobs.Ledger(processes)))
     assert "NPROC, XLA_FLAGS." in shown
     assert ledger["reason"].str.len().min() > 20
     assert ledger["source"].str.len().min() > 5

@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from benchlib.suite import latex, tables
+from benchlib import tables
+from benchlib.suite import latex
 
 
 def frame() -> pd.DataFrame:

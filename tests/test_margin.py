@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from synthetic_lab import SyntheticLab
 
+from benchlib import reprs
 from benchlib.condition import Condition
 from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER, Comparison, is_within, same_within, verdict_on
 from benchlib.stats.intervals import Interval
-from benchlib.suite import summaries
 
 SAME = "the same within 5 %"
 
@@ -60,7 +60,7 @@ def compared(folder: Path, margin: float) -> Comparison:
 def test_a_comparison_has_a_margin_of_its_own(tmp_path: Path) -> None:
     assert compared(tmp_path, 0.05).ratios()["verdict"].tolist() == [SAME, SAME]
     assert SAME not in compared(tmp_path, 0.0001).ratios()["verdict"].tolist()
-    assert f">{SAME}<" in summaries.html(compared(tmp_path, 0.05))
+    assert f">{SAME}<" in reprs.html(compared(tmp_path, 0.05))
 
 
 def test_a_comparisons_figure_has_the_band(tmp_path: Path) -> None:

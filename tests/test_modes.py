@@ -18,6 +18,7 @@ from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
 from benchlib.failure import Failure
 from benchlib.lab import Lab
+from benchlib.plotting.style import subject_looks
 from benchlib.provenance import needs, nvml
 from benchlib.runner import availability
 from benchlib.runner.interference import NO_CPU
@@ -28,7 +29,6 @@ from benchlib.stats.intervals import ratio_of_means
 from benchlib.suite import experiments
 from benchlib.suite.experiments import groups, modes, scaling
 from benchlib.suite.experiments.losses import NONE_DIVERGED
-from benchlib.suite.looks import subject_looks
 from benchlib.variables import Surroundings
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")

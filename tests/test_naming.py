@@ -9,7 +9,7 @@ import pandas as pd
 from test_report import Report
 
 from benchlib.lab import Lab
-from benchlib.suite import naming
+from benchlib.plotting import naming
 
 JAX = explored.GRAPH.but(framework="jax", environment="jax")
 

@@ -13,11 +13,13 @@ import explored
 import pandas as pd
 import pytest
 
+from benchlib import tables
 from benchlib.condition import Condition
 from benchlib.lab import Lab
+from benchlib.plotting import style
 from benchlib.stats import frame as tidy
 from benchlib.stats.intervals import Interval
-from benchlib.suite import looks, tables, trace
+from benchlib.suite import trace
 from benchlib.suite.experiments.report import Report
 from benchlib.suite.report import forest, forest_figure, ratios
 from benchlib.suite.report.ratios import Group, Member, Ratio
@@ -79,7 +81,7 @@ def test_a_member_says_what_it_is_and_what_it_was_measured_with(groups: list[Gro
     assert "{scratch}" not in torch.knobs
     assert groups[0].machine.startswith("2 cores of synthetic, 8 GiB")
     assert graph.look.color != mindspore.look.color
-    assert graph.look == looks.subject_look("pytorch", "default", "graph", "fp32", "tuned")
+    assert graph.look == style.subject_look("pytorch", "default", "graph", "fp32", "tuned")
 
 
 def test_an_environment_called_like_its_framework_is_named_and_drawn_as_in_figures(tmp_path: Path) -> None:
@@ -87,7 +89,7 @@ def test_an_environment_called_like_its_framework_is_named_and_drawn_as_in_figur
     explored.results(tmp_path, [[explored.TORCH, jax]])
     (group,) = ratios.groups(Report(Lab(outputs=tmp_path)))
     assert [one.subject for one in group.members] == ["pytorch eager tuned", "jax graph tuned"]
-    assert group.members[1].look == looks.subject_look("jax", "default", "graph", "fp32", "tuned")
+    assert group.members[1].look == style.subject_look("jax", "default", "graph", "fp32", "tuned")
     assert group.members[1].choices["environment"] == "jax", "by which it is looked for"
 
 
@@ -126,7 +128,7 @@ def group(*every: Ratio, control: Interval | None = None, names: tuple[str, ...]
     details = (("batch 4", False), ("all threads", True))
     members = [
         Member(
-            f"cnn {name}", f"{name} eager", details, one, looks.subject_look(name, "default", "eager", "fp32", "tuned")
+            f"cnn {name}", f"{name} eager", details, one, style.subject_look(name, "default", "eager", "fp32", "tuned")
         )
         for name, one in zip(names, choices, strict=True)
     ]
@@ -155,7 +157,7 @@ def test_what_a_ratio_shows_is_its_row_s_kind(one: Ratio, kind: str) -> None:
 
 
 def test_every_marker_of_a_look_is_drawn_on_the_page() -> None:
-    assert set(looks._MARKERS) == set(forest.MARKS)
+    assert set(style._MARKERS) == set(forest.MARKS)
 
 
 def test_the_lane_of_most_is_marked_for_pages_without_room(groups: list[Group]) -> None:
@@ -197,8 +199,8 @@ def test_an_a_a_that_excludes_one_is_hatched_and_said() -> None:
 
 
 def test_what_is_compared_with_something_else_than_usual_says_so() -> None:
-    one = Member("a", "pytorch eager", (("batch 4", False), ("1 thread", False)), {}, looks.looks(["a"])["a"])
-    other = Member("b", "jax graph", (("batch 4", False), ("all threads", True)), {}, looks.looks(["a"])["a"])
+    one = Member("a", "pytorch eager", (("batch 4", False), ("1 thread", False)), {}, style.looks(["a"])["a"])
+    other = Member("b", "jax graph", (("batch 4", False), ("all threads", True)), {}, style.looks(["a"])["a"])
     assert forest.versus(one, other, "pytorch eager") == "jax graph, all threads"
     assert forest.versus(one, one, "pytorch eager") == ""
 

@@ -16,7 +16,7 @@ from benchlib.runner.interference import Watch
 from benchlib.runner.sampling import Sampler
 from benchlib.stats import frame as tidy
 from benchlib.suite.experiments.doubts import disturbances
-from benchlib.suite.selections import wide
+from benchlib.tables import wide
 
 MIB = 2**20
 

@@ -11,13 +11,11 @@ import pytest
 from frames import PYTORCH, row
 from matplotlib.figure import Figure
 
+from benchlib.plotting import Bars, Picture, figures
+from benchlib.plotting.style import subject_looks
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import MODELS_DIFFER
-from benchlib.suite import figures
-from benchlib.suite.looks import subject_looks
-from benchlib.suite.panels import Bars, Picture
-from benchlib.suite.selections import HYPERPARAMETERS, Column, Table, disturbed, verdict, wide
-from benchlib.suite.sentences import MANY, ratios_text
+from benchlib.tables import HYPERPARAMETERS, MANY, Column, Table, disturbed, ratios_text, verdict, wide
 
 MINDSPORE = "mindspore graph tuned"
 

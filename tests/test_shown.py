@@ -14,13 +14,14 @@ import pytest
 from matplotlib.figure import Figure
 from synthetic_lab import SyntheticLab
 
+from benchlib import reprs, tables
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate, Forgiven
+from benchlib.plotting import figures
 from benchlib.provenance.knobs import Ledger
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.training_runs import TrainingRuns
 from benchlib.store import Measurement, Sample
-from benchlib.suite import figures, summaries, tables
 
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
 MINDSPORE = TORCH.but(framework="mindspore", mode="graph")
@@ -61,7 +62,7 @@ def shows_itself(figure: Figure) -> bool:
 class TestComparison:
     def test_its_html_has_ratios_intervals_verdicts_and_throughput(self, lab: SyntheticLab) -> None:
         comparison = compared(lab, MINDSPORE)
-        found = cells(summaries.html(comparison))
+        found = cells(reprs.html(comparison))
         control, row = (row for _, row in comparison.ratios().iterrows())
         assert str(MINDSPORE) in found
         assert tables.ratio(row["ratio"], row["low"], row["high"]) in found
@@ -87,7 +88,7 @@ class TestComparison:
     def test_a_condition_without_a_ratio_is_a_cross_and_a_word(self, tmp_path: Path) -> None:
         lab = SyntheticLab(tmp_path, differs=lambda condition: condition == MINDSPORE)
         comparison = compared(lab, MINDSPORE)
-        assert "models differ" in cells(summaries.html(comparison))
+        assert "models differ" in cells(reprs.html(comparison))
         crosses = [line for line in comparison.plot().axes[0].lines if line.get_marker() == "x"]
         assert [line.get_ydata()[0] for line in crosses] == [1]
 
@@ -95,7 +96,7 @@ class TestComparison:
         failing = SyntheticLab(tmp_path, fails=lambda condition: True)
         for comparison in (compared(failing, MINDSPORE), compared(lab)):
             assert shows_itself(comparison.plot())
-            assert str(TORCH) in summaries.html(comparison)
+            assert str(TORCH) in reprs.html(comparison)
 
 
 class TestMeasurement:
@@ -111,7 +112,7 @@ class TestMeasurement:
         return measured
 
     def test_its_html_says_what_it_is_and_what_it_gave(self, measurement: Measurement) -> None:
-        html = summaries.html(measurement)
+        html = reprs.html(measurement)
         assert f"{TORCH}: baseline, repetition 0, seed 0" in html
         found = cells(html)
         assert found[:3] == ["5", "1", "100"], "blocks, of them disturbed, ms a step"
@@ -133,25 +134,25 @@ class TestMeasurement:
 
     def test_a_failure_is_shown_with_its_text(self, measurement: Measurement) -> None:
         measurement.failure, measurement.blocks = "died in <block>", []
-        assert "<pre>died in &lt;block&gt;</pre>" in summaries.html(measurement)
+        assert "<pre>died in &lt;block&gt;</pre>" in reprs.html(measurement)
         assert "died in <block>" in measurement.plot().axes[0].texts[0].get_text()
 
     def test_a_training_run_has_its_epochs(self, lab: SyntheticLab) -> None:
         run = trained(lab).measurements[0]
-        assert tables.number(run.epochs[-1].metric) in cells(summaries.html(run))
+        assert tables.number(run.epochs[-1].metric) in cells(reprs.html(run))
         assert shows_itself(run.plot())
 
 
 class TestTrainingRuns:
     def test_their_html_has_a_row_a_condition(self, lab: SyntheticLab) -> None:
         runs = trained(lab)
-        found = cells(summaries.html(runs))
+        found = cells(reprs.html(runs))
         assert [found[0], found[len(found) // 2]] == [str(TORCH), str(MINDSPORE)]
         mine = runs.runs().query("framework == 'pytorch'")["metric"]
         assert found[1:5] == ["2", *(tables.number(value) for value in (mine.mean(), mine.min(), mine.max()))]
 
     def test_without_a_threshold_nothing_is_said_of_one(self, lab: SyntheticLab) -> None:
-        assert "threshold" not in summaries.html(trained(lab, threshold=None))
+        assert "threshold" not in reprs.html(trained(lab, threshold=None))
 
     def test_their_figure_has_metric_and_loss_by_epoch(self, lab: SyntheticLab) -> None:
         runs = trained(lab)
@@ -165,7 +166,7 @@ class TestTrainingRuns:
 
     def test_runs_that_all_failed_show_themselves_too(self, tmp_path: Path) -> None:
         runs = trained(SyntheticLab(tmp_path, fails=lambda condition: True))
-        assert str(TORCH) in summaries.html(runs)
+        assert str(TORCH) in reprs.html(runs)
         assert shows_itself(runs.plot())
 
 
@@ -175,14 +176,14 @@ class TestCertificate:
         return lab.certify([TORCH, MINDSPORE])[MINDSPORE.key]
 
     def test_its_html_has_differences_and_tolerances(self, certificate: Certificate) -> None:
-        assert "<b>same</b>" in summaries.html(certificate)
-        assert cells(summaries.html(certificate))[:4] == ["outputs", "1.0e-07", "1.0e-05", "same"]
+        assert "<b>same</b>" in reprs.html(certificate)
+        assert cells(reprs.html(certificate))[:4] == ["outputs", "1.0e-07", "1.0e-05", "same"]
 
     def test_its_html_has_the_evidence(self, certificate: Certificate) -> None:
         own = Forgiven(at="1/updates:a", difference=2e-4, own=1.5e-4, by="moved by 8")
         checks = [certificate.checks[0].model_copy(update={"forgiven": (own,)}), *certificate.checks[1:]]
         seen = {"exercised": {"label 3": True, "padding": False}, "training": 50, "checks": checks}
-        shown = summaries.html(certificate.model_copy(update=seen))
+        shown = reprs.html(certificate.model_copy(update=seen))
         for said in (
             "Exercised: label 3.",
             "Not exercised, or not in full: padding.",
@@ -191,7 +192,7 @@ class TestCertificate:
             "With mindspore 1.0; the reference with pytorch 1.0; benchlib 1.0 synthetic",
         ):
             assert said in shown
-        assert "Explained by rounding: nothing had to be." in summaries.html(certificate)
+        assert "Explained by rounding: nothing had to be." in reprs.html(certificate)
 
     def test_its_figure_has_each_difference_over_its_tolerance(self, certificate: Certificate) -> None:
         figure = certificate.plot()
@@ -204,15 +205,15 @@ class TestCertificate:
     def test_one_without_checks_says_why(self, tmp_path: Path) -> None:
         lab = SyntheticLab(tmp_path, cannot=lambda condition: True)
         certificate = lab.certify([MINDSPORE])[MINDSPORE.key]
-        assert "<b>not checked</b>" in summaries.html(certificate)
-        assert "no bf16" in summaries.html(certificate)
+        assert "<b>not checked</b>" in reprs.html(certificate)
+        assert "no bf16" in reprs.html(certificate)
         assert "not checked: the condition failed" in certificate.plot().axes[0].texts[0].get_text()
 
 
 class TestLedger:
     def test_its_html_has_every_knob_with_its_reason(self, lab: SyntheticLab) -> None:
         ledger = compared(lab, MINDSPORE).ledger()
-        found, shown = cells(summaries.html(ledger)), ledger.frame.drop(columns="environment")  # all are of the default
+        found, shown = cells(reprs.html(ledger)), ledger.frame.drop(columns="environment")  # all are of the default
         assert found == [str(value).replace("'", "&#x27;") for row in shown.itertuples(index=False) for value in row]
 
     def test_its_figure_has_a_mark_for_each_knob_that_is_set(self, lab: SyntheticLab) -> None:
@@ -235,12 +236,12 @@ class TestLedger:
             frame = measured.ledger().frame
             assert "an older value" in set(frame["value"])
             assert {"OMP_WAIT_POLICY"} <= set(frame["name"]), "of the gate"
-            assert "NPROC" in summaries.html(measured.ledger())
+            assert "NPROC" in reprs.html(measured.ledger())
 
     def test_without_a_knob_it_says_so(self) -> None:
         ledger = Ledger([SimpleNamespace(condition=MINDSPORE, knobs={}, left_out=[])])
         assert "no knob is set" in ledger.plot().axes[0].texts[0].get_text()
-        assert tables.NOTHING in summaries.html(ledger)
+        assert tables.NOTHING in reprs.html(ledger)
 
 
 class TestInAScript:
@@ -303,7 +304,8 @@ def test_the_same_figure_gives_the_same_bytes(lab: SyntheticLab) -> None:
 
 LEDGER = """
 import sys
-from benchlib import knobs, lab
+from benchlib import lab
+from benchlib.provenance import knobs
 from benchlib.equivalence.certificate import Certificate
 from benchlib.condition import Condition
 
@@ -320,10 +322,10 @@ def printed(script: str) -> str:
 def test_no_drawing_library_is_imported_before_a_figure_is_asked_for() -> None:
     script = LEDGER + (
         "print(*(one for one in sys.modules if one.startswith('benchlib.suite')))\n"
-        "from benchlib.suite import summaries\n"
+        "from benchlib import reprs\n"
         "from benchlib.suite.experiments import report\n"  # it shows what is drawn already
-        "summaries.html(ledger)\n"
-        "slow = {'matplotlib', 'seaborn', 'benchlib.suite.plots', 'lark'}\n"  # lark: jsonschema 4.25's grammars
+        "reprs.html(ledger)\n"
+        "slow = {'matplotlib', 'seaborn', 'benchlib.plotting.plots', 'lark'}\n"  # lark: jsonschema 4.25's grammars
         "print(*(slow & set(sys.modules)))"
     )
     assert printed(script) == "\n\n", "of the suite's floor nothing, and then nothing that draws"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from benchlib.suite import tables
+from benchlib import tables
 
 
 @pytest.mark.parametrize(

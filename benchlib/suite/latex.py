@@ -13,8 +13,8 @@ from pathlib import Path
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from benchlib.suite import tables
-from benchlib.suite.tables import FILES
+from benchlib import tables
+from benchlib.tables import FILES
 
 NEEDS = "% In the preamble: \\usepackage{array,booktabs,graphicx}"
 COMMENT = "% measurements:"

@@ -18,14 +18,14 @@ from benchlib.provenance import fingerprint, installed, knobs, machine
 from benchlib.runner.jobs import prepare_job
 from benchlib.store import Measurement, Store, load
 from benchlib.suite import experiments, records
-from benchlib.suite.tables import MISSING
+from benchlib.tables import MISSING
 from benchlib.worker import files, service
 
 MATCHES = "matches"
 """Verdict on a file that would get the same key if it was made here and now."""
 
 PROCEDURES = {"comparison": "rounds", "training": "epochs"}
-"""The module of ``benchlib.measure`` that made a kind of measurement."""
+"""The module of ``benchlib.runner`` that made a kind of measurement."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import pandas as pd
 from benchlib.errors import BenchlibError
 from benchlib.suite import experiments, latex, records
 from benchlib.suite.sources import MATCHES, sources
-from benchlib.suite.tables import FILES, MEASURED
+from benchlib.tables import FILES, MEASURED
 
 FIGURES = (".svg", ".png", ".pdf")
 

@@ -6,10 +6,10 @@ import math
 
 import pandas as pd
 
-from benchlib import workloads
+from benchlib import tables, workloads
 from benchlib.stats.comparison import DISTURBED, FASTER, NO_DIFFERENCE, SLOWER, same_within, verdict_on
 from benchlib.stats.intervals import Interval
-from benchlib.suite import published, tables
+from benchlib.suite import published
 from benchlib.suite.claims.verdicts import (
     CONTRADICTS,
     NO_INTERVAL,

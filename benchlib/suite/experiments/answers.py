@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 
 import pandas as pd
 
+from benchlib import tables
 from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
-from benchlib.suite import tables
 from benchlib.suite.experiments.result import Findings, Result
-from benchlib.suite.selections import verdict
+from benchlib.tables import verdict
 
 Name = Callable[[pd.Series], str]
 """What a row is called."""

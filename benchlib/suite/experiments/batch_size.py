@@ -15,7 +15,7 @@ from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.by_batch import comparisons
 from benchlib.suite.experiments.metric import Metric
 from benchlib.suite.experiments.result import Declaration, Result, data_note, data_warning, different_models
-from benchlib.suite.selections import Runs
+from benchlib.tables import Runs
 
 
 class Parameters(by_batch.Parameters):

@@ -7,20 +7,28 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib import workloads
+from benchlib import tables, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
+from benchlib.plotting import Lines, Picture, Ratios, figures
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.training_runs import TrainingRuns
 from benchlib.stats.validity import MOST
-from benchlib.suite import figures, tables
 from benchlib.suite.experiments import answers, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
-from benchlib.suite.panels import Lines, Picture, Ratios
-from benchlib.suite.selections import CONDITION, ENDED, HYPERPARAMETERS, INDICATORS, PROCESSES, RATIO, Table
-from benchlib.suite.sentences import interval_text, ratio_text
+from benchlib.tables import (
+    CONDITION,
+    ENDED,
+    HYPERPARAMETERS,
+    INDICATORS,
+    PROCESSES,
+    RATIO,
+    Table,
+    interval_text,
+    ratio_text,
+)
 
 
 class Parameters(p.Compared):

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from benchlib import tables
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.suite import claims, published, tables
+from benchlib.suite import claims, published
 from benchlib.suite.claims import figure
 from benchlib.suite.claims.results import Results
 from benchlib.suite.claims.verdicts import (
@@ -33,7 +34,7 @@ from benchlib.suite.claims.verdicts import (
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Gathered, Result
 from benchlib.suite.published.figures import TABLES
-from benchlib.suite.selections import Listed
+from benchlib.tables import Listed
 
 if TYPE_CHECKING:
     from IPython.display import HTML

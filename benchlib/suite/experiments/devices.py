@@ -9,18 +9,17 @@ from typing import Any, Self
 import pandas as pd
 from pydantic import model_validator
 
-from benchlib import frameworks
+from benchlib import frameworks, tables
 from benchlib.condition import Condition, DeviceName, WorkloadName, implementation
 from benchlib.errors import shown
 from benchlib.lab import Lab
+from benchlib.plotting import Bars, Picture
 from benchlib.provenance import nvml
 from benchlib.runner import availability
-from benchlib.suite import tables
 from benchlib.suite.experiments import answers, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result
-from benchlib.suite.panels import Bars, Picture
-from benchlib.suite.selections import (
+from benchlib.tables import (
     CONDITION,
     ENDED,
     HYPERPARAMETERS,
@@ -29,8 +28,8 @@ from benchlib.suite.selections import (
     RATIO,
     Column,
     Table,
+    ratio_text,
 )
-from benchlib.suite.sentences import ratio_text
 
 INDICATORS = {
     "steps_per_second": "training steps per second",

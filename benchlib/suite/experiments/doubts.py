@@ -7,15 +7,14 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from benchlib import progress
+from benchlib import progress, tables
 from benchlib.runner.interference import THROTTLED
 from benchlib.stats.comparison import DISTURBED, Comparison
 from benchlib.stats.measured import Measured
 from benchlib.stats.planner import PRECISION
 from benchlib.stats.training_runs import TrainingRuns, undisturbed
 from benchlib.stats.validity import LOST, MOST
-from benchlib.suite import tables
-from benchlib.suite.sentences import NO_RATIO, ends_text, span_text
+from benchlib.tables import NO_RATIO, ends_text, span_text
 
 
 def unfinished(comparisons: list[Comparison]) -> list[str]:

@@ -10,19 +10,18 @@ import pandas as pd
 from matplotlib.axes import Axes
 from pydantic import BaseModel, Field, model_validator
 
-from benchlib import workloads
+from benchlib import tables, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.equivalence import gate
 from benchlib.equivalence.certificate import Certificate, unexercised
 from benchlib.lab import Lab
+from benchlib.plotting import Panel, Picture, figures, naming
+from benchlib.plotting.style import named_once
 from benchlib.stats import frame as tidy
-from benchlib.suite import figures, naming, showing, tables
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import side_by_side, subjects
 from benchlib.suite.experiments.result import Declaration, Gathered, Result, data_note
-from benchlib.suite.looks import named_once
-from benchlib.suite.panels import Panel, Picture
-from benchlib.suite.selections import Listed
+from benchlib.tables import Listed
 from benchlib.validation import Strict
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ class Equivalence(Result):
     def __init__(self, lab: Lab, conditions: list[Condition], training_steps: int, absent: Sequence[str]) -> None:
         certificates = lab.certify(conditions, training_steps=training_steps)
         notes = [*(data_note(condition, lab.inputs) for condition in conditions), *absent]
-        references = showing.references(certificates.values())
+        references = tables.references(certificates.values())
         super().__init__(_declaration(references), lab.folder, [Gathered(conditions, certificates)], notes)
         self.checked = [(condition, certificates[condition.key]) for condition in conditions]
 

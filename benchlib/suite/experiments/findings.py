@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from benchlib.plotting import naming
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.frame import FAILED
-from benchlib.suite import naming
 from benchlib.suite.experiments.result import Result, different_models
-from benchlib.suite.sentences import ratios_text
+from benchlib.tables import ratios_text
 
 
 def throughputs(result: Result) -> Iterator[str]:

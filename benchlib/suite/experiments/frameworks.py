@@ -10,14 +10,14 @@ from pydantic import Field, model_validator
 
 from benchlib.condition import Condition, DeviceName
 from benchlib.lab import Lab
+from benchlib.plotting import Bars, Curves, Picture, Survival, relative_to
 from benchlib.stats.training_runs import left_out as runs_left_out
 from benchlib.suite import events
 from benchlib.suite.experiments import answers, subjects, tasks, training
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.findings import other_models, throughputs
 from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
-from benchlib.suite.panels import Bars, Curves, Picture, Survival, relative_to
-from benchlib.suite.selections import (
+from benchlib.tables import (
     ENDED,
     INDICATORS,
     OF_PROCESSES,

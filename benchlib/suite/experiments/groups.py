@@ -16,7 +16,7 @@ from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.frame import IMPOSSIBLE
 from benchlib.suite.experiments.result import Result
-from benchlib.suite.sentences import interval_text, ratio_text
+from benchlib.tables import interval_text, ratio_text
 
 STRONG, WEAK, ONE = "strong", "weak", "one process"
 """The batch is shared; each process has a batch of its own; the same batch without processes."""
@@ -136,7 +136,7 @@ def _ratio_text(row: pd.Series) -> str:
 
 
 def _same_threads(row: pd.Series) -> str:
-    return f"{interval_text(row, 'same_threads_ratio', ratio=True)}, {row['same_threads_ratio_verdict']}"
+    return f"{interval_text(row, 'same_threads_ratio', of_ratio=True)}, {row['same_threads_ratio_verdict']}"
 
 
 def subjects(result: Result) -> Iterator[str]:

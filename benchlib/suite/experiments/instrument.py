@@ -8,18 +8,17 @@ from typing import Any, Self
 import pandas as pd
 from pydantic import model_validator
 
+from benchlib import tables
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
+from benchlib.plotting import Bars, Intervals, Picture, naming
 from benchlib.provenance import knobs
 from benchlib.runner.timer_check import SyncCheck
 from benchlib.stats.comparison import Comparison, is_within, same_within
-from benchlib.suite import naming, tables
 from benchlib.suite.experiments import answers, self_tests, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
-from benchlib.suite.panels import Bars, Intervals, Picture
-from benchlib.suite.selections import ENDED, PROCESSES, Column, Table, disturbed, verdict
-from benchlib.suite.sentences import ratio_text, span_text
+from benchlib.tables import ENDED, PROCESSES, Column, Table, disturbed, ratio_text, span_text, verdict
 
 
 class Alone(p.Subject):

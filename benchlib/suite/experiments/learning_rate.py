@@ -12,15 +12,15 @@ from pydantic import model_validator
 from benchlib import workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
+from benchlib.plotting import Curves, Picture, Points, figures
 from benchlib.stats import derived_ratios
 from benchlib.stats.training_runs import TrainingRuns, left_out
-from benchlib.suite import events, figures
+from benchlib.suite import events
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import subjects, training_times
 from benchlib.suite.experiments.metric import Metric
 from benchlib.suite.experiments.result import Declaration, Part, Result, data_note, data_warning, different_models
-from benchlib.suite.panels import Curves, Picture, Points
-from benchlib.suite.selections import Runs
+from benchlib.tables import Runs
 
 LABEL = 15
 """Letters in a line of a label that stands beside a panel, which is no higher."""

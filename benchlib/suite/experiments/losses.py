@@ -7,13 +7,11 @@ from typing import Any
 
 import pandas as pd
 
+from benchlib.plotting import Curves, Picture, naming
 from benchlib.stats import derived_ratios
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.suite import naming
 from benchlib.suite.experiments.result import Result
-from benchlib.suite.panels import Curves, Picture
-from benchlib.suite.selections import Column, Table
-from benchlib.suite.sentences import interval_text
+from benchlib.tables import Column, Table, interval_text
 
 
 def rows(runs: TrainingRuns) -> list[dict[str, Any]]:
@@ -58,7 +56,7 @@ def findings(result: Result) -> Iterator[str]:
     """How mixed precision's losses differ from those of fp32, and what diverged."""
     ratios = result.rows("loss_ratio")
     for task, known in ratios[ratios["estimate"].notna()].groupby("task", sort=False):
-        each = "; ".join(f"{row['subject']} {interval_text(row, ratio=True)}" for _, row in known.iterrows())
+        each = "; ".join(f"{row['subject']} {interval_text(row, of_ratio=True)}" for _, row in known.iterrows())
         epochs = known["epochs"].iloc[0]
         yield f"{task}, training loss after {epochs} epochs relative to fp32 from the same seeds: {each}."
     runs = result.rows("diverged")

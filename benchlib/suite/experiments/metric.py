@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from benchlib import data, metrics
-from benchlib.suite import figures, tables
+from benchlib import data, metrics, tables
+from benchlib.plotting import Picture, Points, figures
 from benchlib.suite.experiments.result import Result
-from benchlib.suite.panels import Picture, Points
-from benchlib.suite.selections import Column, Table
+from benchlib.tables import Column, Table
 from benchlib.workloads import Workload
 
 PERCENT = {"accuracy": "test accuracy"}

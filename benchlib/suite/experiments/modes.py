@@ -14,17 +14,17 @@ from pydantic import Field, model_validator
 from benchlib import frameworks, workloads
 from benchlib.condition import Condition, DeviceName, PrecisionName
 from benchlib.lab import Lab
+from benchlib.plotting import Bars, Picture, naming, relative_to
 from benchlib.runner import availability
 from benchlib.stats import derived_ratios
 from benchlib.stats.comparison import DISTURBED, Comparison
-from benchlib.suite import events, naming
+from benchlib.suite import events
 from benchlib.suite.experiments import answers, losses, payback, subjects, tasks
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.findings import absent, other_models, throughputs, unrounded
 from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
 from benchlib.suite.experiments.tried import Tried, failures_of, missing
-from benchlib.suite.panels import Bars, Picture, relative_to
-from benchlib.suite.selections import OF_PROCESSES, OF_TASK, PROCESSES, RATIO, Column, Table, verdict
+from benchlib.tables import OF_PROCESSES, OF_TASK, PROCESSES, RATIO, Column, Table, verdict
 
 
 class Subject(p.Subject):

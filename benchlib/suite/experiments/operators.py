@@ -10,18 +10,26 @@ from typing import Annotated, Any, Self
 import pandas as pd
 from pydantic import BaseModel, BeforeValidator, model_validator
 
-from benchlib import workloads
+from benchlib import tables, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
+from benchlib.plotting import Lines, Picture, figures
 from benchlib.stats.comparison import FASTER, SLOWER
-from benchlib.suite import figures, tables
 from benchlib.suite.experiments import answers, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
 from benchlib.suite.experiments.varied import Varied, looks, sizes_of
-from benchlib.suite.panels import Lines, Picture
-from benchlib.suite.selections import CONDITION, INDICATORS, OF_PROCESSES, PROCESSES, RATIO, Column, Table
-from benchlib.suite.sentences import counts_text, ratio_text
+from benchlib.tables import (
+    CONDITION,
+    INDICATORS,
+    OF_PROCESSES,
+    PROCESSES,
+    RATIO,
+    Column,
+    Table,
+    counts_text,
+    ratio_text,
+)
 from benchlib.validation import Strict
 
 

@@ -8,19 +8,17 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib import workloads
+from benchlib import tables, workloads
 from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
 from benchlib.lab import Lab
+from benchlib.plotting import Costs, Picture, naming
 from benchlib.stats import derived_ratios
 from benchlib.stats import frame as tidy
 from benchlib.stats.amortisation import AT_ONCE, NEVER, NOT_MEASURED, NOT_SHOWN, PAYS
 from benchlib.stats.comparison import DISTURBED, Comparison
-from benchlib.suite import naming, tables
 from benchlib.suite.experiments.result import Result
-from benchlib.suite.panels import Costs, Picture
-from benchlib.suite.selections import Column, Table, verdict
-from benchlib.suite.sentences import NO_RATIO, interval_text
+from benchlib.tables import NO_RATIO, Column, Table, interval_text, verdict
 from benchlib.worker.batches import Batches
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib import data, workloads
+from benchlib import data, tables, workloads
 from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
 from benchlib.equivalence.certificate import SAME, Certificate
+from benchlib.plotting import Picture, figures, naming
 from benchlib.provenance import knobs
 from benchlib.runner.roofline import Ceiling
 from benchlib.runner.timer_check import SyncCheck
@@ -24,10 +25,9 @@ from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import MARGIN, Comparison
 from benchlib.stats.measured import failures as failures_of
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.suite import figures, latex, naming, showing, tables
+from benchlib.suite import latex
 from benchlib.suite.experiments.doubts import disturbances, disturbed_controls, disturbed_runs, throttled, unfinished
-from benchlib.suite.panels import Picture
-from benchlib.suite.selections import Listed, Runs, Table, wide
+from benchlib.tables import Listed, Runs, Table, wide
 from benchlib.worker import files as data_files
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ class Result:
         if name not in self.figures:
             return tables.bullets([f"No figure of {name}: everything failed, or there is nothing to compare."])
         caption, figure = self.figures[name]
-        return showing.image(figures.svg(figure), caption)
+        return tables.image(figures.svg(figure), caption)
 
     def show_table(self, name: str) -> HTML:
         """A table with its caption, rounded to what is known."""
@@ -250,7 +250,7 @@ class Result:
 
     def show_failures(self) -> HTML:
         """What failed, or that nothing did."""
-        return showing.failed(self.failures())
+        return tables.failed(self.failures())
 
     def summary(self) -> dict[str, Any]:
         """Save all figures and tables; what the report needs, in plain types. Paths are relative to the folder."""

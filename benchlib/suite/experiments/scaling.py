@@ -13,14 +13,14 @@ from pydantic import model_validator
 from benchlib import frameworks, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
+from benchlib.plotting import Bars, Picture
 from benchlib.provenance import npu_smi, nvml
 from benchlib.runner import availability
 from benchlib.suite.experiments import groups, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.groups import Subject
 from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
-from benchlib.suite.panels import Bars, Picture
-from benchlib.suite.selections import (
+from benchlib.tables import (
     CONDITION,
     HYPERPARAMETERS,
     OF_PROCESSES,

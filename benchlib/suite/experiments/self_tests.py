@@ -7,9 +7,9 @@ from typing import Protocol
 
 import pandas as pd
 
+from benchlib.plotting import naming
 from benchlib.runner.timer_check import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
-from benchlib.suite import naming
-from benchlib.suite.selections import Listed
+from benchlib.tables import Listed
 
 
 class Tested(Protocol):

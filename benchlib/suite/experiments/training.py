@@ -8,16 +8,14 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib import metrics, workloads
+from benchlib import metrics, tables, workloads
 from benchlib.stats import derived_ratios
 from benchlib.stats.comparison import DISTURBED, verdict_on
 from benchlib.stats.intervals import Interval
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.suite import tables
 from benchlib.suite.experiments import metric
 from benchlib.suite.experiments.result import Result
-from benchlib.suite.selections import left_out, reached
-from benchlib.suite.sentences import interval_text
+from benchlib.tables import interval_text, left_out, reached
 
 
 def relative_to_first(runs: TrainingRuns) -> list[dict[str, Any]]:
@@ -100,7 +98,7 @@ def _epochs_text(row: pd.Series) -> str:
         return "no ratio: the training was disturbed"
     interval = Interval(row["estimate"], row["low"], row["high"], row["processes"])
     verdict = f", {verdict_on(interval, row['margin'])}" if math.isfinite(interval.low) else ""
-    return f"{interval_text(row, ratio=True)}{verdict}"
+    return f"{interval_text(row, of_ratio=True)}{verdict}"
 
 
 def failed(result: Result) -> Iterator[str]:
@@ -120,8 +118,8 @@ def first_epochs(result: Result) -> Iterator[str]:
 def _first_text(row: pd.Series) -> str:
     if row["why"] == DISTURBED:
         return DISTURBED
-    alone = interval_text(row, "first_epoch_alone_ratio", ratio=True)
-    return f"{interval_text(row, ratio=True)} with compilation, {alone} without"
+    alone = interval_text(row, "first_epoch_alone_ratio", of_ratio=True)
+    return f"{interval_text(row, of_ratio=True)} with compilation, {alone} without"
 
 
 def final_metrics(result: Result) -> Iterator[str]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from benchlib.suite import tables
+from benchlib import tables
 from benchlib.suite.experiments.result import Result
-from benchlib.suite.selections import Column, Table
+from benchlib.tables import Column, Table
 
 
 def thresholds(threshold: str) -> Table:

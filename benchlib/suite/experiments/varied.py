@@ -9,10 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib.suite import figures
-from benchlib.suite.looks import subject_looks
-from benchlib.suite.panels import Ratios, Value
-from benchlib.suite.selections import Measured
+from benchlib.plotting import Ratios, Value, figures
+from benchlib.plotting.style import subject_looks
+from benchlib.tables import Measured
 
 VARIED = {
     "batch_size": "batch size",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from benchlib.suite import tables
+from benchlib import tables
 from benchlib.suite.published import sources, works
-from benchlib.suite.selections import Listed
+from benchlib.tables import Listed
 
 
 def _thresholds() -> pd.DataFrame:

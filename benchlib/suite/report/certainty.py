@@ -7,12 +7,12 @@ from typing import Any
 import pandas as pd
 from IPython.display import HTML
 
-from benchlib import workloads
+from benchlib import tables, workloads
 from benchlib.equivalence import gate
 from benchlib.equivalence.certificate import Certificate, unexercised
 from benchlib.equivalence.tolerances import DROPOUT_TOLERANCES
+from benchlib.plotting import naming
 from benchlib.stats.comparison import is_within
-from benchlib.suite import naming, showing, tables
 from benchlib.suite.report.gathered import Gathered
 
 
@@ -68,7 +68,7 @@ def certificates(report: Gathered) -> HTML:
     frame = groups[checks].max().map("{:.1e}".format).replace("nan", tables.MISSING).reset_index()
     frame.insert(3, "conditions", groups.size().to_numpy())
     caption = (
-        f"Equivalence: largest relative difference from the reference, {showing.references(every)}, in the "
+        f"Equivalence: largest relative difference from the reference, {tables.references(every)}, in the "
         "same state on the same batches, over the conditions that were checked and all trials; less what rounding "
         "explains, which the certificates have, with what dropout was seen to do."
     )

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from benchlib.suite.looks import REACH, Look
+from benchlib.plotting.style import REACH, Look
 from benchlib.suite.report import ratios
 from benchlib.suite.report.ratios import Group, Member, Ratio
 

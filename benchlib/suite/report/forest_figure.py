@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchlib.suite import figures
+from benchlib.plotting import figures
 from benchlib.suite.report import forest, ratios
 from benchlib.suite.report.ratios import Group, Ratio
 

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 from IPython.display import HTML
 
-from benchlib import frameworks
+from benchlib import frameworks, tables
 from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED
+from benchlib.plotting import naming
 from benchlib.stats.comparison import same_within
-from benchlib.suite import naming, tables
 from benchlib.suite.claims.verdicts import VERDICTS
 from benchlib.suite.report.certainty import controls, resolved
 from benchlib.suite.report.gathered import Gathered, distinct

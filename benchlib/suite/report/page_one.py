@@ -12,9 +12,9 @@ from pathlib import Path
 import pandas as pd
 from IPython.display import HTML
 
+from benchlib import tables
 from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED
 from benchlib.stats.comparison import FASTER, SLOWER
-from benchlib.suite import tables
 from benchlib.suite.claims.verdicts import NO_DIFFERENCE, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
 from benchlib.suite.report import forest, ratios
 from benchlib.suite.report.certainty import controls, resolved
@@ -74,7 +74,7 @@ def _files(report: Gathered, of_notebooks: Sequence[Group], every: Sequence[Grou
     """Write the table, in which a ratio that two notebooks have stands twice, so that either's key leads to it, and the
     figure; their paths.
     """
-    from benchlib.suite import figures  # matplotlib takes long to import: not for nothing
+    from benchlib.plotting import figures  # matplotlib takes long to import: not for nothing
     from benchlib.suite.report import forest_figure
 
     (report.folder / "tables").mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from IPython.display import HTML
 
-from benchlib.suite import showing, tables
+from benchlib import tables
 from benchlib.suite.report.gathered import Gathered
 
 OF_CERTAINTY = ("equivalence", "instrument")
@@ -84,7 +84,7 @@ def _figure(report: Gathered, summary: dict[str, Any], path: str, of: str = "") 
     beside = [str(Path(path).with_suffix(kind)) for kind in (".svg", ".pdf", ".csv")]
     there = [one for one in beside if one in {*summary["figures"], *summary["tables"]}]
     caption = f"{of}{summary['captions'][path]}"
-    return showing.image((report.folder / path).read_bytes(), caption).data + _links("figure", there)
+    return tables.image((report.folder / path).read_bytes(), caption).data + _links("figure", there)
 
 
 def _table(report: Gathered, path: str, shown: str) -> str:

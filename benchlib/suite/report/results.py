@@ -9,13 +9,13 @@ from pathlib import Path
 import pandas as pd
 from IPython.display import HTML
 
+from benchlib import tables
 from benchlib.stats.frame import IMPOSSIBLE, NOT_COMPARED
 from benchlib.stats.planner import PRECISION
 from benchlib.store import frame as frame_of
-from benchlib.suite import showing, tables
 from benchlib.suite.report.gathered import Gathered, distinct
 from benchlib.suite.report.setting import PLACE, listed, place
-from benchlib.suite.sentences import span_text
+from benchlib.tables import span_text
 
 
 def verdicts(report: Gathered) -> HTML:
@@ -62,7 +62,7 @@ def missing(report: Gathered) -> HTML:
 
 def failures(report: Gathered) -> HTML:
     """Every measurement that failed."""
-    return showing.failed(pd.DataFrame([row for summary in report.summaries.values() for row in summary["failed"]]))
+    return tables.failed(pd.DataFrame([row for summary in report.summaries.values() for row in summary["failed"]]))
 
 
 def again(report: Gathered) -> HTML:

@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 from IPython.display import HTML
 
-from benchlib import workloads
+from benchlib import tables, workloads
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
+from benchlib.plotting import naming
 from benchlib.provenance import knobs
 from benchlib.store import Measurement
-from benchlib.suite import naming, tables
 from benchlib.suite.report.gathered import Gathered, distinct
 
 PLACE = ("cpu", "cores", "cpu_quota", "gpus", "npus")

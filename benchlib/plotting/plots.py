@@ -14,16 +14,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from benchlib import tables
 from benchlib.condition import Condition, implementation
 from benchlib.equivalence.certificate import Certificate
+from benchlib.plotting import figures
+from benchlib.plotting.style import condition_looks
 from benchlib.provenance.knobs import Ledger
 from benchlib.shown import Shown
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.training_runs import TrainingRuns
 from benchlib.store import Measurement, identity
-from benchlib.suite import figures, showing
-from benchlib.suite.looks import condition_looks
 from benchlib.workloads import load
 
 TRACE = {
@@ -233,4 +234,4 @@ def _shown(figure: Figure, caption: str) -> Figure:
 
 
 def _html(figure: Figure, caption: str) -> str:
-    return showing.image(figures.svg(figure), caption).data
+    return tables.image(figures.svg(figure), caption).data

@@ -18,13 +18,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchlib import metrics, workloads
+from benchlib.plotting import figures
+from benchlib.plotting.figures import Legend, Look
+from benchlib.plotting.style import hue_looks, named_once, subject_looks
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import DISTURBED
 from benchlib.stats.training_runs import undisturbed
-from benchlib.suite import figures
-from benchlib.suite.figures import Legend, Look
-from benchlib.suite.looks import hue_looks, named_once, subject_looks
-from benchlib.suite.selections import Measured, wide
+from benchlib.tables import Measured, wide
 
 Value = str | Callable[[pd.Series], Any]
 """A column of the rows, or what to make of a row."""

@@ -28,11 +28,11 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
 from scipy import stats
 
+from benchlib import tables
+from benchlib.plotting.style import REACH, Look, looks
 from benchlib.stats.comparison import NO_DIFFERENCE, same_within
-from benchlib.suite import showing, tables
-from benchlib.suite.looks import REACH, Look, looks
 
-COLUMN, PAGE = 3.5, showing.PAGE
+COLUMN, PAGE = 3.5, tables.PAGE
 """Widths of a figure in inches: one column, and the page."""
 
 KINDS = ("png", "svg", "pdf")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchlib import tables
 from benchlib.condition import implementation
 from benchlib.equivalence.certificate import DIFFERENT, SAME, Certificate
 from benchlib.provenance.knobs import Ledger
@@ -17,7 +18,6 @@ from benchlib.shown import Shown
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.training_runs import TrainingRuns, median_to_threshold, undisturbed
 from benchlib.store import Measurement, counted
-from benchlib.suite import tables
 
 
 @functools.singledispatch

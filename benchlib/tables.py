@@ -1,0 +1,671 @@
+"""From numbers to what people read: rounded to what is known, with units; as CSV with every digit, and as Markdown.
+
+A frame's column ``measurements`` names the files that a row's numbers were made from, by key. Nobody wants to read it,
+so it is not shown; it is in the CSV, and ``benchlib.suite.trace`` reads it there.
+"""
+
+from __future__ import annotations
+
+import base64
+import html as html_text
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+import pandas as pd
+
+from benchlib.environments import DEFAULT
+from benchlib.equivalence.certificate import Certificate
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN
+
+if TYPE_CHECKING:
+    from IPython.display import HTML
+
+CHOSEN = {
+    "subject": "framework, mode, lane",
+    "baseline": "relative to",
+    "train_samples": "training samples",
+    "epochs_trained": "after epochs",
+    "metric_of": "metric",
+    "world_size": "world size",
+    "published_on": "published on",
+    "verdict_here": "verdict",
+    "takes": "what the rest would take",
+    "first_why": "why",
+    "control_why": "why no A/A",
+    "times_left_out": "times left out",
+}
+"""Headings of columns that say what a row is about, where their names do not do; words with _ between them do."""
+
+MEASURED = {
+    "ratio": "throughput ratio",
+    "control": "A/A",
+    "verdict": "verdict",
+    "processes": "processes",
+    "failed": "failed",
+    "samples_per_second": "throughput (samples/s)",
+    "steps_per_second": "steps/s",
+    "step_ms": "step (ms)",
+    "cores_used": "cores used",
+    "cpu_percent": "CPU (% of machine)",
+    "memory_mib": "peak memory (MiB)",
+    "peak_memory_mib": "peak memory (MiB)",
+    "memory_import_mib": "memory after import (MiB)",
+    "memory_steady_mib": "after the last step (MiB)",
+    "memory_private_mib": "of it private (MiB)",
+    "memory_children_mib": "its children (MiB)",
+    "accelerator_percent": "accelerator (%)",
+    "accelerator_memory_mib": "its memory, driver (MiB)",
+    "accelerator_power_w": "its power (W)",
+    "accelerator_temperature_c": "its temperature (°C)",
+    "accelerator_clock_mhz": "its clock (MHz)",
+    "accelerator_throttled": "throttled (share of the time)",
+    "joules_per_sample": "energy (J/sample)",
+    "device_peak_mib": "its memory, framework's peak (MiB)",
+    "first_step_s": "first step (s)",
+    "warm_up_s": "warm-up (s)",
+    "steady": "steady (share of processes)",
+    "idle_cores": "cores of others",
+    "parent_cores": "cores of the parent",
+    "slows_down": "slows down",
+    "disturbed": "disturbed (share of blocks)",
+    "disturbed_time": "disturbed (share of the time)",
+    "times_count": "its times count",
+    "half_width_percent": "widest half-width (%)",
+    "ended": "why it ended",
+    "peak_share_percent": "share of the machine's peak (%)",
+    "million_multiply_adds": "million multiply-adds",
+    "accuracy_percent": "test accuracy (%)",
+    "lowest": "lowest seed",
+    "highest": "highest seed",
+    "known_s": "known (s)",
+    "timed_s": "seen by the timer (s)",
+    "timed_share": "share",
+    "share_of_few": "share of a few steps",
+    "metric": "metric",
+    "final_metric": "mean",
+    "difference": "difference from the first",
+    "runs": "runs",
+    "best_metric": "best metric",
+    "epochs": "epochs",
+    "reached": "reached",
+    "epochs_to_threshold": "epochs to threshold",
+    "epochs_longest": "epochs of the longest run",
+    "seconds_to_threshold": "time to threshold (s)",
+    "seconds": "training time (s)",
+    "epoch_s": "epoch (s)",
+    "epoch_ratio": "throughput ratio, whole epochs",
+    "threshold_ratio": "times as soon at the threshold",
+    "within_ratio": "throughput ratio",
+    "claimed_ratio": "ratio in the direction of the claim",
+    "published_ratio": "published",
+    "final_loss": "training loss",
+    "first_epoch": "first epoch, compilation included (of the others' mean)",
+    "first_epoch_alone": "without (of the others' mean)",
+    "first_eager_s": "first step, eager (s)",
+    "first_graph_s": "first step, graph (s)",
+    "step_eager_ms": "step, eager (ms)",
+    "step_graph_ms": "step, graph (ms)",
+    "pays_after_steps": "pays after steps",
+    "pays_after_epochs": "epochs",
+    "pays_after_s": "time (s)",
+    "efficiency_percent": "efficiency (%)",
+    "same_threads_ratio": "relative to one process with as many threads",
+    "communication_percent": "communication (% of a step)",
+    "loss": "loss",
+    "loss_ratio": "relative to fp32",
+    "diverged": "diverged",
+    "half_width_median": "half width, median (%)",
+    "half_width_largest": "half width, largest (%)",
+}
+"""Headings, with units, of columns that hold results: these are rounded, and shown even where they are all the same."""
+
+MISSING = "–"
+
+NOTHING = "There is nothing to show: the table has no rows."
+
+WHY = "why"
+"""The column that says of a row without a number why it has none; empty in the others."""
+
+FILES = "measurements"
+"""The column with the keys of the files that a row was made from, a space between them."""
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Plain, to ``digits`` significant digits or to the unit: no exponent unless it is tiny.
+
+    >>> number(0.012345), number(12345.6), number(float("nan"))
+    ('0.0123', '12,346', '–')
+    """
+    if not math.isfinite(value):
+        return MISSING if math.isnan(value) else str(value)
+    if value == 0:
+        return "0"
+    magnitude = math.floor(math.log10(abs(value)))
+    if magnitude < -4:
+        return f"{value:.{digits - 1}g}"
+    return f"{value:,.{max(0, digits - 1 - magnitude)}f}"
+
+
+def interval(estimate: float, low: float, high: float) -> str:
+    """An estimate and its interval, rounded to the first digit of its half width, or the second where the first is 1;
+    and where the ends are far apart, so that two digits of the lower are left.
+
+    >>> interval(0.3123, 0.2911, 0.3342), interval(2.25, 0.541, 9.38)
+    ('0.31 [0.29, 0.33]', '2.25 [0.54, 9.38]')
+    """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return f"{number(estimate)} (no interval)" if math.isfinite(estimate) else MISSING
+    return _interval(estimate, low, high, _decimals(estimate, low, high))
+
+
+def ratio(estimate: float, low: float, high: float) -> str:
+    """As :func:`interval`, to two decimals at least, and to so many that an end that is not 1 does not read as 1.
+
+    >>> ratio(1.04, 1.003, 1.078)
+    '1.040 [1.003, 1.078]'
+    """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return interval(estimate, low, high)
+    decimals = max(2, _decimals(estimate, low, high))
+    while decimals < 6 and any(end != 1 and round(end, decimals) == 1 for end in (low, high)):
+        decimals += 1
+    return _interval(estimate, low, high, decimals)
+
+
+def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """The frame as text, and a sentence on what is the same in all its rows, and on why some have no number, which the
+    text then leaves out.
+
+    Columns ``x``, ``x_low`` and ``x_high`` become one. Columns without any value go, and so do those that another one
+    says: framework, environment, mode and lane by ``subject``, device and threads by ``where``. Nor does anybody want
+    to read that all is of the default environment.
+    """
+    said = {FILES, *(("framework", "environment", "mode", "lane", "label") if "subject" in frame else ())}
+    if "environment" in frame and set(frame["environment"]) <= {DEFAULT}:
+        said.add("environment")
+    said |= {"device", "threads"} if "where" in frame else set()
+    said |= {WHY} if {"subject", WHY} <= set(frame) else set()
+    shown = [name for name in frame if name not in said and not _is_end(name, frame) and _has_values(name, frame)]
+    same = []
+    if "subject" in frame:
+        kept = {*MEASURED, *(("subject", "where", "change") if len(frame) == 1 else ())}
+        kept -= {"control"} if len(frame) > 1 else set()  # of one comparison all rows have the same
+        same = [name for name in shown if name not in kept and len(set(_column(frame, name))) == 1]
+    text = pd.DataFrame({heading(name): _column(frame, name) for name in shown if name not in same})
+    common = "; ".join(f"{heading(name)} {_column(frame, name)[0]}" for name in same)
+    told = [f"{'In all rows' if len(frame) > 1 else 'Here'}: {common}."] if common else []
+    return text, " ".join([*told, *(_reasons(frame) if WHY in said else [])])
+
+
+def _reasons(frame: pd.DataFrame) -> Iterator[str]:
+    """Of a column in which most rows have nothing and some much, a sentence for each reason."""
+    names = frame["subject"].map(lambda one: _cell("subject", one))
+    if "task" in frame and frame["task"].nunique() > 1:
+        names = names + " on " + frame["task"]
+    for why, rows in frame.dropna(subset=[WHY]).groupby(WHY, sort=False):
+        who = ", ".join(dict.fromkeys(names[rows.index]))
+        yield f"{who}: {_cell(WHY, why)}{'' if str(why).endswith(('.', '…')) else '.'}"
+
+
+def heading(name: str) -> str:
+    """Of a column, as people read it."""
+    return CHOSEN.get(name) or MEASURED.get(name) or name.replace("_", " ")
+
+
+def html(frame: pd.DataFrame, caption: str) -> HTML:
+    """The frame as it is shown in a notebook and in the report: with its caption, numbers to the right."""
+    from IPython.display import HTML
+
+    if not len(frame):
+        return bullets([f"{caption} {NOTHING}"])
+    text, same = display(frame)
+    numbers = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame if heading(name) in text]
+    styles = {"th": ["text-align: right" if number else "text-align: left" for number in numbers]}
+    styles["td"] = ["text-align: right; white-space: nowrap" if number else "text-align: left" for number in numbers]
+
+    def row(cells: Iterable[str], tag: str) -> str:
+        each = zip(cells, styles[tag], strict=True)
+        cells = (f'<{tag} style="{style}">{_lines(cell)}</{tag}>' for cell, style in each)
+        return f"<tr>{''.join(cells)}</tr>"
+
+    head = row(text.columns, "th")
+    body = "".join(row(cells, "td") for cells in text.itertuples(index=False))
+    above = html_text.escape(f"{caption} {same}".strip())
+    return HTML(f"<table><caption>{above}</caption><thead>{head}</thead><tbody>{body}</tbody></table>")
+
+
+def _lines(text: str) -> str:
+    return html_text.escape(text).replace("\n", "<br>")
+
+
+def bullets(sentences: Iterable[str]) -> HTML:
+    """Sentences as a list."""
+    from IPython.display import HTML
+
+    return HTML("<ul>" + "".join(f"<li>{html_text.escape(sentence)}</li>" for sentence in sentences) + "</ul>")
+
+
+def markdown(frame: pd.DataFrame, caption: str) -> str:
+    """The frame as it is shown, as a table of GitHub's Markdown under its caption."""
+    if not len(frame):
+        return f"{caption} {NOTHING}\n"
+    text, same = display(frame)
+    right = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame if heading(name) in text]
+
+    def row(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(cell.replace('|', '&#124;').replace(chr(10), '<br>') for cell in cells)} |"
+
+    rules = ["---:" if number else "---" for number in right]
+    body = [row(cells) for cells in text.itertuples(index=False)]
+    return "\n".join([f"{caption} {same}".strip(), "", row(text.columns), row(rules), *body]) + "\n"
+
+
+def save(frame: pd.DataFrame, folder: Path, name: str, caption: str) -> list[Path]:
+    """Write ``folder/name.csv``, unrounded, and ``folder/name.md``, as it is shown."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.csv", folder / f"{name}.md"]
+    if not len(frame.columns):
+        frame = pd.DataFrame(columns=[FILES])  # a CSV file without a head cannot be read
+    frame.to_csv(paths[0], index=False)
+    paths[1].write_text(markdown(frame, caption), encoding="utf-8")
+    return paths
+
+
+def together(files: Iterable[str]) -> str:
+    """One value of ``measurements`` for rows that are made into one: their files, each once."""
+    return " ".join(dict.fromkeys(key for keys in files for key in keys.split()))
+
+
+def _decimals(estimate: float, low: float, high: float) -> int:
+    half = (high - low) / 2
+    if half <= 0:
+        return 3
+    exponent = math.floor(math.log10(half))
+    decimals = -exponent + (half / 10**exponent < 2)
+    most = 5 - math.floor(math.log10(abs(estimate))) if estimate else 6
+    if 0 < low < high / 3:
+        decimals = max(decimals, 1 - math.floor(math.log10(low)))
+    return max(0, min(decimals, most))
+
+
+def _interval(estimate: float, low: float, high: float, decimals: int) -> str:
+    if 0 < low < high / 20:  # over orders of magnitude no number of decimals fits both ends
+        return f"{number(estimate, 2)} [{number(low, 2)}, {number(high, 3 if 0.95 <= high < 1.05 else 2)}]"
+    shown = (f"{round(value, decimals) + 0.0:,.{decimals}f}" for value in (estimate, low, high))  # + 0.0: no -0
+    return "{} [{}, {}]".format(*shown)
+
+
+def _is_end(name: str, frame: pd.DataFrame) -> bool:
+    return any(name.endswith(end) and name.removesuffix(end) in frame for end in ("_low", "_high"))
+
+
+def _has_values(name: str, frame: pd.DataFrame) -> bool:
+    return name == "threads" or not frame[name].isna().all()
+
+
+def _column(frame: pd.DataFrame, name: str) -> list[str]:
+    if f"{name}_low" not in frame:
+        return [_cell(name, value) for value in frame[name]]
+    text = ratio if name == "control" or name.endswith("ratio") else interval
+    ends = zip(frame[name], frame[f"{name}_low"], frame[f"{name}_high"], strict=True)
+    return [text(*row) for row in ends]
+
+
+def _cell(name: str, value: object) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if pd.isna(value):
+        return "all" if name == "threads" else MISSING
+    if isinstance(value, float):
+        return number(value) if name in MEASURED and not name.startswith("epochs") else f"{value:g}"
+    return str(value)
+
+
+class Measured(Protocol):
+    """What tables and figures select from: the result of an experiment."""
+
+    @property
+    def frame(self) -> pd.DataFrame: ...
+
+    @property
+    def runs(self) -> pd.DataFrame: ...
+
+    @property
+    def curves(self) -> pd.DataFrame: ...
+
+    @property
+    def margin(self) -> float: ...
+
+
+WITH_INTERVAL = {
+    *tidy.RATIOS,
+    *tidy.OF_GROUPS,
+    *tidy.OF_GRAPHS,
+    *("samples_per_second", "steps_per_second", "step_ms", "cpu_percent", "memory_mib"),
+    *("accelerator_percent", "accelerator_memory_mib", "final_metric", "metric_difference", "final_loss"),
+}
+"""The quantities that tables show with their intervals."""
+
+PLACE = ["part", "label"]
+"""The columns of the frame that say what a condition's quantities have in common: where it was measured, and that."""
+
+BESIDE = (
+    *("estimate", "low", "high", "lowest", "highest", "processes", "verdict", "why", "files"),
+    *("baseline_subject", "baseline_batch_size", "baseline_threads"),
+)
+
+
+def wide(frame: pd.DataFrame, quantity: str) -> pd.DataFrame:
+    """The rows of a quantity; and beside each, in columns of their names, the other quantities of the same condition
+    in the same part: the estimate as ``NAME``, the others of :data:`BESIDE` as ``NAME_low`` and so on. A quantity that
+    a condition has several times, relative to several baselines, stands beside none.
+    """
+    rows = frame[frame["quantity"] == quantity]
+    if not len(rows):
+        return rows
+    once = frame.drop_duplicates([*PLACE, "quantity"], keep=False)
+    others = once.set_index([*PLACE, "quantity"])[[*BESIDE]].unstack("quantity")
+    others.columns = [name if field == "estimate" else f"{name}_{field}" for field, name in others.columns]
+    return rows.join(others, on=PLACE)
+
+
+Value = Callable[[pd.Series], Any]
+"""Of a cell, from a row of :func:`wide`."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, where the name of a quantity or of a column of the frame does not say it all."""
+
+    name: str
+    of: str | tuple[str, str, str] | Value  # a quantity or a column; an estimate and the ends of its interval
+    ends: bool | None = None  # of a quantity: with its interval; None: if it is one of WITH_INTERVAL
+
+    def values(self, rows: pd.DataFrame) -> dict[str, list[Any] | pd.Series]:
+        """By name, the columns of a table of these rows of :func:`wide`."""
+        if isinstance(self.of, tuple):
+            return {f"{self.name}{end}": rows[of] for end, of in zip(("", "_low", "_high"), self.of, strict=True)}
+        if callable(self.of):
+            return {self.name: [self.of(row) for _, row in rows.iterrows()]}
+        if self.of not in tidy.QUANTITIES:
+            return {self.name: rows[self.of]}
+        if self.of not in rows:  # nobody has measured it
+            return {}
+        if tidy.QUANTITIES[self.of] == tidy.FLAG:
+            return {self.name: rows[self.of] == 1}
+        return {f"{self.name}{end}": rows[f"{self.of}{end}"] for end in self._ends}
+
+    @property
+    def _ends(self) -> tuple[str, ...]:
+        with_ends = self.of in WITH_INTERVAL if self.ends is None else self.ends
+        return ("", "_low", "_high") if with_ends else ("",)
+
+
+HYPERPARAMETERS = "hyperparameters"
+"""As a column: one for each hyperparameter, of the one workload that a table then is of."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of an experiment: a row for each row of a quantity in its frame, or for those ``where`` it is wanted.
+
+    A name among the columns is that of a quantity of the same condition, or of a column of the frame. The keys of the
+    measurements that a row is made from come last.
+    """
+
+    caption: str
+    quantity: str
+    columns: Sequence[str | Column]
+    where: Callable[[pd.DataFrame], pd.Series] | None = None
+
+    def of(self, result: Measured) -> pd.DataFrame:
+        """The table of a result, unrounded."""
+        rows = wide(result.frame, self.quantity)
+        if self.where is not None and len(rows):
+            rows = rows[self.where(rows).astype(bool)]
+        rows = rows.reset_index(drop=True)
+        if not len(rows):
+            return pd.DataFrame()
+        values: dict[str, Any] = {}
+        for one in self.columns:
+            if one == HYPERPARAMETERS:
+                values |= _hyperparameters(rows)
+            else:
+                values |= (one if isinstance(one, Column) else Column(one, one)).values(rows)
+        return pd.DataFrame({**values, FILES: self._files(rows)}, index=rows.index)
+
+    def but(self, **changes: Any) -> Self:
+        """This table with some of it changed."""
+        return replace(self, **changes)
+
+    def _files(self, rows: pd.DataFrame) -> list[str]:
+        """The files of each row's own quantity, and of those that stand beside it."""
+        used = [one.of if isinstance(one, Column) else one for one in self.columns]
+        names = ["files", *(f"{name}_files" for name in used if isinstance(name, str) and f"{name}_files" in rows)]
+        every = rows[names].apply(lambda row: together(row.dropna()), axis=1)
+        return [" ".join(sorted(files.split())) for files in every]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The table of all training runs, one by one."""
+
+    caption: str = "The training runs."
+
+    def of(self, result: Measured) -> pd.DataFrame:
+        """The table of a result."""
+        return result.runs.drop(columns=["task", "part", "threshold"], errors="ignore")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A table of what is beside the frame, such as certificates and timers."""
+
+    caption: str
+    of: Callable[[Any], pd.DataFrame]  # a result
+
+
+def verdict(row: pd.Series) -> str | None:
+    """What a row's ratio shows, or why there is none."""
+    return row["why"] if pd.isna(row["verdict"]) else row["verdict"]
+
+
+def disturbed(name: str = "why") -> Value:
+    """``DISTURBED`` where that is why there is no number: by the column ``why`` of a row, or of what is beside it."""
+    return lambda row: DISTURBED if row.get(name) == DISTURBED else None
+
+
+def left_out(row: pd.Series) -> str | None:
+    """Of how many training runs of a row the times do not count, in words."""
+    return f"{row['left_out']} of {row['runs']} (disturbed)" if row["left_out"] else None
+
+
+def reached(row: pd.Series) -> str | None:
+    """How many training runs of a row reached the threshold, in words; None: there is none."""
+    if pd.isna(row["threshold"]):
+        return None
+    return f"{row['epochs_to_threshold_processes']} of {row['runs']}"
+
+
+def _hyperparameters(rows: pd.DataFrame) -> dict[str, Any]:
+    each = [json.loads(text) for text in rows["hyperparameters"]]
+    return {name: [one.get(name) for one in each] for name in dict.fromkeys(name for one in each for name in one)}
+
+
+CONDITION = (
+    *("subject", "label", "workload", "framework", "environment", "mode", "precision", "device", "lane"),
+    *("batch_size", "learning_rate", "data", "train_samples", "threads"),
+)
+"""What a row is about, in full."""
+
+OF_TASK = tuple(name for name in CONDITION if name not in {"workload", "data"})
+"""What a row is about beside its task."""
+
+RATIO = (
+    Column("ratio", "throughput_ratio"),
+    *("processes", Column("verdict", verdict), Column("baseline", "baseline_subject")),
+    Column("control", ("control", "control_low", "control_high")),
+    Column("control_why", disturbed("control_why")),
+)
+"""Of rows of ``throughput_ratio``: the ratio, its verdict, and the A/A control of its comparison."""
+
+ENDED = ("half_width_percent", "ended")
+"""Of rows of ``throughput_ratio``: the widest interval of its comparison, and why no more of it was measured."""
+
+COUNTS = ("processes", "failed")
+
+INDICATORS = (
+    *("samples_per_second", "step_ms", "cpu_percent", "memory_mib", "accelerator_percent", "accelerator_memory_mib"),
+    *("accelerator_power_w", "joules_per_sample", *COUNTS, "steps_per_second", "peak_share_percent"),
+)
+"""Of rows of ``samples_per_second``: what an experiment asks for."""
+
+OF_PROCESSES = (
+    *("cores_used", "memory_steady_mib", "memory_private_mib", "memory_import_mib", "memory_children_mib"),
+    *("accelerator_temperature_c", "accelerator_clock_mhz", "accelerator_throttled", "device_peak_mib", "first_step_s"),
+    *("warm_up_s", "steady", "slows_down", "disturbed", "idle_cores", "parent_cores", *COUNTS),
+)
+"""Of rows of ``samples_per_second``: how it went."""
+
+PROCESSES = Table(
+    "How it went in the processes: means over them. First step: with compilation. Steady: the share that was by the "
+    "warm-up's rule when its blocks began. Cores of others: what the other workers of the comparison, who should "
+    "sleep, used meanwhile, beside the process where it was worst. Cores of the parent: what the notebook's own "
+    "process used, which asks, waits and samples. Disturbed: the share of blocks that count although in every take of "
+    "them something else used the machine, or they were far from the process's others.",
+    "samples_per_second",
+    (
+        *(*CONDITION, HYPERPARAMETERS, "cores_used", "memory_steady_mib", "memory_private_mib", "memory_import_mib"),
+        *("memory_children_mib", "accelerator_temperature_c", "accelerator_clock_mhz", "accelerator_throttled"),
+        *("device_peak_mib", "first_step_s", "warm_up_s", "steady", "slows_down", "disturbed", "idle_cores"),
+        *("parent_cores", *COUNTS),
+    ),
+)
+"""How it went in the processes of all that was compared."""
+
+
+NO_RATIO = {
+    MODELS_DIFFER: "no ratio: the models differ (see the certificates)",
+    MODELS_NOT_CHECKED: "no ratio: the models could not be checked",
+    NOT_MEASURED: "no ratio: not measured (see what failed)",
+    SLOWS_DOWN: "no ratio: one of the two keeps getting slower, so there is no throughput to compare",
+    DISTURBED: "no ratio: more than half of its rounds were disturbed in every take (see that the machine is quiet, "
+    "delete the measurements and run again)",
+}
+"""What a sentence says instead of a ratio, by why there is none."""
+
+
+def ratio_text(row: pd.Series) -> str:
+    """A row of a ratio: the ratio, its verdict, and the A/A control, which says what can be resolved, if it has one."""
+    control = _control_text(row)
+    return f"{_verdict_text(row)} ({control})" if control else _verdict_text(row)
+
+
+MANY = 6  # ratios of a sentence that lists them
+
+
+def ratios_text(rows: pd.DataFrame, name: Callable[[pd.Series], str] = lambda row: row["subject"]) -> str:
+    """Rows of a ratio, each with its ``name``; of many, how often they have which verdict, and both ends. The A/A
+    control that all of those named share is said once.
+    """
+    known = rows.dropna(subset="estimate")
+    if len(rows) <= MANY or not len(known):
+        return _listed([row for _, row in rows.iterrows()], [f"{name(row)} " for _, row in rows.iterrows()])
+    ends = [known.loc[at] for at in (known["estimate"].idxmin(), known["estimate"].idxmax())]
+    named = [f"{which} {name(row)} " for which, row in zip(("lowest", "highest"), ends, strict=True)]
+    return f"{counts_text(rows)}; {_listed(ends, named)}"
+
+
+def _listed(rows: list[pd.Series], names: list[str]) -> str:
+    controls = [control for row in rows if (control := _control_text(row))]
+    if len(controls) < 2 or len({*controls}) > 1:
+        return "; ".join(f"{name}{ratio_text(row)}" for name, row in zip(names, rows, strict=True))
+    said = "; ".join(f"{name}{_verdict_text(row)}" for name, row in zip(names, rows, strict=True))
+    return f"{said} (of all: {controls[0]})"
+
+
+def _verdict_text(row: pd.Series) -> str:
+    if pd.isna(row["verdict"]):
+        return NO_RATIO[row["why"]]
+    return f"{interval_text(row, of_ratio=True)}, {row['verdict']}"
+
+
+def _control_text(row: pd.Series) -> str:
+    """The A/A of a ratio; empty, if there is no ratio, or its comparison has none."""
+    if pd.isna(row["verdict"]) or (pd.isna(row["control"]) and pd.isna(row["control_why"])):
+        return ""
+    if row["control_why"] == DISTURBED:
+        return "no A/A: more than half of its rounds were disturbed, so what can be resolved is not known"
+    control = ratio(row["control"], row["control_low"], row["control_high"])
+    if math.isfinite(row["control_low"]) and not row["control_low"] <= 1 <= row["control_high"]:
+        control += ", which excludes 1: the baseline differs from itself, so a difference of that size shows nothing"
+    return f"A/A {control}"
+
+
+def interval_text(row: pd.Series, quantity: str = "", of_ratio: bool = False) -> str:
+    """The estimate of a row, or of a quantity beside it, with its interval."""
+    ends = (quantity, f"{quantity}_low", f"{quantity}_high") if quantity else ("estimate", "low", "high")
+    return (ratio if of_ratio else interval)(*(row[name] for name in ends))
+
+
+def counts_text(rows: pd.DataFrame) -> str:
+    """How often rows of a ratio have which verdict: faster, slower, the same, undecided, or none."""
+    verdicts = pd.Series([verdict(row) for _, row in rows.iterrows()])
+    return ", ".join(f"{name} at {count}" for name, count in verdicts.value_counts().items())
+
+
+def span_text(values: list[float], digits: int) -> str:
+    """The least and the most of some values."""
+    return ends_text([number(value, digits) for value in sorted(values)])
+
+
+def ends_text(ordered: list[str]) -> str:
+    """The first and the last of some texts, or the one that they all are."""
+    return ordered[0] if ordered[0] == ordered[-1] else f"{ordered[0]} to {ordered[-1]}"
+
+
+PAGE = 7.2
+"""Inches across a page's two columns."""
+
+
+def failed(frame: pd.DataFrame) -> HTML:
+    """What failed (a row each, with its ``label`` and ``failure``), the same failures of a condition together."""
+    if not len(frame):
+        return bullets(["Nothing failed."])
+    by_failure = frame.groupby(["label", "failure"], sort=False)
+    files = by_failure["file"].agg(lambda names: " ".join(dict.fromkeys(filter(None, names))))
+    groups = pd.DataFrame({"processes": by_failure.size(), "files": files}).reset_index()
+    caption = "What failed. The next run tries it again, unless the framework refused it."
+    return html(groups.rename(columns={"label": "condition"}), caption)
+
+
+def references(certificates: Iterable[Certificate]) -> str:
+    """What models were compared with, in words."""
+    others = dict.fromkeys(one.reference.implementation for one in certificates)
+    others.pop("pytorch", None)
+    usual = "PyTorch eager on the CPU"
+    return f"{usual} (where that is not there: {', '.join(others)})" if others else usual
+
+
+def image(svg: bytes, caption: str) -> HTML:
+    """An SVG figure as notebooks and the report show it: embedded, in proportion to the page, with its caption."""
+    from IPython.display import HTML
+
+    inches = float(re.search(rb'width="([\d.]+)pt"', svg)[1]) / 72
+    percent = math.floor(100 * inches / PAGE)
+    width = f"width: {percent}%; max-width: {1.4 * inches:.1f}in"
+    style = f"display: inline-block; vertical-align: top; margin: 1em 0; padding-right: 1em; {width}"
+    style += "; box-sizing: border-box"
+    source = base64.b64encode(svg).decode()
+    text, kind = html_text.escape(caption), "benchlib-figure half" if percent <= 50 else "benchlib-figure"
+    return HTML(
+        f'<figure class="{kind}" style="{style}"><img alt="{text}" style="width: 100%; background: white" '
+        f'src="data:image/svg+xml;base64,{source}"><figcaption>{text}</figcaption></figure>'
+    )
