@@ -32,7 +32,7 @@ from benchlib.progress import Progress, say
 from benchlib.provenance import knobs
 from benchlib.provenance.fingerprint import Unchanged
 from benchlib.runner import epochs as epochs_procedure
-from benchlib.runner import preflight, roofline, rounds, scheduler, timer_check, training
+from benchlib.runner import preflight, roofline, rounds, scheduler, timer_check
 from benchlib.runner.interrupt import one_interrupt
 from benchlib.runner.jobs import INITIAL_SEED, Job, key, prepare_job
 from benchlib.runner.machine_lock import turn
@@ -252,8 +252,8 @@ class Lab:
             after_epoch(run)
 
         with Progress(len(missing) * settings.most_epochs, f"training {workload}") as progress:
-            for together in training.together(missing):
-                trained = training.trained(
+            for together in epochs_procedure.together(missing):
+                trained = epochs_procedure.trained(
                     together, settings, self._training_run, self.patience_s, keep, progress, after
                 )
                 with self._turn(progress.tell) as waited_s, closing(trained):
