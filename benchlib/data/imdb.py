@@ -85,7 +85,10 @@ def _contents(place: Path) -> Iterator[tuple[str, bytes]]:
         return
     for path in place.glob("*/*/*.txt"):
         if _REVIEW.fullmatch(name := path.relative_to(place.parent).as_posix()):
-            yield name, path.read_bytes()
+            try:
+                yield name, path.read_bytes()
+            except OSError as error:
+                raise BenchlibError(f"{path}: it cannot be read ({error.strerror}); make it readable") from error
 
 
 @functools.cache
