@@ -14,19 +14,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchlib import environments, inspection, interpreters, tables
+from benchlib import environments, inspection, interpreters
 from benchlib.__main__ import main
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
-from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.provenance import installed, knobs
 from benchlib.runner import availability, process_group, roofline, rounds
 from benchlib.store import Measurement
-from benchlib.suite import experiments, outputs, plan, records, sources
-from benchlib.suite.experiments import devices, frameworks, modes, scaling, versions
-from benchlib.suite.experiments import parameters as p
+from benchlib.suite import outputs, plan, records, sources
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -400,17 +397,6 @@ def test_one_that_was_added_is_checked_with_a_worker_of_each_framework(other, ca
     assert "pytorch, cpu" not in said
 
 
-def test_devices_are_told_of_each_environment(other, capsys, toy_framework, tmp_path):
-    assert main(["devices"]) == 0
-    said = capsys.readouterr().out
-    assert f"toy other {np.__version__}, cpu: usable" in said
-    assert "pytorch other" not in said, "nobody expects it there"
-    shutil.rmtree(Path(other.python).parents[1])
-    interpreters.probe.cache_clear()
-    assert main(["devices"]) == 0
-    assert f"environment other: {other.python}: cannot be started" in capsys.readouterr().out
-
-
 # -- conditions
 
 
@@ -510,15 +496,6 @@ def test_a_lab_refuses_an_environment_that_is_not_there_with_the_command_that_ma
     assert not (tmp_path / "outputs" / "measurements").exists()
 
 
-@pytest.mark.parametrize("experiment", [frameworks, modes, scaling, devices])
-def test_parameters_refuse_an_environment_that_is_not_there(experiment):
-    name = experiment.__name__.rpartition(".")[2]
-    loaded = experiments.load(name, ROOT / "parameters" / "quick" / f"{name}.yaml").model_dump()
-    subjects = [{**subject, "environment": "small"} for subject in loaded["subjects"]]
-    with pytest.raises(BenchlibError, match=r"subjects.0.environment: .*benchlib environment create small makes it"):
-        experiment.Parameters(**{**loaded, "subjects": subjects})
-
-
 def test_the_suite_refuses_it_by_file_and_key(tmp_path):
     text = (ROOT / "parameters" / "quick" / "devices.yaml").read_text()
     (tmp_path / "devices.yaml").write_text(text.replace("framework: pytorch", "framework: pytorch, environment: small"))
@@ -526,64 +503,8 @@ def test_the_suite_refuses_it_by_file_and_key(tmp_path):
         plan.checked("devices", tmp_path / "devices.yaml")
 
 
-# -- labels and tables
-
-
-def test_a_subject_shows_its_environment(other):
-    plain = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}
-    assert str(p.Subject(**plain)) == "pytorch eager tuned"
-    subject = p.Subject(**plain, environment="other")
-    assert str(subject) == "pytorch other eager tuned"
-    assert Condition(workload="cnn", **subject.choices).environment == "other"
-
-
-def test_the_report_says_what_stood_in_for_the_reference():
-    here = Condition(workload="cnn")
-    usual = Certificate(condition=here, reference=here)
-    other = Certificate(condition=here, reference=here.but(framework="mindspore", environment="a"))
-    assert tables.references([usual]) == "PyTorch eager on the CPU"
-    assert tables.references([usual, other]).endswith("(where that is not there: mindspore a)")
-
-
-# -- the notebook versions
-
-
-QUICK = ROOT / "parameters" / "quick" / "versions.yaml"
-
-
-def test_the_notebook_versions_says_how_to_make_what_is_not_there(tmp_path, monkeypatch):
-    monkeypatch.setattr(environments, "root", lambda: tmp_path)
-    (tmp_path / "environments").mkdir()
-    shutil.copy(ROOT / "environments" / "torch-2.9.txt", tmp_path / "environments")
-    parameters = experiments.load("versions", QUICK)
-    assert experiments.conditions("versions", parameters) == []
-    result = experiments.measure("versions", Lab(outputs=tmp_path / "outputs"), **parameters.model_dump())
-    note = "Not measured: environment 'torch-2.9' is not there: benchlib environment create torch-2.9 makes it"
-    assert note in result.show_findings().data.replace("&#x27;", "'")
-    assert "No figure of ratios" in result.show_figure("ratios").data
-    assert result.summary()["failures"] == 0
-
-
-def test_the_notebook_versions_compares_those_that_have_the_framework(tmp_path, other):
-    environments.add("again", sys.executable)
-    environments.register(environments.Environment("broken", str(tmp_path / "deleted" / "python")))
-    given = experiments.load("versions", QUICK).model_dump() | {"batch_sizes": [8, 16]}
-    every = ["broken", "again", "other", "gone", "default"]
-    compared = versions.comparisons(versions.Parameters(**{**given, "environments": every}))
-    assert [[one.environment for one in process_group] for process_group in compared] == [["again", "default"]] * 2
-    assert [process_group[0].batch_size for process_group in compared] == [8, 16]
-    with pytest.raises(BenchlibError, match=r"environments"):
-        versions.Parameters(**{**given, "environments": ["default"]})
-    alone = versions.Parameters(**{**given, "environments": ["default", "broken", "other"]})
-    assert versions.conditions(alone) == []
-    broken, without = versions.measure(alone, Lab(outputs=tmp_path / "outputs")).findings()
-    assert "deleted/python is not there: benchlib environment remove broken" in broken
-    assert "environment 'other': pip --python" in without
-
-
 @pytest.mark.slow
 def test_one_framework_in_two_environments_is_an_ordinary_comparison(tmp_path, other, toy_framework, monkeypatch):
-    monkeypatch.setattr(roofline, "conditions", lambda *asked: [])
     block = rounds._block
 
     def timed(entry, number, position, others):
@@ -595,26 +516,15 @@ def test_one_framework_in_two_environments_is_an_ordinary_comparison(tmp_path, o
 
     monkeypatch.setattr(rounds, "_block", timed)
     monkeypatch.setattr(rounds, "WARM_UP_LIMIT_S", 0.05)
-    given = experiments.load("versions", QUICK).model_dump()
-    given |= {"workload": "toy", "framework": "toy", "lane": "default", "batch_sizes": [32]}
-    given |= {"environments": ["default", "other"], "hyperparameters": {"burn_ms": 4.0}}
-    given |= {"precision": 0.2, "block_s": 0.05, "pilot": 3}
+    here, there = (toy(environment=name, hyperparameters={"burn_ms": 4.0}) for name in ("default", "other"))
     lab = Lab(outputs=tmp_path / "outputs")
-    result = versions.measure(versions.Parameters(**given), lab)
-    (compared,) = result.comparisons
-    there = compared.conditions[1]
+    compared = lab.compare([here, there], precision=0.2, budget_s=60, block_s=0.05, pilot=3)
     assert all(one.same for one in compared.certificates.values())
     assert {one.reference.environment for one in compared.certificates.values()} == {"default"}
     assert compared.ratio(there).estimate == pytest.approx(4 / 6, rel=0.02)
     assert [check.condition for check in lab.check_timers(compared.conditions)] == compared.conditions
-    row = result.tables()["ratios"][1].iloc[0]
-    assert (row["subject"], row["baseline"]) == ("toy other eager default", "toy eager default")
+    row = compared.ratios().set_index("role").loc["condition"]
     assert (row["environment"], row["verdict"]) == ("other", "slower")
-    assert "toy other eager default" in result.show_table("ratios").data
     assert set(knobs.Ledger(compared.measurements).frame["environment"]) == {"default", "other"}
     processes = {m.condition.environment: m for m in compared.measurements}
     assert processes["other"].packages == processes["default"].packages, "numpy's, the same"
-    assert "Throughput of toy other eager default relative to toy eager default" in result.findings()[0]
-    result.summary()
-    text = (tmp_path / "outputs" / "tables" / "versions_ratios.csv").read_text()
-    assert "toy other eager default" in text
