@@ -1,7 +1,5 @@
-"""CIFAR-10 in its original form, the python archive: found in the folder that ``BENCHLIB_DATA`` names, or downloaded.
-
-Its six batches are known by their md5, packed or not. Other batches in the original's layout are read, too: that their
-bytes are not the original's is said beside every accuracy.
+"""CIFAR-10, the python archive: found in the folder that ``BENCHLIB_DATA`` names, or downloaded. Its six batches are
+known by their md5, packed or not. Others in its layout are read, too: that is said beside every accuracy.
 """
 
 from __future__ import annotations

@@ -69,11 +69,9 @@ def _named(form: str) -> Callable[[Chosen], str]:
 
 
 IMAGES = Kind(_images, _named("-{image_size}px"))
-"""``load()`` gives :class:`images.Images`; the workload has a hyperparameter ``image_size``. ``train_inputs`` and
-``test_inputs`` float32 (n, 3, side, side), standardised per channel by the mean and standard deviation of the full
-training split, ``train_labels`` and ``test_labels`` int32 (n,), and ``repeat``, how often each pixel is to be repeated
-for image_size (see ``images.fitted``). ``train_samples=n`` takes the first n of a class-balanced permutation that is
-the same for all seeds.
+"""``load()`` gives :class:`images.Images`; the workload has a hyperparameter ``image_size``. Images are standardised as
+the full training split; ``repeat`` says how often each pixel is to be repeated (see ``images.fitted``).
+``train_samples=n`` takes the first n of a class-balanced permutation that is the same for all seeds.
 """
 
 GRAPHS = Kind(_graph)

@@ -62,9 +62,7 @@ def quotas() -> Iterator[tuple[Path, float]]:
 
 
 def control_groups(controller: str) -> Iterator[Path]:
-    """The folders of the control groups (versions 1 and 2) that this process is in, and of those that hold them; in a
-    container not all may exist.
-    """
+    """The folders of this process's control groups (versions 1 and 2) and of those that hold them; not all exist."""
     for line in read(OWN_GROUPS).splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):

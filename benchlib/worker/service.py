@@ -1,31 +1,5 @@
-"""What the process that runs a condition does: it gets JSON documents over its channel, does what each says, and
-answers each; between them it sleeps in a read.
-
-Requests (``do``) and answers:
-
-========== ======================================== ============================================================
-open       framework, device, mode, precision, seed, versions, rss_mib after import
-           cpus (bind to so many cores), world_size,
-           communication (of a group),
-           knobs (for the session to set)
-build      workload, values, batch_size, data, ...  parameters, hashes of weights (read back), data and first order
-first_step                                          wall_s of the first step, compilation included; settings now
-warm_up    limit_s                                  step times, steps, seconds, verdict (see ``steady``);
-                                                    of each chunk its seconds, by the wall and of CPU
-block      steps                                    a timed block
-reset                                               the initial weights again, and a fresh optimizer
-epoch      number, orders, block_steps              a message a block, then the mean loss and the order's hash
-predict    file                                     predictions of the test data, written to ``file``
-check      steps, trial, moved, again, file         outputs, gradients, losses, updates ..., written to ``file``
-                                                    (of a group: to one each, see ``benchlib.equivalence.trials``)
-probe      records, file                            what the optimizer and dropout do, written to ``file``
-planted    seconds, takes                           durations of the same work, by the timer and known otherwise
-train_on   step, weights, leads, restarts           the loss of the next training step, and how far it moves the
-                                                    weights, which before it are taken from the file ``weights``, or
-                                                    who leads writes it
-imported   beside                                   files of modules that are neither Python's nor packages'
-memory                                              peak and present resident memory, device memory
-========== ======================================== ============================================================
+"""What the process that runs a condition does: it gets JSON documents over its channel, calls the method ``do_NAME``
+that each names in ``do``, and sends back what that returns; between them it sleeps in a read.
 """
 
 from __future__ import annotations
@@ -143,6 +117,7 @@ class Worker:
         return {"wall_s": wall_s, "settings": self.session.settings()}  # some thread pools begin with the first step
 
     def do_warm_up(self, limit_s: float) -> dict[str, Any]:
+        """See ``steady``; ``chunks`` are seconds of each, by the wall and of CPU."""
         self.chunks: list[tuple[float, float]] = []
         return {**asdict(steady.warm_up(self._agreed, limit_s)), "chunks": self.chunks}
 
@@ -182,7 +157,7 @@ class Worker:
         return {}
 
     def do_check(self, steps: int, trial: int, moved: int, again: bool, file: str) -> dict[str, Any]:
-        """What the equivalence gate compares, for this session's model: see ``benchlib.worker.check``."""
+        """What the equivalence gate compares, packed in ``file``; of a group in one each: see ``check.computed``."""
         file = f"{file}.{self.rank}.npz" if self.world_size > 1 else file
         ready = [self.session.put(check.turned(one)) for one in self._first_batches()] if moved else self.ready
         arrays = check.computed(
@@ -192,7 +167,7 @@ class Worker:
         return {}
 
     def do_probe(self, records: list[int], file: str) -> dict[str, Any]:
-        """What trials do not see of this session's model: see ``benchlib.worker.check``."""
+        """What trials do not see of this session's model, packed in ``file``: see ``check.probed``."""
         files.pack(file, check.probed(self.session, self.workload, self.values, self.initial, self.ready[0], records))
         return {}
 
