@@ -572,7 +572,7 @@ def test_a_process_that_is_timed_runs_what_was_certified(tmp_path, lab, altered,
         told = run.failure
         assert not run.epochs, "it is not trained for an hour first"
     elif timed == "ceiling":
-        monkeypatch.setattr(roofline, "SIZES", {"cpu": (8,)})
+        monkeypatch.setattr(roofline, "SIZES", (8,))
         monkeypatch.setattr(frameworks, "names", lambda: ["pytorch"])
         found = lab.ceiling("cpu")
         (told,) = set(found.failures)
