@@ -25,8 +25,8 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 
+from benchlib import records
 from benchlib.store import Store
-from benchlib.suite import records
 from benchlib.suite.plan import GATHERING
 from benchlib.tables import FILES
 

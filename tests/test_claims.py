@@ -19,18 +19,12 @@ from frames import PYTORCH, UNKNOWN, row
 from matplotlib.colors import to_rgb
 from synthetic_lab import SyntheticLab
 
-from benchlib import tables, workloads
+from benchlib import records, tables, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.plotting import figures
-from benchlib.stats import frame as tidy
-from benchlib.stats.comparison import DISTURBED
-from benchlib.stats.intervals import Interval, geometric_interval
-from benchlib.store import Store
-from benchlib.suite import claims, experiments, published, records
-from benchlib.suite.claims.cases import bearing
-from benchlib.suite.claims.results import Results
-from benchlib.suite.claims.verdicts import (
+from benchlib.literature.cases import bearing
+from benchlib.literature.results import Results
+from benchlib.literature.verdicts import (
     CONTRADICTS,
     NO_DIFFERENCE,
     NO_INTERVAL,
@@ -51,6 +45,12 @@ from benchlib.suite.claims.verdicts import (
     judge,
     undecided,
 )
+from benchlib.plotting import figures
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import DISTURBED
+from benchlib.stats.intervals import Interval, geometric_interval
+from benchlib.store import Store
+from benchlib.suite import claims, experiments, published
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchlib import environments, inspection, interpreters
+from benchlib import environments, inspection, interpreters, records
 from benchlib.__main__ import main
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
@@ -23,7 +23,7 @@ from benchlib.lab import Lab
 from benchlib.provenance import installed, knobs
 from benchlib.runner import availability, process_group, roofline, rounds
 from benchlib.store import Measurement
-from benchlib.suite import outputs, plan, records, sources
+from benchlib.suite import outputs, plan, sources
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"

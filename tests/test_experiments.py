@@ -23,7 +23,7 @@ import pytest
 import yaml
 from synthetic_lab import SyntheticLab, step_seconds
 
-from benchlib import workloads
+from benchlib import records, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
@@ -33,7 +33,7 @@ from benchlib.runner import availability
 from benchlib.runner.roofline import Ceiling
 from benchlib.runner.timer_check import SyncCheck
 from benchlib.stats import frame as tidy
-from benchlib.suite import experiments, plan, records
+from benchlib.suite import experiments, plan
 from benchlib.suite.experiments import (
     batch_size,
     devices,

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from test_suite import make_project, run_and_read, write_notebook, write_parameters
 
+from benchlib import records
 from benchlib.errors import BenchlibError
-from benchlib.suite import experiments, opened, outputs, plan, records, start
+from benchlib.suite import experiments, opened, outputs, plan, start
 
 ROOT = Path(__file__).parents[1]
 

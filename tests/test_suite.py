@@ -22,14 +22,14 @@ import psutil
 import pytest
 import yaml
 
-from benchlib import progress, variables
+from benchlib import progress, records, variables
 from benchlib.__main__ import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.provenance import fingerprint, installed, machine
 from benchlib.runner import availability
 from benchlib.runner.machine_lock import turn
-from benchlib.suite import execution, experiments, outputs, pages, plan, records
+from benchlib.suite import execution, experiments, outputs, pages, plan
 from benchlib.suite import runs as suite
 from benchlib.suite.experiments import parameter_file
 from benchlib.suite.report.pdf import NoBrowser

@@ -18,8 +18,9 @@ from typing import Any
 
 import yaml
 
+from benchlib import records
 from benchlib.errors import BenchlibError
-from benchlib.suite import experiments, records
+from benchlib.suite import experiments
 from benchlib.suite.at_work import alone
 from benchlib.suite.plan import GATHERING, REPORT, require_profile
 from benchlib.suite.report.export import export_html

@@ -6,8 +6,9 @@ import shutil
 from contextlib import nullcontext
 from pathlib import Path
 
+from benchlib import events, records
 from benchlib.errors import BenchlibError
-from benchlib.suite import events, experiments, records
+from benchlib.suite import experiments
 from benchlib.suite.at_work import alone
 
 

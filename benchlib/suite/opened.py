@@ -10,7 +10,8 @@ from typing import Any
 
 import nbformat
 
-from benchlib.suite import experiments, records
+from benchlib import records
+from benchlib.suite import experiments
 from benchlib.suite.plan import sources
 
 FOLDER = "lab"

@@ -14,12 +14,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchlib import frameworks, plugins, variables
+from benchlib import frameworks, plugins, records, variables
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
 from benchlib.provenance import fingerprint, installed, machine
-from benchlib.suite import experiments, records
+from benchlib.suite import experiments
 from benchlib.suite.plan import GATHERING, Planned, parameter_files, planned, sources
 
 MOST_NAMED = 3

@@ -25,10 +25,10 @@ from typing import Any
 
 import psutil
 
-from benchlib import lab, progress, scratch
+from benchlib import lab, progress, records, scratch
 from benchlib.errors import BenchlibError, unwritable
 from benchlib.runner.interrupt import one_interrupt
-from benchlib.suite import clock, experiments, pages, records
+from benchlib.suite import clock, experiments, pages
 from benchlib.suite.at_work import alone, followed, say, writable
 from benchlib.suite.outputs import Outputs
 from benchlib.suite.plan import GATHERING, REPORT, Planned, parameter_files, plan, planned

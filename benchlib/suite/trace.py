@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from benchlib import latex, records
 from benchlib.errors import BenchlibError
-from benchlib.suite import experiments, latex, records
+from benchlib.suite import experiments
 from benchlib.suite.sources import MATCHES, sources
 from benchlib.tables import FILES, MEASURED
 

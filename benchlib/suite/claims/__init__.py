@@ -25,12 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from benchlib.literature.maxima import inner_maximum
+from benchlib.literature.ratios import cases_of_rows
+from benchlib.literature.results import Results
+from benchlib.literature.sizes import crosses_with_size, fastest_by_batch, grows_with_batch, scales_better
+from benchlib.literature.verdicts import Judged, Outcome, judge, rule_text
 from benchlib.suite import published
-from benchlib.suite.claims.maxima import inner_maximum
-from benchlib.suite.claims.ratios import cases_of_rows
-from benchlib.suite.claims.results import Results
-from benchlib.suite.claims.sizes import crosses_with_size, fastest_by_batch, grows_with_batch, scales_better
-from benchlib.suite.claims.verdicts import Judged, Outcome, judge, rule_text
 
 FUNCTIONS: dict[str, Callable[..., Outcome]] = {
     rule.__name__: rule

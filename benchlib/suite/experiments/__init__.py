@@ -27,11 +27,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from benchlib import records
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, unknown
 from benchlib.runner.interrupt import one_interrupt
 from benchlib.stats import planner
-from benchlib.suite import records
 from benchlib.suite.experiments import parameter_file
 from benchlib.suite.experiments.parameters import Compared, Defaults, Parameters
 from benchlib.validation import Strict

@@ -6,10 +6,9 @@ from typing import Self
 
 from pydantic import model_validator
 
-from benchlib import workloads
+from benchlib import events, workloads
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.suite import events
 from benchlib.suite.experiments import by_batch, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.by_batch import comparisons

@@ -16,10 +16,9 @@ from matplotlib.figure import Figure
 from benchlib import tables
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.suite import claims, published
-from benchlib.suite.claims import figure
-from benchlib.suite.claims.results import Results
-from benchlib.suite.claims.verdicts import (
+from benchlib.literature import figure
+from benchlib.literature.results import Results
+from benchlib.literature.verdicts import (
     NO_DIFFERENCE,
     NOT_MEASURED,
     OPEN,
@@ -31,6 +30,7 @@ from benchlib.suite.claims.verdicts import (
     measured_text,
     undecided,
 )
+from benchlib.suite import claims, published
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Gathered, Result
 from benchlib.suite.published.figures import TABLES

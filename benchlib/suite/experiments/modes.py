@@ -11,14 +11,13 @@ from typing import Annotated, Any, Literal, Self
 import pandas as pd
 from pydantic import Field, model_validator
 
-from benchlib import frameworks, workloads
+from benchlib import events, frameworks, workloads
 from benchlib.condition import Condition, DeviceName, PrecisionName
 from benchlib.lab import Lab
 from benchlib.plotting import Bars, Picture, naming, relative_to
 from benchlib.runner import availability
 from benchlib.stats import derived_ratios
 from benchlib.stats.comparison import DISTURBED, Comparison
-from benchlib.suite import events
 from benchlib.suite.experiments import answers, losses, payback, subjects, tasks
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.findings import absent, other_models, throughputs, unrounded

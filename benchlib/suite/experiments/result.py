@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib import data, tables, workloads
+from benchlib import data, latex, tables, workloads
 from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
+from benchlib.doubts import disturbances, disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.equivalence.certificate import SAME, Certificate
 from benchlib.plotting import Picture, figures, naming
 from benchlib.provenance import knobs
@@ -25,8 +26,6 @@ from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import MARGIN, Comparison
 from benchlib.stats.measured import failures as failures_of
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.suite import latex
-from benchlib.suite.experiments.doubts import disturbances, disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.tables import Listed, Runs, Table, wide
 from benchlib.worker import files as data_files
 

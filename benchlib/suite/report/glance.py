@@ -11,9 +11,9 @@ from IPython.display import HTML
 
 from benchlib import frameworks, tables
 from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED
+from benchlib.literature.verdicts import VERDICTS
 from benchlib.plotting import naming
 from benchlib.stats.comparison import same_within
-from benchlib.suite.claims.verdicts import VERDICTS
 from benchlib.suite.report.certainty import controls, resolved
 from benchlib.suite.report.gathered import Gathered, distinct
 from benchlib.suite.report.setting import place

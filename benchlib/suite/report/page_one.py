@@ -14,8 +14,8 @@ from IPython.display import HTML
 
 from benchlib import tables
 from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED
+from benchlib.literature.verdicts import NO_DIFFERENCE, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
 from benchlib.stats.comparison import FASTER, SLOWER
-from benchlib.suite.claims.verdicts import NO_DIFFERENCE, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
 from benchlib.suite.report import forest, ratios
 from benchlib.suite.report.certainty import controls, resolved
 from benchlib.suite.report.gathered import Gathered

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from benchlib import records
 from benchlib.stats import frame as tidy
 from benchlib.store import Store
-from benchlib.suite import records
 
 
 class Results:

@@ -7,11 +7,11 @@ import json
 import pandas as pd
 
 from benchlib import workloads
+from benchlib.literature.cases import case_of, interval_of, inverse
+from benchlib.literature.results import Results
+from benchlib.literature.verdicts import NOISY, Outcome
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import DISTURBED
-from benchlib.suite.claims.cases import case_of, interval_of, inverse
-from benchlib.suite.claims.results import Results
-from benchlib.suite.claims.verdicts import NOISY, Outcome
 from benchlib.suite.published import Claim, Rows
 
 

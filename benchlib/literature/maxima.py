@@ -9,10 +9,10 @@ from dataclasses import replace
 import pandas as pd
 
 from benchlib import tables, workloads
+from benchlib.literature.cases import OTHER_EPOCHS, files_of, setting_of
+from benchlib.literature.results import Results
+from benchlib.literature.verdicts import CONTRADICTS, ONE_SEED, OPEN, SUPPORTS, Case, Outcome
 from benchlib.suite import published
-from benchlib.suite.claims.cases import OTHER_EPOCHS, files_of, setting_of
-from benchlib.suite.claims.results import Results
-from benchlib.suite.claims.verdicts import CONTRADICTS, ONE_SEED, OPEN, SUPPORTS, Case, Outcome
 from benchlib.suite.published import Claim
 
 

@@ -7,10 +7,7 @@ import math
 import pandas as pd
 
 from benchlib import tables, workloads
-from benchlib.stats.comparison import DISTURBED, FASTER, NO_DIFFERENCE, SLOWER, same_within, verdict_on
-from benchlib.stats.intervals import Interval
-from benchlib.suite import published
-from benchlib.suite.claims.verdicts import (
+from benchlib.literature.verdicts import (
     CONTRADICTS,
     NO_INTERVAL,
     NOISY,
@@ -21,6 +18,9 @@ from benchlib.suite.claims.verdicts import (
     WITHIN_OR_BEYOND,
     Case,
 )
+from benchlib.stats.comparison import DISTURBED, FASTER, NO_DIFFERENCE, SLOWER, same_within, verdict_on
+from benchlib.stats.intervals import Interval
+from benchlib.suite import published
 from benchlib.suite.published import Claim
 
 OTHER_DATA, OTHER_WORKLOAD = "on stand-in data", "with other workloads than the work's"
