@@ -35,12 +35,17 @@ def wrong_files(record: dict[str, Any], folder: Path, name: str = "it") -> Itera
             yield file, f"is not what {name} made"
 
 
-def all_wrong(folder: Path, notebooks: Iterable[str]) -> dict[str, str]:
-    """By file, as :func:`wrong_files`, of all these notebooks that have succeeded. What is wrong for one is wrong: a
-    notebook that gathers takes what it finds for what the others made.
+def names(folder: Path) -> list[str]:
+    """The notebooks that have a record in a folder of results."""
+    return sorted(path.stem for path in (folder / "notebooks").glob("[!.]*.json"))
+
+
+def all_wrong(folder: Path, notebooks: Iterable[str] | None = None) -> dict[str, str]:
+    """By file, as :func:`wrong_files`, of all these notebooks (None: all that have a record) that have succeeded. What
+    is wrong for one is wrong: a notebook that gathers takes what it finds for what the others made.
     """
     wrong: dict[str, str] = {}
-    for name in notebooks:
+    for name in names(folder) if notebooks is None else notebooks:
         record = read(folder, name)
         if record and record["status"] == "succeeded":
             for file, what in wrong_files(record, folder, name):

@@ -500,7 +500,7 @@ def test_the_suite_refuses_it_by_file_and_key(tmp_path):
     text = (ROOT / "parameters" / "quick" / "devices.yaml").read_text()
     (tmp_path / "devices.yaml").write_text(text.replace("framework: pytorch", "framework: pytorch, environment: small"))
     with pytest.raises(BenchlibError, match=r"devices.yaml: subjects.0.environment: .*create small makes it"):
-        plan.checked("devices", tmp_path / "devices.yaml")
+        plan.planned("devices", tmp_path / "devices.yaml")
 
 
 @pytest.mark.slow

@@ -1,5 +1,5 @@
-"""Answers for people: what a result shows in two or three sentences, the largest effects and where they are. Every
-number is in the tables; here are those that one would tell somebody.
+"""Findings: what a study shows in a few sentences. Every number is in the tables; here are those that one would tell
+somebody.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 
 from benchlib import tables
+from benchlib.equivalence.certificate import SAME
 from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
-from benchlib.suite.experiments.result import Findings, Result
+from benchlib.study import Sentences, Study, metric_name
 from benchlib.tables import verdict
 
 Name = Callable[[pd.Series], str]
@@ -28,11 +29,11 @@ def effects(
     quantity: str = "throughput_ratio",
     who: Name = lambda row: row["subject"],
     to: Name = lambda row: row["baseline_subject"],
-) -> Findings:
+) -> Sentences:
     """Of each two that were compared: how often which is shown to be faster, and ``where`` the effects are largest."""
 
-    def answer(result: Result) -> Iterator[str]:
-        rows = result.rows(quantity)
+    def answer(study: Study) -> Iterator[str]:
+        rows = study.rows(quantity)
         rows = rows[rows["reason"].isna()] if len(rows) else rows
         if not len(rows):
             return
@@ -52,6 +53,57 @@ def effects(
             yield from _of_many(told)
 
     return answer
+
+
+def growth(study: Study) -> Iterator[str]:
+    """At which batch size throughput is highest."""
+    each = []
+    for who, rows in study.rows("samples_per_second").groupby("subject", sort=False):
+        known = rows.dropna(subset="estimate").sort_values("batch_size")
+        if len(known) > 1:
+            first, best = known.iloc[0], known.loc[known["estimate"].idxmax()]
+            times = tables.number(best["estimate"] / first["estimate"])
+            each.append(f"{who} at batch {best['batch_size']} ({times} times that at batch {first['batch_size']})")
+    if each:
+        yield f"Throughput is highest: {'; '.join(each)}."
+
+
+def best(x: str) -> Sentences:
+    """At which value of a column ``x`` each subject's metric is highest after the epochs that all runs have, whether
+    inside the grid, and what the seeds cannot tell apart.
+    """
+
+    def answer(study: Study) -> Iterator[str]:
+        for who, rows in study.rows("final_metric").groupby("subject", sort=False):
+            known = rows.dropna(subset="estimate").sort_values(x)
+            after = f"{who}, after {rows['epochs'].iloc[0]} epochs"
+            yield f"{after}: {_best(known, x)}" if len(known) else f"{after}: no run got there."
+
+    return answer
+
+
+def _best(rows: pd.DataFrame, x: str) -> str:
+    row, words = rows.loc[rows["estimate"].idxmax()], x.replace("_", " ")
+    unit = " %" if row["unit"] == "%" else ""
+    mean, low, high = (tables.number(row[end]) + unit for end in ("estimate", "lowest", "highest"))
+    seeds = f"mean of {row['processes']} seeds, {low} to {high}" if row["processes"] > 1 else "one seed"
+    value = f"{mean} ({seeds})"
+    name = metric_name(row["workload"], row["data"])
+    if len(rows) == 1:
+        return f"{name} {value} at {words} {row[x]:g}."
+    inside = rows[x].min() < row[x] < rows[x].max()
+    where = "inside the grid: lower at both ends" if inside else "an end of the grid: no inner maximum is shown"
+    close = rows[(rows["highest"] >= row["lowest"]) & (rows[x] != row[x])][x]
+    apart = f"; the seeds' ranges overlap with those at {', '.join(f'{one:g}' for one in close)}" if len(close) else ""
+    return f"{name} is highest at {words} {row[x]:g}, {value}, {where}{apart}."
+
+
+def different_models(study: Study) -> Iterator[str]:
+    """Of each task and subject whose model is not certified to be the reference's."""
+    runs = study.runs
+    others = runs.loc[runs["models"] != SAME, ["task", "subject"]].drop_duplicates() if len(runs) else runs
+    for task, who in others.itertuples(index=False, name=None):
+        yield f"{task}, {who}: its model is not the reference's, or was not checked: do not compare its runs."
 
 
 def _of_pair(one: str, other: str, rows: pd.DataFrame) -> str:
