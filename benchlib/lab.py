@@ -23,7 +23,7 @@ import pandas as pd
 from benchlib import environments, scratch, store
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
-from benchlib.equivalence import compare, gate, inputs
+from benchlib.equivalence import compare, gate, samples
 from benchlib.equivalence.certificate import Certificate
 from benchlib.equivalence.tolerances import tolerances
 from benchlib.errors import BenchlibError
@@ -408,7 +408,7 @@ class Lab:
         both = (condition, gate.reference(condition))
         name = key(
             asked=condition.hyperparameters,
-            gate=[inputs.prepare(one, self.inputs).depends_on("gate") for one in both],
+            gate=[samples.prepare(one, self.inputs).depends_on("gate") for one in both],
             set=[knobs.of_gate(one) for one in both],
             tolerances=tolerances(condition),
             training=training_steps,
