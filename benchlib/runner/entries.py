@@ -45,9 +45,7 @@ def build(entries: Iterable[Entry]) -> None:
 
 
 def guarded(entry: Entry, action: Callable[[Entry], None]) -> None:
-    """Do something with a worker that has not failed yet; if it fails now, record it, and end it. Whatever else goes
-    wrong is no worker's fault, and raises.
-    """
+    """Do something with a worker that has not failed yet; if it fails now, record it, and end it."""
     if entry.measurement.failure is not None:
         return
     try:
@@ -59,9 +57,7 @@ def guarded(entry: Entry, action: Callable[[Entry], None]) -> None:
 
 
 def require_hashed(entry: Entry, procedure: str) -> None:
-    """What a process has run has to be what was hashed, as the module ``procedure`` says: else that is recorded, and
-    nothing of what it gave is kept, for it is of other code.
-    """
+    """What a process has run has to be what was hashed: else that is recorded, and nothing of what it gave is kept."""
     guarded(entry, lambda e: _require_hashed(e, fingerprint.files(e.job.condition, procedure)))
 
 
