@@ -1,5 +1,8 @@
 """Environments: where a framework lives, an interpreter with its packages. The default one is this process's own; the
-others are registered by name in ``.environments/``. What one offers, it is asked itself (``benchlib.interpreters``).
+others are registered by name in ``.environments/``, made of ``environments/NAME.txt`` or there already.
+
+Such a file has requirements, pinned, as pip reads them. A comment ``# python: 3.11`` in it says for which Python it is,
+and ``# system: ...`` what the system has to have beside it.
 """
 
 from __future__ import annotations
