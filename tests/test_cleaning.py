@@ -84,7 +84,7 @@ def test_where_it_is_not_known_what_is_needed_nothing_goes(folder: Path, damage:
         path.write_text('{"status": "succ')
     elif damage == "no record":
         path.unlink()
-        (folder / "tables" / "modes_ratios.csv").touch()
+        (folder / "tables" / "modes_frame.parquet").touch()
     elif damage == "no records":
         path.unlink()
         (folder / "notebooks" / "scaling.json").unlink()

@@ -210,7 +210,9 @@ def variables(path, tag):
     """What the cell with a tag sets."""
     cells = json.loads(path.read_text())["cells"]
     (source,) = ("".join(c["source"]) for c in cells if tag in c["metadata"].get("tags", []))
-    return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(source).body}
+    body = [node for node in ast.parse(source).body if not isinstance(node, ast.ImportFrom)]
+    targets = (node.target if isinstance(node, ast.AnnAssign) else node.targets[0] for node in body)
+    return {target.id: ast.literal_eval(node.value) for target, node in zip(targets, body, strict=True)}
 
 
 class TestCopies:

@@ -36,10 +36,10 @@ def unused(folder: Path) -> list[Path]:
 
     A BenchlibError where it is not known what is needed: a notebook has not come to its end, or its record is gone.
     """
-    executed = (path.stem for path in folder.glob("notebooks/[!.]*.ipynb"))
-    by_name = {name: records.read(folder, name) for name in sorted({*records.names(folder), *executed})}
-    unknown = [name for name, record in by_name.items() if record and record["status"] != "succeeded"]
-    unknown += [name for name, record in by_name.items() if record is None and _left_something(folder, name)]
+    left = [*folder.glob("notebooks/[!.]*.ipynb"), *folder.glob("tables/*_frame.parquet")]
+    names = {*records.names(folder), *(path.stem.removesuffix("_frame") for path in left)}
+    by_name = {name: records.read(folder, name) for name in sorted(names)}
+    unknown = [name for name, record in by_name.items() if not record or record["status"] != "succeeded"]
     if unknown or not any(by_name.values()):
         which = ", ".join(unknown) or "every notebook"
         raise BenchlibError(
@@ -77,10 +77,3 @@ def size_mib(paths: list[Path]) -> float:
     """Of files, and of all in folders, in MiB."""
     files = [file for path in paths for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
     return sum(file.stat().st_size for file in files) / 2**20
-
-
-def _left_something(folder: Path, name: str) -> bool:
-    """Is there anything that a notebook made, or its record, cut?"""
-    return any((folder / part).exists() for part in (f"notebooks/{name}.ipynb", f"notebooks/{name}.json")) or any(
-        (folder / "tables").glob(f"{name}_*")
-    )
