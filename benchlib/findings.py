@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 
 from benchlib import tables
-from benchlib.analysis.certificates import SAME
-from benchlib.analysis.comparison import FASTER, NO_DIFFERENCE, SLOWER
+from benchlib.equivalence.certificate import SAME
+from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
 from benchlib.study import Sentences, Study, metric_name
 from benchlib.tables import verdict
 

@@ -12,7 +12,6 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, field_validator
 
 from benchlib import environments, limits, workloads
-from benchlib.analysis import planner
 from benchlib.condition import (
     DeviceName,
     EnvironmentName,
@@ -25,6 +24,7 @@ from benchlib.condition import (
 )
 from benchlib.errors import BenchlibError, shown
 from benchlib.limits import at_most
+from benchlib.stats import planner
 from benchlib.validation import Strict
 
 __all__ = ["DeviceName", "EnvironmentName", "FrameworkName", "LaneName", "ModeName", "PrecisionName", "WorkloadName"]

@@ -18,24 +18,25 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from pydantic import ValidationError, create_model
 
-from benchlib import data, events, knobs, latex, metrics, records, tables, workloads
-from benchlib.analysis import frame as tidy
-from benchlib.analysis import relative
-from benchlib.analysis.certificates import Certificate
-from benchlib.analysis.comparison import MARGIN, Comparison
-from benchlib.analysis.measured import failures as failures_of
-from benchlib.analysis.training import TrainingRuns
+from benchlib import data, events, latex, metrics, records, tables, workloads
 from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
 from benchlib.doubts import disturbances, disturbed_controls, disturbed_runs, throttled, unfinished
+from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError, shown
 from benchlib.lab import Lab
-from benchlib.measure import availability, refusals
-from benchlib.measure.ceiling import Ceiling
-from benchlib.measure.contract import SyncCheck
-from benchlib.measure.interrupt import one_interrupt
 from benchlib.parameter_types import MOST_CONDITIONS, Settings, defaults, read, typed
 from benchlib.plotting import Picture, figures, naming
+from benchlib.provenance import knobs
+from benchlib.runner import availability, preflight
+from benchlib.runner.interrupt import one_interrupt
+from benchlib.runner.roofline import Ceiling
+from benchlib.runner.timer_check import SyncCheck
+from benchlib.stats import derived_ratios
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import MARGIN, Comparison
+from benchlib.stats.measured import failures as failures_of
+from benchlib.stats.training_runs import TrainingRuns
 from benchlib.tables import Listed, Runs, Table, wide
 from benchlib.validation import Strict, explain
 from benchlib.worker import files as data_files
@@ -144,7 +145,7 @@ class Study:
     ) -> None:
         """Have conditions compared, the first being the baseline. Of none, the frame has the rows ``beside`` only."""
         if conditions:
-            refusals.require_distinct(conditions)
+            preflight.require_distinct(conditions)
         if self.settings is None:
             raise BenchlibError("settings: a study that compares needs them: Study(..., settings=settings)")
         self.parts.append(Part(conditions, task, beside, order))
@@ -160,7 +161,7 @@ class Study:
         most_epochs: int | None = None,
     ) -> None:
         """Have conditions trained from each seed, as ``Lab.train``."""
-        refusals.require_trainable(conditions, seeds, epochs, threshold, most_epochs)
+        preflight.require_trainable(conditions, seeds, epochs, threshold, most_epochs)
         if most_epochs is not None and most_epochs < epochs:
             raise WrongChoice("most_epochs", most_epochs, f"is less than epochs ({epochs}); give at least that")
         limits = {"seeds": seeds, "epochs": epochs, "threshold": threshold, "most_epochs": most_epochs}
@@ -269,7 +270,7 @@ class Study:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """All that was measured, tidy: see ``benchlib.analysis.frame``; subjects as :mod:`naming` calls them."""
+        """All that was measured, tidy: see ``benchlib.stats.frame``; subjects as :mod:`naming` calls them."""
         return naming.in_rows(tidy.together(self._in_order(number, part) for number, part in enumerate(self.parts)))
 
     def _in_order(self, number: int, part: Part) -> pd.DataFrame:
@@ -285,7 +286,7 @@ class Study:
             return tidy.of_training(part.measured, beside, **common)
         if isinstance(part.measured, Comparison):
             roof_s = self.ceiling.roof_s if self.ceiling else None
-            every = [*beside, *relative.pairs(part.measured)]
+            every = [*beside, *derived_ratios.pairs(part.measured)]
             return tidy.of_comparison(part.measured, every, roof_s=roof_s, **common)
         return tidy.of_rows(beside, kind=tidy.COMPARISON, **common)
 
@@ -454,8 +455,8 @@ def _condition(choices: Mapping[str, Any]) -> Condition:
             except BenchlibError as error:
                 raise WrongChoice(name, value, str(error).removeprefix("Condition: ")) from None
         raise
-    if name := refusals.too_large(whole):
-        raise WrongChoice(name, choices.get(name), refusals.TOO_LARGE)
+    if name := preflight.too_large(whole):
+        raise WrongChoice(name, choices.get(name), preflight.TOO_LARGE)
     return whole
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from benchlib import records
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import MARGIN
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import MARGIN
 
 UNKNOWN = (math.nan, math.nan)
 

@@ -11,9 +11,9 @@ import pytest
 from frames import row
 
 from benchlib import findings
-from benchlib.analysis.amortisation import AT_ONCE, NEVER, PAYS
-from benchlib.analysis.comparison import FASTER, NO_DIFFERENCE, SLOWER
-from benchlib.analysis.frame import IMPOSSIBLE
+from benchlib.stats.amortisation import AT_ONCE, NEVER, PAYS
+from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
+from benchlib.stats.frame import IMPOSSIBLE
 from benchlib.suite.experiments import devices, operators, payback
 
 

@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 
 from benchlib import study
-from benchlib.analysis.certificates import Certificate
-from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.statistics import Interval
+from benchlib.equivalence.certificate import Certificate
 from benchlib.lab import Lab, Measures
+from benchlib.stats.comparison import Comparison
+from benchlib.stats.intervals import Interval
 from benchlib.suite import claims, experiments
 
 ROOT = Path(__file__).resolve().parents[1]

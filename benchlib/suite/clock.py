@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from benchlib import progress, records
-from benchlib.analysis import planner
+from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures
-from benchlib.measure import gate
+from benchlib.stats import planner
 from benchlib.study import Study
 
 NOTEBOOK_S = 4.5

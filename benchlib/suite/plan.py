@@ -9,8 +9,8 @@ from typing import Any
 from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, unknown
-from benchlib.measure import refusals
 from benchlib.parameter_types import DEFAULTS, defaults
+from benchlib.runner import preflight
 from benchlib.study import Study, cells, design, has_design
 from benchlib.suite import experiments
 
@@ -84,7 +84,7 @@ def planned(name: str, file: Path | None) -> Planned:
     try:
         old = name in experiments.OLD and not has_design(notebook)
         study = experiments.Old(name, file) if old else design(notebook, file)
-        refusals.require(study.every)
+        preflight.require(study.every)
         data = {one: prepare.identity(one) for one in sorted({condition.data for condition in study.every})}
     except BenchlibError as error:
         told = str(error)

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from benchlib import records
-from benchlib.analysis import frame as tidy
+from benchlib.stats import frame as tidy
 from benchlib.store import Store
 
 

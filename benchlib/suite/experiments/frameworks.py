@@ -9,10 +9,10 @@ import pandas as pd
 from pydantic import Field, model_validator
 
 from benchlib import events, findings
-from benchlib.analysis.training import left_out as runs_left_out
 from benchlib.condition import Condition, DeviceName
 from benchlib.lab import Lab
 from benchlib.plotting import Bars, Curves, Picture, Survival, relative_to
+from benchlib.stats.training_runs import left_out as runs_left_out
 from benchlib.study import data_note
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import subjects, tasks, training

@@ -8,7 +8,6 @@ from typing import Any
 from benchlib import metrics, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, shown
-from benchlib.measure import refusals
 from benchlib.parameter_types import (
     MOST_CONDITIONS,
     BatchSize,
@@ -23,6 +22,7 @@ from benchlib.parameter_types import (
     not_empty,
 )
 from benchlib.parameter_types import Subject as Subject
+from benchlib.runner import preflight
 from benchlib.validation import Strict
 
 __all__ = ["BatchSize", "Count", "Epochs", "Grid", "Rate", "Samples", "Seed", "Subject", "Subjects", "not_empty"]
@@ -73,8 +73,8 @@ def condition(keys: Mapping[str, str], **choices: Any) -> Condition:
         whole = Condition(**choices)
     except BenchlibError:
         raise ValueError(_first_wrong(keys, choices)) from None
-    if name := refusals.too_large(whole):
-        raise ValueError(f"{keys.get(name, name)}: {shown(choices.get(name))}: {refusals.TOO_LARGE}")
+    if name := preflight.too_large(whole):
+        raise ValueError(f"{keys.get(name, name)}: {shown(choices.get(name))}: {preflight.TOO_LARGE}")
     return whole
 
 
