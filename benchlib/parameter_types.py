@@ -27,7 +27,12 @@ from benchlib.limits import at_most
 from benchlib.stats import planner
 from benchlib.validation import Strict
 
-__all__ = ["DeviceName", "EnvironmentName", "FrameworkName", "LaneName", "ModeName", "PrecisionName", "WorkloadName"]
+__all__ = [
+    *("DataName", "DeviceName", "EnvironmentName", "FrameworkName", "InferenceName", "LaneName", "ModeName"),
+    *("PrecisionName", "WorkloadName", "Hyperparameters", "Folder", "Settings", "Margin"),
+    *("BatchSize", "BatchSizes", "Count", "Counts", "Devices", "Environments", "Epochs", "Grid", "Rate", "Rates"),
+    *("Samples", "Seed", "Seeds", "Subject", "SubjectList", "Subjects", "Task"),
+]
 
 MOST_BYTES = 100_000
 
