@@ -18,9 +18,11 @@ from benchlib.condition import (
     FrameworkName,
     LaneName,
     ModeName,
-    PrecisionName,
     WorkloadName,
     implementation,
+)
+from benchlib.condition import (
+    PrecisionName as PrecisionName,
 )
 from benchlib.errors import BenchlibError, shown
 from benchlib.limits import at_most
