@@ -19,9 +19,9 @@ from test_suite import make_project, printed, run_and_read, write_notebook, writ
 
 from benchlib import records, tables
 from benchlib.errors import BenchlibError
+from benchlib.report import pdf
+from benchlib.report.export import export_html
 from benchlib.suite import appendix, execution, experiments
-from benchlib.suite.report import pdf
-from benchlib.suite.report.export import export_html
 
 MADE = Path("outputs/quick/appendix")
 SIZES = {"a4": (210, 297), "letter": (215.9, 279.4)}  # millimetres

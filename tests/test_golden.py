@@ -13,12 +13,12 @@ import golden
 import pandas as pd
 import pytest
 
-from benchlib import study
+from benchlib import literature, study
 from benchlib.equivalence.certificate import Certificate
 from benchlib.lab import Lab, Measures
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.intervals import Interval
-from benchlib.suite import claims, experiments
+from benchlib.suite import experiments
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK = ROOT / "parameters" / "quick"
@@ -65,7 +65,7 @@ def expected(folder: Path, notebooks: list[str]) -> dict[str, Any]:
         "frames": {name: rows_of(frame) for name, frame in frames.items()},
         "claims": {
             one.claim.id: {"verdict": one.verdict, "cases": [(case.of, case.bears) for case in one.outcome.cases]}
-            for one in claims.judged(Frames(frames))
+            for one in literature.judged(Frames(frames))
         },
     }
 

@@ -22,13 +22,13 @@ from benchlib import records
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate, Check
 from benchlib.lab import Lab
+from benchlib.literature.verdicts import NO_DIFFERENCE, NOT_MEASURED, REPRODUCED, VERDICTS
+from benchlib.report import certainty, glance, page_one, results
 from benchlib.stats.frame import IMPOSSIBLE
 from benchlib.store import Store
 from benchlib.suite import experiments
-from benchlib.suite.claims.verdicts import NO_DIFFERENCE, NOT_MEASURED, REPRODUCED, VERDICTS
 from benchlib.suite.experiments.claims import Claims
 from benchlib.suite.experiments.report import Report
-from benchlib.suite.report import certainty, glance, page_one, results
 
 
 def measured(folder: Path, name: str) -> None:

@@ -26,11 +26,11 @@ from benchlib import progress, records, variables
 from benchlib.__main__ import main
 from benchlib.errors import BenchlibError
 from benchlib.provenance import fingerprint, installed, machine
+from benchlib.report.pdf import NoBrowser
 from benchlib.runner import availability
 from benchlib.runner.machine_lock import turn
 from benchlib.suite import execution, outputs, pages, plan
 from benchlib.suite import runs as suite
-from benchlib.suite.report.pdf import NoBrowser
 from benchlib.worker import files
 
 ROOT = Path(__file__).parents[1]
@@ -777,7 +777,7 @@ scratch.remove(folder)
 
 WAITING = """
 from pathlib import Path
-from benchlib.measure import turn
+from benchlib.runner import machine_lock as turn
 turn.LOCK = Path("machine.lock")
 Path("kernel.pid").touch()
 with turn.turn(print):

@@ -20,11 +20,11 @@ import yaml
 
 from benchlib import records
 from benchlib.errors import BenchlibError
+from benchlib.report.export import export_html
+from benchlib.report.load import glued
+from benchlib.report.pdf import NoBrowser, print_pdf
 from benchlib.suite.at_work import alone
 from benchlib.suite.plan import REPORT, gathers, notebooks, require_profile
-from benchlib.suite.report.export import export_html
-from benchlib.suite.report.gathered import glued
-from benchlib.suite.report.pdf import NoBrowser, print_pdf
 
 LOCK = "requirements.lock"
 PROJECT = ("pyproject.toml", "CITATION.cff", "LICENSE")

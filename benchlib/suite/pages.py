@@ -9,9 +9,9 @@ from typing import Any
 
 from benchlib import records
 from benchlib.errors import BenchlibError
+from benchlib.report.pdf import NoBrowser, print_pdf
 from benchlib.suite.at_work import say
 from benchlib.suite.plan import REPORT
-from benchlib.suite.report.pdf import NoBrowser, print_pdf
 
 
 def bring_up_to_date(folder: Path) -> bool:
@@ -28,7 +28,7 @@ def bring_up_to_date(folder: Path) -> bool:
     notebook = folder / "notebooks" / f"{REPORT}.ipynb"
     try:
         if not _is_made_of(html, notebook, record):
-            from benchlib.suite.report.export import export_html  # nbconvert takes long to import: not for nothing
+            from benchlib.report.export import export_html  # nbconvert takes long to import: not for nothing
 
             export_html(notebook, html)
             _keep(folder, record, [notebook, html])

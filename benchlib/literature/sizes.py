@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from benchlib.literature.cases import case_of, control_doubt, files_of, interval_of, inverse, over, without_disturbed
+from benchlib.literature.results import Results
+from benchlib.literature.verdicts import CONTRADICTS, NO_INTERVAL, OPEN, SUPPORTS, Case, Outcome
+from benchlib.literature.works import Claim
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import DISTURBED, FASTER, SLOWER, verdict_on
-from benchlib.suite.claims.cases import case_of, control_doubt, files_of, interval_of, inverse, over, without_disturbed
-from benchlib.suite.claims.results import Results
-from benchlib.suite.claims.verdicts import CONTRADICTS, NO_INTERVAL, OPEN, SUPPORTS, Case, Outcome
-from benchlib.suite.published import Claim
 
 
 def scales_better(results: Results, claim: Claim, framework: str, than: str) -> Outcome:

@@ -7,12 +7,12 @@ import json
 import pandas as pd
 
 from benchlib import workloads
+from benchlib.literature.cases import case_of, interval_of, inverse
+from benchlib.literature.results import Results
+from benchlib.literature.verdicts import NOISY, Outcome
+from benchlib.literature.works import Claim, Rows
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import DISTURBED
-from benchlib.suite.claims.cases import case_of, interval_of, inverse
-from benchlib.suite.claims.results import Results
-from benchlib.suite.claims.verdicts import NOISY, Outcome
-from benchlib.suite.published import Claim, Rows
 
 
 def cases_of_rows(results: Results, claim: Claim) -> Outcome:

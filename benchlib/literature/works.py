@@ -56,7 +56,7 @@ class Rule(Part):
     faster: str = ""  # the framework that is, by the claim: the ratio's direction
     alike: float | None = None  # the claim is that ratios are within this factor of 1
     takes: str = ""  # what is missing whatever was measured
-    function: str = "cases_of_rows"  # of ``benchlib.suite.claims.FUNCTIONS``
+    function: str = "cases_of_rows"  # of ``benchlib.literature.FUNCTIONS``
     arguments: dict[str, Any] = {}
 
 

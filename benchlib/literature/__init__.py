@@ -25,12 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from benchlib.suite import published
-from benchlib.suite.claims.maxima import inner_maximum
-from benchlib.suite.claims.ratios import cases_of_rows
-from benchlib.suite.claims.results import Results
-from benchlib.suite.claims.sizes import crosses_with_size, fastest_by_batch, grows_with_batch, scales_better
-from benchlib.suite.claims.verdicts import Judged, Outcome, judge, rule_text
+from benchlib.literature import works
+from benchlib.literature.maxima import inner_maximum
+from benchlib.literature.ratios import cases_of_rows
+from benchlib.literature.results import Results
+from benchlib.literature.sizes import crosses_with_size, fastest_by_batch, grows_with_batch, scales_better
+from benchlib.literature.verdicts import Judged, Outcome, judge, rule_text
 
 FUNCTIONS: dict[str, Callable[..., Outcome]] = {
     rule.__name__: rule
@@ -41,9 +41,9 @@ FUNCTIONS: dict[str, Callable[..., Outcome]] = {
 
 def judged(results: Results) -> list[Judged]:
     """All claims with their verdicts."""
-    return [_judged(claim, results) for claim in published.claims()]
+    return [_judged(claim, results) for claim in works.claims()]
 
 
-def _judged(claim: published.Claim, results: Results) -> Judged:
+def _judged(claim: works.Claim, results: Results) -> Judged:
     outcome = FUNCTIONS[claim.rule.function](results, claim, **claim.rule.arguments)
     return Judged(claim, outcome, judge(outcome), rule_text(claim.rule))

@@ -7,10 +7,8 @@ import math
 import pandas as pd
 
 from benchlib import tables, workloads
-from benchlib.stats.comparison import DISTURBED, FASTER, NO_DIFFERENCE, SLOWER, same_within, verdict_on
-from benchlib.stats.intervals import Interval
-from benchlib.suite import published
-from benchlib.suite.claims.verdicts import (
+from benchlib.literature import works
+from benchlib.literature.verdicts import (
     CONTRADICTS,
     NO_INTERVAL,
     NOISY,
@@ -21,7 +19,9 @@ from benchlib.suite.claims.verdicts import (
     WITHIN_OR_BEYOND,
     Case,
 )
-from benchlib.suite.published import Claim
+from benchlib.literature.works import Claim
+from benchlib.stats.comparison import DISTURBED, FASTER, NO_DIFFERENCE, SLOWER, same_within, verdict_on
+from benchlib.stats.intervals import Interval
 
 OTHER_DATA, OTHER_WORKLOAD = "on stand-in data", "with other workloads than the work's"
 OTHER_THRESHOLD, OTHER_EPOCHS = "to another threshold than the work's", "after another number of epochs than the work's"
@@ -96,8 +96,8 @@ def setting_of(claim: Claim, row: pd.Series, setting: str = "") -> tuple[str, tu
     if workloads.load(workload).kind != "training":
         return setting, ()
     if row["quantity"] == "threshold_ratio" and pd.notna(row["threshold"]):
-        ours, theirs = row["threshold"], published.threshold(claim.source, workload)
-    used, reached = published.sources()[claim.source].used, _reached(workload, theirs)
+        ours, theirs = row["threshold"], works.threshold(claim.source, workload)
+    used, reached = works.sources()[claim.source].used, _reached(workload, theirs)
     work, differs = "", ()
     if workload not in used:
         work, differs = ", ".join(used), (OTHER_WORKLOAD,)

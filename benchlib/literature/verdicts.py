@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from benchlib.literature.works import Claim, Rule
 from benchlib.stats.intervals import Interval
-from benchlib.suite.published import Claim, Rule
 
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
 NO_DIFFERENCE, NOT_MEASURED = "no difference shown", "not measured here"
@@ -74,7 +74,7 @@ def rule_text(rule: Rule) -> str:
 
 
 def judge(outcome: Outcome) -> str:
-    """The verdict on what a rule found, by the order of the docstring of ``benchlib.suite.claims``."""
+    """The verdict on what a rule found, by the order of the docstring of ``benchlib.literature``."""
     bears = {case.bears for case in outcome.cases}
     if CONTRADICTS in bears:
         return NOT_REPRODUCED

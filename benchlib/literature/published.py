@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from benchlib import tables
-from benchlib.suite.published import sources, works
+from benchlib.literature.works import sources, works
 from benchlib.tables import Listed
 
 

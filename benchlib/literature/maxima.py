@@ -9,11 +9,11 @@ from dataclasses import replace
 import pandas as pd
 
 from benchlib import tables, workloads
-from benchlib.suite import published
-from benchlib.suite.claims.cases import OTHER_EPOCHS, files_of, setting_of
-from benchlib.suite.claims.results import Results
-from benchlib.suite.claims.verdicts import CONTRADICTS, ONE_SEED, OPEN, SUPPORTS, Case, Outcome
-from benchlib.suite.published import Claim
+from benchlib.literature import works
+from benchlib.literature.cases import OTHER_EPOCHS, files_of, setting_of
+from benchlib.literature.results import Results
+from benchlib.literature.verdicts import CONTRADICTS, ONE_SEED, OPEN, SUPPORTS, Case, Outcome
+from benchlib.literature.works import Claim
 
 
 def inner_maximum(results: Results, claim: Claim, notebook: str, x: str, epochs: int, best: float) -> Outcome:
@@ -21,7 +21,7 @@ def inner_maximum(results: Results, claim: Claim, notebook: str, x: str, epochs:
     frame = results.rows(notebook, "final_metric")
     if not len(frame):
         return Outcome([], [f"the notebook {notebook}"])
-    words, theirs = x.replace("_", " "), _neighbours(published.tried(x), best)
+    words, theirs = x.replace("_", " "), _neighbours(works.tried(x), best)
     shorter = (frame["epochs"] != epochs).any()
     outcome = Outcome([], [f"{epochs} epochs (epochs in parameters/PROFILE/{notebook}.yaml)"] if shorter else [])
     coarse = False
@@ -51,7 +51,7 @@ def inner_maximum(results: Results, claim: Claim, notebook: str, x: str, epochs:
 def _case(claim: Claim, rows: pd.DataFrame, x: str, epochs: int) -> Case:
     """Is the metric best at an inner value of the rows' index, ``x``?"""
     top = rows.loc[rows["estimate"].idxmax()]
-    ends, others, tried = rows.iloc[[0, -1]], rows.drop(index=top[x]), published.tried(x)
+    ends, others, tried = rows.iloc[[0, -1]], rows.drop(index=top[x]), works.tried(x)
     inside, far_out = top[x] not in ends.index, not min(tried) < top[x] < max(tried)
     bears, why = OPEN, ""
     if rows["processes"].min() < 2:

@@ -1,7 +1,4 @@
-"""An HTML page printed to PDF by Chromium. That is no Python package: where it is missing, an error says what to do.
-
-The page's own style does the layout (``template/report/report.css``); what is set here is the paper, and the date.
-"""
+"""An HTML page printed to PDF by Chromium, with the layout of the page's own style."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ class NoBrowser(BenchlibError):
 
 
 def print_pdf(html: Path, pdf: Path, paper: str, date: datetime) -> None:
-    """Print the page ``html`` to ``pdf``, which is there whole or not at all; ``date`` is the one that the PDF names.
+    """Print the page ``html`` to ``pdf``, whole or not at all; ``date`` is the one that the PDF names.
 
     The same page, paper and date give the same bytes, with the same Chromium and fonts. Raises NoBrowser where there is
     no Chromium, and another BenchlibError if it fails.
@@ -45,18 +42,15 @@ def print_pdf(html: Path, pdf: Path, paper: str, date: datetime) -> None:
     try:
         text = re.sub("<script>.*?</script>", "", html.read_text(encoding="utf-8"), flags=re.DOTALL)
         text = text.replace("<details>", "<details open>")
-        style = f"<style>@page {{ size: {paper} }}</style></head>"
-        page.write_text(text.replace("</head>", style, 1), encoding="utf-8")
+        page.write_text(text.replace("</head>", f"<style>@page {{ size: {paper} }}</style></head>", 1), "utf-8")
         with scratch.scratch("chromium") as profile:
             folders = [f"--user-data-dir={profile}", f"--print-to-pdf={printed.absolute()}"]
-            said = _run([browser, *OPTIONS, *folders, page.absolute().as_uri()])
+            wrong = _run([browser, *OPTIONS, *folders, page.absolute().as_uri()])
         if not printed.is_file() or not printed.read_bytes().rstrip().endswith(b"%%EOF"):  # cut by a full disk
-            said = said or "exit code 0, no whole file"
-        if said:
-            raise BenchlibError(
-                f"{browser} failed to print {html} to {pdf.name}: try again, or use any browser; {said}"
-            )
-        printed.write_bytes(_settled(printed.read_bytes(), date))
+            wrong = wrong or "exit code 0, no whole file"
+        if wrong:
+            raise BenchlibError(f"{browser} failed to print {html} to {pdf.name}: {wrong}; print it in any browser")
+        printed.write_bytes(_reproducible(printed.read_bytes(), date))
         os.replace(printed, pdf)
     finally:
         page.unlink(missing_ok=True)
@@ -64,7 +58,7 @@ def print_pdf(html: Path, pdf: Path, paper: str, date: datetime) -> None:
 
 
 def _run(command: list[str]) -> str:
-    """Run a browser to its end, with all of its processes; what went wrong, empty if nothing did."""
+    """Run a browser to its end, with all of its processes; return what went wrong."""
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, start_new_session=True, **pipes) as process:
         try:
@@ -77,10 +71,8 @@ def _run(command: list[str]) -> str:
     return f"exit code {process.returncode}: {output[-500:]}" if process.returncode else ""
 
 
-def _settled(pdf: bytes, date: datetime) -> bytes:
-    """With ``date`` as that of creation and change, and the names of its parts (for screen readers) counted from 0:
-    Chromium begins at any number. In as many bytes, because the file has a table of where everything is.
-    """
+def _reproducible(pdf: bytes, date: datetime) -> bytes:
+    """Replace the dates by ``date``, and the names of parts by numbers from 0, in as many bytes."""
     stamp = f"D:{date.astimezone(UTC):%Y%m%d%H%M%S}+00'00'".encode()
     pdf = re.sub(rb"(?<=Date \()D:\d{14}\+00'00'(?=\))", stamp, pdf)
     first = min(map(int, NODE.findall(pdf)), default=0)

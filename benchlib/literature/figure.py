@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchlib.literature.verdicts import CONTRADICTS, OPEN, SUPPORTS, Case, Judged
 from benchlib.plotting import figures
 from benchlib.plotting.style import Look
-from benchlib.suite.claims.verdicts import CONTRADICTS, OPEN, SUPPORTS, Case, Judged
 
 SLOT, LINE, GAP = 0.045, 0.11, 0.07
 """Inches of the figure: for a case among others in its row, for a line of a row's label, and between rows."""
