@@ -12,6 +12,7 @@ from pathlib import Path
 import explored
 import pandas as pd
 import pytest
+from benchlib.suite.experiments.report import Report
 
 from benchlib import tables
 from benchlib.condition import Condition
@@ -22,7 +23,6 @@ from benchlib.report.ratios import Group, Member, Ratio
 from benchlib.stats import frame as tidy
 from benchlib.stats.intervals import Interval
 from benchlib.suite import trace
-from benchlib.suite.experiments.report import Report
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from benchlib.suite.experiments.report import Report
 from synthetic_lab import SyntheticLab
 from test_experiments import quick, read_summary, save_as_the_suite_does
 
@@ -28,7 +29,6 @@ from benchlib.stats.frame import IMPOSSIBLE
 from benchlib.store import Store
 from benchlib.suite import experiments
 from benchlib.suite.experiments.claims import Claims
-from benchlib.suite.experiments.report import Report
 
 
 def measured(folder: Path, name: str) -> None:
