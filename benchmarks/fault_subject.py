@@ -20,12 +20,12 @@ from pydantic import BaseModel
 import benchlib.frameworks
 import benchlib.workloads
 from benchlib import variables
-from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import turn
+from benchlib.runner import machine_lock
+from benchlib.stats.comparison import Comparison
+from benchlib.stats.training_runs import TrainingRuns
 
 ROOT = Path(__file__).resolve().parents[1]
 DOUBLES = ROOT / "tests" / "doubles"
@@ -54,7 +54,7 @@ def prepare() -> None:
     """Make the tests' framework and workload known here and to workers, and the turn this folder's own."""
     know_doubles()
     os.environ[variables.WORKER_PATH] = str(DOUBLES)
-    turn.LOCK = Path(os.environ["TMPDIR"]).with_name("turn.lock")
+    machine_lock.LOCK = Path(os.environ["TMPDIR"]).with_name("turn.lock")
     if shadows := os.environ.get(SHADOWED):
         os.environ["PYTHONPATH"] = shadows
 

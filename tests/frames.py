@@ -7,8 +7,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import MARGIN
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import MARGIN
 from benchlib.suite import records
 
 UNKNOWN = (math.nan, math.nan)

@@ -20,12 +20,12 @@ from matplotlib.colors import to_rgb
 from synthetic_lab import SyntheticLab
 
 from benchlib import tables, workloads
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import DISTURBED
-from benchlib.analysis.statistics import Interval, geometric_interval
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.plotting import figures
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import DISTURBED
+from benchlib.stats.intervals import Interval, geometric_interval
 from benchlib.store import Store
 from benchlib.suite import claims, experiments, published, records
 from benchlib.suite.claims.cases import bearing

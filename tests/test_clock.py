@@ -9,8 +9,8 @@ import pytest
 from synthetic_lab import SyntheticLab
 
 from benchlib import lab
-from benchlib.analysis import planner
 from benchlib.errors import BenchlibError
+from benchlib.stats import planner
 from benchlib.suite import clock, experiments, plan
 
 

@@ -23,15 +23,16 @@ import pytest
 import yaml
 from synthetic_lab import SyntheticLab, step_seconds
 
-from benchlib import knobs, workloads
-from benchlib.analysis import frame as tidy
+from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import availability
-from benchlib.measure.ceiling import Ceiling
-from benchlib.measure.contract import SyncCheck
 from benchlib.plotting import figures
+from benchlib.provenance import knobs
+from benchlib.runner import availability
+from benchlib.runner.roofline import Ceiling
+from benchlib.runner.timer_check import SyncCheck
+from benchlib.stats import frame as tidy
 from benchlib.suite import experiments, plan, records
 from benchlib.suite.experiments import (
     batch_size,

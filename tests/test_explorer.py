@@ -22,11 +22,11 @@ from test_experiments import save_as_the_suite_does
 from test_ratios import group, ratio
 
 from benchlib import tables
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.statistics import Interval
 from benchlib.lab import Lab
-from benchlib.measure import availability
 from benchlib.plotting import style
+from benchlib.runner import availability
+from benchlib.stats import frame as tidy
+from benchlib.stats.intervals import Interval
 from benchlib.suite import experiments
 from benchlib.suite.experiments.claims import Claims
 from benchlib.suite.plan import GATHERING

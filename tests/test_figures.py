@@ -24,11 +24,11 @@ from matplotlib.text import Text
 from synthetic_lab import SyntheticLab
 
 from benchlib import tables
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import NO_DIFFERENCE, SLOWER
 from benchlib.condition import Condition
 from benchlib.plotting import Bars, Curves, Intervals, Lines, Picture, Points, Ratios, Survival, figures
 from benchlib.plotting.style import condition_looks, hue_looks, looks, named_once, subject_look, subject_looks
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import NO_DIFFERENCE, SLOWER
 
 TORCH = Condition(workload="cnn", data="digits", hyperparameters={"image_size": 8}, lane="tuned", learning_rate=0.01)
 GRAPH, MINDSPORE = TORCH.but(mode="graph"), TORCH.but(framework="mindspore", mode="graph")

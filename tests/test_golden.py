@@ -13,10 +13,10 @@ import golden
 import pandas as pd
 import pytest
 
-from benchlib.analysis.certificates import Certificate
-from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.statistics import Interval
+from benchlib.equivalence.certificate import Certificate
 from benchlib.lab import Lab, Measures
+from benchlib.stats.comparison import Comparison
+from benchlib.stats.intervals import Interval
 from benchlib.suite import claims, experiments
 
 QUICK = Path(__file__).resolve().parents[1] / "parameters" / "quick"

@@ -18,10 +18,10 @@ import pytest
 from synthetic_lab import SyntheticLab
 from test_experiments import quick, read_summary, save_as_the_suite_does
 
-from benchlib.analysis.certificates import Certificate, Check
-from benchlib.analysis.frame import IMPOSSIBLE
 from benchlib.condition import Condition
+from benchlib.equivalence.certificate import Certificate, Check
 from benchlib.lab import Lab
+from benchlib.stats.frame import IMPOSSIBLE
 from benchlib.store import Store
 from benchlib.suite import experiments, records
 from benchlib.suite.claims.verdicts import NO_DIFFERENCE, NOT_MEASURED, REPRODUCED, VERDICTS

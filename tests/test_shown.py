@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from synthetic_lab import SyntheticLab
 
 from benchlib import reprs, tables
-from benchlib.analysis.certificates import Certificate, Forgiven
-from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
-from benchlib.knobs import Ledger
+from benchlib.equivalence.certificate import Certificate, Forgiven
 from benchlib.plotting import figures
+from benchlib.provenance.knobs import Ledger
+from benchlib.stats.comparison import Comparison
+from benchlib.stats.training_runs import TrainingRuns
 from benchlib.store import Measurement, Sample
 
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
@@ -193,7 +193,7 @@ def test_a_ledger_shows_what_was_set_with_its_reason(lab: SyntheticLab) -> None:
 LEDGER = """
 import sys
 from benchlib import knobs, lab
-from benchlib.analysis.certificates import Certificate
+from benchlib.equivalence.certificate import Certificate
 from benchlib.condition import Condition
 
 tuned = Condition(workload="cnn", lane="tuned")

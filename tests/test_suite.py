@@ -26,8 +26,9 @@ from benchlib import progress, variables
 from benchlib.__main__ import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.measure import availability, installed, machine, own_code
-from benchlib.measure.turn import turn
+from benchlib.provenance import fingerprint, installed, machine
+from benchlib.runner import availability
+from benchlib.runner.machine_lock import turn
 from benchlib.suite import execution, experiments, outputs, pages, plan, records
 from benchlib.suite import runs as suite
 from benchlib.suite.experiments import parameter_file
@@ -746,7 +747,7 @@ def test_files_of_the_working_directory_and_ipythons_start_up_files_change_no_ke
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     code, said = run_and_read()
     assert code == 0, said
-    assert printed_in(executed("first")) == f"{own_code.PACKAGE / '__init__.py'} False\n"
+    assert printed_in(executed("first")) == f"{fingerprint.PACKAGE / '__init__.py'} False\n"
 
 
 DRIVER = """

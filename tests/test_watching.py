@@ -15,10 +15,10 @@ import pytest
 from synthetic_lab import SyntheticLab
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.measure import disturbance, epochs
+from benchlib.runner import epochs, interference
+from benchlib.stats.training_runs import TrainingRuns
 from benchlib.store import Measurement
 from benchlib.suite import events
 
@@ -28,7 +28,7 @@ SEEDS, EPOCHS = [0, 1], 3
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toy_framework: None) -> Lab:
-    monkeypatch.setattr(disturbance, "_too_much", lambda *_: False)  # what else goes on on this machine
+    monkeypatch.setattr(interference, "_too_much", lambda *_: False)  # what else goes on on this machine
     return Lab(outputs=tmp_path / "outputs", patience_s=20)
 
 

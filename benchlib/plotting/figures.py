@@ -30,8 +30,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from scipy import stats
 
 from benchlib import tables
-from benchlib.analysis.comparison import NO_DIFFERENCE, same_within
 from benchlib.plotting.style import REACH, Look, looks
+from benchlib.stats.comparison import NO_DIFFERENCE, same_within
 
 COLUMN, PAGE = 3.5, tables.PAGE  # inches: a figure is as wide as one column, or as the page
 KINDS = ("png", "svg", "pdf")  # files of a figure: for a page (300 dpi), for the report, for a paper

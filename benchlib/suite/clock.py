@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from benchlib import progress
-from benchlib.analysis.planner import LEAST_START_S
+from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures
-from benchlib.measure import gate
+from benchlib.stats.planner import LEAST_START_S
 from benchlib.suite import records
 from benchlib.suite.experiments import conditions, least_runs, least_s, module, usual_s
 from benchlib.suite.experiments.parameters import Compared, Parameters

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from benchlib import workloads
-from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.progress import say
+from benchlib.stats.training_runs import TrainingRuns
 from benchlib.store import Epoch, Measurement
 
 FOLDER = "events"

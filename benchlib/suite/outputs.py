@@ -18,7 +18,7 @@ from benchlib import frameworks, plugins, variables
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
-from benchlib.measure import installed, machine, own_code
+from benchlib.provenance import fingerprint, installed, machine
 from benchlib.suite import experiments, records
 from benchlib.suite.plan import GATHERING, Planned, parameter_files, planned, sources
 
@@ -185,6 +185,6 @@ def _distinct(values: Iterable[Any]) -> list[str]:
 
 def _library() -> dict[str, str]:
     """Hashes of the files of benchlib and of plug-ins."""
-    files = plugins.visible(own_code.PACKAGE, "*")
-    own = {path.relative_to(own_code.PACKAGE).as_posix(): path for path in files}
+    files = plugins.visible(fingerprint.PACKAGE, "*")
+    own = {path.relative_to(fingerprint.PACKAGE).as_posix(): path for path in files}
     return {place: records.digest(path.read_bytes()) for place, path in {**own, **plugins.files()}.items()}

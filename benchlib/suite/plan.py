@@ -11,7 +11,7 @@ from typing import Any
 from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, unknown
-from benchlib.measure import refusals
+from benchlib.runner import preflight
 from benchlib.suite import experiments
 from benchlib.suite.experiments.parameters import Parameters
 
@@ -76,7 +76,7 @@ def checked(name: str, file: Path) -> tuple[dict[str, Any], dict[str, str], list
     parameters = experiments.load(name, file)
     try:
         conditions = experiments.conditions(name, parameters)
-        refusals.require(conditions)
+        preflight.require(conditions)
         data = {one: prepare.identity(one) for one in sorted({condition.data for condition in conditions})}
     except BenchlibError as error:
         raise BenchlibError(f"{file}: {error}") from None

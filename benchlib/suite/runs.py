@@ -27,7 +27,7 @@ import psutil
 
 from benchlib import lab, progress, scratch
 from benchlib.errors import BenchlibError, unwritable
-from benchlib.measure.interrupt import one_interrupt
+from benchlib.runner.interrupt import one_interrupt
 from benchlib.suite import clock, experiments, pages, records
 from benchlib.suite.at_work import alone, followed, say, writable
 from benchlib.suite.outputs import Outputs

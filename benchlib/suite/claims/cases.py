@@ -7,8 +7,8 @@ import math
 import pandas as pd
 
 from benchlib import tables, workloads
-from benchlib.analysis.comparison import DISTURBED, FASTER, NO_DIFFERENCE, SLOWER, same_within, verdict_on
-from benchlib.analysis.statistics import Interval
+from benchlib.stats.comparison import DISTURBED, FASTER, NO_DIFFERENCE, SLOWER, same_within, verdict_on
+from benchlib.stats.intervals import Interval
 from benchlib.suite import published
 from benchlib.suite.claims.verdicts import (
     CONTRADICTS,

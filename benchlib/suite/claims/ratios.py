@@ -7,8 +7,8 @@ import json
 import pandas as pd
 
 from benchlib import workloads
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import DISTURBED
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import DISTURBED
 from benchlib.suite.claims.cases import case_of, interval_of, inverse
 from benchlib.suite.claims.results import Results
 from benchlib.suite.claims.verdicts import NOISY, Outcome

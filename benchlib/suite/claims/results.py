@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib.analysis import frame as tidy
+from benchlib.stats import frame as tidy
 from benchlib.store import Store
 from benchlib.suite import records
 

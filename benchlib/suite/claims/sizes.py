@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import DISTURBED, FASTER, SLOWER, verdict_on
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import DISTURBED, FASTER, SLOWER, verdict_on
 from benchlib.suite.claims.cases import case_of, control_doubt, files_of, interval_of, inverse, over, without_disturbed
 from benchlib.suite.claims.results import Results
 from benchlib.suite.claims.verdicts import CONTRADICTS, NO_INTERVAL, OPEN, SUPPORTS, Case, Outcome

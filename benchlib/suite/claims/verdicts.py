@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from benchlib.analysis.statistics import Interval
+from benchlib.stats.intervals import Interval
 from benchlib.suite.published import Claim, Rule
 
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"

@@ -6,9 +6,9 @@ parameters are ``Compared``, ``X.comparisons(parameters)`` are the conditions in
 
 An experiment is declared, as ``devices`` is:
 
-- What was measured becomes one tidy frame (``benchlib.analysis.frame``): a row for one quantity of one condition. A
+- What was measured becomes one tidy frame (``benchlib.stats.frame``): a row for one quantity of one condition. A
   comparison and training runs give their rows by themselves; those that relate any two of their conditions are made by
-  ``benchlib.analysis.relative`` and stand ``beside`` them in a ``result.Part``, which also names the task.
+  ``benchlib.stats.derived_ratios`` and stand ``beside`` them in a ``result.Part``, which also names the task.
 - A ``result.Declaration`` says what is shown of it. A ``selections.Table`` has a row for each row of one quantity; its
   columns are columns of the frame, other quantities of the same condition, or what a function makes of a row. A
   ``panels.Picture`` has panels, of a quantity against something or of training runs, once or for each value of
@@ -16,7 +16,7 @@ An experiment is declared, as ``devices`` is:
 - ``measure`` gives a ``result.Result`` of the declaration and the parts. Its ``frame``, ``rows(quantity)``, ``runs``
   and ``curves`` are what all of these select from.
 
-So a number in a table is found by opening the experiment's module (which quantity it is), ``benchlib.analysis.frame``
+So a number in a table is found by opening the experiment's module (which quantity it is), ``benchlib.stats.frame``
 (where its rows come from) and the function named there that computes it.
 """
 
@@ -27,10 +27,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from benchlib.analysis import planner
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, unknown
-from benchlib.measure.interrupt import one_interrupt
+from benchlib.runner.interrupt import one_interrupt
+from benchlib.stats import planner
 from benchlib.suite import records
 from benchlib.suite.experiments import parameter_file
 from benchlib.suite.experiments.parameters import Compared, Defaults, Parameters

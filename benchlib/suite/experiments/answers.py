@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 
 from benchlib import tables
-from benchlib.analysis.comparison import FASTER, NO_DIFFERENCE, SLOWER
+from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
 from benchlib.suite.experiments.result import Findings, Result
 from benchlib.tables import verdict
 

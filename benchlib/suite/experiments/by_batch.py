@@ -8,13 +8,13 @@ from typing import Any
 import pandas as pd
 
 from benchlib import tables, workloads
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.soundness import MOST
-from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.plotting import Lines, Picture, Ratios, figures
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import Comparison
+from benchlib.stats.training_runs import TrainingRuns
+from benchlib.stats.validity import MOST
 from benchlib.suite.experiments import answers, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside

@@ -13,8 +13,9 @@ from benchlib import frameworks, tables
 from benchlib.condition import Condition, DeviceName, WorkloadName, implementation
 from benchlib.errors import shown
 from benchlib.lab import Lab
-from benchlib.measure import availability, nvml
 from benchlib.plotting import Bars, Picture
+from benchlib.provenance import nvml
+from benchlib.runner import availability
 from benchlib.suite.experiments import answers, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 import pandas as pd
 
 from benchlib import progress, tables
-from benchlib.analysis.comparison import DISTURBED, Comparison
-from benchlib.analysis.measured import Measured
-from benchlib.analysis.planner import PRECISION
-from benchlib.analysis.soundness import LOST, MOST
-from benchlib.analysis.training import TrainingRuns, undisturbed
-from benchlib.measure.disturbance import THROTTLED
+from benchlib.runner.interference import THROTTLED
+from benchlib.stats.comparison import DISTURBED, Comparison
+from benchlib.stats.measured import Measured
+from benchlib.stats.planner import PRECISION
+from benchlib.stats.training_runs import TrainingRuns, undisturbed
+from benchlib.stats.validity import LOST, MOST
 from benchlib.tables import NO_RATIO, ends_text, span_text
 
 

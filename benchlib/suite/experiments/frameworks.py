@@ -8,10 +8,10 @@ from typing import Annotated, Self
 import pandas as pd
 from pydantic import Field, model_validator
 
-from benchlib.analysis.training import left_out as runs_left_out
 from benchlib.condition import Condition, DeviceName
 from benchlib.lab import Lab
 from benchlib.plotting import Bars, Curves, Picture, Survival, relative_to
+from benchlib.stats.training_runs import left_out as runs_left_out
 from benchlib.suite import events
 from benchlib.suite.experiments import answers, subjects, tasks, training
 from benchlib.suite.experiments import parameters as p

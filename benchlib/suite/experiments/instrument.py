@@ -8,12 +8,13 @@ from typing import Any, Self
 import pandas as pd
 from pydantic import model_validator
 
-from benchlib import knobs, tables
-from benchlib.analysis.comparison import Comparison, is_within, same_within
+from benchlib import tables
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
-from benchlib.measure.contract import SyncCheck
 from benchlib.plotting import Bars, Intervals, Picture, naming
+from benchlib.provenance import knobs
+from benchlib.runner.timer_check import SyncCheck
+from benchlib.stats.comparison import Comparison, is_within, same_within
 from benchlib.suite.experiments import answers, self_tests, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside

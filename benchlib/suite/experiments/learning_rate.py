@@ -10,11 +10,11 @@ import pandas as pd
 from pydantic import model_validator
 
 from benchlib import workloads
-from benchlib.analysis import relative
-from benchlib.analysis.training import TrainingRuns, left_out
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.plotting import Curves, Picture, Points, figures
+from benchlib.stats import derived_ratios
+from benchlib.stats.training_runs import TrainingRuns, left_out
 from benchlib.suite import events
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import subjects, training_times
@@ -94,7 +94,7 @@ def _epoch_ratios(runs: TrainingRuns) -> Iterator[dict[str, Any]]:
         by_subject.setdefault(condition.subject, []).append(condition)
     for lowest, *others in by_subject.values():
         for condition in others:
-            yield relative.as_fast(runs, "epoch_ratio", condition, lowest)
+            yield derived_ratios.as_fast(runs, "epoch_ratio", condition, lowest)
 
 
 def _rate(row: pd.Series) -> str:

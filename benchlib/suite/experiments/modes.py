@@ -12,12 +12,12 @@ import pandas as pd
 from pydantic import Field, model_validator
 
 from benchlib import frameworks, workloads
-from benchlib.analysis import relative
-from benchlib.analysis.comparison import DISTURBED, Comparison
 from benchlib.condition import Condition, DeviceName, PrecisionName
 from benchlib.lab import Lab
-from benchlib.measure import availability
 from benchlib.plotting import Bars, Picture, naming, relative_to
+from benchlib.runner import availability
+from benchlib.stats import derived_ratios
+from benchlib.stats.comparison import DISTURBED, Comparison
 from benchlib.suite import events
 from benchlib.suite.experiments import answers, losses, payback, subjects, tasks
 from benchlib.suite.experiments import parameters as p
@@ -118,7 +118,7 @@ def _within(comparison: Comparison) -> Iterator[dict[str, Any]]:
     graphs = [(one, two) for one in eager for two in there if payback.is_graph_of(two, one)]
     exact = [(one.but(precision="fp32"), one) for one in there if one.precision != "fp32"]
     for one, other in [*graphs, *(pair for pair in exact if pair[0] in there)]:
-        row = relative.throughput(comparison, "within_ratio", other, one)
+        row = derived_ratios.throughput(comparison, "within_ratio", other, one)
         if row["why"] in {None, DISTURBED}:
             yield row
 

@@ -11,10 +11,10 @@ import pandas as pd
 from pydantic import BaseModel, BeforeValidator, model_validator
 
 from benchlib import tables, workloads
-from benchlib.analysis.comparison import FASTER, SLOWER
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.plotting import Lines, Picture, figures
+from benchlib.stats.comparison import FASTER, SLOWER
 from benchlib.suite.experiments import answers, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside

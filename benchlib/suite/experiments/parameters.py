@@ -9,11 +9,11 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, field_validator
 
 from benchlib import environments, limits, metrics, workloads
-from benchlib.analysis import planner
 from benchlib.condition import Condition, EnvironmentName, FrameworkName, LaneName, ModeName, implementation
 from benchlib.errors import BenchlibError, shown
 from benchlib.limits import at_most
-from benchlib.measure import refusals
+from benchlib.runner import preflight
+from benchlib.stats import planner
 from benchlib.validation import Strict
 
 
@@ -156,8 +156,8 @@ def condition(keys: Mapping[str, str], **choices: Any) -> Condition:
         whole = Condition(**choices)
     except BenchlibError:
         raise ValueError(_first_wrong(keys, choices)) from None
-    if name := refusals.too_large(whole):
-        raise ValueError(f"{keys.get(name, name)}: {shown(choices.get(name))}: {refusals.TOO_LARGE}")
+    if name := preflight.too_large(whole):
+        raise ValueError(f"{keys.get(name, name)}: {shown(choices.get(name))}: {preflight.TOO_LARGE}")
     return whole
 
 

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib import data, knobs, tables, workloads
-from benchlib.analysis import frame as tidy
-from benchlib.analysis import relative
-from benchlib.analysis.certificates import SAME, Certificate
-from benchlib.analysis.comparison import MARGIN, Comparison
-from benchlib.analysis.measured import failures as failures_of
-from benchlib.analysis.training import TrainingRuns
+from benchlib import data, tables, workloads
 from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
-from benchlib.measure.ceiling import Ceiling
-from benchlib.measure.contract import SyncCheck
+from benchlib.equivalence.certificate import SAME, Certificate
 from benchlib.plotting import Picture, figures, naming
+from benchlib.provenance import knobs
+from benchlib.runner.roofline import Ceiling
+from benchlib.runner.timer_check import SyncCheck
+from benchlib.stats import derived_ratios
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import MARGIN, Comparison
+from benchlib.stats.measured import failures as failures_of
+from benchlib.stats.training_runs import TrainingRuns
 from benchlib.suite import latex
 from benchlib.suite.experiments.doubts import disturbances, disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.tables import Listed, Runs, Table, wide
@@ -57,7 +58,7 @@ class Gathered:
 @dataclass(frozen=True)
 class Part:
     """What was measured together, with the name of its task, and the rows of the frame ``beside`` those that every
-    comparison and all training runs have (see ``analysis.relative``). None: nothing of the task could be measured.
+    comparison and all training runs have (see ``stats.derived_ratios``). None: nothing of the task could be measured.
     """
 
     measured: Comparison | TrainingRuns | Gathered | None
@@ -147,7 +148,7 @@ class Result:
 
     @cached_property
     def frame(self) -> pd.DataFrame:
-        """All that was measured, tidy: see ``benchlib.analysis.frame``; subjects as :mod:`naming` calls them."""
+        """All that was measured, tidy: see ``benchlib.stats.frame``; subjects as :mod:`naming` calls them."""
         return naming.in_rows(tidy.together(self._in_order(number, part) for number, part in enumerate(self.parts)))
 
     def _in_order(self, number: int, part: Part) -> pd.DataFrame:
@@ -162,7 +163,7 @@ class Result:
             return tidy.of_training(part.measured, part.beside, **common)
         if isinstance(part.measured, Comparison):
             roof_s = self.ceiling.roof_s if self.ceiling else None
-            beside = [*part.beside, *relative.pairs(part.measured)]
+            beside = [*part.beside, *derived_ratios.pairs(part.measured)]
             return tidy.of_comparison(part.measured, beside, roof_s=roof_s, **common)
         return tidy.of_rows(part.beside, kind=tidy.COMPARISON, **common)
 

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from benchlib.condition import Condition, DeviceName, EnvironmentName, FrameworkName, LaneName, ModeName, WorkloadName
 from benchlib.lab import Lab
-from benchlib.measure import availability
+from benchlib.runner import availability
 from benchlib.suite.experiments import by_batch
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Result, data_note
