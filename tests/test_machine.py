@@ -28,7 +28,8 @@ def test_devices_and_versions_are_found_without_importing_a_framework():
     script = """
 import json, sys
 from benchlib.lab import Lab
-from benchlib.measure import availability, installed
+from benchlib.provenance import installed
+from benchlib.runner import availability
 seen = {"devices": availability.devices()}
 seen |= {name: installed.versions(name) for name in ("pytorch", "mindspore")}
 seen["imported"] = [name for name in ("torch", "mindspore", "tensorflow", "jax") if name in sys.modules]

@@ -346,7 +346,7 @@ import json, sys
 from pathlib import Path
 from benchlib.lab import Lab
 from benchlib.condition import Condition
-from benchlib.measure import conformance
+from benchlib import conformance
 lab = Lab(outputs="outputs/way")
 majority, linear = Condition(workload="majority", framework="abacus"), Condition(workload="linear", framework="abacus")
 compared = lab.compare([majority, majority.but(lane="tuned")], budget_s=30, block_s=0.05, pilot=3)

@@ -1,1 +1,1 @@
-"""To be said."""
+"""The gate: are the models of two conditions the same? With its certificates."""

@@ -15,8 +15,7 @@ from benchlib.condition import Condition
 from benchlib.equivalence.tolerances import LEFT, TOLERANCES, explains
 from benchlib.failure import Failure
 from benchlib.shown import Shown
-
-SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"
+from benchlib.stats.validity import DIFFERENT, NOT_CHECKED, SAME
 
 WHY_CHARACTERS = 300  # in a line; all stands in the certificate's file
 

@@ -1,1 +1,1 @@
-"""To be said."""
+"""What a number depends on: code, machine, packages, devices, knobs, telemetry."""

@@ -20,28 +20,13 @@ from benchlib.errors import BenchlibError
 
 PACKAGE = Path(__file__).resolve().parents[1]  # of benchlib itself
 
-FOLDERS = ("worker", "data")
+FOLDERS = ("worker", "data", "runner")
 
 NUMBERS = (
     *("__init__", "errors", "metrics", "frameworks/__init__", "workloads/__init__"),
-    *("measure/__init__", "provenance/accelerators", "runner/roofline", "runner/timer_check"),
-    *(
-        "runner/interference",
-        "runner/entries",
-        "runner/epochs",
-        "runner/process_group",
-        "runner/jobs",
-        "provenance/npu_smi",
-    ),
-    *("provenance/nvml", "runner/processes", "runner/recording", "runner/rounds", "runner/sampling"),
+    *("provenance/accelerators", "provenance/npu_smi", "provenance/nvml"),
 )
-"""Modules behind every number beside those folders: they start workers, ask and time them."""
-
-GATE = (
-    *("analysis/__init__", "equivalence/certificate", "equivalence/compare", "equivalence/tolerances"),
-    *("equivalence/gate", "equivalence/inputs", "equivalence/trials"),
-)
-"""Modules behind certificates only."""
+"""Modules behind every number beside those folders."""
 
 MODELS = {"frameworks": frameworks, "workloads": workloads}
 
@@ -50,8 +35,8 @@ def files(condition: Condition, procedure: str) -> dict[str, Path]:
     """The files behind a condition's numbers, by module. ``procedure`` is ``gate`` for a certificate, else what times:
     ``rounds``, ``epochs``, ``ceiling`` or ``contract``.
     """
-    names = [*NUMBERS, *(GATE if procedure == "gate" else ())]
-    names += [f"{folder}/{path.stem}" for folder in FOLDERS for path in (PACKAGE / folder).glob("[!.]*.py")]
+    folders = [*FOLDERS, *(["equivalence"] if procedure == "gate" else [])]
+    names = [*NUMBERS, *(f"{one}/{path.stem}" for one in folders for path in (PACKAGE / one).glob("[!.]*.py"))]
     own = {_module("benchlib", name): PACKAGE / f"{name}.py" for name in names}
     return own | of_model(condition.framework, condition.workload)
 

@@ -1,1 +1,1 @@
-"""To be said."""
+"""Runs workers and times them: processes, interleaved rounds, training, interference, roofline, timer check."""

@@ -1,1 +1,1 @@
-"""To be said."""
+"""Intervals, comparisons, training runs, and the tidy frame of all that was measured."""

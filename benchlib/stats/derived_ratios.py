@@ -11,7 +11,6 @@ from typing import Any
 
 from benchlib import metrics, workloads
 from benchlib.condition import Condition
-from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED, SAME
 from benchlib.stats import frame as tidy
 from benchlib.stats.amortisation import PAYS, amortisation
 from benchlib.stats.comparison import (
@@ -26,6 +25,7 @@ from benchlib.stats.comparison import (
 )
 from benchlib.stats.intervals import Interval, geometric_interval, mean_interval
 from benchlib.stats.training_runs import TrainingRuns
+from benchlib.stats.validity import DIFFERENT, NOT_CHECKED, SAME
 
 HIGHER, LOWER = "higher", "lower"
 """Verdicts on a difference; the third is ``comparison.NO_DIFFERENCE``."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from benchlib.condition import Condition
-from benchlib.equivalence.certificate import Certificate
 from benchlib.provenance.knobs import Ledger
 from benchlib.shown import Shown
 from benchlib.store import Measurement
+
+if TYPE_CHECKING:
+    from benchlib.equivalence.certificate import Certificate
 
 
 class Frame(pd.DataFrame):

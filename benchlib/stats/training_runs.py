@@ -15,11 +15,10 @@ import numpy as np
 import pandas as pd
 
 from benchlib.condition import Condition
-from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED, SAME
 from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED
 from benchlib.stats.intervals import Interval, geometric_interval
 from benchlib.stats.measured import Frame, Measured
-from benchlib.stats.validity import LOST, MOST
+from benchlib.stats.validity import DIFFERENT, LOST, MOST, NOT_CHECKED, SAME
 from benchlib.store import Block, Epoch, Measurement, identity
 
 NOT_REACHED = "threshold not reached"

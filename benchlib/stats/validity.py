@@ -12,6 +12,9 @@ from benchlib.store import Measurement, counted, seconds_by_round
 from benchlib.worker import steady
 from benchlib.worker.steady import SLOWING
 
+SAME, DIFFERENT, NOT_CHECKED = "same", "different", "not checked"
+"""Verdicts of certificates on two models."""
+
 MOST = 0.5
 """Of the rounds that a ratio is made of: if more are disturbed, there is no ratio."""
 

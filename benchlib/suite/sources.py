@@ -25,7 +25,7 @@ MATCHES = "matches"
 """Verdict on a file that would get the same key if it was made here and now."""
 
 PROCEDURES = {"comparison": "rounds", "training": "epochs"}
-"""The module of ``benchlib.measure`` that made a kind of measurement."""
+"""The module of ``benchlib.runner`` that made a kind of measurement."""
 
 
 @dataclass(frozen=True)
