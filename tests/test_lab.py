@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 import pytest
 from fixed_lab import FixedLab, all_the_same
 
+from benchlib import cache as results
 from benchlib import frameworks, progress, scratch, variables, workloads
 from benchlib import lab as lab_module
-from benchlib import store as results
 from benchlib.condition import Condition
 from benchlib.data import orders
 from benchlib.equivalence import gate, trials
@@ -594,7 +594,7 @@ import sys
 sys.path.insert(0, {tests!r})
 from fixed_lab import FixedLab, all_the_same
 from benchlib.condition import Condition
-from benchlib.measure import turn
+from benchlib.runner import machine_lock as turn
 turn.LOCK = sys.argv[1]
 toy = Condition(workload="toy", framework="toy")
 slower = toy.but(hyperparameters={{"burn_ms": 3.0}})
@@ -702,7 +702,7 @@ def test_two_labs_measure_one_after_the_other(tmp_path, monkeypatch):
     script = """
 import sys
 from pathlib import Path
-from benchlib.measure import turn
+from benchlib.runner import machine_lock as turn
 turn.LOCK = Path(sys.argv[1])
 with turn.turn(print):
     print("in", flush=True)

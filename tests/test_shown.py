@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchlib.store import Measurement, Sample
 from matplotlib.figure import Figure
 from synthetic_lab import SyntheticLab
 
@@ -19,7 +20,6 @@ from benchlib.plotting import figures
 from benchlib.provenance.knobs import Ledger
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.store import Measurement, Sample
 
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
 MINDSPORE = TORCH.but(framework="mindspore", mode="graph")

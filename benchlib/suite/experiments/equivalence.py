@@ -18,9 +18,10 @@ from benchlib.lab import Lab
 from benchlib.plotting import Panel, Picture, figures, naming
 from benchlib.plotting.style import named_once
 from benchlib.stats import frame as tidy
+from benchlib.study import data_note
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import side_by_side, subjects
-from benchlib.suite.experiments.result import Declaration, Gathered, Result, data_note
+from benchlib.suite.experiments.result import Declaration, Gathered, Result
 from benchlib.tables import Listed
 from benchlib.validation import Strict
 
