@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 import benchlib
 from benchlib.errors import UNWRITABLE, BenchlibError, require_package, unwritable
-from benchlib.measure.interrupt import one_interrupt
+from benchlib.runner.interrupt import one_interrupt
 from benchlib.suite.report.pdf import PAPERS
 
 EXIT_CODES = """exit codes:
@@ -215,7 +215,7 @@ def devices(given: argparse.Namespace) -> int:
     """
     from benchlib import environments
     from benchlib.condition import implementation
-    from benchlib.measure import availability
+    from benchlib.runner import availability
 
     for environment in environments.names():
         rows = availability.survey([environment])
@@ -316,7 +316,7 @@ def environment_check(given: argparse.Namespace) -> int:
       benchlib environment check torch-2.9
       benchlib environment check default
     """
-    from benchlib.measure import inspection
+    from benchlib import inspection
 
     wrong = False
     for finding in inspection.inspect(given.name):

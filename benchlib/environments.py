@@ -1,7 +1,7 @@
 """Environments: where a framework lives, an interpreter with its packages. The default one is this process's own; the
 others are registered by name in ``.environments/``, those that ``benchlib.creation`` makes and those that a user adds.
 
-What an environment offers is not known here: it is asked (``benchlib.interpreters``, ``benchlib.measure.machine``).
+What an environment offers is not known here: it is asked (``benchlib.interpreters``, ``benchlib.provenance.machine``).
 """
 
 from __future__ import annotations

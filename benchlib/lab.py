@@ -20,36 +20,29 @@ from typing import TypeVar
 
 import pandas as pd
 
-from benchlib import environments, knobs, scratch, store
-from benchlib.analysis import equivalence, planner, sharing
-from benchlib.analysis.certificates import Certificate
-from benchlib.analysis.comparison import MARGIN, Comparison
-from benchlib.analysis.tolerances import tolerances
-from benchlib.analysis.training import TrainingRuns
+from benchlib import environments, scratch, store
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
+from benchlib.equivalence import compare, gate, inputs
+from benchlib.equivalence.certificate import Certificate
+from benchlib.equivalence.tolerances import tolerances
 from benchlib.errors import BenchlibError
-from benchlib.measure import (
-    ceiling,
-    contract,
-    gate,
-    refusals,
-    repetitions,
-    rounds,
-    samples,
-    training,
-)
-from benchlib.measure import epochs as epochs_procedure
-from benchlib.measure.ceiling import Ceiling
-from benchlib.measure.contract import SyncCheck
-from benchlib.measure.interrupt import one_interrupt
-from benchlib.measure.jobs import INITIAL_SEED, Job, key, prepare_job
-from benchlib.measure.own_code import Unchanged
-from benchlib.measure.processes import PATIENCE_S
-from benchlib.measure.repetitions import Asked
-from benchlib.measure.turn import turn
 from benchlib.plugins import use as use_plugins
 from benchlib.progress import Progress, say
+from benchlib.provenance import knobs
+from benchlib.provenance.fingerprint import Unchanged
+from benchlib.runner import epochs as epochs_procedure
+from benchlib.runner import preflight, roofline, rounds, scheduler, timer_check, training
+from benchlib.runner.interrupt import one_interrupt
+from benchlib.runner.jobs import INITIAL_SEED, Job, key, prepare_job
+from benchlib.runner.machine_lock import turn
+from benchlib.runner.processes import PATIENCE_S
+from benchlib.runner.roofline import Ceiling
+from benchlib.runner.scheduler import Asked
+from benchlib.runner.timer_check import SyncCheck
+from benchlib.stats import allocation, planner
+from benchlib.stats.comparison import MARGIN, Comparison
+from benchlib.stats.training_runs import TrainingRuns
 from benchlib.store import Measurement, Store, frame
 from benchlib.workloads import load
 
@@ -135,7 +128,7 @@ class Lab:
 
         Repetitions, each with a fresh process per condition and blocks of about ``block_s`` seconds, go on until the
         95 % interval of every ratio is no wider than ``precision`` (relative half-width), or the next would take more
-        than ``budget_s`` seconds in all, but ``pilot`` of them at least: see ``benchlib.analysis.planner``. A ratio
+        than ``budget_s`` seconds in all, but ``pilot`` of them at least: see ``benchlib.stats.planner``. A ratio
         whose interval lies within ``margin`` of 1 is "the same within" that.
         """
         asked = {"precision": precision, "budget_s": budget_s, "block_s": block_s, "pilot": pilot, "margin": margin}
@@ -154,10 +147,10 @@ class Lab:
     ) -> list[Comparison]:
         """As :meth:`compare`, of several comparisons, one after the other."""
         for conditions in groups:
-            refusals.require_distinct(conditions)
+            preflight.require_distinct(conditions)
             planner.require(precision, budget_s, block_s, pilot, margin)
         every = [condition for conditions in groups for condition in conditions]
-        refusals.require(every)
+        preflight.require(every)
         codes = [_code(conditions, "rounds") for conditions in groups]  # before it is certified
         certificates = self.certify(every)
         budget_s = math.inf if self.measures is not Measures.BUDGET else budget_s
@@ -193,12 +186,12 @@ class Lab:
         """
         asked = list(self.comparisons.values())
         comparisons = [one.comparison for one in asked]
-        while (place := sharing.best(comparisons, until - time.monotonic())) is not None:
+        while (place := allocation.best(comparisons, until - time.monotonic())) is not None:
             with self._turn(tell) as waited_s:
                 until += waited_s
                 measured = asked[place].repeat(self.store, self.patience_s, self._keep)
-                tell(f"{comparisons[place].title}: {repetitions.line(measured)}")
-            tell(sharing.standing(comparisons, max(0.0, until - time.monotonic())))
+                tell(f"{comparisons[place].title}: {scheduler.line(measured)}")
+            tell(allocation.standing(comparisons, max(0.0, until - time.monotonic())))
 
     @one_interrupt()
     def train(
@@ -214,11 +207,11 @@ class Lab:
         """Train each condition from each seed (of weights, order and dropout) for ``epochs``, and on to ``threshold``
         or ``most_epochs``. ``on_epoch`` is called with each run after each of its epochs.
         """
-        refusals.require_trainable(conditions, seeds, epochs, threshold, most_epochs)
+        preflight.require_trainable(conditions, seeds, epochs, threshold, most_epochs)
         settings = epochs_procedure.Settings(
             epochs=epochs, threshold=threshold, most_epochs=max(epochs, most_epochs or epochs)
         )
-        refusals.require(conditions)
+        preflight.require(conditions)
         code = _code(conditions, "epochs")
         certificates = self.certify(conditions)
         jobs = [prepare_job(condition, seed, self.inputs) for condition in conditions for seed in seeds]
@@ -273,7 +266,7 @@ class Lab:
         all that they depend on.
         """
         within = sorted(set(within))
-        timed = ceiling.conditions(device, precision, within)
+        timed = roofline.conditions(device, precision, within)
         code = Unchanged((one, "ceiling") for one in timed)
         jobs = [prepare_job(one, INITIAL_SEED, self.inputs) for one in timed]
         path = self.folder / "ceilings" / f"{key(ceiling=[job.depends_on('ceiling') for job in jobs])}.json"
@@ -282,7 +275,7 @@ class Lab:
             path,
             code,
             f"the machine's limits on {device}",
-            lambda: ceiling.measure(device, precision, within, self.inputs, self.patience_s),
+            lambda: roofline.measure(device, precision, within, self.inputs, self.patience_s),
         )
 
     def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
@@ -290,7 +283,7 @@ class Lab:
         ``conditions``, made once for all that it depends on.
         """
         alike = {(one.implementation, one.mode, one.device, one.lane): one for one in conditions if _trains(one)}
-        refusals.require(alike.values())
+        preflight.require(alike.values())
         return [self._check_timer(condition) for condition in alike.values()]
 
     def _check_timer(self, condition: Condition) -> SyncCheck:
@@ -298,7 +291,9 @@ class Lab:
         depends_on = prepare_job(condition, INITIAL_SEED, self.inputs).depends_on("contract")
         path = self.folder / "timers" / f"{key(timer=depends_on)}.json"
         what = f"the timer of {condition}"
-        return self._once(SyncCheck, path, code, what, lambda: contract.check(condition, self.inputs, self.patience_s))
+        return self._once(
+            SyncCheck, path, code, what, lambda: timer_check.check(condition, self.inputs, self.patience_s)
+        )
 
     def certify(self, conditions: Iterable[Condition], training_steps: int = 0) -> dict[str, Certificate]:
         """Certificates by condition key: is each condition's model the reference's? Made once, for all that the
@@ -365,8 +360,8 @@ class Lab:
         """
         trained = gate.train(certificate.condition, self.inputs, self.patience_s, steps)
         if isinstance(trained, tuple):
-            return equivalence.without_training(certificate, *trained)
-        longer = equivalence.with_training(certificate, trained.own, trained.fed, trained.moved)
+            return compare.without_training(certificate, *trained)
+        longer = compare.with_training(certificate, trained.own, trained.fed, trained.moved)
         return longer.model_copy(update={"file": path.stem})
 
     def measurements(self, files: Iterable[str] | None = None) -> pd.DataFrame:
@@ -413,7 +408,7 @@ class Lab:
         both = (condition, gate.reference(condition))
         name = key(
             asked=condition.hyperparameters,
-            gate=[samples.prepare(one, self.inputs).depends_on("gate") for one in both],
+            gate=[inputs.prepare(one, self.inputs).depends_on("gate") for one in both],
             set=[knobs.of_gate(one) for one in both],
             tolerances=tolerances(condition),
             training=training_steps,
@@ -449,7 +444,7 @@ class Lab:
                     progress.stood_still(waited_s)
                     measured = one.repeat(self.store, self.patience_s, self._keep)
                     progress.total = progress.done + 1 + (one.left if self._goes_on(one) else 0)
-                    progress.step(repetitions.line(measured))
+                    progress.step(scheduler.line(measured))
         return True
 
     def _goes_on(self, one: Asked) -> bool:

@@ -66,7 +66,7 @@ class Block(Record):
     parent_cpu_s: float = 0.0  # of the process that asks for the block and samples beside it
     throttled_s: float = 0.0  # core seconds that a CPU quota took meanwhile
     others_gpu: int = 0  # processes on the GPU that are not the comparison's
-    disturbed: bool = False  # by the rules of ``measure.disturbance``; in a comparison it was then taken again
+    disturbed: bool = False  # by the rules of ``runner.interference``; in a comparison it was then taken again
     disturbed_by: str = ""  # what it was disturbed by, in words
 
     @property
@@ -81,7 +81,7 @@ class Sample(Record):
     machine_cpu_percent: float  # all cores, all processes
     worker_cores: float  # cores that the worker used since its sample before
     rss_mib: float
-    # What the driver tells of the accelerator, None where it does not: see ``measure.accelerators.Reading``.
+    # What the driver tells of the accelerator, None where it does not: see ``provenance.accelerators.Reading``.
     accelerator_percent: float | None = None
     accelerator_memory_mib: float | None = None
     accelerator_power_w: float | None = None
@@ -132,7 +132,7 @@ class Measurement(Shown, Record):
     warm_up_s: float | None = None
     warm_up_disturbed_by: str = ""  # in words
     steady: str | None = None  # the rule's verdict
-    memory: dict[str, float] = Field(default_factory=dict)  # MiB, see ``measure.record.memory``
+    memory: dict[str, float] = Field(default_factory=dict)  # MiB, see ``runner.recording.memory``
     blocks: list[Block] = Field(default_factory=list)
     trace: list[Sample] = Field(default_factory=list)
     epochs: list[Epoch] = Field(default_factory=list)

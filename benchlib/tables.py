@@ -19,16 +19,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 import pandas as pd
 
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.certificates import Certificate
-from benchlib.analysis.comparison import (
-    DISTURBED,
-    MODELS_DIFFER,
-    MODELS_NOT_CHECKED,
-    NOT_MEASURED,
-    SLOWS_DOWN,
-)
 from benchlib.environments import DEFAULT
+from benchlib.equivalence.certificate import Certificate
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN
 
 if TYPE_CHECKING:
     from IPython.display import HTML
@@ -600,7 +594,7 @@ def _listed(rows: list[pd.Series], names: list[str]) -> str:
 def _verdict_text(row: pd.Series) -> str:
     if pd.isna(row["verdict"]):
         return NO_RATIO[row["why"]]
-    return f"{interval_text(row, ratio=True)}, {row['verdict']}"
+    return f"{interval_text(row, of_ratio=True)}, {row['verdict']}"
 
 
 def _control_text(row: pd.Series) -> str:
@@ -615,10 +609,10 @@ def _control_text(row: pd.Series) -> str:
     return f"A/A {control}"
 
 
-def interval_text(row: pd.Series, quantity: str = "", ratio: bool = False) -> str:
+def interval_text(row: pd.Series, quantity: str = "", of_ratio: bool = False) -> str:
     """The estimate of a row, or of a quantity beside it, with its interval."""
     ends = (quantity, f"{quantity}_low", f"{quantity}_high") if quantity else ("estimate", "low", "high")
-    return (ratio if ratio else interval)(*(row[name] for name in ends))
+    return (ratio if of_ratio else interval)(*(row[name] for name in ends))
 
 
 def counts_text(rows: pd.DataFrame) -> str:

@@ -32,7 +32,7 @@ from pydantic import BaseModel, ConfigDict
 
 from benchlib import environments, plugins, workloads
 from benchlib.environments import DEFAULT, Environment
-from benchlib.measure import availability
+from benchlib.runner import availability
 
 DECLARED = Path(__file__).with_name("mutants")
 ENVIRONMENTS = {"pytorch": DEFAULT, "mindspore": DEFAULT, "jax": "jax", "tensorflow": "tensorflow", "mxnet": "mxnet"}

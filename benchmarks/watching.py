@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchlib import events
 from benchlib.condition import Condition
-from benchlib.measure import record
+from benchlib.runner import recording
 from benchlib.store import Epoch, Measurement
-from benchlib.suite import events
 
 TIMES = 10
 
@@ -32,7 +32,7 @@ def main() -> None:
 
 def _run(condition: Condition, seed: int) -> Measurement:
     epochs = [Epoch(epoch=n, wall_s=1.0, loss=2.3 / n, metric=1 - 1 / n) for n in range(1, TIMES + 1)]
-    about = {"kind": "training", "role": "condition", "repetition": 0, "started_utc": record.now()}
+    about = {"kind": "training", "role": "condition", "repetition": 0, "started_utc": recording.now()}
     return Measurement(condition=condition, seed=seed, group="", file=f"{seed}", epochs=epochs, **about)
 
 

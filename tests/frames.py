@@ -7,9 +7,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import MARGIN
-from benchlib.suite import records
+from benchlib import records
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import MARGIN
 
 UNKNOWN = (math.nan, math.nan)
 

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchlib import environments, variables, workloads
-from benchlib.analysis.planner import PRECISION
-from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition
-from benchlib.measure import gate
+from benchlib.equivalence import gate
+from benchlib.stats.intervals import Interval
+from benchlib.stats.planner import PRECISION
 from benchlib.store import Block, Measurement, Store
 from benchlib.suite import experiments
 

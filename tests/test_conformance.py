@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchlib import workloads
+from benchlib import conformance, workloads
 from benchlib.errors import BenchlibError
-from benchlib.measure import conformance
 
 pytestmark = pytest.mark.usefixtures("toy_framework")
 

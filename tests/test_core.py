@@ -20,7 +20,8 @@ from benchlib import metrics, progress, workloads
 from benchlib.__main__ import main
 from benchlib.data import digits_graph, digits_sequence, downloads, number_names
 from benchlib.errors import BenchlibError
-from benchlib.measure import availability, nvml
+from benchlib.provenance import nvml
+from benchlib.runner import availability
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

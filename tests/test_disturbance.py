@@ -19,15 +19,10 @@ import pytest
 from synthetic_lab import SyntheticLab
 
 from benchlib import reprs
-from benchlib.analysis import frame as tidy
-from benchlib.analysis import relative
-from benchlib.analysis.amortisation import amortisation
-from benchlib.analysis.comparison import DISTURBED, SLOWER, Comparison, same_within
-from benchlib.analysis.planner import BUDGET, PILOT, PRECISION, Paired, plan
-from benchlib.analysis.training import TrainingRuns, undisturbed
 from benchlib.condition import Condition
-from benchlib.measure import disturbance, rounds
-from benchlib.measure.disturbance import (
+from benchlib.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
+from benchlib.runner import interference, rounds
+from benchlib.runner.interference import (
     FAR_OFF,
     IDLE_WORKERS,
     NO_CPU,
@@ -38,9 +33,14 @@ from benchlib.measure.disturbance import (
     Watch,
     mark_outliers,
 )
+from benchlib.stats import derived_ratios
+from benchlib.stats import frame as tidy
+from benchlib.stats.amortisation import amortisation
+from benchlib.stats.comparison import DISTURBED, SLOWER, Comparison, same_within
+from benchlib.stats.planner import BUDGET, PILOT, PRECISION, Paired, plan
+from benchlib.stats.training_runs import TrainingRuns, undisturbed
 from benchlib.store import Block, counted
 from benchlib.suite import experiments
-from benchlib.suite.experiments.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.tables import NO_RATIO, ratio_text, wide
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
@@ -163,7 +163,7 @@ def test_more_than_half_of_the_rounds_disturbed_on_either_side_is_no_verdict(tmp
     for interval in (comparison.ratio(MINDSPORE), comparison.between(MINDSPORE, TORCH)):
         assert not interval.excludes(1)
         assert str(interval).startswith("nan")
-    interval, verdict = relative.between(comparison, MINDSPORE, TORCH)
+    interval, verdict = derived_ratios.between(comparison, MINDSPORE, TORCH)
     assert (verdict, interval.excludes(1)) == (DISTURBED, False)
     assert comparison.throughput()["samples_per_second"].isna().tolist() == [role == "baseline", role == "condition"]
     assert ratio_text(ratio_row(comparison)) == NO_RATIO[DISTURBED]
@@ -221,7 +221,7 @@ def test_what_was_disturbed_is_not_called_slowing_down(tmp_path: Path, monkeypat
     monkeypatch.setattr(Comparison, "slows_down", lambda *_: True)
     mostly = compared(tmp_path, {"condition": MOSTLY})
     assert mostly.ratios().set_index("role").loc["condition", "verdict"] == DISTURBED
-    assert relative.between(mostly, TORCH, MINDSPORE)[1] == DISTURBED
+    assert derived_ratios.between(mostly, TORCH, MINDSPORE)[1] == DISTURBED
 
 
 def test_the_last_undisturbed_take_counts_though_a_later_one_is_marked() -> None:
@@ -381,10 +381,10 @@ def test_a_warm_up_that_was_stopped_is_in_no_mean(tmp_path: Path) -> None:
     ],
 )
 def test_a_process_that_was_stopped_in_its_warm_up_is_seen(chunks: list[tuple[float, float]], stopped: bool) -> None:
-    assert disturbance.was_stopped(chunks) == stopped
+    assert interference.was_stopped(chunks) == stopped
 
 
-def watched(monkeypatch: pytest.MonkeyPatch, busy_s: list[float], throttled_s: float) -> disturbance.Seen:
+def watched(monkeypatch: pytest.MonkeyPatch, busy_s: list[float], throttled_s: float) -> interference.Seen:
     """What is seen beside a block during which each processor, of which the first is ours, was so long at work, and a
     quota took core seconds.
     """
@@ -392,10 +392,10 @@ def watched(monkeypatch: pytest.MonkeyPatch, busy_s: list[float], throttled_s: f
     each = iter([type(times)(spent, *[0.0] * (len(times) - 1)) for spent in of] for of in ([0.0, 0.0], busy_s))
     quota = iter([0.0, throttled_s])
     with monkeypatch.context() as patch:
-        patch.setattr(disturbance.psutil, "cpu_times", lambda percpu: next(each))
-        patch.setattr(disturbance.machine, "cpus", lambda: {0})
-        patch.setattr(disturbance, "throttled_s", lambda: next(quota))
-        patch.setattr(disturbance, "cpu_s", lambda _: 0.0)
+        patch.setattr(interference.psutil, "cpu_times", lambda percpu: next(each))
+        patch.setattr(interference.machine, "cpus", lambda: {0})
+        patch.setattr(interference, "throttled_s", lambda: next(quota))
+        patch.setattr(interference, "cpu_s", lambda _: 0.0)
         return Watch(worker, []).end()
 
 
@@ -444,12 +444,12 @@ def test_what_a_worker_has_started_is_its_own_work_while_it_compiles(monkeypatch
 
         def machine_without_others(percpu: bool) -> Any:
             own = os.times()
-            busy = disturbance.with_children_s(worker) + own.user + own.system
+            busy = interference.with_children_s(worker) + own.user + own.system
             return [type(every)(busy, *[0.0] * (len(every) - 1))]
 
         every = psutil.cpu_times()
-        monkeypatch.setattr(disturbance.psutil, "cpu_times", machine_without_others)
-        monkeypatch.setattr(disturbance.machine, "cpus", lambda: {0})
+        monkeypatch.setattr(interference.psutil, "cpu_times", machine_without_others)
+        monkeypatch.setattr(interference.machine, "cpus", lambda: {0})
         compiling, stepping = Watch(worker, [], compiles=True), Watch(worker, [])
         assert process.stdout.readline() == "1\n"
         assert (compiling.end().disturbed_by, stepping.end().disturbed_by) == ("", OTHERS)
@@ -463,7 +463,7 @@ def test_who_is_not_at_rest_yet_beside_a_first_step_is_not_restless_for_ever(
 ) -> None:
     """It would be stopped beside every block."""
     seconds = iter([0.0, 5.0])
-    monkeypatch.setattr(disturbance, "cpu_s", lambda worker: 0.0 if worker is mine else next(seconds))
+    monkeypatch.setattr(interference, "cpu_s", lambda worker: 0.0 if worker is mine else next(seconds))
     mine, other = (
         SimpleNamespace(process=SimpleNamespace(pid=os.getpid() + n), condition=TORCH, unasked_s=0.0, watched_s=0.0)
         for n in range(2)

@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 from frames import row
 
-from benchlib.analysis.amortisation import AT_ONCE, NEVER, PAYS
-from benchlib.analysis.comparison import FASTER, NO_DIFFERENCE, SLOWER
-from benchlib.analysis.frame import IMPOSSIBLE
-from benchlib.suite.experiments import answers, devices, operators, payback
+from benchlib import findings
+from benchlib.stats.amortisation import AT_ONCE, NEVER, PAYS
+from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
+from benchlib.stats.frame import IMPOSSIBLE
+from benchlib.suite.experiments import devices, operators, payback
 
 
 def ratio(subject: str, low: float, high: float, verdict: str, batch: int = 16, **more: Any) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def result(*rows: dict[str, Any]) -> SimpleNamespace:
 
 
 def told(*rows: dict[str, Any]) -> list[str]:
-    return [*answers.effects(lambda one: f"batch {one['batch_size']}")(result(*rows))]
+    return [*findings.effects(lambda one: f"batch {one['batch_size']}")(result(*rows))]
 
 
 def test_one_ratio_is_told_with_its_interval() -> None:

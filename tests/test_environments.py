@@ -16,16 +16,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchlib import creation, environments, interpreters, knobs, tables
+from benchlib import creation, environments, inspection, interpreters, records, tables
 from benchlib.__main__ import main
-from benchlib.analysis.certificates import Certificate
 from benchlib.condition import Condition
+from benchlib.equivalence import gate
+from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import availability, ceiling, gate, group, inspection, installed, rounds
-from benchlib.measure.jobs import prepare_job
+from benchlib.provenance import installed, knobs
+from benchlib.runner import availability, process_group, roofline, rounds
+from benchlib.runner.jobs import prepare_job
 from benchlib.store import Measurement
-from benchlib.suite import experiments, outputs, plan, records, sources
+from benchlib.suite import experiments, outputs, plan, sources
 from benchlib.suite.experiments import devices, frameworks, modes, scaling, versions
 from benchlib.suite.experiments import parameters as p
 
@@ -521,15 +523,17 @@ def test_what_was_stored_without_an_environment_is_of_the_default_one():
 
 def test_two_environments_share_no_process(toy_framework):
     here, there = toy(), toy(environment="other")
-    assert [len(group) for group in gate._groups([here, there], [])] == [1, 1]
+    assert [len(process_group) for process_group in gate._groups([here, there], [])] == [1, 1]
 
 
 def test_the_machine_s_limits_are_measured_in_a_process_of_each_environment(toy_framework, monkeypatch, tmp_path):
     every = [Condition(workload="linear", environment=name) for name in ("default", "other")]
     groups = []
-    monkeypatch.setattr(ceiling, "conditions", lambda *asked: every)
-    monkeypatch.setattr(ceiling, "_steps_per_second", lambda group, *_: groups.append(group) or ({}, []))
-    ceiling.measure("cpu", "fp32", ["default", "other"], tmp_path, 1.0)
+    monkeypatch.setattr(roofline, "conditions", lambda *asked: every)
+    monkeypatch.setattr(
+        roofline, "_steps_per_second", lambda process_group, *_: groups.append(process_group) or ({}, [])
+    )
+    roofline.measure("cpu", "fp32", ["default", "other"], tmp_path, 1.0)
     assert groups == [[one] for one in every]
 
 
@@ -544,9 +548,9 @@ def test_a_number_depends_on_the_versions_in_its_environment(tmp_path, monkeypat
 
 def test_a_group_is_launched_with_the_environment_s_interpreter(other, tmp_path, monkeypatch):
     launched = []
-    monkeypatch.setattr(group.subprocess, "Popen", lambda command, **_: launched.append(command))
+    monkeypatch.setattr(process_group.subprocess, "Popen", lambda command, **_: launched.append(command))
     there = Condition(workload="cnn", environment="other", world_size=2, threads=1)
-    group.launch(there, tmp_path, {}, None)
+    process_group.launch(there, tmp_path, {}, None)
     assert launched[0][0] == other.python
 
 
@@ -599,7 +603,7 @@ def test_where_the_default_one_lacks_a_framework_the_reference_says_where_it_is(
 def test_the_machine_s_limits_are_asked_of_the_environments_that_are_compared(other, toy_framework, monkeypatch):
     asked = []
     monkeypatch.setattr(availability, "available", lambda *given: asked.append(given) or "nothing")
-    assert ceiling.conditions("cpu", "fp32", ["default", "other"]) == []
+    assert roofline.conditions("cpu", "fp32", ["default", "other"]) == []
     assert {environment for _, _, environment in asked} == {"default", "other"}
 
 
@@ -630,7 +634,7 @@ def test_the_suite_refuses_it_by_file_and_key(tmp_path):
     text = (ROOT / "parameters" / "quick" / "devices.yaml").read_text()
     (tmp_path / "devices.yaml").write_text(text.replace("framework: pytorch", "framework: pytorch, environment: small"))
     with pytest.raises(BenchlibError, match=r"devices.yaml: subjects.0.environment: .*create small makes it"):
-        plan.checked("devices", tmp_path / "devices.yaml")
+        plan.planned("devices", tmp_path / "devices.yaml")
 
 
 # -- labels and tables
@@ -641,7 +645,7 @@ def test_a_subject_shows_its_environment(other):
     assert str(p.Subject(**plain)) == "pytorch eager tuned"
     subject = p.Subject(**plain, environment="other")
     assert str(subject) == "pytorch other eager tuned"
-    assert Condition(workload="cnn", **subject.choices).environment == "other"
+    assert Condition(workload="cnn", **p.choices_of(subject)).environment == "other"
 
 
 def test_the_column_is_shown_where_one_is_not_of_the_default_environment():
@@ -686,8 +690,8 @@ def test_the_notebook_versions_compares_those_that_have_the_framework(tmp_path, 
     given = experiments.load("versions", QUICK).model_dump() | {"batch_sizes": [8, 16]}
     every = ["broken", "again", "other", "gone", "default"]
     compared = versions.comparisons(versions.Parameters(**{**given, "environments": every}))
-    assert [[one.environment for one in group] for group in compared] == [["again", "default"]] * 2
-    assert [group[0].batch_size for group in compared] == [8, 16]
+    assert [[one.environment for one in process_group] for process_group in compared] == [["again", "default"]] * 2
+    assert [process_group[0].batch_size for process_group in compared] == [8, 16]
     with pytest.raises(BenchlibError, match=r"environments"):
         versions.Parameters(**{**given, "environments": ["default"]})
     alone = versions.Parameters(**{**given, "environments": ["default", "broken", "other"]})
@@ -699,7 +703,7 @@ def test_the_notebook_versions_compares_those_that_have_the_framework(tmp_path, 
 
 @pytest.mark.slow
 def test_one_framework_in_two_environments_is_an_ordinary_comparison(tmp_path, other, toy_framework, monkeypatch):
-    monkeypatch.setattr(ceiling, "conditions", lambda *asked: [])
+    monkeypatch.setattr(roofline, "conditions", lambda *asked: [])
     block = rounds._block
 
     def timed(entry, number, position, others):

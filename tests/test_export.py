@@ -17,9 +17,9 @@ import pytest
 import yaml
 from test_suite import make_project, printed, run_and_read, write_notebook, write_parameters
 
-from benchlib import tables
+from benchlib import records, tables
 from benchlib.errors import BenchlibError
-from benchlib.suite import appendix, execution, experiments, records
+from benchlib.suite import appendix, execution, experiments
 from benchlib.suite.report import pdf
 from benchlib.suite.report.export import export_html
 

@@ -25,12 +25,12 @@ from matplotlib.text import Text
 from synthetic_lab import SyntheticLab
 
 from benchlib import tables
-from benchlib.analysis.comparison import NO_DIFFERENCE, SLOWER
 from benchlib.condition import Condition, implementation
-from benchlib.measure import availability
 from benchlib.plotting import figures
+from benchlib.plotting import pictures as panels
 from benchlib.plotting.style import condition_looks, hue_looks, named_once, subject_look, subject_looks
-from benchlib.suite import panels
+from benchlib.runner import availability
+from benchlib.stats.comparison import NO_DIFFERENCE, SLOWER
 from benchlib.suite.experiments import batch_size, devices, learning_rate, operators
 
 PYTORCH = {"framework": "pytorch", "mode": "eager", "lane": "tuned"}

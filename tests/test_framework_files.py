@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchlib import creation, frameworks, knobs, workloads
-from benchlib.measure import needs
+from benchlib import creation, frameworks, workloads
+from benchlib.provenance import knobs, needs
 
 ROOT = Path(__file__).resolve().parent.parent
 FRAMEWORKS = frameworks.names()

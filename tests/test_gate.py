@@ -13,17 +13,18 @@ import pytest
 from conftest import DOUBLES
 from fixed_lab import FixedLab
 
-from benchlib import environments, frameworks, knobs, plugins, variables, workloads
-from benchlib.analysis import equivalence
-from benchlib.analysis.certificates import Certificate, Check, Forgiven
-from benchlib.analysis.failure import Failure
-from benchlib.analysis.tolerances import DROPOUT_TOLERANCES, LEFT, TOLERANCES, TRAINING, tolerances
+from benchlib import environments, frameworks, plugins, variables, workloads
 from benchlib.condition import Condition
 from benchlib.data.orders import EPOCHS
+from benchlib.equivalence import compare, gate, inputs, trials
+from benchlib.equivalence.certificate import Certificate, Check, Forgiven
+from benchlib.equivalence.tolerances import DROPOUT_TOLERANCES, LEFT, TOLERANCES, TRAINING, tolerances
+from benchlib.failure import Failure
 from benchlib.lab import Measures
-from benchlib.measure import availability, ceiling, gate, own_code, record, samples, trials
-from benchlib.measure.jobs import prepare_job
-from benchlib.measure.processes import WorkerFailed
+from benchlib.provenance import fingerprint, knobs
+from benchlib.runner import availability, recording, roofline
+from benchlib.runner.jobs import prepare_job
+from benchlib.runner.processes import WorkerFailed
 from benchlib.store import load
 from benchlib.suite import experiments, sources
 from benchlib.suite.experiments import equivalence as notebook
@@ -57,13 +58,13 @@ def altered(tmp_path, monkeypatch):
 
     def alter(file, old, new, refused=False):
         copy = tmp_path / "copy" / "benchlib"
-        shutil.copytree(own_code.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(fingerprint.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
         text = (copy / file).read_text(encoding="utf-8")
         assert old in text
         (copy / file).write_text(text.replace(old, new), encoding="utf-8")
         monkeypatch.setattr(plugins._used, "library", copy)
         if not refused:
-            monkeypatch.setattr(record, "require_hashed", lambda worker, known: None)
+            monkeypatch.setattr(recording, "require_hashed", lambda worker, known: None)
 
     return alter
 
@@ -344,8 +345,8 @@ def test_findings_say_what_was_not_exercised_and_of_what_only_a_part(of_planted)
 def test_of_small_sizes_samples_are_cut_so_that_there_is_padding(tmp_path):
     values = {"lstm": {"length": 8}, "gru": {"length": 8}, "bert": {"length": 64}, "seq2seq": {"length": 6}}
     for workload, sizes in values.items():
-        job = samples.prepare(gate.gated(Condition(workload=workload, hyperparameters=sizes)), tmp_path)
-        unmet = [name for name, met in samples.exercised(job, 3).items() if not met]
+        job = inputs.prepare(gate.gated(Condition(workload=workload, hyperparameters=sizes)), tmp_path)
+        unmet = [name for name, met in inputs.exercised(job, 3).items() if not met]
         assert [name for name in unmet if not name.startswith("labels: ")] == [], workload
         every = files.arrays(job.data)
         assert {len(array) for name, array in every.items() if name.startswith("train_")} == {32}
@@ -363,27 +364,27 @@ def test_of_small_sizes_samples_are_cut_so_that_there_is_padding(tmp_path):
 
 
 def test_of_a_field_with_many_values_it_is_said_how_many_were_met(tmp_path, monkeypatch):
-    monkeypatch.setattr(samples, "LABELS", 5)
-    job = samples.prepare(gate.gated(Condition(workload="cnn", hyperparameters={"image_size": 8})), tmp_path)
+    monkeypatch.setattr(inputs, "LABELS", 5)
+    job = inputs.prepare(gate.gated(Condition(workload="cnn", hyperparameters={"image_size": 8})), tmp_path)
     labels = files.arrays(job.data)["train_labels"].tolist()
     for batches in (1, 8):
         met = len(set(labels[: 4 * batches]))
-        assert samples.exercised(job, batches) == {f"labels: {met} of 10": met == 10}
+        assert inputs.exercised(job, batches) == {f"labels: {met} of 10": met == 10}
 
 
 def test_words_are_labels_however_many_a_sample_has(tmp_path):
     condition = gate.gated(Condition(workload="bert", hyperparameters={"length": 64}))
-    labels = files.arrays(samples.prepare(condition, tmp_path).data)["train_labels"]
+    labels = files.arrays(inputs.prepare(condition, tmp_path).data)["train_labels"]
     every = set(files.arrays(prepare_job(condition, 0, tmp_path).data)["train_labels"].flat) - {-1}
     for batches in (1, 8):
         met = set(labels[: 4 * batches].flat) - {-1}
         assert met < every
-        exercised = samples.exercised(samples.prepare(condition, tmp_path), batches)
+        exercised = inputs.exercised(inputs.prepare(condition, tmp_path), batches)
         assert {name: met for name, met in exercised.items() if "labels" in name} == {
             f"labels: {len(met)} of {len(every):,}": False
         }
-    few = samples.prepare(gate.gated(Condition(workload="seq2seq", hyperparameters={"length": 6})), tmp_path)
-    exercised = samples.exercised(few, 3)
+    few = inputs.prepare(gate.gated(Condition(workload="seq2seq", hyperparameters={"length": 6})), tmp_path)
+    exercised = inputs.exercised(few, 3)
     numbers = set(files.arrays(few.data)["train_labels"].flat)
     assert {f"labels {number}" for number in numbers} == {name for name in exercised if name.startswith("labels")}
     assert all(exercised[f"labels {number}"] for number in numbers), "one of them is in one sentence of 4,000"
@@ -393,20 +394,20 @@ def test_of_samples_that_show_as_much_those_with_new_labels_are_chosen():
     shown = np.array([0, 0, 0, 1, 0])
     labels = np.array([[7, 7, 7, 7], [7, 8, -1, -1], [1, 2, 3, -1], [9, 9, -1, -1], [1, 2, 3, 4]])
     workload = SimpleNamespace(exercises={"it": workloads.Exercise(lambda every: every["shown"] == 1)})
-    rows = samples._rows({"shown": shown, "labels": labels}, workload, {}, ["labels"], 4, 4)
+    rows = inputs._rows({"shown": shown, "labels": labels}, workload, {}, ["labels"], 4, 4)
     assert rows["shown"].tolist() == [1, 0, 0, 0], "what is declared comes first"
     assert rows["labels"].tolist() == labels[[3, 4, 1, 0]].tolist()
 
 
 @pytest.mark.parametrize("length", [64, 128])
 def test_a_masked_word_stands_at_the_first_place_of_a_text_and_at_the_last(length, tmp_path):
-    job = samples.prepare(gate.gated(Condition(workload="bert", hyperparameters={"length": length})), tmp_path)
+    job = inputs.prepare(gate.gated(Condition(workload="bert", hyperparameters={"length": length})), tmp_path)
     first = {name: array[:12] for name, array in files.arrays(job.data).items() if name.startswith("train_")}
     masked = first["train_places"][first["train_labels"] != -1]
     assert (masked.min(), masked.max()) == (1, length - 2)
     assert set(first["train_tokens"][:, 0]) == {1}, "before it is what a pair starts with"
     assert set(first["train_tokens"][:, -1]) == {0, 3}, "behind it what ends one"
-    exercised = samples.exercised(job, 3)
+    exercised = inputs.exercised(job, 3)
     assert exercised["a masked word at the first place"]
     assert exercised["a masked word at the last place"]
     assert exercised["as many masked words as there is room for"]
@@ -435,7 +436,7 @@ def test_sentences_are_filled_up_to_their_last_place(tmp_path):
         "target": [[1, 7, 7, 7, 7]],
         "labels": [[7, 7, 7, 7, 3]],
     }
-    exercised = samples.exercised(samples.prepare(gate.gated(Condition(workload="seq2seq")), tmp_path), 3)
+    exercised = inputs.exercised(inputs.prepare(gate.gated(Condition(workload="seq2seq")), tmp_path), 3)
     assert exercised["a source of full length"], "which no name of a number is at its usual sizes"
     assert exercised["a target of full length"]
 
@@ -444,19 +445,19 @@ def test_sentences_are_filled_up_to_their_last_place(tmp_path):
 def test_both_values_of_a_mask_are_looked_for_whatever_its_type(dtype):
     mask = np.zeros((200, 7), dtype=dtype)
     mask[-1, 3] = 1
-    assert samples._distinct(mask).tolist() == [0, 1], "the other value is in the last sample only"
-    assert len(samples._distinct(np.arange(200 * 7).reshape(200, 7))) > samples.KINDS
+    assert inputs._distinct(mask).tolist() == [0, 1], "the other value is in the last sample only"
+    assert len(inputs._distinct(np.arange(200 * 7).reshape(200, 7))) > inputs.KINDS
 
 
 def test_trials_have_another_learning_rate_than_the_probe():
     for workload in ("cnn", "bert", "resnet50"):
         gated = gate.gated(Condition(workload=workload, learning_rate=0.05))
-        assert 0 < gated.learning_rate < equivalence.usual(gated).learning_rate, workload
+        assert 0 < gated.learning_rate < compare.usual(gated).learning_rate, workload
 
 
 @pytest.mark.parametrize(("workload", "steps"), [("cnn", [1, 3, 3]), ("resnet50", [1, 1, 1])])
 def test_a_model_that_makes_rounding_grow_takes_one_step_in_each_trial(workload, steps, tmp_path, monkeypatch):
-    job, asked = samples.prepare(gate.gated(Condition(workload=workload)), tmp_path), []
+    job, asked = inputs.prepare(gate.gated(Condition(workload=workload)), tmp_path), []
     worker = SimpleNamespace(scratch=tmp_path, ask=lambda _, **told: asked.append(told["steps"]))
     monkeypatch.setattr(trials, "_read", lambda *_: {})
     worker.condition = SimpleNamespace(world_size=1)
@@ -468,7 +469,7 @@ def test_a_model_that_makes_rounding_grow_takes_one_step_in_each_trial(workload,
 
 def test_no_initial_weight_is_the_same_number_everywhere(tmp_path):
     for workload in ("cnn", "resnet50", "bert"):
-        job = samples.prepare(gate.gated(Condition(workload=workload)), tmp_path)
+        job = inputs.prepare(gate.gated(Condition(workload=workload)), tmp_path)
         for name, array in files.arrays(job.weights).items():
             assert array.std() > 0, name
             assert array.min() > 0 or not name.endswith("running_var")
@@ -546,7 +547,7 @@ def test_a_worker_of_another_benchlib_than_the_one_that_is_hashed_is_refused(tmp
     certificate = lab.certify([condition])[condition.key]
     assert (certificate.verdict, certificate.failed) == ("not checked", "condition")
     there, here = (
-        root / "workloads/batchnorm2d/mindspore.py" for root in (tmp_path / "copy" / "benchlib", own_code.PACKAGE)
+        root / "workloads/batchnorm2d/mindspore.py" for root in (tmp_path / "copy" / "benchlib", fingerprint.PACKAGE)
     )
     assert (
         f"imported benchlib.workloads.batchnorm2d.mindspore from {there}, which is another file" in certificate.reason
@@ -571,7 +572,7 @@ def test_a_process_that_is_timed_runs_what_was_certified(tmp_path, lab, altered,
         told = run.failure
         assert not run.epochs, "it is not trained for an hour first"
     elif timed == "ceiling":
-        monkeypatch.setattr(ceiling, "SIZES", {"cpu": (8,)})
+        monkeypatch.setattr(roofline, "SIZES", {"cpu": (8,)})
         monkeypatch.setattr(frameworks, "names", lambda: ["pytorch"])
         found = lab.ceiling("cpu")
         (told,) = set(found.failures)
@@ -584,8 +585,8 @@ def test_a_process_that_is_timed_runs_what_was_certified(tmp_path, lab, altered,
 def test_a_certificate_says_what_it_was_made_with_and_can_be_compared_with_another(lab, tmp_path):
     condition = in_mindspore("batchnorm2d")
     certificate = lab.certify([condition])[condition.key]
-    assert certificate.code == own_code.digest(gate.gated(condition), "gate")
-    assert certificate.commit == own_code.commit()
+    assert certificate.code == fingerprint.digest(gate.gated(condition), "gate")
+    assert certificate.commit == fingerprint.commit()
     assert "mindspore" in certificate.versions
     assert "torch" in certificate.reference_versions
     assert "cpu" in certificate.machine
@@ -671,11 +672,11 @@ def test_a_training_that_parts_is_another_one(tmp_path, toy_framework):
     losses = trained.own
     assert len(trained.moved) == gate.MOVED_TRAININGS, "the reference was asked what rounding does"
     assert trained.fed is None, "they are not the same, whatever else they do"
-    longer = equivalence.with_training(certificate, losses, None, trained.moved)
+    longer = compare.with_training(certificate, losses, None, trained.moved)
     assert (certificate.verdict, longer.verdict) == ("same", "different")
     assert losses.shape == (2, 12)
     assert losses[0, 0] == pytest.approx(losses[1, 0], rel=1e-6), "from the same weights"
-    assert equivalence.with_training(certificate, losses[[1, 1]], None, {}).same
+    assert compare.with_training(certificate, losses[[1, 1]], None, {}).same
 
 
 def test_what_rounding_parts_is_trained_once_more_from_the_references_weights(tmp_path, toy_framework, monkeypatch):
@@ -684,11 +685,11 @@ def test_what_rounding_parts_is_trained_once_more_from_the_references_weights(tm
     forgiven = Forgiven(at="steps 2 to 12", difference=0.1, own=0.1, by="moved by one unit in the last digit")
     explained = Check(name="training", difference=0.0, worst=0.1, at="step 1", tolerance=1e-4, forgiven=(forgiven,))
     with monkeypatch.context() as patched:
-        patched.setattr(equivalence, "training_check", lambda *given: explained)
+        patched.setattr(compare, "training_check", lambda *given: explained)
         trained = {plant: gate.train(gate.gated(planted(plant)), tmp_path, 60, 12) for plant in ("", "class 7 twice")}
     certificate = Certificate(condition=right, reference=right)
     of_right, of_wrong = (
-        equivalence.with_training(certificate, trained[plant].own[[1, 1]], trained[plant].fed, {}) for plant in trained
+        compare.with_training(certificate, trained[plant].own[[1, 1]], trained[plant].fed, {}) for plant in trained
     )
     assert (of_right.training, of_right.verdict) == (12, "same")
     assert wrong_checks(of_wrong) == {"training from given weights", "steps from given weights"}
@@ -753,7 +754,7 @@ def test_a_reference_that_fails_while_it_explains_is_no_failure_of_the_condition
     monkeypatch.setattr(rounded, "_at", lambda its: (next(workers), None))
     its = gate.reference(gate.gated(Condition(workload="cnn", framework="mindspore")))
     expected = {"0/outputs:0": one, "0/gradient:weight": one}
-    differences = equivalence.differences({**expected, "0/gradient:weight": one * 1.004}, expected, TOLERANCES)
+    differences = compare.differences({**expected, "0/gradient:weight": one * 1.004}, expected, TOLERANCES)
     assert rounded.explain(its, differences, expected, TOLERANCES, {}) == {}
     assert "could not be asked what rounding does: worker died" in capsys.readouterr().err
     own = rounded.explain(its, differences, expected, TOLERANCES, {})
@@ -939,7 +940,7 @@ def test_no_more_of_the_reference_is_asked_for_than_explains_a_difference(monkey
     its = gate.reference(gate.gated(Condition(workload="cnn", framework="mindspore", lane="tuned")))
 
     def explain(computed):
-        differences = equivalence.differences(computed, expected, TOLERANCES)
+        differences = compare.differences(computed, expected, TOLERANCES)
         return rounded.explain(its, differences, expected, TOLERANCES, {})
 
     assert explain(expected) == {}

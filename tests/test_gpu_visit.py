@@ -9,7 +9,7 @@ import psutil
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib.measure import gate
+from benchlib.equivalence import gate
 from benchlib.store import save
 
 _SPEC = importlib.util.spec_from_file_location("gpu", Path(__file__).parents[1] / "benchmarks" / "gpu.py")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from benchlib import environments, frameworks, knobs
+from benchlib import conformance, environments, frameworks
 from benchlib.condition import Condition
-from benchlib.measure import conformance
+from benchlib.provenance import knobs
 
 HERE = Path(__file__).resolve().parent
 pytestmark = pytest.mark.skipif(

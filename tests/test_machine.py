@@ -19,15 +19,17 @@ import pytest
 from benchlib import environments, frameworks, interpreters, variables, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.measure import ascend, availability, disturbance, installed, machine, needs, nvml, own_code
-from benchlib.measure.jobs import key, prepare_job
+from benchlib.provenance import ascend, fingerprint, installed, machine, needs, nvml
+from benchlib.runner import availability, interference
+from benchlib.runner.jobs import key, prepare_job
 
 
 def test_devices_and_versions_are_found_without_importing_a_framework():
     script = """
 import json, sys
 from benchlib.lab import Lab
-from benchlib.measure import availability, installed
+from benchlib.provenance import installed
+from benchlib.runner import availability
 seen = {"devices": availability.devices()}
 seen |= {name: installed.versions(name) for name in ("pytorch", "mindspore")}
 seen["imported"] = [name for name in ("torch", "mindspore", "tensorflow", "jax") if name in sys.modules]
@@ -119,7 +121,7 @@ def test_a_cpu_quota_is_a_part_of_the_machine(control_groups, groups, files, quo
     without, limited = told
     assert (without["cpu_quota"], limited["cpu_quota"]) == (None, quota)
     assert (key(machine=limited) == key(machine=without)) == (quota is None), "what was throttled is of another machine"
-    assert disturbance.throttled_s() == pytest.approx(throttled_s)
+    assert interference.throttled_s() == pytest.approx(throttled_s)
 
 
 def test_a_framework_that_is_not_there_is_told_with_what_to_install(monkeypatch):
@@ -415,9 +417,9 @@ def test_a_module_that_was_installed_to_be_edited_has_its_version(flow, tmp_path
 
 
 def test_the_commit_is_benchlibs_own_whatever_repository_a_hook_of_git_names(tmp_path, monkeypatch):
-    here = own_code.commit.__wrapped__()
+    here = fingerprint.commit.__wrapped__()
     monkeypatch.setenv("GIT_DIR", str(tmp_path))
-    assert own_code.commit.__wrapped__() == here
+    assert fingerprint.commit.__wrapped__() == here
 
 
 def test_the_compiler_of_kernels_counts_where_a_worker_uses_it(tmp_path, monkeypatch):

@@ -16,11 +16,11 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from benchlib import data, frameworks, interpreters, knobs, metrics, plugins, workloads
+from benchlib import data, frameworks, interpreters, metrics, plugins, workloads
 from benchlib.__main__ import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.measure import installed, own_code
+from benchlib.provenance import fingerprint, installed, knobs
 from benchlib.store import Measurement, Store, _condition
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -115,9 +115,9 @@ def test_what_only_helps_is_there_to_be_imported_and_is_no_plug_in(folder: Path)
         importlib.import_module(f"benchlib.{one}") for one in ("frameworks._beads", "workloads._common", "data._rows")
     ]
     assert [one.COUNT for one in helpers] == [10, 20, 30]
-    code = own_code.digest(Condition(**MAJORITY), "rounds")
+    code = fingerprint.digest(Condition(**MAJORITY), "rounds")
     (folder / "frameworks" / "_beads.py").write_text("COUNT = 11\n")
-    assert own_code.digest(Condition(**MAJORITY), "rounds") != code
+    assert fingerprint.digest(Condition(**MAJORITY), "rounds") != code
 
 
 def test_what_editors_leave_is_no_plug_in(folder: Path, tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_what_editors_leave_is_no_plug_in(folder: Path, tmp_path: Path) -> None:
     plugins.use([folder])
     assert before == [plugins.files(), plugins_of(Condition(**MAJORITY)), prepare(Condition(**MAJORITY), 0, tmp_path)]
     assert not [name for name in workloads.load("majority").frameworks() if name.startswith(".")]
-    assert own_code.digest(Condition(**MAJORITY), "rounds")
+    assert fingerprint.digest(Condition(**MAJORITY), "rounds")
 
 
 def test_what_a_framework_declares_is_used(folder: Path) -> None:
@@ -271,10 +271,10 @@ def test_what_is_no_plug_in_is_told(tmp_path: Path, site: Path) -> None:
 def test_a_plug_in_s_code_is_in_the_key_and_its_files_are_in_the_record(folder: Path, file: str) -> None:
     plugins.use([folder])
     condition = Condition(**MAJORITY)
-    code, named = own_code.digest(condition, "rounds"), plugins_of(condition)
+    code, named = fingerprint.digest(condition, "rounds"), plugins_of(condition)
     assert named.keys() == {f"plug-in {folder}"}
     (folder / file).write_text((folder / file).read_text() + "\nMORE = 1\n")
-    assert own_code.digest(condition, "rounds") != code
+    assert fingerprint.digest(condition, "rounds") != code
     if "linear" not in file:  # whose files the workload only imports
         assert plugins_of(condition) != named
 
@@ -346,7 +346,7 @@ import json, sys
 from pathlib import Path
 from benchlib.lab import Lab
 from benchlib.condition import Condition
-from benchlib.measure import conformance
+from benchlib import conformance
 lab = Lab(outputs="outputs/way")
 majority, linear = Condition(workload="majority", framework="abacus"), Condition(workload="linear", framework="abacus")
 compared = lab.compare([majority, majority.but(lane="tuned")], budget_s=30, block_s=0.05, pilot=3)

@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 
 from benchlib import tables
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.plotting import style
+from benchlib.stats import frame as tidy
+from benchlib.stats.intervals import Interval
 from benchlib.suite import trace
 from benchlib.suite.experiments.report import Report
 from benchlib.suite.report import forest, forest_figure, ratios

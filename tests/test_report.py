@@ -18,13 +18,14 @@ import pytest
 from synthetic_lab import SyntheticLab
 from test_experiments import quick, read_summary, save_as_the_suite_does
 
-from benchlib.analysis.certificates import Certificate, Check
-from benchlib.analysis.frame import IMPOSSIBLE
+from benchlib import records
 from benchlib.condition import Condition
+from benchlib.equivalence.certificate import Certificate, Check
 from benchlib.lab import Lab
 from benchlib.literature.verdicts import NO_DIFFERENCE, NOT_MEASURED, REPRODUCED, VERDICTS
+from benchlib.stats.frame import IMPOSSIBLE
 from benchlib.store import Store
-from benchlib.suite import experiments, records
+from benchlib.suite import experiments
 from benchlib.suite.experiments.claims import Claims
 from benchlib.suite.experiments.report import Report
 from benchlib.suite.report import certainty, glance, page_one, results

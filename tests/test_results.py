@@ -11,7 +11,7 @@ import pytest
 from benchlib import store as results
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.measure.ceiling import Ceiling
+from benchlib.runner.roofline import Ceiling
 from benchlib.store import FORMAT, Block, Epoch, Measurement, Sample, Store
 
 

@@ -10,12 +10,12 @@ import psutil
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib.analysis import frame as tidy
 from benchlib.condition import Condition
-from benchlib.measure import machine, nvml
-from benchlib.measure.disturbance import Watch
-from benchlib.measure.sampler import Sampler
-from benchlib.suite.experiments.doubts import disturbances
+from benchlib.doubts import disturbances
+from benchlib.provenance import machine, nvml
+from benchlib.runner.interference import Watch
+from benchlib.runner.sampling import Sampler
+from benchlib.stats import frame as tidy
 from benchlib.tables import wide
 
 MIB = 2**20

@@ -11,10 +11,10 @@ import pytest
 from frames import PYTORCH, row
 from matplotlib.figure import Figure
 
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import MODELS_DIFFER
 from benchlib.plotting import Bars, Picture, figures
 from benchlib.plotting.style import subject_looks
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import MODELS_DIFFER
 from benchlib.tables import HYPERPARAMETERS, MANY, Column, Table, disturbed, ratios_text, verdict, wide
 
 MINDSPORE = "mindspore graph tuned"

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchlib.analysis.sharing import best, projected, standing
+from benchlib.stats.allocation import best, projected, standing
 
 
 def comparison(width=0.2, cost_s=10.0, processes=4, **more):

@@ -14,13 +14,13 @@ import pytest
 from matplotlib.figure import Figure
 from synthetic_lab import SyntheticLab
 
-from benchlib import tables
-from benchlib.analysis.certificates import Certificate, Forgiven
-from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.training import TrainingRuns
+from benchlib import reprs, tables
 from benchlib.condition import Condition
-from benchlib.knobs import Ledger
-from benchlib.plotting import figures, reprs
+from benchlib.equivalence.certificate import Certificate, Forgiven
+from benchlib.plotting import figures
+from benchlib.provenance.knobs import Ledger
+from benchlib.stats.comparison import Comparison
+from benchlib.stats.training_runs import TrainingRuns
 from benchlib.store import Measurement, Sample
 
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
@@ -304,8 +304,9 @@ def test_the_same_figure_gives_the_same_bytes(lab: SyntheticLab) -> None:
 
 LEDGER = """
 import sys
-from benchlib import knobs, lab
-from benchlib.analysis.certificates import Certificate
+from benchlib import lab
+from benchlib.provenance import knobs
+from benchlib.equivalence.certificate import Certificate
 from benchlib.condition import Condition
 
 tuned = Condition(workload="cnn", lane="tuned")

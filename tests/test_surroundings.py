@@ -13,14 +13,16 @@ import numpy as np
 import psutil
 import pytest
 
-from benchlib import environments, interpreters, knobs, plugins, variables
+from benchlib import environments, interpreters, plugins, variables
 from benchlib.condition import Condition
+from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import entries, gate, installed, own_code, processes, record
-from benchlib.measure.entries import Entry
-from benchlib.measure.jobs import INITIAL_SEED, prepare_job
-from benchlib.measure.processes import WorkerProcess
+from benchlib.provenance import fingerprint, installed, knobs
+from benchlib.runner import entries, processes, recording
+from benchlib.runner.entries import Entry
+from benchlib.runner.jobs import INITIAL_SEED, prepare_job
+from benchlib.runner.processes import WorkerProcess
 from benchlib.store import Measurement
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("toy_framework")
 def site_packages(tmp_path, monkeypatch):
     """benchlib installed beside packages of which another interpreter can import none."""
     folder = tmp_path / "site-packages"
-    shutil.copytree(own_code.PACKAGE, folder / "benchlib", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(fingerprint.PACKAGE, folder / "benchlib", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "numpy").mkdir()
     (folder / "numpy" / "__init__.py").write_text(BROKEN)
     monkeypatch.setattr(plugins._used, "library", folder / "benchlib")
@@ -116,7 +118,7 @@ def test_a_worker_is_started_with_what_its_measurement_records(tmp_path, monkeyp
     condition = Condition(**TOY, lane="tuned", threads=1)
     job = prepare_job(condition, INITIAL_SEED, tmp_path / "inputs")
     place = {"kind": "comparison", "group": "g", "file": "f", "repetition": 0, "role": "baseline", "seed": 0}
-    measurement = record.begin("rounds", job, **place)
+    measurement = recording.begin("rounds", job, **place)
     assert measurement.knobs == {}, "nothing has been set yet"
     entry = Entry(measurement, job)
     try:

@@ -11,14 +11,14 @@ import pandas as pd
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib import knobs, variables
+from benchlib import records, variables
 from benchlib.__main__ import main
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import installed, machine, own_code
-from benchlib.measure.jobs import prepare_job
+from benchlib.provenance import fingerprint, installed, knobs, machine
+from benchlib.runner.jobs import prepare_job
 from benchlib.store import Measurement, Store, save
-from benchlib.suite import experiments, records, sources, trace
+from benchlib.suite import experiments, sources, trace
 from benchlib.worker import files, service
 
 ROOT = Path(__file__).parents[1]
@@ -92,7 +92,7 @@ def measured(results: Path, monkeypatch: pytest.MonkeyPatch) -> Measurement:
     """A measurement that matches what is here."""
     for name in variables.LIBRARIES:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(own_code, "digest", lambda condition, procedure: "")
+    monkeypatch.setattr(fingerprint, "digest", lambda condition, procedure: "")
     monkeypatch.setattr(machine, "identity", lambda device: {"cpu": "synthetic", "cores": 2})
     monkeypatch.setattr(installed, "packages", lambda *_: {"numpy": "1.26.4", "sympy": "1.14.0", "six": "1.17.0"})
     monkeypatch.setattr(installed, "versions", lambda *_: {"numpy": "1.26.4"})

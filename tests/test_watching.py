@@ -15,12 +15,12 @@ import pytest
 from synthetic_lab import SyntheticLab
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from benchlib.analysis.training import TrainingRuns
+from benchlib import events
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.measure import disturbance, epochs
+from benchlib.runner import epochs, interference
+from benchlib.stats.training_runs import TrainingRuns
 from benchlib.store import Measurement
-from benchlib.suite import events
 
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
 SEEDS, EPOCHS = [0, 1], 3
@@ -28,7 +28,7 @@ SEEDS, EPOCHS = [0, 1], 3
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toy_framework: None) -> Lab:
-    monkeypatch.setattr(disturbance, "_too_much", lambda *_: False)  # what else goes on on this machine
+    monkeypatch.setattr(interference, "_too_much", lambda *_: False)  # what else goes on on this machine
     return Lab(outputs=tmp_path / "outputs", patience_s=20)
 
 
@@ -211,7 +211,7 @@ def test_they_import_no_framework_and_start_no_thread(tmp_path: Path) -> None:
     events.keep(tmp_path / "events", [run])
     assert threading.active_count() == before
     script = (
-        "import sys, benchlib.suite.events\n"
+        "import sys, benchlib.events\n"
         "print(sorted({'torch', 'tensorflow', 'mindspore', 'jax', 'matplotlib'} & set(sys.modules)))"
     )
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from benchlib.condition import Condition
-from benchlib.measure.jobs import Job, prepare_job
+from benchlib.runner.jobs import Job, prepare_job
 from benchlib.worker import packed
 from benchlib.worker.channel import Channel
 

@@ -1,5 +1,5 @@
 """From rows of the notebooks' tidy frames to the cases of a claim: numbers that support it, contradict it, or leave it
-open. The rule of a claim (``works.Rows``) says which rows, and which of the tests here makes cases of them.
+open. The rule of a claim (``works.Query``) says which rows, and which of the tests here makes cases of them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from benchlib import tables, workloads
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import DISTURBED, FASTER, NO_DIFFERENCE, SLOWER, verdict_on
-from benchlib.analysis.statistics import Interval
-from benchlib.literature.works import Claim, Rows, sources, works
+from benchlib.literature.works import Claim, Query, sources, works
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import DISTURBED, FASTER, NO_DIFFERENCE, SLOWER, verdict_on
+from benchlib.stats.intervals import Interval
 
 SUPPORTS, CONTRADICTS, OPEN = "supports", "contradicts", "leaves open"
 
@@ -73,13 +73,13 @@ def bearing(ratio: Interval, margin: float, alike: float | None = None) -> tuple
     return OPEN, WITHIN_OR_BEYOND if ratio.excludes(1) else TOO_WIDE
 
 
-def _ratios(claim: Claim, part: Rows, rows: pd.DataFrame) -> Found:
+def _ratios(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
     """Each row is a ratio."""
     for _, row in rows.iterrows():
         yield _of_ratio(claim, part, _inverse(row) if part.inverse else _interval(row), [row])
 
 
-def _pairs(claim: Claim, part: Rows, rows: pd.DataFrame) -> Found:
+def _pairs(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
     """Rows of one query over those of another that match. Of ratios, baselines are among them, with 1."""
     if part.quantity in tidy.RATIOS:
         own = rows.drop_duplicates(["part", *part.match])
@@ -91,7 +91,7 @@ def _pairs(claim: Claim, part: Rows, rows: pd.DataFrame) -> Found:
             yield _of_ratio(claim, part, _over(_interval(one), _interval(other)), [one, other])
 
 
-def _crossing(claim: Claim, part: Rows, rows: pd.DataFrame) -> Found:
+def _crossing(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
     """Of each operator the ratios at both ends of its sizes; and which of two crosses first."""
     (late, early), ordered = claim.rule.crosses, False
     rows = rows.assign(passes=tidy.hyperparameter(rows, "passes")).sort_values(["parameters", "million_multiply_adds"])
@@ -131,7 +131,7 @@ def _sides(rows: pd.DataFrame) -> tuple[float, float]:
     return (math.nan, math.nan) if until >= start else (until, start)
 
 
-def _maximum(claim: Claim, part: Rows, rows: pd.DataFrame) -> Found:
+def _maximum(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
     """Of each subject with three values of a column at least: is the best inside, and near the published best?"""
     rule, words, x = claim.rule, part.by.replace("_", " "), part.by
     theirs, fine = _neighbours(rule.tried, rule.best), []
@@ -170,7 +170,7 @@ TESTS = {"ratios": _ratios, "pairs": _pairs, "crossing": _crossing, "maximum": _
 """By the name that rules give, what makes cases of rows."""
 
 
-def _of_ratio(claim: Claim, part: Rows, ratio: Interval, rows: list[pd.Series], **texts: str) -> Case:
+def _of_ratio(claim: Claim, part: Query, ratio: Interval, rows: list[pd.Series], **texts: str) -> Case:
     """The case of a ratio that was made of these rows; one whose comparison's A/A is in doubt leaves the claim open."""
     first, controlled, alike = rows[0], part.quantity in CONTROLLED, claim.rule.alike
     bears, why = bearing(ratio, first["margin"], alike)
@@ -182,7 +182,7 @@ def _of_ratio(claim: Claim, part: Rows, ratio: Interval, rows: list[pd.Series], 
     return case if alike else case | dict(zip(RATIO, ends, strict=True))
 
 
-def _case(claim: Claim, part: Rows, rows: list[pd.Series], bears: str, why: str, said: str, **texts: str) -> Case:
+def _case(claim: Claim, part: Query, rows: list[pd.Series], bears: str, why: str, said: str, **texts: str) -> Case:
     """A case that was made of these rows, of which the first says what it is about; ``texts`` as those of the rule."""
     row = rows[0]
     columns = {**json.loads(row["hyperparameters"]), **row, **{f"other_{name}": rows[-1][name] for name in row.index}}
@@ -213,7 +213,7 @@ def _differs(claim: Claim, row: pd.Series) -> list[str]:
     return [how for how, so in differs.items() if so]
 
 
-def _selected(part: Rows, frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def _selected(part: Query, frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """The rows that a rule asks for; none where their notebook has no frame."""
     frame = frames[part.notebook] if part.notebook in frames else tidy.of_rows([])
     rows = frame[frame["quantity"] == part.quantity]

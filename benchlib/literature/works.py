@@ -12,11 +12,11 @@ from pydantic import BaseModel
 FILE = Path(__file__).with_name("works.yaml")
 
 
-class Part(BaseModel, extra="forbid", frozen=True):
+class Declared(BaseModel, extra="forbid", frozen=True):
     """A part of the file; unknown keys are refused."""
 
 
-class Source(Part):
+class Work(Declared):
     """A publication: what it is called and how it is cited, and what it was measured on."""
 
     short: str
@@ -26,7 +26,7 @@ class Source(Part):
     used: dict[str, str] = {}  # the workloads that it trained, and their data
 
 
-class Rows(Part):
+class Query(Declared):
     """Rows of a notebook's tidy frame that a claim is about. In texts, braces hold columns of the frame and
     hyperparameters; where two rows make a ratio, ``other_`` begins the columns of the second.
     """
@@ -48,12 +48,12 @@ class Rows(Part):
     lost: str = ""  # why a row has no number, if it was not disturbed; empty: such a row was not asked for
 
 
-class Rule(Part):
+class Rule(Declared):
     """How a claim is judged: by which rows, and by which test of ``benchlib.literature.evidence``."""
 
     says: str  # in words
     test: Literal["ratios", "pairs", "crossing", "maximum"] = "ratios"
-    rows: list[Rows]
+    rows: list[Query]
     alike: float | None = None  # the claim is that ratios are within this factor of 1
     crosses: list[str] = []  # of crossing: the operators that cross late and early
     best: float = 0  # of maximum: the published best value
@@ -61,7 +61,7 @@ class Rule(Part):
     epochs: int = 0  # of maximum: that the work trained
 
 
-class Claim(Part):
+class Claim(Declared):
     """A sentence that can be tested here, with the figures that were published for it, by name."""
 
     id: str
@@ -81,9 +81,9 @@ def works() -> dict[str, Any]:
 
 
 @functools.cache
-def sources() -> dict[str, Source]:
+def sources() -> dict[str, Work]:
     """The publications, by the name that claims and figures give."""
-    return {name: Source(**values) for name, values in works()["sources"].items()}
+    return {name: Work(**values) for name, values in works()["sources"].items()}
 
 
 @functools.cache

@@ -29,8 +29,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullForm
 from scipy import stats
 
 from benchlib import tables
-from benchlib.analysis.comparison import NO_DIFFERENCE, same_within
 from benchlib.plotting.style import REACH, Look, looks
+from benchlib.stats.comparison import NO_DIFFERENCE, same_within
 
 COLUMN, PAGE = 3.5, tables.PAGE
 """Widths of a figure in inches: one column, and the page."""

@@ -18,12 +18,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from benchlib import metrics, workloads
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import DISTURBED
-from benchlib.analysis.training import undisturbed
 from benchlib.plotting import figures
 from benchlib.plotting.figures import Legend, Look
 from benchlib.plotting.style import hue_looks, named_once, subject_looks
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import DISTURBED
+from benchlib.stats.training_runs import undisturbed
 from benchlib.tables import Measured, wide
 
 Value = str | Callable[[pd.Series], Any]

@@ -15,15 +15,15 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from benchlib import tables
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.certificates import Certificate
-from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.training import TrainingRuns
 from benchlib.condition import Condition, implementation
-from benchlib.knobs import Ledger
+from benchlib.equivalence.certificate import Certificate
 from benchlib.plotting import figures
 from benchlib.plotting.style import condition_looks
+from benchlib.provenance.knobs import Ledger
 from benchlib.shown import Shown
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import Comparison
+from benchlib.stats.training_runs import TrainingRuns
 from benchlib.store import Measurement, identity
 from benchlib.workloads import load
 

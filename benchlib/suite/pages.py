@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from benchlib import records
 from benchlib.errors import BenchlibError
-from benchlib.suite import records
 from benchlib.suite.at_work import say
 from benchlib.suite.plan import REPORT
 from benchlib.suite.report.pdf import NoBrowser, print_pdf

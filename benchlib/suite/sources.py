@@ -8,16 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchlib import knobs, variables
-from benchlib.analysis.certificates import Certificate
+from benchlib import records, variables
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
+from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
-from benchlib.measure import installed, machine, own_code
-from benchlib.measure.jobs import prepare_job
+from benchlib.provenance import fingerprint, installed, knobs, machine
+from benchlib.runner.jobs import prepare_job
 from benchlib.store import Measurement, Store, load
-from benchlib.suite import experiments, records
 from benchlib.tables import MISSING
 from benchlib.worker import files, service
 
@@ -25,7 +24,7 @@ MATCHES = "matches"
 """Verdict on a file that would get the same key if it was made here and now."""
 
 PROCEDURES = {"comparison": "rounds", "training": "epochs"}
-"""The module of ``benchlib.measure`` that made a kind of measurement."""
+"""The module of ``benchlib.runner`` that made a kind of measurement."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Source:
 
 def sources(keys: Iterable[str], folder: Path) -> list[Source]:
     """The files with these keys under ``folder``."""
-    wrong = records.all_wrong(folder, experiments.NOTEBOOKS)
+    wrong = records.all_wrong(folder)
     return [_source(key, folder, wrong) for key in keys]
 
 
@@ -93,7 +92,7 @@ def _other_certificate(certificate: Certificate, path: Path) -> list[str]:
 def _changed(m: Measurement, inputs: Path) -> list[str]:
     """What of a measurement is not the same here and now; empty: it would get the same key."""
     condition, framework, environment = m.condition, m.condition.framework, m.condition.environment
-    changes = [] if m.code == own_code.digest(condition, PROCEDURES[m.kind]) else ["the code has changed since"]
+    changes = [] if m.code == fingerprint.digest(condition, PROCEDURES[m.kind]) else ["the code has changed since"]
     here = machine.identity(condition.device)
     changes += _differences("another machine", m.machine, here, here)
     try:

@@ -17,7 +17,7 @@ reset                                               the initial weights again, a
 epoch      number, orders, block_steps              a message a block, then the mean loss and the order's hash
 predict    file                                     predictions of the test data, written to ``file``
 check      steps, trial, moved, again, file         outputs, gradients, losses, updates ..., written to ``file``
-                                                    (of a group: to one each, see ``benchlib.measure.trials``)
+                                                    (of a group: to one each, see ``benchlib.equivalence.trials``)
 probe      records, file                            what the optimizer and dropout do, written to ``file``
 planted    seconds, takes                           durations of the same work, by the timer and known otherwise
 train_on   step, weights, leads, restarts           the loss of the next training step, and how far it moves the

@@ -138,7 +138,7 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Gate:
-    """What the equivalence gate sets for a workload, and how it looks at it: see ``benchlib.measure.gate``.
+    """What the equivalence gate sets for a workload, and how it looks at it: see ``benchlib.equivalence.gate``.
 
     A hyperparameter is set to what two frameworks can agree on to the last digits, or to what shows a difference that
     its usual value would hide.
@@ -149,7 +149,7 @@ class Gate:
     learning_rate: float | None = None  # None: half the workload's own
     trials: int | None = None  # at most; None: as many as there are batches, which is enough for a model with kinks
     # does it make rounding grow from step to step? Then a trial takes one step, more is allowed than of others
-    # (``analysis.tolerances``), and in a longer training it is given the reference's weights before each step
+    # (``equivalence.tolerances``), and in a longer training it is given the reference's weights before each step
     fed: bool = False
 
     @property

@@ -8,14 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib import tables
-from benchlib.analysis import frame as tidy
+from benchlib import records, tables
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.literature import judge, works
 from benchlib.literature.evidence import SHOWN
+from benchlib.stats import frame as tidy
 from benchlib.store import Store
-from benchlib.suite import records
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Gathered, Result
 from benchlib.tables import Listed

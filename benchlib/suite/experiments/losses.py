@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib.analysis import relative
-from benchlib.analysis.training import TrainingRuns
 from benchlib.plotting import Curves, Picture, naming
+from benchlib.stats import derived_ratios
+from benchlib.stats.training_runs import TrainingRuns
 from benchlib.suite.experiments.result import Result
 from benchlib.tables import Column, Table, interval_text
 
@@ -17,7 +17,7 @@ from benchlib.tables import Column, Table, interval_text
 def rows(runs: TrainingRuns) -> list[dict[str, Any]]:
     """Of each condition in mixed precision, relative to the same in fp32."""
     pairs = [(one, one.but(precision="fp32")) for one in runs.conditions if one.precision != "fp32"]
-    return [relative.loss_ratio(runs, one, exact) for one, exact in pairs if exact in runs.conditions]
+    return [derived_ratios.loss_ratio(runs, one, exact) for one, exact in pairs if exact in runs.conditions]
 
 
 NONE_DIVERGED = "none"
@@ -56,7 +56,7 @@ def findings(result: Result) -> Iterator[str]:
     """How mixed precision's losses differ from those of fp32, and what diverged."""
     ratios = result.rows("loss_ratio")
     for task, known in ratios[ratios["estimate"].notna()].groupby("task", sort=False):
-        each = "; ".join(f"{row['subject']} {interval_text(row, ratio=True)}" for _, row in known.iterrows())
+        each = "; ".join(f"{row['subject']} {interval_text(row, of_ratio=True)}" for _, row in known.iterrows())
         epochs = known["epochs"].iloc[0]
         yield f"{task}, training loss after {epochs} epochs relative to fp32 from the same seeds: {each}."
     runs = result.rows("diverged")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from benchlib import records
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.suite import experiments
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.report import certainty, glance, page_one, questions, results, setting
 from benchlib.suite.report.gathered import Gathered
@@ -23,7 +25,8 @@ class Report(Gathered):
     """What the notebook ``report`` shows, part by part."""
 
     def __init__(self, lab: Lab) -> None:
-        super().__init__(lab, [name for name in experiments.NOTEBOOKS if name != "report"])
+        notebooks = {*records.names(lab.folder), *(path.stem for path in Path("notebooks").glob("[!.]*.ipynb"))}
+        super().__init__(lab, sorted(notebooks - {"report"}, key=lambda name: (name == "claims", name)))
 
     show_first_page = page_one.picture
     show_questions = questions.questions

@@ -8,11 +8,11 @@ import pandas as pd
 from IPython.display import HTML
 
 from benchlib import tables, workloads
-from benchlib.analysis.certificates import Certificate, unexercised
-from benchlib.analysis.comparison import is_within
-from benchlib.analysis.tolerances import DROPOUT_TOLERANCES
-from benchlib.measure import gate
+from benchlib.equivalence import gate
+from benchlib.equivalence.certificate import Certificate, unexercised
+from benchlib.equivalence.tolerances import DROPOUT_TOLERANCES
 from benchlib.plotting import naming
+from benchlib.stats.comparison import is_within
 from benchlib.suite.report.gathered import Gathered
 
 

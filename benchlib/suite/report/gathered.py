@@ -14,13 +14,13 @@ import pandas as pd
 import scrapbook
 from papermill.exceptions import PapermillException
 
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.certificates import Certificate
+from benchlib import records
 from benchlib.condition import Condition
+from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
+from benchlib.stats import frame as tidy
 from benchlib.store import Measurement
-from benchlib.suite import records
 
 
 class Gathered:

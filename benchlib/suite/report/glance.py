@@ -10,10 +10,10 @@ import pandas as pd
 from IPython.display import HTML
 
 from benchlib import frameworks, tables
-from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED
-from benchlib.analysis.comparison import same_within
+from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED
 from benchlib.literature.verdicts import VERDICTS
 from benchlib.plotting import naming
+from benchlib.stats.comparison import same_within
 from benchlib.suite.report.certainty import controls, resolved
 from benchlib.suite.report.gathered import Gathered, distinct
 from benchlib.suite.report.setting import place

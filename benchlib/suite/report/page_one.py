@@ -13,9 +13,9 @@ import pandas as pd
 from IPython.display import HTML
 
 from benchlib import tables
-from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED
-from benchlib.analysis.comparison import FASTER, SLOWER
+from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED
 from benchlib.literature.verdicts import NO_DIFFERENCE, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED
+from benchlib.stats.comparison import FASTER, SLOWER
 from benchlib.suite.report import forest, ratios
 from benchlib.suite.report.certainty import controls, resolved
 from benchlib.suite.report.gathered import Gathered

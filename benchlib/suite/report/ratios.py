@@ -17,11 +17,11 @@ from typing import Any
 import pandas as pd
 
 from benchlib import frameworks, tables
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.comparison import FASTER, NO_DIFFERENCE, SAME_WITHIN, SLOWER
-from benchlib.analysis.statistics import Interval
-from benchlib.knobs import SCRATCH
 from benchlib.plotting.style import Look, named_once, subject_look
+from benchlib.provenance.knobs import SCRATCH
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SAME_WITHIN, SLOWER
+from benchlib.stats.intervals import Interval
 from benchlib.store import Measurement
 from benchlib.suite.report.gathered import Gathered
 from benchlib.suite.report.setting import place

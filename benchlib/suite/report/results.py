@@ -10,8 +10,8 @@ import pandas as pd
 from IPython.display import HTML
 
 from benchlib import tables
-from benchlib.analysis.frame import IMPOSSIBLE, NOT_COMPARED
-from benchlib.analysis.planner import PRECISION
+from benchlib.stats.frame import IMPOSSIBLE, NOT_COMPARED
+from benchlib.stats.planner import PRECISION
 from benchlib.store import frame as frame_of
 from benchlib.suite.report.gathered import Gathered, distinct
 from benchlib.suite.report.setting import PLACE, listed, place

@@ -8,10 +8,11 @@ from typing import Any
 import pandas as pd
 from IPython.display import HTML
 
-from benchlib import knobs, tables, workloads
+from benchlib import tables, workloads
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.plotting import naming
+from benchlib.provenance import knobs
 from benchlib.store import Measurement
 from benchlib.suite.report.gathered import Gathered, distinct
 
