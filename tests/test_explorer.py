@@ -24,14 +24,14 @@ from test_ratios import group, ratio
 from benchlib import tables
 from benchlib.lab import Lab
 from benchlib.plotting import style
+from benchlib.report import forest, pdf, ratios
+from benchlib.report.export import export_html
+from benchlib.report.ratios import Group, Member, Ratio
 from benchlib.runner import availability
 from benchlib.stats import frame as tidy
 from benchlib.stats.intervals import Interval
 from benchlib.suite import experiments
 from benchlib.suite.experiments.claims import Claims
-from benchlib.suite.report import forest, pdf, ratios
-from benchlib.suite.report.export import export_html
-from benchlib.suite.report.ratios import Group, Member, Ratio
 
 pytestmark = pytest.mark.slow
 
