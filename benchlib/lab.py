@@ -25,7 +25,7 @@ from benchlib import cache, environments, scratch
 from benchlib.cache import Measurement, Store, frame
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
-from benchlib.equivalence import compare, gate, inputs
+from benchlib.equivalence import compare, gate, samples
 from benchlib.equivalence.certificate import Certificate
 from benchlib.equivalence.tolerances import tolerances
 from benchlib.errors import BenchlibError
@@ -34,7 +34,7 @@ from benchlib.progress import Progress, say, variable
 from benchlib.provenance import knobs
 from benchlib.provenance.fingerprint import Unchanged
 from benchlib.runner import epochs as epochs_procedure
-from benchlib.runner import preflight, roofline, rounds, scheduler, timer_check, training
+from benchlib.runner import preflight, roofline, rounds, scheduler, timer_check
 from benchlib.runner.interrupt import one_interrupt
 from benchlib.runner.jobs import INITIAL_SEED, Job, key, prepare_job
 from benchlib.runner.machine_lock import turn
@@ -242,8 +242,8 @@ class Lab:
             after_epoch(run)
 
         with Progress(len(missing) * settings.most_epochs, f"training {workload}") as progress:
-            for together in training.together(missing):
-                trained = training.trained(
+            for together in epochs_procedure.together(missing):
+                trained = epochs_procedure.trained(
                     together, settings, self._training_run, self.patience_s, keep, progress, after
                 )
                 with self._turn(progress.tell) as waited_s, closing(trained):
@@ -379,7 +379,7 @@ class Lab:
         both = (condition, gate.reference(condition))
         name = key(
             asked=condition.hyperparameters,
-            gate=[inputs.prepare(one, self.inputs).depends_on("gate") for one in both],
+            gate=[samples.prepare(one, self.inputs).depends_on("gate") for one in both],
             set=[knobs.of_gate(one) for one in both],
             tolerances=tolerances(condition),
             training=training_steps,

@@ -1,9 +1,6 @@
-"""What a worker gets of the environment variables of the process that starts it: those on a list, and no others, so
-that a user's shell cannot change what is measured.
-
-What was left out and could have changed it is named in the record of every measurement; without its value, which may
-be a secret. A worker's home is its scratch directory, or settings in the user's (``~/.keras/keras.json``) would reach
-it.
+"""What a worker gets of the environment variables of the process that starts it: those on a list, and no others. What
+was left out and could have changed a number is named in the record, without its value, which may be a secret. A
+worker's home is its scratch directory, or settings in the user's (``~/.keras/keras.json``) would reach it.
 """
 
 from __future__ import annotations
@@ -30,9 +27,7 @@ LIBRARIES = (
     *("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", "ASCEND_AICPU_PATH"),
     *("ASCEND_TENSOR_COMPILER_INCLUDE", "ATB_HOME_PATH", "TBE_IMPL_PATH"),
 )
-"""Which libraries and compilers a framework finds. With others it would be another framework: their values are part of
-a measurement's key.
-"""
+"""Which libraries and compilers a framework finds: their values are part of a measurement's key."""
 
 XPUS = ("ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR")
 """Which Intel GPU, or part of one, and by which driver: on ``xpu`` a part of the key."""
@@ -42,9 +37,7 @@ DEVICES = (
     *("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"),
     *XPUS,
 )
-"""Which devices there are to see. What they are is part of a measurement's key (``machine.identity``), not their
-numbers: of two equal GPUs either will do. What names a kind of device, too (:data:`XPUS`), counts itself.
-"""
+"""Which devices there are to see. Their kind is part of a measurement's key (``machine.identity``), not the number."""
 
 NETWORK = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "HCCL_IF_IP")
 """By which network the processes of a group meet: a part of a group's key."""
@@ -71,14 +64,13 @@ COULD_MATTER = (
     *("ASCEND_", "ACL_", "HCCL_", "NPU_", "TASK_QUEUE_ENABLE", "ZE_", "SYCL_", "ONEAPI_", "IGC_"),
     *("PYTHON", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "COMPILER_PATH"),
 )
-"""How the names begin of variables that could change a number, beside those that frameworks declare: of frameworks
-without a file here, of libraries for arithmetic, threads and memory, of devices, of Python and of compilers. Of what
-is left out these are named.
+"""How the names begin of variables that could change a number, beside those that frameworks declare. Of what is left
+out these are named.
 """
 
 
 class Placed(Protocol):
-    """What a condition has chosen that a worker's variables depend on; conditions are a floor above."""
+    """What of a condition a worker's variables depend on."""
 
     device: str
     world_size: int
@@ -97,13 +89,11 @@ def passed(inherited: Mapping[str, str]) -> dict[str, str]:
     """Of the parent's variables those that a worker gets, and where its interpreter finds packages of the user's."""
     listed = {*LIBRARIES, *DEVICES, *OTHERS}
     passing = {name: value for name, value in inherited.items() if name in listed or name.startswith(LOCALE)}
+    # The worker's home is another: a framework that was installed with ``pip --user`` would not be found there.
+    user_base = os.path.join(inherited.get("HOME") or os.path.expanduser("~"), ".local")
+    passing["PYTHONUSERBASE"] = inherited.get("PYTHONUSERBASE") or user_base
     path = [*worker_folders(inherited), *_of_cann(inherited)]
-    return {
-        **passing,
-        # The worker's home is another: a framework that was installed with ``pip --user`` would not be found there.
-        "PYTHONUSERBASE": inherited.get("PYTHONUSERBASE") or _user_base(inherited),
-        **({"PYTHONPATH": os.pathsep.join(path)} if path else {}),
-    }
+    return passing | ({"PYTHONPATH": os.pathsep.join(path)} if path else {})
 
 
 def left_out(given: Mapping[str, str], inherited: Mapping[str, str]) -> list[str]:
@@ -120,16 +110,14 @@ def worker_folders(inherited: Mapping[str, str]) -> list[str]:
 
 
 def counting_names(condition: Placed) -> list[str]:
-    """Names of what the numbers of a condition depend on of a worker's inheritance, as in :func:`counting`."""
+    """The names in :func:`counting`, set or not."""
     network = NETWORK if condition.world_size > 1 else ()
     return [*LIBRARIES, *network, *(XPUS if condition.device == "xpu" else ()), WORKER_FILES]
 
 
 def counting(condition: Placed, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Of the parent's variables those that the numbers of a condition depend on, as far as they are set; and under
-    ``WORKER_FILES`` a hash of what there is to import in the folders of ``WORKER_PATH``.
-    """
-    own = {WORKER_FILES: _digest(folders)} if (folders := worker_folders(inherited)) else {}
+    """Of the parent's variables those that the numbers of a condition depend on, as far as they are set."""
+    own = {WORKER_FILES: _digest(map(Path, folders))} if (folders := worker_folders(inherited)) else {}
     return {name: inherited[name] for name in counting_names(condition) if inherited.get(name)} | own
 
 
@@ -139,18 +127,14 @@ def devices(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def identity(condition: Placed) -> dict[str, object]:
-    """What of a worker's inheritance its numbers depend on: a part of their key, as JSON."""
+    """What of the parent's variables numbers depend on: a part of their key, as JSON."""
     return {"passed": [*LIBRARIES, *DEVICES, *OTHERS, f"{LOCALE}*"], "counting": counting(condition, os.environ)}
 
 
-def _digest(folders: Iterable[str]) -> str:
-    """A hash of the Python files in some folders, by name, size and time of change; a folder may be an archive, too."""
-    states = []
-    for folder in map(Path, folders):
-        files = [path for path in plugins.visible(folder, "*") if path.suffix in (".py", ".so", ".pth")]
-        for path in [folder] if folder.is_file() else files:
-            states.append([str(path.relative_to(folder)), path.stat().st_size, path.stat().st_mtime_ns])
-        states.append([])
+def _digest(folders: Iterable[Path]) -> str:
+    """A hash of the Python files in some folders, by name and time of change; a folder may be an archive, too."""
+    files = [path for folder in folders for path in [folder, *plugins.visible(folder, "*")] if path.is_file()]
+    states = [(str(path), path.stat().st_mtime_ns) for path in files if path.suffix in (".py", ".so", ".pth", ".zip")]
     return hashlib.sha256(json.dumps(states).encode()).hexdigest()[:16]
 
 
@@ -159,13 +143,6 @@ def _folders(path: str | None) -> list[str]:
 
 
 def _of_cann(inherited: Mapping[str, str]) -> list[str]:
-    """CANN's own folders on PYTHONPATH, which its set_env.sh puts there: the compiler of operators is in Python. Never
-    run on Ascend.
-    """
+    """CANN's own folders on PYTHONPATH, of its set_env.sh: its compiler is in Python. Never run on Ascend."""
     home = inherited.get("ASCEND_TOOLKIT_HOME")
     return [one for one in _folders(inherited.get("PYTHONPATH")) if home and Path(one).is_relative_to(home)]
-
-
-def _user_base(inherited: Mapping[str, str]) -> str:
-    """As Python's ``site`` has it on Linux."""
-    return os.path.join(inherited.get("HOME") or os.path.expanduser("~"), ".local")

@@ -19,7 +19,7 @@ import pytest
 
 from benchlib.condition import Condition
 from benchlib.runner.jobs import Job, prepare_job
-from benchlib.worker import packed
+from benchlib.worker import files
 from benchlib.worker.channel import Channel
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -192,7 +192,7 @@ def _answers(channel: Channel, job: Job, place: Path) -> dict[str, Any]:
         "arrays": {
             "loss": np.array(epoch["loss"]),
             "predictions": np.load(place / "predictions.npy"),
-            **packed.read(place / "check.npz"),
+            **files.unpack(place / "check.npz"),
         },
     }
 

@@ -37,9 +37,7 @@ class Asked:
             self._add(measured)
 
     def repeat(self, store: Store, patience_s: float, keep: Callable[[list[Measurement]], None]) -> list[Measurement]:
-        """Measure the next repetition, which goes to ``keep``. What another process has measured meanwhile is read from
-        ``store``.
-        """
+        """Measure the next repetition, which goes to ``keep``, unless another process has meanwhile."""
         measured = store.usable(self.file)
         if measured is None:
             self.code.require()

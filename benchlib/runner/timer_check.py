@@ -1,9 +1,6 @@
-"""The contract of ``Session.synchronize``: what a clock reads after it includes all the work. A self-test that plants
-work of known duration, and requires the timer to see it.
-
-How long the work takes is known without ``synchronize``: training steps are queued, and then the model's weights are
-read, which are there only when every step has been done. The timer of the measurements, which stops after
-``synchronize``, must see the same duration. An adapter that forgets to wait sees less of it.
+"""A test of the timer, which stops after ``Session.synchronize``: it plants work of known duration. Training steps are
+queued, and then the model's weights are read, which are there only when every step has been done. The timer must see
+the same duration; an adapter that forgets to wait sees less of it.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ only, which is little of many.
 
 
 class SyncCheck(Result):
-    """What the timer saw of planted work, in seconds; ``failure`` is a worker's."""
+    """What the timer saw of planted work, in seconds."""
 
     condition: Condition
     known_s: float
