@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from benchlib import records
+from benchlib import manifest
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import MARGIN
 
@@ -54,7 +54,7 @@ def save(folder: Path, notebook: str, rows: list[dict[str, Any]], status: str = 
     path = f"tables/{notebook}_frame.parquet"
     tidy.save(tidy.of_rows(files), folder / path)
     (folder / "notebooks").mkdir(exist_ok=True)
-    record = {"status": status, "files": {path: records.digest((folder / path).read_bytes())}}
+    record = {"status": status, "files": {path: manifest.digest((folder / path).read_bytes())}}
     (folder / "notebooks" / f"{notebook}.json").write_text(json.dumps(record), encoding="utf-8")
 
 

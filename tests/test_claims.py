@@ -19,7 +19,8 @@ from frames import PYTORCH, UNKNOWN, row
 from matplotlib.colors import to_rgb
 from synthetic_lab import SyntheticLab
 
-from benchlib import literature, tables, workloads
+from benchlib import literature, manifest, tables, workloads
+from benchlib.cache import Store
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.literature import works
@@ -50,8 +51,7 @@ from benchlib.plotting import figures
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import DISTURBED
 from benchlib.stats.intervals import Interval, geometric_interval
-from benchlib.store import Store
-from benchlib.suite import experiments, records
+from benchlib.suite import experiments
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
 
@@ -233,10 +233,10 @@ def test_results_of_a_notebook_that_failed_are_not_used(tmp_path: Path, write: C
 def test_results_of_before_are_judged_and_named(tmp_path: Path, write: Callable) -> None:
     write("frameworks", [row("threshold_ratio", (0.4, 0.6))])
     write("modes", [row("within_ratio", (1.2, 1.4), "pytorch graph tuned", PYTORCH)])
-    record = records.read(tmp_path, "frameworks")
+    record = manifest.read(tmp_path, "frameworks")
     claimed = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
     assert not any("stale" in text for text in [*claimed.findings(), claimed.tables()["verdicts"][0]])
-    records.write(records.path_of(tmp_path, "frameworks"), record | {"stale": "these have changed: benchlib"})
+    manifest.write(manifest.path_of(tmp_path, "frameworks"), record | {"stale": "these have changed: benchlib"})
     claimed = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
     stale = "Results of before, which are stale, were judged of: frameworks (these have changed: benchlib)."
     assert claimed.findings()[1] == stale
@@ -250,7 +250,7 @@ def test_a_frame_of_another_benchlib_is_refused_by_name(tmp_path: Path, write: C
     path = tmp_path / "tables" / "frameworks_frame.parquet"
     pq.write_table(pq.read_table(path).drop_columns("threshold"), path)
     record = tmp_path / "notebooks" / "frameworks.json"
-    files = {"tables/frameworks_frame.parquet": records.digest(path.read_bytes())}
+    files = {"tables/frameworks_frame.parquet": manifest.digest(path.read_bytes())}
     record.write_text(json.dumps({"status": "succeeded", "files": files}))
     with pytest.raises(BenchlibError, match=f"{path}: written by another benchlib"):
         judged_of(tmp_path, "C2")
@@ -873,7 +873,7 @@ def ran(notebook: str, lab: SyntheticLab, **changes: object) -> None:
     result = module.measure(module.Parameters(**values | changes), lab)
     path = f"tables/{notebook}_frame.parquet"
     tidy.save(result.frame, lab.folder / path)
-    record = {"status": "succeeded", "files": {path: records.digest((lab.folder / path).read_bytes())}}
+    record = {"status": "succeeded", "files": {path: manifest.digest((lab.folder / path).read_bytes())}}
     (lab.folder / "notebooks").mkdir(exist_ok=True)
     (lab.folder / "notebooks" / f"{notebook}.json").write_text(json.dumps(record))
 
@@ -1126,7 +1126,7 @@ def test_frames_and_measurements_are_read_once(
     own, documents = tidy.load, Store.documents
     monkeypatch.setattr(tidy, "load", lambda path: read.append(path.name) or own(path))
     monkeypatch.setattr(Store, "documents", lambda self, key: read.append(key) or documents(self, key))
-    monkeypatch.setattr(records, "digest", lambda value, of=records.digest: read.append("digest") or of(value))
+    monkeypatch.setattr(manifest, "digest", lambda value, of=manifest.digest: read.append("digest") or of(value))
     result = experiments.module("claims").measure(None, lab)
     for name in ("verdicts", "cases", "rules"):
         result.show_table(name)

@@ -15,20 +15,20 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from benchlib.suite.experiments.report import Report
 from synthetic_lab import SyntheticLab
 from test_experiments import quick, read_summary, save_as_the_suite_does
 
-from benchlib import records
+from benchlib import manifest
+from benchlib.cache import Store
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate, Check
 from benchlib.lab import Lab
 from benchlib.literature.verdicts import NO_DIFFERENCE, NOT_MEASURED, REPRODUCED, VERDICTS
 from benchlib.report import certainty, glance, page_one, results
 from benchlib.stats.frame import IMPOSSIBLE
-from benchlib.store import Store
 from benchlib.suite import experiments
 from benchlib.suite.experiments.claims import Claims
-from benchlib.suite.experiments.report import Report
 
 
 def measured(folder: Path, name: str) -> None:
@@ -137,9 +137,9 @@ def test_a_question_is_followed_by_its_figure_its_answer_and_its_numbers(folder:
 
 
 def test_a_notebook_of_before_is_shown_and_marked_as_stale(folder: Path) -> None:
-    record = records.read(folder, "learning_rate")
+    record = manifest.read(folder, "learning_rate")
     why = "these have changed: benchlib"
-    records.path_of(folder, "learning_rate").write_text(json.dumps({**record, "stale": why}))
+    manifest.path_of(folder, "learning_rate").write_text(json.dumps({**record, "stale": why}))
     report = Report(Lab(outputs=folder))
     missing = report.show_missing().data
     assert f"learning_rate: a result of before, which is stale ({why}): nothing was measured for another" in missing

@@ -13,13 +13,13 @@ from matplotlib.figure import Figure
 from synthetic_lab import SyntheticLab
 
 from benchlib import reprs, tables
+from benchlib.cache import Measurement, Sample
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate, Forgiven
 from benchlib.plotting import figures
 from benchlib.provenance.knobs import Ledger
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.store import Measurement, Sample
 
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
 MINDSPORE = TORCH.but(framework="mindspore", mode="graph")

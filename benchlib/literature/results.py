@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib import records
+from benchlib import manifest
+from benchlib.cache import Store
 from benchlib.stats import frame as tidy
-from benchlib.store import Store
 
 
 class Results:
@@ -34,11 +34,11 @@ class Results:
         return frame[frame["quantity"] == quantity]
 
     def _read(self, notebook: str) -> pd.DataFrame:
-        record, path = records.read(self.folder, notebook) or {}, f"tables/{notebook}_frame.parquet"
+        record, path = manifest.read(self.folder, notebook) or {}, f"tables/{notebook}_frame.parquet"
         if record.get("status") != "succeeded" or path not in record["files"]:
             return tidy.of_rows([])
         alone = {"files": {path: record["files"][path]}}  # of the other files nothing is read here
-        if list(records.wrong_files(alone, self.folder)):
+        if list(manifest.wrong_files(alone, self.folder)):
             return tidy.of_rows([])  # another run, or a hand, has changed it: not what the record tells of
         if "stale" in record:
             self.stale[notebook] = record["stale"]

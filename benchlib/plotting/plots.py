@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from benchlib import tables
+from benchlib.cache import Measurement, identity
 from benchlib.condition import Condition, implementation
 from benchlib.equivalence.certificate import Certificate
 from benchlib.plotting import figures
@@ -21,7 +22,6 @@ from benchlib.shown import Shown
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.store import Measurement, identity
 from benchlib.workloads import load
 
 TRACE = {

@@ -84,7 +84,7 @@ def _chosen(job: Job, inputs: Path) -> Path:
     """A folder with samples for ``DISTINCT_BATCHES`` batches, in the order in which they are to be taken."""
     condition, workload = job.condition, workloads.load(job.condition.workload)
     texts = [Path(one).read_text(encoding="utf-8") for one in (__file__, inspect.getfile(type(workload)))]
-    texts.append(Path(workloads.folder(workload.name), "workload.py").read_text(encoding="utf-8"))
+    texts.append(workloads.file(workload.name, "workload").read_text(encoding="utf-8"))
     depends = [files.digest(job.data), files.digest(job.orders), texts, np.__version__, condition.batch_size]
     name = hashlib.sha256(json.dumps(depends).encode()).hexdigest()[:12]
     folder = Path(inputs) / f"gate-{workload.name}-{condition.data}-batch{condition.batch_size}-{name}"
