@@ -1,7 +1,7 @@
 """From numbers to what people read: rounded to what is known, with units; as CSV with every digit, and as Markdown.
 
 A frame's column ``measurements`` names the files that a row's numbers were made from, by key. Nobody wants to read it,
-so it is not shown; it is in the CSV, and ``benchlib.paper.trace`` reads it there.
+so it is not shown; it is in the CSV, and ``benchlib.suite.trace`` reads it there.
 """
 
 from __future__ import annotations

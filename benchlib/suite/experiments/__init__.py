@@ -43,7 +43,7 @@ OLD = ("batch_size", "learning_rate", "operators", "frameworks", "inference", "v
 OLD += ("modes", "scaling", "equivalence", "instrument")
 """The notebooks that measure and have no design cell yet."""
 
-NOTEBOOKS = (*OLD, "claims", "report")
+NOTEBOOKS = OLD
 """The notebooks that have a module here."""
 
 
