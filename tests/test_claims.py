@@ -140,20 +140,14 @@ def test_a_verdict_says_what_it_is_short_of() -> None:
     assert {ends: judged("C10", inference=answers(*ends))["undecided"] for ends in cases} == cases
 
 
-def test_nothing_measured_is_no_verdict() -> None:
-    every = judge({})
-    assert set(every.claims["verdict"]) == {NOT_MEASURED}
-    assert (every.claims["takes"].str.len() > 1).all(), "it is said what it would take"
-    assert (len(every.cases), every.pictures()) == (0, {})
-
-
-def test_pictures_have_all_ratios_of_a_claim() -> None:
+def test_nothing_measured_is_no_verdict_and_all_ratios_are_in_pictures() -> None:
+    nothing = judge({})
+    assert (set(nothing.claims["verdict"]), len(nothing.cases), nothing.pictures()) == ({NOT_MEASURED}, 0, {})
+    assert (nothing.claims["takes"].str.len() > 1).all(), "it is said what it would take"
     pictures = judge(as_frames(inference=answers(*[(1.1, 1.2)] * 30))).pictures()
     assert sum(len(one.shown(None)) for one in pictures.values()) == 30
-    for picture in pictures.values():
-        caption, figure = picture.draw(None)
-        assert "C10" in caption
-        assert figure.get_figheight() < 9
+    drawn = [picture.draw(None) for picture in pictures.values()]
+    assert all("C10" in caption and figure.get_figheight() < 9 for caption, figure in drawn)
 
 
 def test_ratios_are_taken_in_the_direction_of_the_claim() -> None:
@@ -170,18 +164,16 @@ def test_ratios_are_taken_in_the_direction_of_the_claim() -> None:
     assert found("C10", inference=answers(SLOW, subject="mindspore eager tuned")).cases == []
 
 
-@pytest.mark.parametrize("number", ["C1", "C8", "C9", "C10"])
-def test_mindspore_against_itself_is_not_mindspore_against_pytorch(number: str) -> None:
-    def of(**more: Any) -> SimpleNamespace:
-        trained = {"C1": ("threshold_ratio", "resnet50 on cifar10"), "C9": ("epoch_ratio", "lstm on imdb")}
-        quantity, on = trained.get(number, ("threshold_ratio", "gcn on cora"))
-        rows = {"frameworks": [row(quantity, FAST, on=on, batch_size=32, epochs=3, **more)]}
+def test_mindspore_against_itself_is_not_mindspore_against_pytorch() -> None:
+    def of(number: str, **more: Any) -> SimpleNamespace:
+        trained = {"threshold_ratio": "resnet50 on cifar10", "epoch_ratio": "lstm on imdb"}
+        rows = {"frameworks": [row(of, FAST, on=on, batch_size=32, epochs=3, **more) for of, on in trained.items()]}
         rows["operators"] = [operator("conv2d", count, ends, **more) for count, ends in ((1, SLOW), (9, FAST))]
         return found(number, inference=answers(FAST, **more), **rows)
 
-    assert of().cases
-    alone = of(baseline="mindspore eager tuned")
-    assert (alone.cases, bool(alone.missing)) == ([], True)
+    for number in ("C1", "C8", "C9", "C10"):
+        alone = of(number, baseline="mindspore eager tuned")
+        assert (bool(of(number).cases), alone.cases, bool(alone.missing)) == (True, [], True), number
 
 
 def test_a_ratio_whose_control_is_in_doubt_is_not_believed() -> None:
@@ -201,28 +193,23 @@ def test_a_ratio_whose_control_is_in_doubt_is_not_believed() -> None:
         assert (found(number, **every).bears, found(number, **every).why) == ([OPEN], [NOISY]), number
 
 
-def test_first_epochs_are_wanted_of_both_frameworks_and_lost_ones_are_missing() -> None:
-    def of(*of_both: tuple[str, tuple[float, float]]) -> SimpleNamespace:
-        first = functools.partial(row, "first_epoch_ratio", kind="training", epochs=30)
-        return found("C4", frameworks=[first(ends, who) for who, ends in of_both])
+def test_epochs_are_wanted_of_both_frameworks_and_of_two_rates_and_lost_ones_are_missing() -> None:
+    def first(*of_both: tuple[str, tuple[float, float]]) -> SimpleNamespace:
+        rows = [row("first_epoch_ratio", ends, who, kind="training", epochs=30) for who, ends in of_both]
+        return found("C4", frameworks=rows)
 
-    assert of((PYTORCH, (1.5, 2))).verdict == NOT_MEASURED, "one framework is not both"
-    assert of((PYTORCH, (1.5, 2)), (GRAPH, (0.9, 2))).verdict == NO_DIFFERENCE
-    lost = of((PYTORCH, (1.5, 2)), (GRAPH, UNKNOWN))
-    assert (lost.verdict, len(lost.cases), len(lost.missing)) == (NOT_MEASURED, 1, 1)
-    assert "mindspore graph tuned" in lost.missing[0]
-
-
-def test_the_time_of_an_epoch_by_the_learning_rate() -> None:
-    def of(ends: tuple[float, float], **more: Any) -> SimpleNamespace:
+    def rate(ends: tuple[float, float], **more: Any) -> SimpleNamespace:
         rates = {"learning_rate": 0.2, "baseline_learning_rate": 0.1, **more}
         return found("C15", learning_rate=[row("epoch_ratio", ends, PYTORCH, PYTORCH, on="cnn on digits", **rates)])
 
-    verdicts = [of(ends).verdict for ends in (NEAR, (0.6, 0.7), (0.7, 1.2))]
+    assert first((PYTORCH, (1.5, 2))).verdict == NOT_MEASURED, "one framework is not both"
+    assert first((PYTORCH, (1.5, 2)), (GRAPH, (0.9, 2))).verdict == NO_DIFFERENCE
+    lost = first((PYTORCH, (1.5, 2)), (GRAPH, UNKNOWN))
+    assert (lost.verdict, len(lost.cases), "no run has two epochs" in lost.missing[0]) == (NOT_MEASURED, 1, True)
+    verdicts = [rate(ends).verdict for ends in (NEAR, (0.6, 0.7), (0.7, 1.2))]
     assert verdicts == [REPRODUCED, NOT_REPRODUCED, NO_DIFFERENCE]
-    failed = of(UNKNOWN, why="not measured")
+    failed, one = rate(UNKNOWN, why="not measured"), found("C15", learning_rate=[row("epoch_s", (1, 2))])
     assert (failed.cases, "the runs failed" in failed.missing[0]) == ([], True)
-    one = found("C15", learning_rate=[row("epoch_s", (1, 2), learning_rate=0.1)])
     assert "two learning rates" in one.missing[0], "one rate is not flat"
 
 
@@ -328,32 +315,27 @@ def test_who_is_fastest_by_the_batch_is_asked_of_all_that_were_compared() -> Non
     assert set(of(*small, *large, control=(1.1, 1.2)).why) == {RESTLESS}
 
 
-def by_rate(values: dict[float, tuple[float, float, float]], seeds: int = 3, epochs: int = 10) -> SimpleNamespace:
+def by_rate(values: dict[float, tuple[float, float, float]], **more: Any) -> SimpleNamespace:
     """What is found of a metric's mean, lowest and highest, by rate."""
-    own = {"subject": PYTORCH, "on": "cnn on cifar10", "kind": "training", "epochs": epochs, "processes": seeds}
-    rows = [
-        row("final_metric", learning_rate=rate, lowest=low, highest=high, **own) | {"estimate": mean}
-        for rate, (mean, low, high) in values.items()
-    ]
-    return found("C14", learning_rate=rows)
+    own = {"subject": PYTORCH, "on": "cnn on cifar10", "kind": "training", "epochs": 10, **more}
+    ends = {rate: {"lowest": low, "highest": high} for rate, (_, low, high) in values.items()}
+    rows = [row("final_metric", learning_rate=rate, **own, **ends[rate]) for rate in values]
+    return found("C14", learning_rate=[one | {"estimate": values[one["learning_rate"]][0]} for one in rows])
 
 
-@pytest.mark.parametrize(
-    ("values", "bears"),
-    [
-        ([(50, 40, 60), (90, 85, 95), (60, 50, 70)], [SUPPORTS]),
-        ([(50, 40, 60), (65, 55, 75), (60, 50, 70)], [OPEN]),
-        ([(50, 40, 60), (60, 50, 70), (90, 85, 95)], [CONTRADICTS]),
-        ([(62, 55, 69), (60, 50, 70), (50, 40, 60)], [OPEN]),
-        ([(90, 85, 95), (60, 50, 70), (50, 40, 60)], [OPEN]),  # the works went on to 0.001
-        ([(50, 40, 60), (90, 85, 95)], []),
-    ],
-)
-def test_inner_maximum(values: list, bears: list[str]) -> None:
-    rates = {0.01 * 10.0**at: ends for at, ends in enumerate(values)}
-    assert by_rate(rates).bears == bears
-    assert by_rate(rates).missing, "so coarse a grid does not say whether it is near 0.01"
-    assert by_rate(rates, seeds=1).why == [ONE_SEED] * len(bears)
+def test_inner_maximum() -> None:
+    low, high, middle = (50, 40, 60), (90, 85, 95), (60, 50, 70)
+    for values, bears in (
+        ((low, high, middle), [SUPPORTS]),
+        ((low, (65, 55, 75), middle), [OPEN]),
+        ((low, middle, high), [CONTRADICTS]),
+        ((high, middle, low), [OPEN]),  # the works went on to 0.001
+        ((low, high), []),
+    ):
+        rates = {0.01 * 10.0**at: ends for at, ends in enumerate(values)}
+        assert by_rate(rates).bears == bears
+        assert by_rate(rates).missing, "so coarse a grid does not say whether it is near 0.01"
+        assert by_rate(rates, processes=1).why == [ONE_SEED] * len(bears)
 
 
 @pytest.mark.parametrize(
@@ -392,17 +374,13 @@ def test_growth_with_the_batch() -> None:
 
 def test_what_was_disturbed_is_not_measured_and_says_so() -> None:
     lost = {"ends": UNKNOWN, "why": DISTURBED, "device": "cuda"}
-    frameworks = [row(quantity, **lost) for quantity in ("threshold_ratio", "first_epoch_ratio")]
-    frameworks += [row("epoch_ratio", on="lstm on imdb", **lost), ratio(subject=TENSORFLOW, on="gru on imdb", **lost)]
     every = {
-        "frameworks": frameworks,
-        "modes": [within(subject=f"pytorch eager {one}", baseline=PYTORCH, **lost) for one in ("bf16 tuned",)],
+        "frameworks": [row(one, **lost) for one in ("threshold_ratio", "first_epoch_ratio")],
+        "modes": [within(subject="pytorch eager bf16 tuned", baseline=PYTORCH, **lost)],
         "operators": [operator("conv2d", 10, **lost)],
         "inference": answers(UNKNOWN, why=DISTURBED),
         "batch_size": [row("samples_per_second", batch_size=16, **lost)],
-        "learning_rate": [row("epoch_ratio", subject=PYTORCH, learning_rate=0.2, **lost)],
         "devices": [ratio(subject=PYTORCH, baseline=PYTORCH, **lost)],
-        "instrument": [ratio(without="cudnn_benchmark", **lost)],
     }
-    for number in ("C2", "C4", "C5", "C8", "C9", "C10", "C11", "C12", "C15", "C17", "C18"):
+    for number in ("C2", "C4", "C5", "C8", "C10", "C11", "C12"):
         assert (found(number, **every).cases, NOISY in str(found(number, **every).missing)) == ([], True), number
