@@ -108,6 +108,8 @@ NOTHING = "There is nothing to show: the table has no rows."
 WHY = "why"  # the column that says of a row without a number why it has none; empty in the others
 FILES = "measurements"  # the column with the keys of the files that a row was made from, a space between them
 PAGE = 7.2  # inches across a page's two columns
+PRODUCTS = {"pytorch": "PyTorch", "mindspore": "MindSpore", "jax": "JAX", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
+_NAMES = re.compile(rf"\b({'|'.join(PRODUCTS)})((?: \1)?)(?![\w./-])")
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -150,6 +152,16 @@ def ratio(estimate: float, low: float, high: float) -> str:
     while decimals < 6 and any(end != 1 and round(end, decimals) == 1 for end in (low, high)):
         decimals += 1
     return _interval(estimate, low, high, decimals)
+
+
+def product(framework: str) -> str:
+    """A framework's name as its makers write it; one that is not known is called as its file."""
+    return PRODUCTS.get(framework, framework)
+
+
+def spelled(text: str) -> str:
+    """A text with frameworks' names as their makers write them; not that of an environment behind them: ``JAX jax``."""
+    return re.sub(_NAMES, lambda found: PRODUCTS[found[1]] + found[2], text)
 
 
 def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -301,7 +313,7 @@ def _cell(name: str, value: object) -> str:
         return "all" if name == "threads" else MISSING
     if isinstance(value, float):
         return number(value) if name in MEASURED and not name.startswith("epochs") else f"{value:g}"
-    return str(value)
+    return spelled(str(value)) if name in ("subject", "baseline", "framework") else str(value)
 
 
 class Measured(Protocol):

@@ -71,7 +71,7 @@ def test_a_comparison_shows_ratios_intervals_verdicts_and_throughput(lab: Synthe
     assert {(rate, float(place)) for place, rate in enumerate(comparison.throughput()["samples_per_second"])} <= set(
         drawn(figure, 1)
     )
-    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["pytorch, eager", "mindspore, graph"]
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["PyTorch, eager", "MindSpore, graph"]
     assert shows_itself(figure)
     assert figures.svg(figure) == figures.svg(comparison.plot())
 
