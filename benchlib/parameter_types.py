@@ -18,15 +18,22 @@ from benchlib.condition import (
     FrameworkName,
     LaneName,
     ModeName,
-    PrecisionName,
     WorkloadName,
     implementation,
+)
+from benchlib.condition import (
+    PrecisionName as PrecisionName,
 )
 from benchlib.errors import BenchlibError, shown
 from benchlib.stats import planner
 from benchlib.validation import Strict, at_most
 
-__all__ = ["DeviceName", "EnvironmentName", "FrameworkName", "LaneName", "ModeName", "PrecisionName", "WorkloadName"]
+__all__ = [
+    *("DataName", "DeviceName", "EnvironmentName", "FrameworkName", "InferenceName", "LaneName", "ModeName"),
+    *("PrecisionName", "WorkloadName", "Hyperparameters", "Folder", "Settings", "Margin"),
+    *("BatchSize", "BatchSizes", "Count", "Counts", "Devices", "Environments", "Epochs", "Grid", "Rate", "Rates"),
+    *("Samples", "Seed", "Seeds", "Subject", "SubjectList", "Subjects", "Task"),
+]
 
 MOST_BYTES = 100_000
 

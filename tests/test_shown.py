@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchlib.store import Measurement, Sample
 from matplotlib.figure import Figure
 from synthetic_lab import SyntheticLab
 
 from benchlib import reprs, tables
+from benchlib.cache import Measurement, Sample
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate, Forgiven
 from benchlib.plotting import figures

@@ -261,7 +261,7 @@ class TestFirstRun:
 
     def test_the_report_is_made_all_the_same_and_can_say_what_is_missing(self, said):
         assert said[1].splitlines()[-1] == (
-            "6 of 8 notebooks failed: raising, killed, leaking, starved, leaving, silent"
+            "6 of 8 notebooks failed: killed, leaking, leaving, raising, silent, starved"
         )
         assert "good succeeded None" in printed_in(executed("report"))
         assert "raising failed ZeroDivisionError" in printed_in(executed("report"))

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from benchlib import metrics, tables
+from benchlib.cache import Measurement, identity
 from benchlib.condition import Condition, implementation
 from benchlib.equivalence.certificate import Certificate
 from benchlib.plotting import Curves, Picture, figures
@@ -22,7 +23,6 @@ from benchlib.shown import Shown
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.store import Measurement, identity
 from benchlib.workloads import load
 
 TRACE = {
