@@ -29,7 +29,7 @@ def row(
     compared = quantity.endswith("_ratio") and not quantity.startswith("first")
     workload, data = on.split(" on ")
     own = {"workload": workload, "data": data, "device": "cpu", "hyperparameters": "{}"}
-    told = {**own, "task": on, **parts(subject)}
+    told = {**own, "task": on, "label": f"{on}, {subject}", **parts(subject)}
     if compared or baseline:
         told |= {f"baseline_{name}": value for name, value in {**own, **parts(baseline or PYTORCH)}.items()}
     told |= dict(zip(("estimate", "low", "high"), _interval(ends), strict=True))

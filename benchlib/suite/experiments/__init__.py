@@ -43,7 +43,7 @@ OLD = ("devices", "batch_size", "learning_rate", "operators", "frameworks", "inf
 OLD += ("modes", "scaling", "equivalence", "instrument")
 """The notebooks that measure and have no design cell yet."""
 
-NOTEBOOKS = (*OLD, "claims", "report")
+NOTEBOOKS = OLD
 """The notebooks that have a module here."""
 
 
