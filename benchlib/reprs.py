@@ -40,7 +40,8 @@ def text(result: Shown) -> str:
         return object.__repr__(result)
     lines: list[str] = []
     for one in shown:
-        own = one.splitlines() if isinstance(one, str) else [one[0], *tables.plain(one[1]).splitlines()]
+        short = one if isinstance(one, str) else one[1].drop(columns=["reason", "source"], errors="ignore")  # of knobs
+        own = one.splitlines() if isinstance(one, str) else [one[0], *tables.plain(short).splitlines()]
         lines += own[:FIRST] + [f"({len(own) - FIRST} more lines)"] * (len(own) > FIRST)
     return "\n".join(lines)
 
@@ -73,6 +74,7 @@ def _(compared: Comparison) -> Parts:
     ratios, speeds = compared.ratios(), compared.throughput()
     ratios["condition"] = ratios["label"].mask(ratios["role"] == "control", "A/A: the baseline again")
     ratios = ratios.rename(columns={"low": "ratio_low", "high": "ratio_high"})
+    why = ["why"] * bool(ratios["why"].any())
     ends = {"low": "samples_per_second_low", "high": "samples_per_second_high", "label": "condition"}
     names = [f"{name}{end}" for name in ("samples_per_second", "step_ms") for end in ("", "_low", "_high")]
     width = f", widest half-width {number(100 * compared.plan.half_width, 2)} %" * (compared.plan.half_width > 0)
@@ -81,7 +83,7 @@ def _(compared: Comparison) -> Parts:
         f"({compared.ended or 'not ended yet'}{width})."
     )
     shown: Parts = [
-        (caption, ratios[["condition", "ratio", "ratio_low", "ratio_high", "processes", "verdict", "why"]]),
+        (caption, ratios[["condition", "ratio", "ratio_low", "ratio_high", "processes", "verdict", *why]]),
         (
             "The conditions by themselves.",
             speeds.rename(columns=ends)[["condition", *names, "cores_used", "memory_mib", "first_step_s"]],
