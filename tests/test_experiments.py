@@ -755,7 +755,7 @@ def test_two_tasks_of_one_workload_on_one_data_set_each_have_their_own_rows_and_
     ratios = result.figures["ratios"][1].axes
     assert [axes.get_title(loc="left").replace("\n", " ") for axes in ratios] == [SMALL, LARGE]
     assert [[text.get_text() for text in axes.get_yticklabels()] for axes in ratios] == [
-        ["mindspore graph tuned"],
+        ["MindSpore graph tuned"],
         [""],
     ]
     for start in (f"{SMALL}, to 80.0 %: ", f"{LARGE}, to 70.0 %: "):
