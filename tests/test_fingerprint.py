@@ -96,7 +96,7 @@ IN_PYTORCH = {"timed", "certificate", "of another"}
         ("workloads/cnn/jax.py", set()),
         ("workloads/resnet50/pytorch.py", {"of another"}),
         ("suite/figures.py", set()),
-        ("report/results.py", set()),
+        ("report/sections.py", set()),
         ("analysis/statistics.py", set()),
         ("condition.py", set()),
     ],
