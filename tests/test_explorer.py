@@ -261,6 +261,7 @@ class TestPaper:
         page = browser.new_page(viewport={"width": 688, "height": 1000})  # as wide as the paper is
         page.emulate_media(media="print")
         page.goto(address(tmp_path))
+        page.evaluate("() => document.querySelectorAll('.unseen').forEach(one => one.remove())")
         wider = page.locator(ROWS).evaluate_all(
             """rows => rows.flatMap(row => [...row.querySelectorAll('th, summary')].filter(cell => {
               const range = document.createRange();
