@@ -1,12 +1,12 @@
 """Fair, traceable comparisons of deep-learning frameworks."""
 
 _HOMES = {
-    "Certificate": "benchlib.analysis.certificates",
-    "Comparison": "benchlib.analysis.comparison",
+    "Certificate": "benchlib.equivalence.certificate",
+    "Comparison": "benchlib.stats.comparison",
     "Condition": "benchlib.condition",
-    "Interval": "benchlib.analysis.statistics",
+    "Interval": "benchlib.stats.intervals",
     "Lab": "benchlib.lab",
-    "TrainingRuns": "benchlib.analysis.training",
+    "TrainingRuns": "benchlib.stats.training_runs",
 }
 
 

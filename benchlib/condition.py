@@ -3,7 +3,7 @@ learning rate.
 
 A condition is checked when it is made, cannot change, prints short, and has a key that depends on all of it. Whether
 this machine has the environment, the framework and the device is not asked here but by
-``benchlib.measure.availability.require``.
+``benchlib.runner.availability.require``.
 """
 
 from __future__ import annotations

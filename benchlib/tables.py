@@ -19,16 +19,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 import pandas as pd
 
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.certificates import Certificate
-from benchlib.analysis.comparison import (
-    DISTURBED,
-    MODELS_DIFFER,
-    MODELS_NOT_CHECKED,
-    NOT_MEASURED,
-    SLOWS_DOWN,
-)
 from benchlib.environments import DEFAULT
+from benchlib.equivalence.certificate import Certificate
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN
 
 if TYPE_CHECKING:
     from IPython.display import HTML

@@ -19,8 +19,8 @@ import sklearn.datasets
 import torch
 
 from benchlib import workloads
-from benchlib.analysis.tolerances import NEGLIGIBLE
 from benchlib.data.weights import draw
+from benchlib.equivalence.tolerances import NEGLIGIBLE
 
 CASES = (("cnn", {}), ("resnet50", {}), ("resnet50", {"stem": "3x3"}), ("googlenet", {"dropout": 0.0}))
 SEEDS = range(2)

@@ -16,7 +16,7 @@ from functools import partial
 import pandas as pd
 import simulation
 
-from benchlib.analysis.planner import PILOT
+from benchlib.stats.planner import PILOT
 
 
 def main() -> None:

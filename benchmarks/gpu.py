@@ -197,7 +197,7 @@ class Visit:
 
     def collect(self) -> None:
         """Write what lies in the lab's folder and has not been written: also what killed parts have left."""
-        from benchlib.store import Store
+        from benchlib.cache import Store
 
         (self.folder / "written").mkdir(parents=True, exist_ok=True)
         for path in sorted(self.folder.glob("certificates/*.json")):
@@ -218,7 +218,8 @@ class Visit:
 
 def describe(visit: Visit) -> None:
     """The machine, the versions, and which devices frameworks can use."""
-    from benchlib.measure import availability, installed, machine
+    from benchlib.provenance import installed, machine
+    from benchlib.runner import availability
 
     visit.write(
         "machine",
@@ -231,11 +232,11 @@ def describe(visit: Visit) -> None:
 
 def check(visit: Visit, framework: str, mode: str) -> None:
     """What ``benchlib environment check`` asks of a session, on this device, a line a promise."""
-    from benchlib.measure import conformance
+    from benchlib import doctor
 
     inputs = visit.folder / f"check-{framework}-{mode}"
-    for row in conformance.rows(framework, inputs, PATIENCE_S, (mode,), device=visit.device):
-        visit.write("check", framework=framework, mode=row.mode, what=row.what, passed=row.passed, why=row.why)
+    for row in doctor.check(framework, inputs, PATIENCE_S, (mode,), device=visit.device):
+        visit.write("check", framework=framework, mode=row.mode, what=row.what, passed=not row.why, why=row.why)
 
 
 def timer(visit: Visit, framework: str, mode: str) -> None:
@@ -247,7 +248,7 @@ def timer(visit: Visit, framework: str, mode: str) -> None:
 
 def certify(visit: Visit, framework: str, mode: str) -> None:
     """The certificates of the four workloads, in fp32, then in bf16. Nothing is timed: parts need not wait."""
-    import benchlib.measure.turn as turn
+    import benchlib.runner.machine_lock as turn
 
     turn.LOCK = visit.folder / f"{framework}-{mode}.lock"
     over = threading.Event()
@@ -315,11 +316,11 @@ def work(arguments: argparse.Namespace) -> None:
     if os.environ.get(HANG) == name:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         time.sleep(3600)
-    import benchlib.measure.turn as turn
-    from benchlib.measure import own_code
+    import benchlib.runner.machine_lock as turn
+    from benchlib.provenance import fingerprint
 
     if arguments.commit:
-        own_code.commit = lambda: arguments.commit
+        fingerprint.commit = lambda: arguments.commit
     if arguments.cpu:  # a trial, whose numbers say nothing: it need not wait for whoever else measures here
         turn.LOCK = arguments.folder.parent / "trial.lock"
     visit = Visit(arguments.output / FILE, arguments.folder, arguments.cpu)
@@ -393,8 +394,8 @@ def _commit() -> str:
 def report(file: Path, output: Path) -> None:
     """Make ``gpu.md`` of a visit's file: what was checked, and the ratios, computed anew from the raw blocks."""
     from benchlib import Certificate, Comparison, Condition
-    from benchlib.measure import gate
-    from benchlib.store import Measurement
+    from benchlib.cache import Measurement
+    from benchlib.equivalence import gate
 
     lines: dict[str, list[dict[str, Any]]] = {}
     for line in read(file):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchlib import frameworks, workloads
 from benchlib.environments import DEFAULT
-from benchlib.measure import availability
+from benchlib.runner import availability
 
 ENVIRONMENTS = {
     "pytorch": DEFAULT,

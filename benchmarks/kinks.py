@@ -29,15 +29,15 @@ import pandas as pd
 import torch
 
 from benchlib import workloads
-from benchlib.analysis import equivalence
-from benchlib.analysis.certificates import Check
-from benchlib.analysis.tolerances import TOLERANCES
 from benchlib.condition import Condition
 from benchlib.data import downloads
+from benchlib.equivalence import compare
+from benchlib.equivalence.certificate import Check
+from benchlib.equivalence.gate import BATCH_SIZE
+from benchlib.equivalence.tolerances import TOLERANCES
 from benchlib.errors import BenchlibError
 from benchlib.frameworks.pytorch import Session
-from benchlib.measure.gate import BATCH_SIZE
-from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
+from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.worker import files
 from benchlib.worker.batches import Batches
 from benchlib.workloads.cnn import pytorch as cnn
@@ -72,7 +72,7 @@ def gradients(session: Session, batch: tuple[torch.Tensor, torch.Tensor], onednn
 
 def apart(arrays: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> Check:
     """The check of the two."""
-    (check,) = equivalence.compare(equivalence.differences(arrays, expected, TOLERANCE), TOLERANCE, {})
+    (check,) = compare.compare(compare.differences(arrays, expected, TOLERANCE), TOLERANCE, {})
     return check
 
 

@@ -21,9 +21,10 @@ import homes
 import pandas as pd
 from profiles import EMBEDDED
 
-from benchlib import frameworks, knobs, workloads
+from benchlib import frameworks, workloads
 from benchlib.condition import Condition
 from benchlib.lab import Lab
+from benchlib.provenance import knobs
 
 FOLDER = Path(__file__).resolve().parent.parent / "outputs" / "benchmarks" / "knob"
 ASKED = {"precision": 0.05, "budget_s": 60.0, "block_s": 0.3, "pilot": 3}

@@ -28,11 +28,12 @@ import pandas as pd
 
 import benchlib.workloads
 from benchlib import variables
-from benchlib.analysis.certificates import Certificate
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
+from benchlib.equivalence.certificate import Certificate
 from benchlib.lab import Lab
-from benchlib.measure import availability, installed
+from benchlib.provenance import installed
+from benchlib.runner import availability
 
 HERE = Path(__file__).resolve().parent
 REFERENCES = HERE / "references"

@@ -28,14 +28,14 @@ import numpy as np
 import pandas as pd
 
 from benchlib import workloads
-from benchlib.analysis import equivalence
-from benchlib.analysis.tolerances import TOLERANCES
 from benchlib.condition import Condition
-from benchlib.measure import gate, record
-from benchlib.measure.jobs import INITIAL_SEED, prepare_job
-from benchlib.measure.processes import WorkerFailed, WorkerProcess
-from benchlib.measure.turn import turn
+from benchlib.equivalence import compare, gate
+from benchlib.equivalence.tolerances import TOLERANCES
 from benchlib.progress import say
+from benchlib.runner import recording
+from benchlib.runner.jobs import INITIAL_SEED, prepare_job
+from benchlib.runner.machine_lock import turn
+from benchlib.runner.processes import WorkerFailed, WorkerProcess
 
 INPUTS = Path(__file__).resolve().parent.parent / "outputs" / "benchmarks" / "losses"
 MODES = {"pytorch": ("eager",)}  # of the others both
@@ -87,7 +87,7 @@ def losses(condition: Condition, steps: int, weights: Path | None, leads: bool) 
     try:
         with turn(say), WorkerProcess(condition, INITIAL_SEED) as worker:
             worker.opened()
-            record.require_inputs(worker, job, worker.ask("build", **job.document()))
+            recording.require_inputs(worker, job, worker.ask("build", **job.document()))
             asked = (
                 worker.ask("train_on", step=step, weights=file, leads=leads, restarts=False)
                 for step, file in enumerate(files)
@@ -113,7 +113,7 @@ def _condition(name: str, framework: str, mode: str, arguments: argparse.Namespa
         off = {key: 0.0 for key in asked.hyperparameters if key.endswith("dropout")}
         condition = asked.but(hyperparameters={**asked.hyperparameters, **off})
     else:
-        neutral = equivalence.neutral(gate.gated(asked))
+        neutral = compare.neutral(gate.gated(asked))
         own = {key: value for key, value in asked.hyperparameters.items() if key in THEIR_OWN}
         condition = neutral.but(hyperparameters={**neutral.hyperparameters, **own})
     return condition.but(

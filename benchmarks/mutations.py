@@ -42,10 +42,12 @@ import planting
 from planting import Trial
 
 from benchlib import environments, frameworks, workloads
-from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED, SAME, Certificate
 from benchlib.condition import Condition
+from benchlib.equivalence import gate, samples
+from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED, SAME, Certificate
 from benchlib.lab import Lab
-from benchlib.measure import availability, gate, own_code, record, samples, turn
+from benchlib.provenance import fingerprint
+from benchlib.runner import availability, machine_lock, recording
 from benchlib.suite import experiments
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -74,7 +76,7 @@ def main() -> None:
     parser.add_argument("--training-steps", type=int, default=0, metavar="N")
     arguments = parser.parse_args()
     arguments.to.mkdir(parents=True, exist_ok=True)
-    turn.LOCK = arguments.to / "turn.lock"  # nothing is timed: nobody has to wait for it
+    machine_lock.LOCK = arguments.to / "turn.lock"  # nothing is timed: nobody has to wait for it
     if arguments.unmodified:
         chosen = _as_they_are(arguments.modes, arguments.precisions, arguments.only)
         frame = pd.DataFrame(_unmodified(chosen, arguments.first, arguments.unmodified, arguments.to))
@@ -262,7 +264,7 @@ def _row(trial: Trial, certificate: Certificate, seconds: float, training_steps:
         "refused": trial.framework in mutant.refused,
         "unseen": mutant.unseen,
         "training_steps": training_steps,
-        "commit": own_code.commit(),
+        "commit": fingerprint.commit(),
     }
 
 
@@ -303,11 +305,11 @@ def _named(name: str, words: Iterable[str]) -> bool:
 @contextmanager
 def _of_another_benchlib() -> Iterator[None]:
     """What is planted lies in another benchlib than the one whose code is hashed, which the gate refuses else."""
-    before, record.require_hashed = record.require_hashed, lambda worker, known: None
+    before, recording.require_hashed = recording.require_hashed, lambda worker, known: None
     try:
         yield
     finally:
-        record.require_hashed = before
+        recording.require_hashed = before
 
 
 @contextmanager
@@ -405,7 +407,7 @@ def _helpers(folder: Path) -> Iterator[dict[str, Any]]:
                 "refused": False,
                 "unseen": "",
                 "training_steps": 0,
-                "commit": own_code.commit(),
+                "commit": fingerprint.commit(),
             }
             _print(row)
             yield row

@@ -21,13 +21,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchlib import knobs
-from benchlib.analysis.statistics import geometric_interval, within_rounds
 from benchlib.condition import Condition
-from benchlib.measure.jobs import INITIAL_SEED, Job, prepare_job
-from benchlib.measure.processes import WorkerProcess
-from benchlib.measure.sampler import Sampler
-from benchlib.measure.turn import turn
+from benchlib.provenance import knobs
+from benchlib.runner.entries import Sampler
+from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job
+from benchlib.runner.machine_lock import turn
+from benchlib.runner.processes import WorkerProcess
+from benchlib.stats.intervals import geometric_interval, within_rounds
 
 HERE = Path(__file__).resolve().parent
 STEPS, ROUNDS = 40, 10

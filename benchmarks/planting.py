@@ -32,7 +32,7 @@ from pydantic import BaseModel, ConfigDict
 
 from benchlib import environments, plugins, workloads
 from benchlib.environments import DEFAULT, Environment
-from benchlib.measure import availability
+from benchlib.runner import availability
 
 DECLARED = Path(__file__).with_name("mutants")
 ENVIRONMENTS = {"pytorch": DEFAULT, "mindspore": DEFAULT, "jax": "jax", "tensorflow": "tensorflow", "mxnet": "mxnet"}
@@ -192,7 +192,7 @@ class Bed:
     def plant(self, place: str, text: str) -> None:
         """Have its benchlib have ``text`` for the file ``place``; a difference from before is gone."""
         shutil.rmtree(self._path, ignore_errors=True)
-        _lay(self._path / "benchlib", plugins.library(), place.split("/"), text)
+        _lay(self._path / "benchlib", plugins.OWN, place.split("/"), text)
 
 
 @functools.cache

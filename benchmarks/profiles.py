@@ -21,12 +21,13 @@ from typing import Any
 import homes
 import pandas as pd
 
-from benchlib import environments, knobs, workloads
+from benchlib import environments, workloads
 from benchlib.condition import Condition
-from benchlib.measure import processes
-from benchlib.measure.jobs import INITIAL_SEED, prepare_job
-from benchlib.measure.turn import turn
 from benchlib.progress import say
+from benchlib.provenance import knobs
+from benchlib.runner import processes
+from benchlib.runner.jobs import INITIAL_SEED, prepare_job
+from benchlib.runner.machine_lock import turn
 
 HERE = Path(__file__).resolve().parent
 INPUTS = HERE.parent / "outputs" / "benchmarks" / "profiles"

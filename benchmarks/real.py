@@ -28,11 +28,11 @@ import pandas as pd
 
 import benchlib.workloads
 from benchlib import variables
-from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.planner import PRECISION
-from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition
 from benchlib.lab import Lab
+from benchlib.stats.comparison import Comparison
+from benchlib.stats.intervals import Interval
+from benchlib.stats.planner import PRECISION
 
 HERE = Path(__file__).resolve().parent
 PLANTED = HERE / "planted"

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import signal, stats
 
-from benchlib.analysis.length import pilot_rounds
-from benchlib.analysis.planner import PILOT, PRECISION, Paired, plan
-from benchlib.analysis.statistics import geometric_interval, rounds_of
+from benchlib.stats.intervals import geometric_interval, rounds_of
+from benchlib.stats.length import pilot_rounds
+from benchlib.stats.planner import PILOT, PRECISION, Paired, plan
 
 TRUTH = 1.04
 SPEEDS = {"baseline": 1.0, "control": 1.0, "condition": TRUTH}

@@ -19,9 +19,9 @@ from typing import Any
 import homes
 import pandas as pd
 
-from benchlib.analysis.statistics import mean_interval
 from benchlib.condition import Condition
 from benchlib.lab import Lab
+from benchlib.stats.intervals import mean_interval
 
 FOLDER = Path(__file__).resolve().parent.parent / "outputs" / "benchmarks" / "training"
 TASKS: dict[str, dict[str, Any]] = {  # condition, epochs, seeds, what is asked for

@@ -32,11 +32,11 @@ import pandas as pd
 import pyperf_step
 from scipy import stats
 
-from benchlib import knobs
-from benchlib.analysis.comparison import DISTURBED, verdict_on
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.measure.turn import turn
+from benchlib.provenance import knobs
+from benchlib.runner.machine_lock import turn
+from benchlib.stats.comparison import DISTURBED, verdict_on
 
 HERE = Path(__file__).resolve().parent
 CONDITION = Condition(workload="cnn", batch_size=32, hyperparameters={"image_size": 8})

@@ -14,7 +14,8 @@ import pytest
 from benchlib import environments, frameworks, variables, workloads
 from benchlib.data import cifar10, digits, downloads
 from benchlib.data.images import Images
-from benchlib.measure import machine, turn
+from benchlib.provenance import machine
+from benchlib.runner import machine_lock
 
 DOUBLES = Path(__file__).parent / "doubles"
 
@@ -23,7 +24,7 @@ DOUBLES = Path(__file__).parent / "doubles"
 def own_turn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Who measures in these tests waits for no other benchlib on this machine, nor other for these tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(turn, "LOCK", tmp_path_factory.mktemp("turn") / "machine.lock")
+        patch.setattr(machine_lock, "LOCK", tmp_path_factory.mktemp("turn") / "machine.lock")
         yield
 
 

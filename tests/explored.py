@@ -10,13 +10,12 @@ import nbformat
 import papermill
 from synthetic_lab import SyntheticLab
 
-from benchlib import frameworks, tables, workloads
-from benchlib.analysis import frame as tidy
-from benchlib.analysis import relative
+from benchlib import frameworks, manifest, tables, workloads
 from benchlib.condition import Condition
 from benchlib.plotting import figures, naming
 from benchlib.report.export import export_html
-from benchlib.suite import records
+from benchlib.stats import derived_ratios
+from benchlib.stats import frame as tidy
 
 ROOT = Path(__file__).parents[1]
 SCRAP = "application/scrapbook.scrap.json+json"
@@ -67,7 +66,7 @@ def results(
     frame = naming.in_rows(
         tidy.together(
             tidy.of_comparison(
-                *(one, relative.pairs(one)),
+                *(one, derived_ratios.pairs(one)),
                 **{"notebook": notebook, "part": part, "task": f"{one.baseline.workload} on {one.baseline.data}"},
             )
             for part, one in enumerate(every)
@@ -131,7 +130,7 @@ def save(folder: Path, name: str, summary: dict[str, Any]) -> None:
     nbformat.write(executed, folder / "notebooks" / f"{name}.ipynb")
     measured = (f"measurements/{key}.parquet" for key in summary["measurements"])
     paths = [*summary["figures"], *summary["tables"], *measured]
-    files = {path: records.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
+    files = {path: manifest.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
     record = {"notebook": name, "status": "succeeded", "files": files}
     (folder / "notebooks" / f"{name}.json").write_text(json.dumps(record), encoding="utf-8")
 

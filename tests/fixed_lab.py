@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from benchlib.analysis import comparison as comparison_module
-from benchlib.analysis.certificates import Certificate, Check
-from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.planner import PRECISION, Plan
 from benchlib.condition import Condition
+from benchlib.equivalence.certificate import Certificate, Check
 from benchlib.lab import Lab
+from benchlib.stats import comparison as comparison_module
+from benchlib.stats.comparison import Comparison
+from benchlib.stats.planner import PRECISION, Plan
 
 
 def all_the_same(conditions: list[Condition]) -> dict[str, Certificate]:

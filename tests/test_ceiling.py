@@ -11,10 +11,10 @@ from benchlib import lab as lab_module
 from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.lab import Lab, Measures
-from benchlib.measure import ceiling
-from benchlib.measure.ceiling import Ceiling
-from benchlib.measure.processes import WorkerFailed, WorkerProcess
-from benchlib.suite.experiments.result import ceiling_text, failures_beside
+from benchlib.runner import roofline
+from benchlib.runner.processes import WorkerFailed, WorkerProcess
+from benchlib.runner.roofline import Ceiling
+from benchlib.study import ceiling_text, failures_beside
 
 LIMITS = Ceiling(device="cpu", precision="fp32", multiply_adds_per_s=1e9, bytes_per_s=1e9)
 
@@ -22,11 +22,11 @@ LIMITS = Ceiling(device="cpu", precision="fp32", multiply_adds_per_s=1e9, bytes_
 @pytest.fixture
 def small(monkeypatch):
     """A product, a convolution and a copy in each framework, small ones, for a moment."""
-    monkeypatch.setattr(ceiling, "SIZES", {"cpu": (256,)})
-    monkeypatch.setattr(ceiling, "COPIED", {"cpu": (2**14,)})
-    monkeypatch.setattr(ceiling, "CHANNELS", (1,))
-    monkeypatch.setattr(ceiling, "BLOCK_S", 0.01)
-    monkeypatch.setattr(ceiling, "WARM_UP_LIMIT_S", 0.1)
+    monkeypatch.setattr(roofline, "SIZES", (256,))
+    monkeypatch.setattr(roofline, "COPIED", (2**14,))
+    monkeypatch.setattr(roofline, "CHANNELS", (1,))
+    monkeypatch.setattr(roofline, "BLOCK_S", 0.01)
+    monkeypatch.setattr(roofline, "WARM_UP_LIMIT_S", 0.1)
 
 
 def test_a_step_cannot_be_faster_than_its_products_and_copies():
@@ -73,7 +73,7 @@ def test_limits_that_crashed_are_shown_where_nothing_is_measured_and_measured_ag
         measured.append(device)
         return LIMITS.model_copy(update={"failures": ["worker died of this test"], "crashed": crashed})
 
-    monkeypatch.setattr(ceiling, "measure", measure)
+    monkeypatch.setattr(roofline, "measure", measure)
     for _ in range(2):
         lab = Lab(outputs=tmp_path)
         limits = lab.ceiling("cpu")
@@ -87,8 +87,8 @@ def test_a_fault_of_the_parent_is_no_workers_failure(tmp_path, monkeypatch, smal
     def fail(*arguments, **details):
         raise AttributeError("a fault of our own")
 
-    monkeypatch.setattr(ceiling, "conditions", lambda *asked: [Condition(workload="linear", batch_size=8)])
-    monkeypatch.setattr(ceiling.record, "checked", fail)
+    monkeypatch.setattr(roofline, "conditions", lambda *asked: [Condition(workload="linear", batch_size=8)])
+    monkeypatch.setattr(roofline.recording, "checked", fail)
     with pytest.raises(AttributeError, match="a fault of our own"):
         Lab(outputs=tmp_path).ceiling("cpu")
 
@@ -101,7 +101,7 @@ def test_a_limit_is_measured_once(tmp_path, monkeypatch, small):
     assert 1e6 < limits.bytes_per_s < 1e14
     assert "linear" in limits.best["multiply_adds"]
     assert "copy" in limits.best["least_bytes"]
-    monkeypatch.setattr(ceiling, "measure", None)
+    monkeypatch.setattr(roofline, "measure", None)
     assert lab.ceiling("cpu") == limits
     assert math.isfinite(limits.roof_s(Condition(workload="cnn")))
 
@@ -120,9 +120,9 @@ def test_a_limit_that_another_process_measured_while_this_one_waited_is_not_meas
 
     def measure(device, precision, within, inputs, patience_s):
         measured.append(device)
-        return ceiling.Ceiling(device=device, precision=precision, multiply_adds_per_s=2.0, bytes_per_s=1.0)
+        return roofline.Ceiling(device=device, precision=precision, multiply_adds_per_s=2.0, bytes_per_s=1.0)
 
     monkeypatch.setattr(lab_module, "turn", turn)
-    monkeypatch.setattr(ceiling, "measure", measure)
+    monkeypatch.setattr(roofline, "measure", measure)
     assert Lab(outputs=tmp_path).ceiling("cpu").multiply_adds_per_s == 2.0
     assert measured == ["cpu"]

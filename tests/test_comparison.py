@@ -7,8 +7,8 @@ import pytest
 from synthetic_lab import SyntheticLab
 
 from benchlib import reprs
-from benchlib.analysis.comparison import DISTURBED, SHARED, Comparison
 from benchlib.condition import Condition
+from benchlib.stats.comparison import DISTURBED, SHARED, Comparison
 from benchlib.worker import steady
 
 ONE, OTHER = Condition(workload="cnn"), Condition(workload="cnn", batch_size=50)

@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,15 +18,11 @@ import pytest
 from synthetic_lab import SyntheticLab
 
 from benchlib import reprs
-from benchlib.analysis import frame as tidy
-from benchlib.analysis import relative
-from benchlib.analysis.amortisation import amortisation
-from benchlib.analysis.comparison import DISTURBED, SLOWER, Comparison, same_within
-from benchlib.analysis.planner import BUDGET, PILOT, PRECISION, Paired, plan
-from benchlib.analysis.training import TrainingRuns, undisturbed
+from benchlib.cache import Block, counted
 from benchlib.condition import Condition
-from benchlib.measure import disturbance, rounds
-from benchlib.measure.disturbance import (
+from benchlib.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
+from benchlib.runner import interference, rounds
+from benchlib.runner.interference import (
     FAR_OFF,
     IDLE_WORKERS,
     NO_CPU,
@@ -38,9 +33,13 @@ from benchlib.measure.disturbance import (
     Watch,
     mark_outliers,
 )
-from benchlib.store import Block, counted
+from benchlib.stats import derived_ratios
+from benchlib.stats import frame as tidy
+from benchlib.stats.amortisation import amortisation
+from benchlib.stats.comparison import DISTURBED, SLOWER, Comparison, same_within
+from benchlib.stats.planner import BUDGET, PILOT, PRECISION, Paired, plan
+from benchlib.stats.training_runs import TrainingRuns, undisturbed
 from benchlib.suite import experiments
-from benchlib.suite.experiments.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.tables import NO_RATIO, ratio_text, wide
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
@@ -163,21 +162,13 @@ def test_more_than_half_of_the_rounds_disturbed_on_either_side_is_no_verdict(tmp
     for interval in (comparison.ratio(MINDSPORE), comparison.between(MINDSPORE, TORCH)):
         assert not interval.excludes(1)
         assert str(interval).startswith("nan")
-    interval, verdict = relative.between(comparison, MINDSPORE, TORCH)
+    interval, verdict = derived_ratios.between(comparison, MINDSPORE, TORCH)
     assert (verdict, interval.excludes(1)) == (DISTURBED, False)
     assert comparison.throughput()["samples_per_second"].isna().tolist() == [role == "baseline", role == "condition"]
     assert ratio_text(ratio_row(comparison)) == NO_RATIO[DISTURBED]
     assert DISTURBED in reprs.html(comparison)
     notes = [text.get_text() for axes in comparison.plot().axes for text in axes.texts]
     assert notes.count(DISTURBED) == 2, "at the ratio and at the bar"
-
-
-def test_half_of_the_rounds_is_a_verdict_yet_and_different_rounds_add_up(tmp_path: Path) -> None:
-    partly = compared(tmp_path, {"condition": PARTLY})
-    assert partly.ratios()["verdict"].tolist() == [same_within(0.05), SLOWER]
-    assert partly.ratio(MINDSPORE).estimate == pytest.approx(1 / 3, rel=0.01), "of the rounds that were not"
-    apart = compared(tmp_path, {"baseline": PARTLY, "condition": PARTLY[::-1]})
-    assert apart.ratios()["verdict"].tolist() == [same_within(0.05), DISTURBED]
 
 
 def test_rounds_disturbed_in_every_take_are_in_no_mean(tmp_path: Path) -> None:
@@ -221,7 +212,7 @@ def test_what_was_disturbed_is_not_called_slowing_down(tmp_path: Path, monkeypat
     monkeypatch.setattr(Comparison, "slows_down", lambda *_: True)
     mostly = compared(tmp_path, {"condition": MOSTLY})
     assert mostly.ratios().set_index("role").loc["condition", "verdict"] == DISTURBED
-    assert relative.between(mostly, TORCH, MINDSPORE)[1] == DISTURBED
+    assert derived_ratios.between(mostly, TORCH, MINDSPORE)[1] == DISTURBED
 
 
 def test_the_last_undisturbed_take_counts_though_a_later_one_is_marked() -> None:
@@ -277,28 +268,6 @@ MEASURED = [name for name in experiments.NOTEBOOKS if name not in {"equivalence"
 SAID = re.compile(
     r"(faster|slower) at|\], (faster|slower)|no difference|throughput is highest|has paid|pays from|apart"
 )
-
-
-@pytest.mark.parametrize("notebook", MEASURED)
-@pytest.mark.usefixtures("torch_2_9")
-def test_no_experiment_gives_a_verdict_where_all_was_disturbed(tmp_path: Path, notebook: str) -> None:
-    path = ROOT / "parameters" / "quick" / f"{notebook}.yaml"
-    module = experiments.module(notebook)
-    parameters = module.Parameters(**experiments.values(path.stem, path))
-    result = module.measure(parameters, SyntheticLab(tmp_path, disturbed=lambda condition: True))
-    result.summary()
-    times = {"ratio", "control", "within_ratio", "epoch_ratio", "threshold_ratio", "first_epoch", "efficiency_percent"}
-    times |= {"seconds_to_threshold", "epoch_s"}
-    times |= {"same_threads_ratio", "samples_per_second", "steps_per_second", "communication_percent"}
-    for name, (_, frame) in result.tables().items():
-        for column in times & set(frame) if name != "runs" else ():  # which has each as it was
-            assert frame[column].isna().all(), (name, column)
-        if {"ratio", "within_ratio"} & set(frame) and "verdict" in frame:
-            assert set(frame["verdict"]) <= {DISTURBED, "baseline"}, name
-            assert DISTURBED in set(frame["verdict"]), name
-    findings = [line for line in result.findings() if "difference within seeds" not in line and "simulated" not in line]
-    assert [line for line in findings if SAID.search(line)] == []
-    assert "disturbed" in " ".join([*findings, *result.warnings()])
 
 
 def test_training_runs_that_were_disturbed_are_in_no_ratio(tmp_path: Path) -> None:
@@ -358,18 +327,6 @@ def test_a_run_that_was_stopped_after_the_threshold_or_but_slowed_down_counts(tm
     assert len(undisturbed(runs.runs())) == 3, "beside a neighbour"
 
 
-def test_a_warm_up_that_was_stopped_is_in_no_mean(tmp_path: Path) -> None:
-    comparison = compared(tmp_path, {})
-    before = comparison.throughput()["warm_up_s"].tolist()
-    mine = [m for m in comparison.measurements if m.condition == MINDSPORE]
-    mine[0].warm_up_s, mine[0].warm_up_disturbed_by = 5.5, NO_CPU
-    assert comparison.throughput()["warm_up_s"].tolist() == before
-    for m in mine:
-        m.warm_up_disturbed_by = NO_CPU
-    rows = tidy.of_comparison(comparison, part=0).query("quantity == 'warm_up_s'")
-    assert rows["why"].tolist()[-1] == DISTURBED
-
-
 @pytest.mark.parametrize(
     ("chunks", "stopped"),
     [
@@ -381,10 +338,10 @@ def test_a_warm_up_that_was_stopped_is_in_no_mean(tmp_path: Path) -> None:
     ],
 )
 def test_a_process_that_was_stopped_in_its_warm_up_is_seen(chunks: list[tuple[float, float]], stopped: bool) -> None:
-    assert disturbance.was_stopped(chunks) == stopped
+    assert interference.was_stopped(chunks) == stopped
 
 
-def watched(monkeypatch: pytest.MonkeyPatch, busy_s: list[float], throttled_s: float) -> disturbance.Seen:
+def watched(monkeypatch: pytest.MonkeyPatch, busy_s: list[float], throttled_s: float) -> interference.Seen:
     """What is seen beside a block during which each processor, of which the first is ours, was so long at work, and a
     quota took core seconds.
     """
@@ -392,10 +349,10 @@ def watched(monkeypatch: pytest.MonkeyPatch, busy_s: list[float], throttled_s: f
     each = iter([type(times)(spent, *[0.0] * (len(times) - 1)) for spent in of] for of in ([0.0, 0.0], busy_s))
     quota = iter([0.0, throttled_s])
     with monkeypatch.context() as patch:
-        patch.setattr(disturbance.psutil, "cpu_times", lambda percpu: next(each))
-        patch.setattr(disturbance.machine, "cpus", lambda: {0})
-        patch.setattr(disturbance, "throttled_s", lambda: next(quota))
-        patch.setattr(disturbance, "cpu_s", lambda _: 0.0)
+        patch.setattr(interference.psutil, "cpu_times", lambda percpu: next(each))
+        patch.setattr(interference.machine, "cpus", lambda: {0})
+        patch.setattr(interference, "throttled_s", lambda: next(quota))
+        patch.setattr(interference, "cpu_s", lambda _: 0.0)
         return Watch(worker, []).end()
 
 
@@ -444,12 +401,12 @@ def test_what_a_worker_has_started_is_its_own_work_while_it_compiles(monkeypatch
 
         def machine_without_others(percpu: bool) -> Any:
             own = os.times()
-            busy = disturbance.with_children_s(worker) + own.user + own.system
+            busy = interference.with_children_s(worker) + own.user + own.system
             return [type(every)(busy, *[0.0] * (len(every) - 1))]
 
         every = psutil.cpu_times()
-        monkeypatch.setattr(disturbance.psutil, "cpu_times", machine_without_others)
-        monkeypatch.setattr(disturbance.machine, "cpus", lambda: {0})
+        monkeypatch.setattr(interference.psutil, "cpu_times", machine_without_others)
+        monkeypatch.setattr(interference.machine, "cpus", lambda: {0})
         compiling, stepping = Watch(worker, [], compiles=True), Watch(worker, [])
         assert process.stdout.readline() == "1\n"
         assert (compiling.end().disturbed_by, stepping.end().disturbed_by) == ("", OTHERS)
@@ -463,7 +420,7 @@ def test_who_is_not_at_rest_yet_beside_a_first_step_is_not_restless_for_ever(
 ) -> None:
     """It would be stopped beside every block."""
     seconds = iter([0.0, 5.0])
-    monkeypatch.setattr(disturbance, "cpu_s", lambda worker: 0.0 if worker is mine else next(seconds))
+    monkeypatch.setattr(interference, "cpu_s", lambda worker: 0.0 if worker is mine else next(seconds))
     mine, other = (
         SimpleNamespace(process=SimpleNamespace(pid=os.getpid() + n), condition=TORCH, unasked_s=0.0, watched_s=0.0)
         for n in range(2)
@@ -472,65 +429,3 @@ def test_who_is_not_at_rest_yet_beside_a_first_step_is_not_restless_for_ever(
     seen = Watch(mine, [other], compiles).end()
     assert IDLE_WORKERS in seen.disturbed_by
     assert other.restless is restless
-
-
-class WithDisturbedRun(SyntheticLab):
-    """One training run of a ``chosen`` condition was disturbed all the time, and took a thousand times as long."""
-
-    def __init__(self, folder: Path, chosen: Callable[[Condition], bool], **made_up: Any) -> None:
-        super().__init__(folder, **made_up)
-        self.chosen, self.run = chosen, None
-
-    def train(self, *conditions: Any, **settings: Any) -> TrainingRuns:
-        runs = super().train(*conditions, **settings)
-        if self.run is None:
-            self.run = next(m for m in runs.measurements if self.chosen(m.condition))
-            for block, epoch in zip(self.run.blocks, self.run.epochs, strict=True):
-                block.disturbed, block.wall_s = True, 1000 * block.wall_s
-                epoch.wall_s = block.wall_s
-        return runs
-
-
-def test_a_seed_that_was_disturbed_is_left_out_of_the_frameworks_ratio(tmp_path: Path) -> None:
-    path = ROOT / "parameters" / "quick" / "frameworks.yaml"
-    module = experiments.module("frameworks")
-    parameters = module.Parameters(**experiments.values(path.stem, path))
-    metric = {"metric": lambda condition, seed, epoch: 0.1 * min(epoch, 9)}
-    learned = module.measure(parameters, SyntheticLab(tmp_path, **metric)).tables()["learned"][1]
-    assert learned["why"].isna().all()
-    lab = WithDisturbedRun(tmp_path, lambda condition: condition.framework == "mindspore", **metric)
-    result, one = module.measure(parameters, lab), lab.run
-    row, before = (frame.iloc[1] for frame in (result.tables()["learned"][1], learned))
-    assert row["epoch_ratio"] == pytest.approx(before["epoch_ratio"], rel=0.1)
-    assert pd.isna(row["why"]), "there are other seeds"
-    for name in ("epoch_s", "seconds_to_threshold"):
-        assert row[name] == pytest.approx(before[name], rel=0.1), name
-    assert [row["times_left_out"], before["times_left_out"]] == ["1 of 2 (disturbed)", None]
-    (said,) = [line for line in result.findings() if ", to " in line][:1]
-    assert said.count("times left out: 1 of 2 (disturbed)") == 1
-    caption, figure = result.figures["survival"]
-    assert "Left out: 1 of" in caption
-    drawn = [x for axes in figure.axes for line in axes.lines for x in line.get_xdata()]
-    assert max(drawn) < min(epoch.wall_s for epoch in one.epochs)
-
-
-def test_a_seed_that_was_disturbed_is_in_no_time_by_learning_rate(tmp_path: Path) -> None:
-    path = ROOT / "parameters" / "quick" / "learning_rate.yaml"
-    module = experiments.module("learning_rate")
-    parameters = module.Parameters(**experiments.values(path.stem, path) | {"threshold": 0.3})
-    before = module.measure(parameters, SyntheticLab(tmp_path)).tables()["thresholds"][1]
-    assert before["times_left_out"].isna().all()
-    best = before["seconds_to_threshold"].first_valid_index()
-    rate = before["learning_rate"][best]
-    lab = WithDisturbedRun(tmp_path, lambda condition: condition.learning_rate == rate)
-    result, one = module.measure(parameters, lab), lab.run
-    row = result.tables()["thresholds"][1].iloc[best]
-    for name in ("epoch_s", "seconds_to_threshold"):
-        assert row[name] == pytest.approx(before[name][best], rel=0.2), name
-    assert row["times_left_out"].startswith("1 of ")
-    said = " ".join(result.findings())
-    assert f", times left out: {row['times_left_out']})" in said
-    caption, figure = result.figures["rates"]
-    assert "Times left out: 1 of" in caption
-    drawn = [y for axes in figure.axes[2:] for line in axes.lines for y in line.get_ydata()]
-    assert max(drawn) < one.epochs[0].wall_s

@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 from frames import row
 
-from benchlib.analysis.amortisation import AT_ONCE, NEVER, PAYS
-from benchlib.analysis.comparison import FASTER, NO_DIFFERENCE, SLOWER
-from benchlib.analysis.frame import IMPOSSIBLE
+from benchlib.stats.amortisation import AT_ONCE, NEVER, PAYS
+from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
+from benchlib.stats.frame import IMPOSSIBLE
 from benchlib.suite.experiments import answers, operators, payback
 
 

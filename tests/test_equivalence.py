@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from benchlib.analysis import equivalence
-from benchlib.analysis.certificates import Certificate
-from benchlib.analysis.equivalence import Own
-from benchlib.analysis.failure import Failure
-from benchlib.analysis.tolerances import TOLERANCES
+from benchlib.cache import load, save
 from benchlib.condition import Condition
-from benchlib.errors import BenchlibError
-from benchlib.store import load, save
+from benchlib.equivalence import compare
+from benchlib.equivalence.certificate import Certificate
+from benchlib.equivalence.compare import Own
+from benchlib.equivalence.tolerances import TOLERANCES
+from benchlib.errors import BenchlibError, Failure
 
 CONDITION = Condition(workload="cnn", framework="mindspore")
 REFERENCE = Condition(workload="cnn")
@@ -41,7 +40,7 @@ def scaled(arrays, name, factor, trials=(0, 1, 2, "again")):
 
 def verdict(found, expected, own=None):
     others = {name: Own(one, "moved by 1") for name, one in (own or {}).items()}
-    return equivalence.certify(CONDITION, REFERENCE, found, expected, {}, {}, others)
+    return compare.certify(CONDITION, REFERENCE, found, expected, {}, {}, others)
 
 
 def check_of(certificate, name):
@@ -129,24 +128,24 @@ def test_what_is_nearest_to_the_difference_stands_as_its_evidence():
     own = {}
     for number, size in enumerate((1e-6, 0.3, 0.011, 0.02), 1):
         found = {name: Own(size, f"draw {number}") for name in ("0/gradient:a", "0/gradient:b")}
-        own = equivalence.nearest(differences, own, found)
+        own = compare.nearest(differences, own, found)
     assert own == {"0/gradient:a": Own(0.011, "draw 3")}
     zero = {"0/gradient:a": Own(1.0, "both are 0 but for rounding", 2.0)}
-    assert equivalence.nearest(differences, zero, own) == zero
+    assert compare.nearest(differences, zero, own) == zero
 
 
 def test_other_words_are_counted():
     found, expected = np.array([[1, 2, 3, 90]]), np.array([[1, 2, 4, 90]])
     allowed = {"predictions": 0.0}
-    assert equivalence.differences({"0/predictions": found}, {"0/predictions": expected}, allowed) == {
+    assert compare.differences({"0/predictions": found}, {"0/predictions": expected}, allowed) == {
         "predictions": {"0/predictions": 0.25}
     }
 
 
 def test_only_trials_in_which_something_differs_are_made_again(arrays):
     def beyond(computed, own):
-        differences = equivalence.differences(computed, arrays, TOLERANCES)
-        return equivalence.beyond(differences, TOLERANCES, own)
+        differences = compare.differences(computed, arrays, TOLERANCES)
+        return compare.beyond(differences, TOLERANCES, own)
 
     assert beyond(arrays, {}) == set()
     kink = scaled(arrays, "gradient:conv1.weight", 1.004, trials=[1])
@@ -199,7 +198,7 @@ def test_a_worker_that_failed_proves_nothing(arrays):
 def test_an_accelerator_may_sum_in_another_order_but_not_round_to_tf32(arrays):
     def on_gpu(factor):
         found = {name: array * factor for name, array in arrays.items()}
-        return equivalence.certify(REFERENCE.but(device="cuda"), REFERENCE, found, arrays, {}, {}).verdict
+        return compare.certify(REFERENCE.but(device="cuda"), REFERENCE, found, arrays, {}, {}).verdict
 
     assert on_gpu(1 + 5e-5) == "same"
     assert on_gpu(1 + 2**-11) == "different"
@@ -289,7 +288,7 @@ def of_dropout(**seen):
 def wrong_of_dropout(arrays, **seen):
     own, its = {**arrays, **of_dropout(**seen)}, {**arrays, **of_dropout()}
     condition = Condition(workload="gcn", framework="mindspore")
-    certificate = equivalence.certify(condition, REFERENCE, own, its, {}, {})
+    certificate = compare.certify(condition, REFERENCE, own, its, {}, {})
     return [check.name for check in certificate.checks if not check.ok]
 
 
@@ -333,7 +332,7 @@ def test_without_dropout_steps_in_a_row_go_as_far_weight_by_weight(arrays):
         seen = {"places": [0, 0], "evaluation places": [0], "moved 3": moved, "moved 8": moved, **same}
         own = {f"dropout/{name}": np.array(value, dtype=float) for name, value in seen.items()}
         its = {**own, **{f"dropout/moved {steps}": np.array([0.03, 0.06, 0.03, 0.01]) for steps in (3, 8)}}
-        certificate = equivalence.certify(condition, REFERENCE, {**arrays, **own}, {**arrays, **its}, {}, {})
+        certificate = compare.certify(condition, REFERENCE, {**arrays, **own}, {**arrays, **its}, {}, {})
         return [check.name for check in certificate.checks if not check.ok]
 
     assert wrong([0.03, 0.06, 0.03, 0.0101]) == []
@@ -348,7 +347,7 @@ def test_a_training_that_parts_as_the_reference_does_from_itself_is_forgiven_wit
     losses, condition = np.stack([trained(34, 9e-3), trained(51, 0)]), Condition(workload="cnn", framework="mxnet")
 
     def check(**moved):
-        return equivalence.training_check(condition, losses, moved)
+        return compare.training_check(condition, losses, moved)
 
     assert not check().ok
     assert not check(later=trained(51, 0)).ok, "the reference does not part from itself"
@@ -363,7 +362,7 @@ def test_a_training_that_parts_as_the_reference_does_from_itself_is_forgiven_wit
     assert not check(chance=trained(30, 8e-3)).ok, "what is no number is explained by nothing"
     for start in (1, 2, 3):
         both = np.stack([trained(start, 9e-3), trained(51, 0)])
-        found = equivalence.training_check(condition, both, {"chance": trained(start, 9e-3)})
+        found = compare.training_check(condition, both, {"chance": trained(start, 9e-3)})
         assert found.ok == (start > 1), "what never agreed was never seen to be the same"
         assert found.why == ("" if start > 1 else "steps 1 to 50 differs by 9.0e-03, 1e-04 allowed")
 
@@ -393,7 +392,7 @@ def zero_trials(random, bias_left, rounding=1e-9):
         return {"0/gradient:dense": np.ones(3), **{name: one + bias_left for name, one in noise.items()}}
 
     arrays = made()
-    return arrays, equivalence.rounding(arrays, [made() for _ in range(5)])
+    return arrays, compare.rounding(arrays, [made() for _ in range(5)])
 
 
 @pytest.mark.parametrize(
@@ -410,11 +409,11 @@ def zero_trials(random, bias_left, rounding=1e-9):
 def test_a_gradient_that_rounding_leaves_counts_as_0_in_both_or_not_at_all(ours, its, counted):
     random = np.random.default_rng(0)
     (found, our_rounding), (expected, its_rounding) = (zero_trials(random, *one) for one in (ours, its))
-    differences = equivalence.differences(found, expected, TOLERANCES)
+    differences = compare.differences(found, expected, TOLERANCES)
     assert differences["gradients"]["0/gradient:conv1.bias"] > TOLERANCES["gradients"]
-    own = equivalence.zeros(found, expected, (our_rounding, its_rounding), differences)
+    own = compare.zeros(found, expected, (our_rounding, its_rounding), differences)
     assert ("0/gradient:conv1.bias" in own) == counted
-    checks = equivalence.compare(differences, TOLERANCES, own)
+    checks = compare.compare(differences, TOLERANCES, own)
     assert [check.ok for check in checks] == [counted] * 2, [check.why for check in checks]
 
 
@@ -422,6 +421,6 @@ def test_a_gradient_of_which_a_kink_moves_some_draws_does_not_count_as_0():
     arrays = {"0/gradient:dense": np.ones(3), "0/gradient:bias": np.full(3, 5e-4)}
     moved = [{**arrays, "0/gradient:bias": arrays["0/gradient:bias"] * by} for by in (1.5, 1 + 1e-7, 0.5, 1, 1)]
     lost = {**arrays, "0/gradient:bias": np.zeros(3)}
-    differences = equivalence.differences(lost, arrays, TOLERANCES)
-    roundings = equivalence.rounding(lost, [lost]), equivalence.rounding(arrays, moved)
-    assert not equivalence.zeros(lost, arrays, roundings, differences)
+    differences = compare.differences(lost, arrays, TOLERANCES)
+    roundings = compare.rounding(lost, [lost]), compare.rounding(arrays, moved)
+    assert not compare.zeros(lost, arrays, roundings, differences)

@@ -17,9 +17,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from benchlib import tables
-from benchlib.analysis import frame as tidy
 from benchlib.plotting.naming import spelled
 from benchlib.report import pdf
+from benchlib.stats import frame as tidy
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,9 @@ import pytest
 
 from benchlib import frameworks, workloads
 from benchlib.condition import Condition
-from benchlib.measure import own_code
-from benchlib.measure.jobs import prepare_job
-from benchlib.measure.processes import WorkerProcess
+from benchlib.provenance import fingerprint
+from benchlib.runner.jobs import prepare_job
+from benchlib.runner.processes import WorkerProcess
 
 DOUBLES = Path(__file__).parent / "doubles"
 CNN = Condition(workload="cnn", batch_size=16, train_samples=32, hyperparameters={"image_size": 8})
@@ -29,7 +29,7 @@ def doubles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _imported_by_a_worker(condition: Condition, inputs: Path) -> set[str]:
     """The modules of benchlib that a worker has imported after all that is measured, as its Python says."""
-    path = os.pathsep.join([str(own_code.PACKAGE.parent), str(DOUBLES)])
+    path = os.pathsep.join([str(fingerprint.PACKAGE.parent), str(DOUBLES)])
     worker = WorkerProcess(condition, 0, 300.0, {"PYTHONVERBOSE": "1", "PYTHONPATH": path})
     job = prepare_job(condition, 0, inputs)
     try:
@@ -56,7 +56,7 @@ def test_all_that_a_worker_imports_is_hashed(framework: str, doubles: None, tmp_
     is_double = framework in ("toy", "twin")
     condition = Condition(workload="toy", framework=framework) if is_double else CNN.but(framework=framework)
     imported = _imported_by_a_worker(condition, tmp_path)
-    hashed = own_code.files(condition, "rounds")
+    hashed = fingerprint.files(condition, "rounds")
     assert imported <= set(hashed), imported - set(hashed)
     assert hashed[f"benchlib.frameworks.{framework}"] == frameworks.file(framework)
 
@@ -64,9 +64,9 @@ def test_all_that_a_worker_imports_is_hashed(framework: str, doubles: None, tmp_
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of benchlib, which is hashed in its place."""
-    copied = shutil.copytree(own_code.PACKAGE, tmp_path / "benchlib", ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(own_code, "PACKAGE", copied)
-    for kind, package in own_code.MODELS.items():
+    copied = shutil.copytree(fingerprint.PACKAGE, tmp_path / "benchlib", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(fingerprint, "PACKAGE", copied)
+    for kind, package in fingerprint.MODELS.items():
         monkeypatch.setattr(package, "__path__", [str(copied / kind)])
     return copied
 
@@ -83,10 +83,10 @@ IN_PYTORCH = {"timed", "certificate", "of another"}
         ("worker/service.py", {*EVERY}),
         ("data/weights.py", {*EVERY}),
         ("metrics.py", {*EVERY}),
-        ("measure/record.py", {*EVERY}),
-        ("measure/rounds.py", {*EVERY}),
-        ("measure/gate.py", {"certificate"}),
-        ("analysis/equivalence.py", {"certificate"}),
+        ("runner/recording.py", {*EVERY}),
+        ("runner/rounds.py", {*EVERY}),
+        ("equivalence/gate.py", {"certificate"}),
+        ("equivalence/compare.py", {"certificate"}),
         ("frameworks/__init__.py", {*EVERY}),
         ("frameworks/pytorch.py", IN_PYTORCH),
         ("workloads/layers.py", {"of another"}),
@@ -95,16 +95,16 @@ IN_PYTORCH = {"timed", "certificate", "of another"}
         ("workloads/cnn/pytorch.py", {"timed", "certificate"}),
         ("workloads/cnn/jax.py", set()),
         ("workloads/resnet50/pytorch.py", {"of another"}),
-        ("suite/figures.py", set()),
+        ("plotting/figures.py", set()),
         ("report/sections.py", set()),
-        ("analysis/statistics.py", set()),
+        ("stats/intervals.py", set()),
         ("condition.py", set()),
     ],
 )
 def test_a_file_is_in_the_keys_of_the_numbers_it_makes(copy: Path, file: str, changed: set[str]) -> None:
-    before = {name: own_code.digest(*asked) for name, asked in EVERY.items()}
+    before = {name: fingerprint.digest(*asked) for name, asked in EVERY.items()}
     (copy / file).write_text((copy / file).read_text() + "MORE = 1\n")
-    assert {name for name, asked in EVERY.items() if own_code.digest(*asked) != before[name]} == changed
+    assert {name for name, asked in EVERY.items() if fingerprint.digest(*asked) != before[name]} == changed
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_a_helper_is_in_the_key_of_what_imports_it(copy: Path, line: str, helper
     for file in (helped.parent / "__init__.py", helped):
         file.write_text("WIDTH = 1\n")
     model.write_text(f"{model.read_text()}\n{line}\n")
-    before = own_code.digest(*TIMED)
+    before = fingerprint.digest(*TIMED)
     helped.write_text("WIDTH = 23\n")
-    assert own_code.digest(*TIMED) != before
+    assert fingerprint.digest(*TIMED) != before
 
 
 def test_the_commit_of_a_checkout_is_known_whoever_owns_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,17 +136,17 @@ def test_the_commit_of_a_checkout_is_known_whoever_owns_it(tmp_path: Path, monke
 
     (tmp_path / "benchlib").mkdir()
     (tmp_path / "benchlib" / "__init__.py").write_text("")
-    monkeypatch.setattr(own_code, "PACKAGE", tmp_path / "benchlib")
+    monkeypatch.setattr(fingerprint, "PACKAGE", tmp_path / "benchlib")
     git("init")
     git("add", ".")
     git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-m", "a")
     head = git("rev-parse", "--short=12", "HEAD").strip()
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # as in a container, or on a shared disk
-    assert own_code.commit.__wrapped__().endswith(f" {head}")
+    assert fingerprint.commit.__wrapped__().endswith(f" {head}")
     (tmp_path / "benchlib" / "__init__.py").write_text("COUNT = 1")
-    assert own_code.commit.__wrapped__().endswith(f" {head}+")
-    monkeypatch.setattr(own_code, "PACKAGE", tmp_path / "benchlib" / "site-packages")
-    assert head not in own_code.commit.__wrapped__(), "it is installed inside of another project's checkout"
-    monkeypatch.setattr(own_code, "PACKAGE", tmp_path / "benchlib")
+    assert fingerprint.commit.__wrapped__().endswith(f" {head}+")
+    monkeypatch.setattr(fingerprint, "PACKAGE", tmp_path / "benchlib" / "site-packages")
+    assert head not in fingerprint.commit.__wrapped__(), "it is installed inside of another project's checkout"
+    monkeypatch.setattr(fingerprint, "PACKAGE", tmp_path / "benchlib")
     monkeypatch.setenv("PATH", "")
-    assert "commit not known: git: No such file" in own_code.commit.__wrapped__()
+    assert "commit not known: git: No such file" in fingerprint.commit.__wrapped__()

@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib.analysis import frame as tidy
-from benchlib.analysis import relative
-from benchlib.analysis.comparison import DISTURBED, MODELS_DIFFER, NOT_MEASURED, Comparison, verdict_on
-from benchlib.analysis.statistics import geometric_interval
-from benchlib.analysis.training import NOT_REACHED, TrainingRuns
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
+from benchlib.stats import derived_ratios
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, NOT_MEASURED, Comparison, verdict_on
+from benchlib.stats.intervals import geometric_interval
+from benchlib.stats.training_runs import NOT_REACHED, TrainingRuns
 from benchlib.suite import experiments
 
 ROOT = Path(__file__).parents[1]
@@ -164,7 +164,7 @@ def test_times_as_fast_is_within_seeds_and_of_the_same_models_only(tmp_path: Pat
     logs = np.log(seconds[str(EAGER)]) - np.log(seconds[str(GRAPH)])
     assert (ratio, why) == (geometric_interval(logs.to_list()), None)
     assert runs.times_as_fast(GRAPH, EAGER, "seconds_to_threshold")[1] == NOT_REACHED, "one seed of three did not"
-    assert relative.as_fast(runs, "epoch_ratio", GRAPH, EAGER)["estimate"] == ratio.estimate
+    assert derived_ratios.as_fast(runs, "epoch_ratio", GRAPH, EAGER)["estimate"] == ratio.estimate
 
     def why_not(other: Condition, **lab: Any) -> str | None:
         ratio, why = trained(tmp_path, EAGER, other, **lab).times_as_fast(other, EAGER)
@@ -273,7 +273,7 @@ def test_frameworks_have_their_ratios_of_training(tmp_path: Path) -> None:
 def test_there_is_a_ratio_to_every_choice_of_baseline_made_from_the_processes_of_the_two(tmp_path: Path) -> None:
     other = EAGER.but(mode="graph")
     comparison = compared(tmp_path, EAGER, GRAPH, other, spread=0.1)
-    frame = tidy.of_comparison(comparison, relative.pairs(comparison))
+    frame = tidy.of_comparison(comparison, derived_ratios.pairs(comparison))
     labels = [str(one) for one in (EAGER, GRAPH, other)]
     rows = frame[frame["quantity"].isin(["throughput_ratio", "pair_ratio"])]
     pairs = list(zip(rows["baseline_label"], rows["label"], strict=True))
@@ -294,5 +294,5 @@ def test_there_is_a_ratio_to_every_choice_of_baseline_made_from_the_processes_of
 
 def test_models_that_differ_have_no_ratio_from_either_side(tmp_path: Path) -> None:
     comparison = compared(tmp_path, EAGER, GRAPH, differs=lambda one: one == GRAPH)
-    (row,) = relative.pairs(comparison)
+    (row,) = derived_ratios.pairs(comparison)
     assert (row["why"], row["verdict"], row["estimate"]) == (MODELS_DIFFER, None, None)

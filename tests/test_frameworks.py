@@ -20,9 +20,9 @@ import pytest
 from framework_session import CASES, COMPILED, DROPPED, LEARNING_RATE
 
 from benchlib import environments, frameworks, workloads
-from benchlib.analysis.tolerances import MIXED_TOLERANCES
 from benchlib.environments import DEFAULT
-from benchlib.measure import installed
+from benchlib.equivalence.tolerances import MIXED_TOLERANCES
+from benchlib.provenance import installed
 
 HERE = Path(__file__).resolve().parent
 OUTPUTS, GRADIENTS, LOSSES = 1e-5, 1e-4, 1e-5  # largest difference allowed, relative to the largest value

@@ -13,19 +13,21 @@ import pytest
 from conftest import DOUBLES
 from fixed_lab import FixedLab
 
-from benchlib import environments, frameworks, knobs, plugins, variables, workloads
-from benchlib.analysis import equivalence
-from benchlib.analysis.certificates import Certificate, Check, Forgiven
-from benchlib.analysis.failure import Failure
-from benchlib.analysis.tolerances import DROPOUT_TOLERANCES, LEFT, TOLERANCES, TRAINING, tolerances
+from benchlib import environments, frameworks, plugins, variables, workloads
+from benchlib.cache import load
 from benchlib.condition import Condition
 from benchlib.data.orders import EPOCHS
+from benchlib.equivalence import compare, gate, samples, trials
+from benchlib.equivalence.certificate import Certificate, Check, Forgiven
+from benchlib.equivalence.tolerances import DROPOUT_TOLERANCES, LEFT, TOLERANCES, TRAINING, tolerances
+from benchlib.errors import Failure
 from benchlib.lab import Measures
-from benchlib.measure import availability, ceiling, gate, own_code, record, samples, trials
-from benchlib.measure.jobs import prepare_job
-from benchlib.measure.processes import WorkerFailed
-from benchlib.store import load
-from benchlib.suite import experiments, sources
+from benchlib.paper import sources
+from benchlib.provenance import fingerprint, knobs
+from benchlib.runner import availability, recording, roofline
+from benchlib.runner.jobs import prepare_job
+from benchlib.runner.processes import WorkerFailed
+from benchlib.suite import experiments
 from benchlib.suite.experiments import equivalence as notebook
 from benchlib.worker import files
 from benchlib.worker.batches import Batches
@@ -57,13 +59,13 @@ def altered(tmp_path, monkeypatch):
 
     def alter(file, old, new, refused=False):
         copy = tmp_path / "copy" / "benchlib"
-        shutil.copytree(own_code.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(fingerprint.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
         text = (copy / file).read_text(encoding="utf-8")
         assert old in text
         (copy / file).write_text(text.replace(old, new), encoding="utf-8")
-        monkeypatch.setattr(plugins._used, "library", copy)
+        monkeypatch.setattr(plugins, "OWN", copy)
         if not refused:
-            monkeypatch.setattr(record, "require_hashed", lambda worker, known: None)
+            monkeypatch.setattr(recording, "require_hashed", lambda worker, known: None)
 
     return alter
 
@@ -451,7 +453,7 @@ def test_both_values_of_a_mask_are_looked_for_whatever_its_type(dtype):
 def test_trials_have_another_learning_rate_than_the_probe():
     for workload in ("cnn", "bert", "resnet50"):
         gated = gate.gated(Condition(workload=workload, learning_rate=0.05))
-        assert 0 < gated.learning_rate < equivalence.usual(gated).learning_rate, workload
+        assert 0 < gated.learning_rate < compare.usual(gated).learning_rate, workload
 
 
 @pytest.mark.parametrize(("workload", "steps"), [("cnn", [1, 3, 3]), ("resnet50", [1, 1, 1])])
@@ -546,7 +548,7 @@ def test_a_worker_of_another_benchlib_than_the_one_that_is_hashed_is_refused(tmp
     certificate = lab.certify([condition])[condition.key]
     assert (certificate.verdict, certificate.failed) == ("not checked", "condition")
     there, here = (
-        root / "workloads/batchnorm2d/mindspore.py" for root in (tmp_path / "copy" / "benchlib", own_code.PACKAGE)
+        root / "workloads/batchnorm2d/mindspore.py" for root in (tmp_path / "copy" / "benchlib", fingerprint.PACKAGE)
     )
     assert (
         f"imported benchlib.workloads.batchnorm2d.mindspore from {there}, which is another file" in certificate.reason
@@ -571,7 +573,7 @@ def test_a_process_that_is_timed_runs_what_was_certified(tmp_path, lab, altered,
         told = run.failure
         assert not run.epochs, "it is not trained for an hour first"
     elif timed == "ceiling":
-        monkeypatch.setattr(ceiling, "SIZES", {"cpu": (8,)})
+        monkeypatch.setattr(roofline, "SIZES", (8,))
         monkeypatch.setattr(frameworks, "names", lambda: ["pytorch"])
         found = lab.ceiling("cpu")
         (told,) = set(found.failures)
@@ -584,8 +586,8 @@ def test_a_process_that_is_timed_runs_what_was_certified(tmp_path, lab, altered,
 def test_a_certificate_says_what_it_was_made_with_and_can_be_compared_with_another(lab, tmp_path):
     condition = in_mindspore("batchnorm2d")
     certificate = lab.certify([condition])[condition.key]
-    assert certificate.code == own_code.digest(gate.gated(condition), "gate")
-    assert certificate.commit == own_code.commit()
+    assert certificate.code == fingerprint.digest(gate.gated(condition), "gate")
+    assert certificate.commit == fingerprint.commit()
     assert "mindspore" in certificate.versions
     assert "torch" in certificate.reference_versions
     assert "cpu" in certificate.machine
@@ -671,11 +673,11 @@ def test_a_training_that_parts_is_another_one(tmp_path, toy_framework):
     losses = trained.own
     assert len(trained.moved) == gate.MOVED_TRAININGS, "the reference was asked what rounding does"
     assert trained.fed is None, "they are not the same, whatever else they do"
-    longer = equivalence.with_training(certificate, losses, None, trained.moved)
+    longer = compare.with_training(certificate, losses, None, trained.moved)
     assert (certificate.verdict, longer.verdict) == ("same", "different")
     assert losses.shape == (2, 12)
     assert losses[0, 0] == pytest.approx(losses[1, 0], rel=1e-6), "from the same weights"
-    assert equivalence.with_training(certificate, losses[[1, 1]], None, {}).same
+    assert compare.with_training(certificate, losses[[1, 1]], None, {}).same
 
 
 def test_what_rounding_parts_is_trained_once_more_from_the_references_weights(tmp_path, toy_framework, monkeypatch):
@@ -684,11 +686,11 @@ def test_what_rounding_parts_is_trained_once_more_from_the_references_weights(tm
     forgiven = Forgiven(at="steps 2 to 12", difference=0.1, own=0.1, by="moved by one unit in the last digit")
     explained = Check(name="training", difference=0.0, worst=0.1, at="step 1", tolerance=1e-4, forgiven=(forgiven,))
     with monkeypatch.context() as patched:
-        patched.setattr(equivalence, "training_check", lambda *given: explained)
+        patched.setattr(compare, "training_check", lambda *given: explained)
         trained = {plant: gate.train(gate.gated(planted(plant)), tmp_path, 60, 12) for plant in ("", "class 7 twice")}
     certificate = Certificate(condition=right, reference=right)
     of_right, of_wrong = (
-        equivalence.with_training(certificate, trained[plant].own[[1, 1]], trained[plant].fed, {}) for plant in trained
+        compare.with_training(certificate, trained[plant].own[[1, 1]], trained[plant].fed, {}) for plant in trained
     )
     assert (of_right.training, of_right.verdict) == (12, "same")
     assert wrong_checks(of_wrong) == {"training from given weights", "steps from given weights"}
@@ -753,7 +755,7 @@ def test_a_reference_that_fails_while_it_explains_is_no_failure_of_the_condition
     monkeypatch.setattr(rounded, "_at", lambda its: (next(workers), None))
     its = gate.reference(gate.gated(Condition(workload="cnn", framework="mindspore")))
     expected = {"0/outputs:0": one, "0/gradient:weight": one}
-    differences = equivalence.differences({**expected, "0/gradient:weight": one * 1.004}, expected, TOLERANCES)
+    differences = compare.differences({**expected, "0/gradient:weight": one * 1.004}, expected, TOLERANCES)
     assert rounded.explain(its, differences, expected, TOLERANCES, {}) == {}
     assert "could not be asked what rounding does: worker died" in capsys.readouterr().err
     own = rounded.explain(its, differences, expected, TOLERANCES, {})
@@ -939,7 +941,7 @@ def test_no_more_of_the_reference_is_asked_for_than_explains_a_difference(monkey
     its = gate.reference(gate.gated(Condition(workload="cnn", framework="mindspore", lane="tuned")))
 
     def explain(computed):
-        differences = equivalence.differences(computed, expected, TOLERANCES)
+        differences = compare.differences(computed, expected, TOLERANCES)
         return rounded.explain(its, differences, expected, TOLERANCES, {})
 
     assert explain(expected) == {}

@@ -13,37 +13,32 @@ import golden
 import pandas as pd
 import pytest
 
-from benchlib.analysis.certificates import Certificate
-from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.statistics import Interval
+from benchlib import literature, study
+from benchlib.equivalence.certificate import Certificate
 from benchlib.lab import Lab, Measures
-from benchlib.suite import claims, experiments
+from benchlib.stats.comparison import Comparison
+from benchlib.stats.intervals import Interval
+from benchlib.suite import experiments
 
-QUICK = Path(__file__).resolve().parents[1] / "parameters" / "quick"
+ROOT = Path(__file__).resolve().parents[1]
+QUICK = ROOT / "parameters" / "quick"
 NOTEBOOKS = list(golden.read(golden.EXPECTED)["frames"]) if golden.EXPECTED.exists() else []
 IDENTITY = ("part", "quantity", "label", "baseline_label")
 NUMBERS = ("estimate", "low", "high", "processes", "failed", "control", "control_low", "control_high", "margin")
 WORDS = ("verdict", "why", "control_why")
 
 
-class Frames:
-    """What the claims' rules ask for, from frames in memory."""
-
-    def __init__(self, frames: dict[str, pd.DataFrame]) -> None:
-        self.frames, self.stale = frames, {}
-
-    def rows(self, notebook: str, quantity: str) -> pd.DataFrame:
-        frame = self.frames.get(notebook, next(iter(self.frames.values())).iloc[:0])
-        return frame[frame["quantity"] == quantity]
-
-
 def frames_of(folder: Path, notebooks: list[str]) -> dict[str, pd.DataFrame]:
     """The frame of each notebook, from a folder in which all of it is measured."""
     lab = Lab(outputs=folder, measures=Measures.NOTHING)
-    return {
-        name: experiments.module(name).measure(experiments.load(name, QUICK / f"{name}.yaml"), lab).frame
-        for name in notebooks
-    }
+    return {name: measured(name, lab).frame for name in notebooks}
+
+
+def measured(name: str, lab: Lab) -> Any:
+    """A notebook's study, or the result of one that has no design yet, measured in a lab."""
+    notebook, file = ROOT / "notebooks" / f"{name}.ipynb", QUICK / f"{name}.yaml"
+    made = study.design(notebook, file) if study.has_design(notebook) else experiments.Old(name, file)
+    return made.measure(lab) or made
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -55,11 +50,12 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def expected(folder: Path, notebooks: list[str]) -> dict[str, Any]:
     """All that the golden measurements in a folder give."""
     frames = frames_of(folder, notebooks)
+    judged = literature.judge(frames)
+    cases = {name: rows[["case", "bears"]].values.tolist() for name, rows in judged.cases.groupby("claim")}
     return {
         "frames": {name: rows_of(frame) for name, frame in frames.items()},
         "claims": {
-            one.claim.id: {"verdict": one.verdict, "cases": [(case.of, case.bears) for case in one.outcome.cases]}
-            for one in claims.judged(Frames(frames))
+            row.claim: {"verdict": row.verdict, "cases": cases.get(row.claim, [])} for row in judged.claims.itertuples()
         },
     }
 

@@ -17,14 +17,14 @@ from fixed_lab import FixedLab
 import benchlib.frameworks
 import benchlib.workloads
 from benchlib import variables
-from benchlib.analysis.certificates import DIFFERENT, SAME
-from benchlib.analysis.comparison import MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED
 from benchlib.condition import Condition
+from benchlib.equivalence.certificate import DIFFERENT, SAME
 from benchlib.errors import BenchlibError
-from benchlib.measure import group
-from benchlib.measure.jobs import INITIAL_SEED, prepare_job
-from benchlib.measure.processes import WorkerFailed, WorkerProcess
-from benchlib.measure.sampler import Sampler
+from benchlib.runner import process_group
+from benchlib.runner.entries import Sampler
+from benchlib.runner.jobs import INITIAL_SEED, prepare_job
+from benchlib.runner.processes import WorkerFailed, WorkerProcess
+from benchlib.stats.comparison import MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED
 from benchlib.worker.channel import ChannelGarbage
 
 DOUBLES = Path(__file__).parent / "doubles"
@@ -76,7 +76,7 @@ def ranks_alive():
     for process in psutil.process_iter():
         try:
             command = command_of(process)
-            if str(group.RANK) in command and process.status() != psutil.STATUS_ZOMBIE:
+            if str(process_group.RANK) in command and process.status() != psutil.STATUS_ZOMBIE:
                 alive.append(command)
         except psutil.Error:
             continue
@@ -103,7 +103,7 @@ class TestToy:
         assert not ranks_alive()
 
     def test_gradients_that_are_not_exchanged_are_found_by_the_gate(self, lab, monkeypatch):
-        from benchlib.measure import processes
+        from benchlib.runner import processes
 
         monkeypatch.setattr(
             processes.WorkerProcess,
@@ -142,7 +142,9 @@ class TestToy:
             while not started:  # between fork and exec a child has its launcher's command, which names the script, too
                 time.sleep(0.005)
                 commands = [(one, one.cmdline()) for one in launcher.children()]
-                started = [one for one, line in commands if str(group.RANK) in line and line != launcher.cmdline()]
+                started = [
+                    one for one, line in commands if str(process_group.RANK) in line and line != launcher.cmdline()
+                ]
             started[0].suspend()  # so that it has not connected
             killed = threading.Timer(2, started[0].kill)
             killed.start()
@@ -155,7 +157,7 @@ class TestToy:
     def test_a_process_that_dies_between_its_blocks_ends_its_group_and_nothing_else(self, lab, monkeypatch):
         def killed(sampler, start=Sampler.start):
             usage = sampler._worker
-            if isinstance(usage, group.GroupUsage):
+            if isinstance(usage, process_group.GroupUsage):
                 gone = psutil.Process(usage.channel.pids[1])
                 gone.kill()
                 gone.wait(10)  # its launcher reaps it
@@ -170,14 +172,14 @@ class TestToy:
         assert not ranks_alive()
 
     def test_processes_whose_weights_part_are_not_the_reference(self, lab, monkeypatch):
-        from benchlib.measure import trials
-        from benchlib.worker import packed
+        from benchlib.equivalence import trials
+        from benchlib.worker import files
 
         def parted(worker, file, world_size, read=trials._read):
             if world_size > 1:
                 other = Path(f"{file}.1.npz")
-                arrays = packed.read(other)
-                packed.write(other, {name: array + ("update:weight" in name) * 1e-3 for name, array in arrays.items()})
+                arrays = files.unpack(other)
+                files.pack(other, {name: array + ("update:weight" in name) * 1e-3 for name, array in arrays.items()})
             return read(worker, file, world_size)
 
         monkeypatch.setattr(trials, "_read", parted)
@@ -205,13 +207,15 @@ def test_what_the_processes_answer_is_put_together():
     one = {"started_s": 2.0, "wall_s": 0.5, "cpu_s": 1.0, "samples": 16, "steps": 4, "settings": {"threads": 1}}
     two = {"started_s": 1.9, "wall_s": 0.6, "cpu_s": 1.5, "samples": 16, "steps": 4, "settings": {"threads": 9}}
     both = {"started_s": 1.9, "wall_s": 0.6, "cpu_s": 2.5, "samples": 32, "steps": 4, "settings": {"threads": 1}}
-    assert group.merged([one, two]) == both
-    assert group.merged([{"block": one}, {"block": two}]) == {"block": both}
-    assert group.merged([{"loss": 1.0}, {"loss": 3.0}]) == {"loss": 2.0}, "each has that of its part of the batch"
+    assert process_group.merged([one, two]) == both
+    assert process_group.merged([{"block": one}, {"block": two}]) == {"block": both}
+    assert process_group.merged([{"loss": 1.0}, {"loss": 3.0}]) == {"loss": 2.0}, (
+        "each has that of its part of the batch"
+    )
     imported = [{"files": {"a": "/a.py", "b": "/b.py"}}, {"files": {"b": "/b.py", "c": "/c.py"}}]
-    assert group.merged(imported) == {"files": {"a": "/a.py", "b": "/b.py", "c": "/c.py"}}
+    assert process_group.merged(imported) == {"files": {"a": "/a.py", "b": "/b.py", "c": "/c.py"}}
     with pytest.raises(ChannelGarbage, match=r"do not have the same steps: \[4, 5\]"):
-        group.merged([one, {**two, "steps": 5}])
+        process_group.merged([one, {**two, "steps": 5}])
 
 
 WRONG = [
@@ -252,7 +256,7 @@ def test_a_group_starts_where_the_machine_s_own_name_does_not_resolve(monkeypatc
     if subprocess.run([*unnamed, "true"], check=False).returncode:
         pytest.skip("no namespaces here")
     start = subprocess.Popen
-    monkeypatch.setattr(group.subprocess, "Popen", lambda command, **how: start([*unnamed, *command], **how))
+    monkeypatch.setattr(process_group.subprocess, "Popen", lambda command, **how: start([*unnamed, *command], **how))
     condition = Condition(workload="cnn", framework=framework, mode=mode, world_size=2, threads=1)
     with WorkerProcess(condition, INITIAL_SEED, 120) as worker:
         assert worker.opened()["versions"]

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from benchlib import scratch
-from benchlib.measure.interrupt import one_interrupt
+from benchlib.runner.interrupt import one_interrupt
 
 
 @pytest.fixture(autouse=True)

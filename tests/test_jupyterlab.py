@@ -108,7 +108,9 @@ def project(tmp_path_factory):
         else:
             (folder / name).parent.mkdir(exist_ok=True)
             shutil.copy(ROOT / name, folder / name)
-    turn = folder / "benchlib/measure/turn.py"  # of its own: who measures elsewhere on this machine is not waited for
+    turn = (
+        folder / "benchlib/runner/machine_lock.py"
+    )  # of its own: who measures elsewhere on this machine is not waited for
     text = turn.read_text(encoding="utf-8")
     assert "/tmp/benchlib-measuring.lock" in text
     turn.write_text(text.replace("/tmp/benchlib-measuring.lock", str(folder / "machine.lock")), encoding="utf-8")

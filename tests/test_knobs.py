@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchlib import knobs, reprs, variables
+from benchlib import reprs, variables
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
+from benchlib.provenance import knobs
 
 TORCH = Condition(workload="cnn")
 MINDSPORE = Condition(workload="cnn", framework="mindspore", mode="graph")

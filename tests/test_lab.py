@@ -22,11 +22,22 @@ import pyarrow.parquet as pq
 import pytest
 from fixed_lab import FixedLab, all_the_same
 
+from benchlib import cache as results
 from benchlib import frameworks, progress, scratch, variables, workloads
 from benchlib import lab as lab_module
-from benchlib import store as results
-from benchlib.analysis.certificates import Certificate
-from benchlib.analysis.comparison import (
+from benchlib.condition import Condition
+from benchlib.data import orders
+from benchlib.equivalence import gate, trials
+from benchlib.equivalence.certificate import Certificate
+from benchlib.errors import BenchlibError
+from benchlib.lab import Lab, Measures
+from benchlib.provenance import fingerprint
+from benchlib.runner import entries, epochs, interference, processes, recording, rounds, timer_check
+from benchlib.runner import machine_lock as turn_module
+from benchlib.runner.interference import NO_CPU
+from benchlib.runner.jobs import INITIAL_SEED, prepare_job
+from benchlib.runner.machine_lock import turn
+from benchlib.stats.comparison import (
     DISTURBED,
     MODELS_DIFFER,
     MODELS_NOT_CHECKED,
@@ -35,27 +46,7 @@ from benchlib.analysis.comparison import (
     SLOWER,
     SLOWS_DOWN,
 )
-from benchlib.analysis.planner import BUDGET, FAILED, PILOT, PRECISION
-from benchlib.condition import Condition
-from benchlib.data import orders
-from benchlib.errors import BenchlibError
-from benchlib.lab import Lab, Measures
-from benchlib.measure import (
-    contract,
-    disturbance,
-    entries,
-    epochs,
-    gate,
-    own_code,
-    processes,
-    record,
-    rounds,
-    trials,
-)
-from benchlib.measure import turn as turn_module
-from benchlib.measure.disturbance import NO_CPU
-from benchlib.measure.jobs import INITIAL_SEED, prepare_job
-from benchlib.measure.turn import turn
+from benchlib.stats.planner import BUDGET, FAILED, PILOT, PRECISION
 from benchlib.worker.steady import SLOWING
 
 DOUBLES = Path(__file__).parent / "doubles"
@@ -74,7 +65,7 @@ def lab(tmp_path):
 def neighbours_unseen(request, monkeypatch):
     """What else goes on on this machine is no business of a test, unless it asks for ``neighbours_seen``."""
     if "neighbours_seen" not in request.fixturenames:
-        monkeypatch.setattr(disturbance, "_too_much", lambda *_: False)
+        monkeypatch.setattr(interference, "_too_much", lambda *_: False)
 
 
 @pytest.fixture
@@ -182,7 +173,7 @@ def test_what_is_measured_is_not_measured_again(lab, compared):
 
 def test_other_code_is_measured_again(lab, compared, monkeypatch):
     before = len(list(lab.store.folder.iterdir()))
-    monkeypatch.setattr(own_code, "digest", lambda condition, procedure: "changed")
+    monkeypatch.setattr(fingerprint, "digest", lambda condition, procedure: "changed")
     lab.compare([toy(), toy(burn_ms=3.0)], **QUICK)
     assert len(list(lab.store.folder.iterdir())) == 2 * before
 
@@ -193,7 +184,7 @@ def edited(tmp_path, monkeypatch):
     folder = tmp_path / "doubles"
     shutil.copytree(DOUBLES, folder, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setenv(variables.WORKER_PATH, str(folder))
-    monkeypatch.setattr(own_code, "_loaded", {})
+    monkeypatch.setattr(fingerprint, "_loaded", {})
     for package in (frameworks, workloads):
         own = str(folder / package.__name__.rpartition(".")[2])
         monkeypatch.setattr(package, "__path__", [own, *(one for one in package.__path__ if "doubles" not in one)])
@@ -217,26 +208,26 @@ def test_a_comparison_ends_where_a_file_is_edited_meanwhile(lab, edited, monkeyp
     if when == "between repetitions":
         monkeypatch.setattr(lab, "_after_keeping", edited)
     else:
-        monkeypatch.setattr(record, "memory", lambda *_: kept(lab) and edited())
+        monkeypatch.setattr(recording, "memory", lambda *_: kept(lab) and edited())
     with pytest.raises(BenchlibError, match=str(edited(text=""))):
         lab.compare(**asked)
     assert kept(lab) == 1, "what was measured before is there"
     edited(text="").write_text(before)
     monkeypatch.setattr(lab, "_after_keeping", lambda: None)
-    monkeypatch.setattr(record, "memory", lambda *_: None)
+    monkeypatch.setattr(recording, "memory", lambda *_: None)
     assert len(lab.compare(**asked).measurements) == 6
     assert kept(lab) == 2, "and is used again with the code that it is of"
 
 
 def test_training_ends_where_a_file_is_edited_and_keeps_the_run_that_had_begun(lab, edited, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(record, "first_step", lambda *_: edited())
+        patch.setattr(recording, "first_step", lambda *_: edited())
         with pytest.raises(BenchlibError, match=r"toy\.py: changed"):
             lab.train([toy()], seeds=[0], epochs=1)
     assert not kept(lab)
     after_first = []
     with monkeypatch.context() as patch:
-        patch.setattr(record, "memory", lambda *_: after_first.append(edited()))
+        patch.setattr(recording, "memory", lambda *_: after_first.append(edited()))
         with pytest.raises(BenchlibError, match=r"toy\.py: changed"):
             lab.train([toy()], seeds=[0, 1, 2], epochs=2)
     assert kept(lab) == len(after_first) == 1
@@ -244,7 +235,7 @@ def test_training_ends_where_a_file_is_edited_and_keeps_the_run_that_had_begun(l
 
 def test_what_is_made_while_a_file_is_edited_is_not_kept(lab, edited, monkeypatch):
     lab.patience_s = 60.0  # planted work takes its time
-    monkeypatch.setattr(record, "require_hashed", lambda *_: edited())
+    monkeypatch.setattr(recording, "require_hashed", lambda *_: edited())
     for make in (lambda: lab.certify([toy()]), lambda: lab.check_timers([toy()])):
         with pytest.raises(BenchlibError, match=r"toy\.py: changed"):
             make()
@@ -358,10 +349,10 @@ def test_a_worker_that_could_not_be_started_leaves_nothing(tmp_path, monkeypatch
 
 PARENTS = {  # what the parent does with a worker, and the module that does it
     "starting": (processes.knobs, "environment"),
-    "building": (record, "built"),
-    "a block": (record, "checked"),
+    "building": (recording, "built"),
+    "a block": (recording, "checked"),
     "a trace": (entries.Sampler, "tick"),
-    "memory": (rounds.record, "memory"),
+    "memory": (rounds.recording, "memory"),
 }
 
 
@@ -388,7 +379,7 @@ def test_a_fault_of_the_parent_in_training_is_no_workers_failure(lab, monkeypatc
     assert lab.measurements()["failure"].isna().tolist() == [True]
 
 
-@pytest.mark.parametrize("where", [(trials.equivalence, "beyond"), (trials, "_read"), (processes.knobs, "environment")])
+@pytest.mark.parametrize("where", [(trials.compare, "beyond"), (trials, "_read"), (processes.knobs, "environment")])
 def test_a_fault_of_the_parent_in_the_gate_is_no_workers_failure(lab, monkeypatch, where):
     monkeypatch.setattr(*where, ours)
     with pytest.raises(AttributeError, match="a fault of our own"):
@@ -398,8 +389,8 @@ def test_a_fault_of_the_parent_in_the_gate_is_no_workers_failure(lab, monkeypatc
 
 
 def test_a_fault_of_the_parent_in_the_check_of_the_timers_is_no_workers_failure(lab, monkeypatch):
-    monkeypatch.setattr(contract.SyncCheck, "ok", property(ours))
-    monkeypatch.setattr(contract, "TAKES", 1)
+    monkeypatch.setattr(timer_check.SyncCheck, "ok", property(ours))
+    monkeypatch.setattr(timer_check, "TAKES", 1)
     with pytest.raises(AttributeError, match="a fault of our own"):
         lab.check_timers([toy()])
     assert not workers_alive()
@@ -603,7 +594,7 @@ import sys
 sys.path.insert(0, {tests!r})
 from fixed_lab import FixedLab, all_the_same
 from benchlib.condition import Condition
-from benchlib.measure import turn
+from benchlib.runner import machine_lock as turn
 turn.LOCK = sys.argv[1]
 toy = Condition(workload="toy", framework="toy")
 slower = toy.but(hyperparameters={{"burn_ms": 3.0}})
@@ -711,7 +702,7 @@ def test_two_labs_measure_one_after_the_other(tmp_path, monkeypatch):
     script = """
 import sys
 from pathlib import Path
-from benchlib.measure import turn
+from benchlib.runner import machine_lock as turn
 turn.LOCK = Path(sys.argv[1])
 with turn.turn(print):
     print("in", flush=True)
@@ -785,12 +776,12 @@ def test_what_a_worker_has_forked_is_seen_stopped_with_it_and_ended(tmp_path, ne
         mine = SimpleNamespace(cpu=psutil.Process(), process=SimpleNamespace(pid=os.getpid()), condition=job.condition)
         causes = []
         while not worker.restless:
-            watch = disturbance.Watch(mine, [worker])
+            watch = interference.Watch(mine, [worker])
             time.sleep(0.5)
             causes.append(watch.end().disturbed_by)
             assert len(causes) < 60
-        assert set(causes) - {""} == {disturbance.OTHERS}
-        disturbance.hold_still([worker])
+        assert set(causes) - {""} == {interference.OTHERS}
+        interference.hold_still([worker])
         assert comes_to(lambda: child.status() == psutil.STATUS_STOPPED)
         worker.release()
         assert comes_to(lambda: child.status() != psutil.STATUS_STOPPED)
@@ -847,7 +838,7 @@ def test_a_worker_stopped_within_a_block_is_seen_and_the_block_taken_again(lab, 
     first, *again = [taken for taken in control.blocks if taken.round == number]
     assert first.wall_s > STOPPED_S
     assert first.disturbed
-    assert first.disturbed_by in {disturbance.FAR_OFF, disturbance.NO_CPU}
+    assert first.disturbed_by in {interference.FAR_OFF, interference.NO_CPU}
     assert again, "it was taken again"
     assert again[-1].wall_s < STOPPED_S
     assert 0.5 < comparison.control.estimate < 2, "one block of four, 20 times as long, would have made it 0.47"
@@ -868,7 +859,7 @@ def test_a_training_run_that_was_stopped_says_so(lab, monkeypatch, number):
     runs = lab.train([toy(burn_ms=15.0)], seeds=[0], epochs=3)
     long = [block for block in runs.measurements[0].blocks if block.wall_s > STOPPED_S]
     assert [block.epoch for block in long] == [number]
-    assert long[0].disturbed_by in {disturbance.FAR_OFF, disturbance.NO_CPU}
+    assert long[0].disturbed_by in {interference.FAR_OFF, interference.NO_CPU}
     assert runs.runs()["disturbed_time"][0] > 0.25
 
 
@@ -950,7 +941,7 @@ def test_no_condition_is_always_started_first(lab, tmp_path, monkeypatch):
     for repetition in range(40):  # the order is drawn by the name of the file, which differs from code to code
         place = {"kind": "comparison", "group": "group", "file": f"group-{repetition}", "role": "condition", "seed": 0}
         jobs = [job[one] for one in together]
-        empty = [record.begin("rounds", one, repetition=repetition, **place) for one in jobs]
+        empty = [recording.begin("rounds", one, repetition=repetition, **place) for one in jobs]
         rounds.measure_repetition(empty, jobs, rounds.Settings(block_s=0.01), 1, 1.0)
     assert len(started) == 120, "a baseline, its control and the other"
     assert {started[i] for i in range(0, 120, 3)} == {toy(), other}

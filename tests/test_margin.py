@@ -10,17 +10,9 @@ import pytest
 from synthetic_lab import SyntheticLab
 
 from benchlib import reprs
-from benchlib.analysis.comparison import (
-    FASTER,
-    NO_DIFFERENCE,
-    SLOWER,
-    Comparison,
-    is_within,
-    same_within,
-    verdict_on,
-)
-from benchlib.analysis.statistics import Interval
 from benchlib.condition import Condition
+from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER, Comparison, is_within, same_within, verdict_on
+from benchlib.stats.intervals import Interval
 
 SAME = "the same within 5 %"
 

@@ -14,7 +14,7 @@ import pytest
 
 from benchlib import workloads
 from benchlib.condition import Condition
-from benchlib.measure import refusals
+from benchlib.runner import preflight
 
 
 @pytest.mark.parametrize(
@@ -31,17 +31,17 @@ from benchlib.measure import refusals
 def test_what_is_larger_than_the_machine_is_refused_and_not_made(
     choices: dict, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refusals.psutil, "virtual_memory", lambda: SimpleNamespace(total=8 * 2**30))
+    monkeypatch.setattr(preflight.psutil, "virtual_memory", lambda: SimpleNamespace(total=8 * 2**30))
     condition = Condition(**choices)
     tracemalloc.start()
-    assert refusals.too_large(condition) == named
+    assert preflight.too_large(condition) == named
     assert tracemalloc.get_traced_memory()[1] < 2**24
     tracemalloc.stop()
 
 
 @pytest.mark.parametrize("workload", workloads.names())
 def test_usual_sizes_fit(workload: str) -> None:
-    assert not refusals.too_large(Condition(workload=workload))
+    assert not preflight.too_large(Condition(workload=workload))
 
 
 def test_the_taps_of_a_convolution_are_those_counted_one_by_one_whatever_its_size() -> None:

@@ -13,17 +13,18 @@ import numpy as np
 import pytest
 from synthetic_lab import SyntheticLab, step_seconds
 
-from benchlib.analysis.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS, amortisation
-from benchlib.analysis.comparison import DISTURBED
-from benchlib.analysis.failure import Failure
-from benchlib.analysis.frame import FAILED, IMPOSSIBLE, NOT_COMPARED
-from benchlib.analysis.statistics import ratio_of_means
 from benchlib.condition import Condition
-from benchlib.errors import BenchlibError
+from benchlib.equivalence import gate
+from benchlib.errors import BenchlibError, Failure
 from benchlib.lab import Lab
-from benchlib.measure import availability, gate, needs, nvml, samples
-from benchlib.measure.disturbance import NO_CPU
 from benchlib.plotting.style import subject_looks
+from benchlib.provenance import needs, nvml
+from benchlib.runner import availability
+from benchlib.runner.interference import NO_CPU
+from benchlib.stats.amortisation import AT_ONCE, NEVER, NOT_SHOWN, PAYS, amortisation
+from benchlib.stats.comparison import DISTURBED
+from benchlib.stats.frame import FAILED, IMPOSSIBLE, NOT_COMPARED
+from benchlib.stats.intervals import ratio_of_means
 from benchlib.suite import experiments
 from benchlib.suite.experiments import groups, modes, scaling
 from benchlib.suite.experiments.losses import NONE_DIVERGED
@@ -341,7 +342,7 @@ def test_what_crashed_in_the_gate_is_tried_again_by_the_next_run(tmp_path, monke
         every = list(conditions)
         tried.append(len(every))
         died = Failure(sentence="worker died in 'check' (signal SIGKILL)", printed="")
-        yield from (gate.Gated(one, died, died, {}, Surroundings(), samples.prepare(one, inputs)) for one in every)
+        yield from (gate.Gated(one, died, died, {}, Surroundings(), inputs.prepare(one, inputs)) for one in every)
 
     monkeypatch.setattr(gate, "run", dies)
     parameters = modes.Parameters(**quick("modes"))
@@ -354,7 +355,7 @@ def test_mixed_precision_of_a_pytorch_that_failed_in_fp32_is_not_called_impossib
     def refuses(conditions, inputs, patience_s):
         refused = refusal("build", "TypeError", "no")
         yield from (
-            gate.Gated(one, refused, refused, {}, Surroundings(), samples.prepare(one, inputs)) for one in conditions
+            gate.Gated(one, refused, refused, {}, Surroundings(), inputs.prepare(one, inputs)) for one in conditions
         )
 
     monkeypatch.setattr(gate, "run", refuses)

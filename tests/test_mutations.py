@@ -14,8 +14,8 @@ import pandas as pd
 import pytest
 
 from benchlib import environments, workloads
-from benchlib.analysis.certificates import Certificate, Check
 from benchlib.condition import Condition
+from benchlib.equivalence.certificate import Certificate, Check
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 

@@ -11,7 +11,8 @@ import pytest
 
 from benchlib import environments, frameworks, workloads
 from benchlib.errors import BenchlibError
-from benchlib.measure import availability, needs
+from benchlib.provenance import needs
+from benchlib.runner import availability
 
 HERE = Path(__file__).resolve().parent
 LEFT_OUT = {"bert", "gcn"}

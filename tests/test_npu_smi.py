@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from benchlib.condition import Condition
-from benchlib.measure import accelerators, machine, npu_smi
-from benchlib.measure.sampler import Sampler
+from benchlib.provenance import accelerators, machine, npu_smi
+from benchlib.runner.entries import Sampler
 
 # Of drivers 24.1 and 26.0, as users have shown it in public reports, shortened.
 ONE_CHIP = """

@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from benchlib.analysis import planner
-from benchlib.analysis.length import LEAST_ROUNDS, MOST_ROUNDS, PILOT_ROUNDS, pilot_rounds, rounds_for
-from benchlib.analysis.planner import (
+from benchlib.errors import BenchlibError
+from benchlib.stats import planner
+from benchlib.stats.length import LEAST_ROUNDS, MOST_ROUNDS, PILOT_ROUNDS, pilot_rounds, rounds_for
+from benchlib.stats.planner import (
     BUDGET,
     FAILED,
     LEAST_PILOT,
@@ -21,7 +22,6 @@ from benchlib.analysis.planner import (
     plan,
     settled,
 )
-from benchlib.errors import BenchlibError
 
 
 def repetitions(n, between, within, rounds=5, start_s=9.0, round_s=0.5, seed=0):

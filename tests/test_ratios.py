@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 from benchlib import tables
-from benchlib.analysis import frame as tidy
 from benchlib.lab import Lab
+from benchlib.paper import trace
 from benchlib.report import first_page, picture, ratios
 from benchlib.report.load import Results
-from benchlib.suite import trace
+from benchlib.stats import frame as tidy
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib.analysis.certificates import Certificate, Check
+from benchlib import manifest
 from benchlib.condition import Condition
+from benchlib.equivalence.certificate import Certificate, Check
 from benchlib.lab import Lab
 from benchlib.report import first_page, reliability, sections, setting
 from benchlib.report.load import Results, glued
-from benchlib.suite import records
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +90,10 @@ def test_a_frame_of_another_schema_is_named_and_the_page_is_made(
     folder: Path, damage: Callable[[Path], None], told: str
 ) -> None:
     damage(folder / "tables" / "modes_frame.parquet")
-    record = records.read(folder, "modes")
+    record = manifest.read(folder, "modes")
     explored.save(folder, "modes", explored.summary_of(folder, "modes"))
-    explored_record = records.read(folder, "modes") | {"stale": "these have changed: benchlib"}
-    records.path_of(folder, "modes").write_text(json.dumps(explored_record))  # as of a run before
+    explored_record = manifest.read(folder, "modes") | {"stale": "these have changed: benchlib"}
+    manifest.path_of(folder, "modes").write_text(json.dumps(explored_record))  # as of a run before
     assert record != explored_record
     of = results(folder)
     (wrong,) = of.wrong
@@ -105,8 +105,8 @@ def test_a_frame_of_another_schema_is_named_and_the_page_is_made(
 
 
 def test_a_stale_result_is_shown_and_marked(folder: Path) -> None:
-    record = records.read(folder, "modes") | {"stale": "these have changed: benchlib"}
-    records.path_of(folder, "modes").write_text(json.dumps(record))
+    record = manifest.read(folder, "modes") | {"stale": "these have changed: benchlib"}
+    manifest.path_of(folder, "modes").write_text(json.dumps(record))
     of = results(folder)
     assert "modes: this result is stale (these have changed: benchlib)" in sections.missing(of).data
     assert "Modes (stale)</h3>" in sections.questions(of, ["modes"]).data
@@ -128,7 +128,7 @@ def test_a_summary_of_another_benchlib_is_named(folder: Path, changes: dict) -> 
 def test_what_failed_or_has_not_run_is_named(folder: Path) -> None:
     failed = {"status": "failed", "error": {"cell": "In [3]", "text": "ValueError: no"}, "files": {}}
     for name, record in (("mine", failed), ("killed", {"status": "running", "files": {}})):
-        records.path_of(folder, name).write_text(json.dumps(record))
+        manifest.path_of(folder, name).write_text(json.dumps(record))
     explored.save(folder, "cut", explored.summary_of(folder, "modes"))
     (folder / "notebooks" / "cut.ipynb").write_text("{")
     told = sections.missing(results(folder)).data

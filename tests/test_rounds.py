@@ -7,11 +7,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from benchlib.cache import Measurement
 from benchlib.condition import Condition
-from benchlib.measure import disturbance, entries, record, rounds
-from benchlib.measure.jobs import INITIAL_SEED, prepare_job
-from benchlib.measure.processes import WorkerProcess
-from benchlib.store import Measurement
+from benchlib.runner import entries, interference, recording, rounds
+from benchlib.runner.jobs import INITIAL_SEED, prepare_job
+from benchlib.runner.processes import WorkerProcess
 
 pytestmark = pytest.mark.usefixtures("toy_framework")
 
@@ -20,7 +20,7 @@ def repetition(inputs: Path, *hyperparameters: dict[str, object]) -> list[Measur
     place = {"kind": "comparison", "group": "group", "repetition": 0, "file": "file", "role": "condition", "seed": 0}
     conditions = [Condition(workload="toy", framework="toy", hyperparameters=one) for one in hyperparameters]
     jobs = [prepare_job(one, INITIAL_SEED, inputs) for one in conditions]
-    empty = [record.begin("rounds", job, **place) for job in jobs]
+    empty = [recording.begin("rounds", job, **place) for job in jobs]
     rounds.measure_repetition(empty, jobs, rounds.Settings(block_s=0.01), 2, 30.0)
     return empty
 
@@ -36,7 +36,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             numbers.append(self.process.pid)
 
     monkeypatch.setattr(entries, "WorkerProcess", Counted)
-    monkeypatch.setattr(disturbance, "_too_much", lambda *_: False)  # what else this machine does is no matter
+    monkeypatch.setattr(interference, "_too_much", lambda *_: False)  # what else this machine does is no matter
     return numbers
 
 

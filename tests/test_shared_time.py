@@ -11,14 +11,16 @@ import pytest
 from fixed_lab import all_the_same
 
 from benchlib import lab as lab_module
-from benchlib.analysis import length
-from benchlib.analysis.planner import PRECISION
+from benchlib import manifest
 from benchlib.condition import Condition
+from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures, NotMeasured
-from benchlib.measure import contract, disturbance, entries, gate, rounds
-from benchlib.measure.repetitions import Asked
-from benchlib.suite import experiments, records
+from benchlib.runner import entries, interference, rounds, timer_check
+from benchlib.runner.scheduler import Asked
+from benchlib.stats import length
+from benchlib.stats.planner import PRECISION
+from benchlib.suite import experiments
 
 ASKED = {"precision": 0.9, "budget_s": 60.0, "block_s": 0.004, "pilot": 3}
 COARSE = {**ASKED, "precision": 0.001}
@@ -29,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("toy_framework")
 @pytest.fixture(autouse=True)
 def neighbours_unseen(monkeypatch):
     """What else goes on on this machine is no business of these tests."""
-    monkeypatch.setattr(disturbance, "_too_much", lambda *_: False)
+    monkeypatch.setattr(interference, "_too_much", lambda *_: False)
 
 
 @pytest.fixture(autouse=True)
@@ -198,8 +200,8 @@ def test_an_unchanged_notebook_shows_what_the_last_run_left_and_a_changed_one_me
     compared = run.compare([toy(burn_ms=1.0)], **COARSE)
     run.pilots()
     files = {f"measurements/{m.file}.parquet": "" for m in compared.measurements}
-    records.path_of(run.folder, "toys").parent.mkdir()
-    records.write(records.path_of(run.folder, "toys"), {"parameters": COARSE, "files": files})
+    manifest.path_of(run.folder, "toys").parent.mkdir()
+    manifest.write(manifest.path_of(run.folder, "toys"), {"parameters": COARSE, "files": files})
 
     def compare(asked, lab):
         compared = lab.compare([toy(burn_ms=asked.burn_ms)], **{name: getattr(asked, name) for name in COARSE})
@@ -332,7 +334,7 @@ def test_models_and_timers_that_could_not_be_checked_are_shown_where_nothing_is_
     tmp_path, monkeypatch, how, again
 ):
     made = []
-    for module, name in ((gate, "certify"), (contract, "check")):
+    for module, name in ((gate, "certify"), (timer_check, "check")):
         make = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *given, make=make, name=name: made.append(name) or make(*given))
     failing, lab = toy(misbehave=how), lab_of(tmp_path)

@@ -15,9 +15,10 @@ import pytest
 from fixed_lab import FixedLab
 
 from benchlib import plugins, variables
-from benchlib.analysis.certificates import SAME
 from benchlib.condition import Condition
-from benchlib.measure import availability, npu_smi, own_code, record
+from benchlib.equivalence.certificate import SAME
+from benchlib.provenance import fingerprint, npu_smi
+from benchlib.runner import availability, recording
 
 pytestmark = pytest.mark.slow
 
@@ -76,13 +77,13 @@ def test_the_timer_sees_its_work(lab):
 
 def test_a_timer_that_does_not_wait_for_it_is_caught(lab, tmp_path, monkeypatch):
     copy = tmp_path / "copy" / "benchlib"
-    shutil.copytree(own_code.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(fingerprint.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
     file = copy / "frameworks" / "pytorch.py"
     text = file.read_text(encoding="utf-8")
     assert "torch.accelerator.synchronize()" in text
     file.write_text(text.replace("torch.accelerator.synchronize()", "pass"), encoding="utf-8")
-    monkeypatch.setattr(plugins._used, "library", copy)
-    monkeypatch.setattr(record, "require_hashed", lambda worker, known: None)  # the copy would be refused
+    monkeypatch.setattr(plugins, "OWN", copy)
+    monkeypatch.setattr(recording, "require_hashed", lambda worker, known: None)  # the copy would be refused
     (check,) = lab.check_timers([ON_NPU])
     assert not check.failure
     assert not check.ok, "the device works for twice as long as the host"

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from benchlib.analysis.statistics import Interval, geometric_interval, mean_interval, within_rounds
+from benchlib.stats.intervals import Interval, geometric_interval, mean_interval, within_rounds
 from benchlib.worker import steady
 
 

@@ -12,7 +12,7 @@ from synthetic_lab import SyntheticLab
 
 from benchlib import environments
 from benchlib.errors import BenchlibError
-from benchlib.measure import availability
+from benchlib.runner import availability
 from benchlib.suite import clock, experiments
 
 ROOT = Path(__file__).parents[1]

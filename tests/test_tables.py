@@ -12,9 +12,9 @@ import pytest
 from frames import PYTORCH, row
 
 from benchlib import tables
-from benchlib.analysis import frame as tidy
 from benchlib.condition import Condition
 from benchlib.plotting import naming
+from benchlib.stats import frame as tidy
 from benchlib.tables import HYPERPARAMETERS, Column, Table, disturbed, verdict, wide
 
 MINDSPORE = "mindspore graph tuned"

@@ -11,8 +11,8 @@ import pytest
 
 from benchlib import environments, frameworks, plugins
 from benchlib.condition import Condition
-from benchlib.measure import contract
-from benchlib.measure.processes import PATIENCE_S
+from benchlib.runner import timer_check
+from benchlib.runner.processes import PATIENCE_S
 
 QUEUED = [("jax", "graph"), ("mxnet", "graph"), ("mxnet", "eager")]
 """JAX in eager mode is not among them: operations as small as these are done at once."""
@@ -38,7 +38,7 @@ EVERY = [(name, mode) for name in ("jax", "tensorflow", "mxnet") for mode in fra
 def test_a_session_waits_for_all_that_is_timed(framework: str, mode: str, tmp_path: Path) -> None:
     if why := environments.why_absent(framework):
         pytest.skip(f"{framework} is tried in an environment of its own: {why}")
-    found = contract.check(steps(framework, mode), tmp_path / "inputs", PATIENCE_S)
+    found = timer_check.check(steps(framework, mode), tmp_path / "inputs", PATIENCE_S)
     assert found.ok, found
 
 
@@ -66,7 +66,7 @@ def test_a_session_that_forgets_to_wait_fails_the_timers_test(
 ) -> None:
     if why := environments.why_absent(framework):
         pytest.skip(f"{framework} is tried in an environment of its own: {why}")
-    found = contract.check(steps(framework, mode).but(framework=forgetful), tmp_path / "inputs", PATIENCE_S)
+    found = timer_check.check(steps(framework, mode).but(framework=forgetful), tmp_path / "inputs", PATIENCE_S)
     assert not found.ok
     assert not found.failure
 

@@ -40,8 +40,8 @@ ones finite.
 class Session(Protocol):
     """What a framework's file offers a worker: ``frameworks/X.py`` defines ``class Session`` with these methods.
 
-    Construction selects device, mode and precision and sets ``knobs`` (see ``benchlib.knobs``), for the whole process;
-    one that the framework does not have is a BenchlibError. Nothing here times anything.
+    Construction selects device, mode and precision and sets ``knobs`` (see ``benchlib.provenance.knobs``), for the
+    whole process; one that the framework does not have is a BenchlibError. Nothing here times anything.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ def devices(name: str) -> tuple[str, ...]:
 
 def needs(name: str) -> tuple[dict[str, Any], ...]:
     """What an environment must have for it to use a device, beside the framework itself, as arguments of
-    ``benchlib.measure.needs.Need``: ``NEEDS``, by default nothing.
+    ``benchlib.provenance.needs.Need``: ``NEEDS``, by default nothing.
     """
     return _declared(name, "NEEDS", ())
 
@@ -216,7 +216,7 @@ def launcher(name: str) -> tuple[str, ...]:
 
 
 def knobs(name: str) -> tuple[dict[str, Any], ...]:
-    """The knobs that are for it alone, as arguments of ``benchlib.knobs.Knob``: ``KNOBS``, by default none."""
+    """The knobs for it alone, as arguments of ``benchlib.provenance.knobs.Knob``: ``KNOBS``, by default none."""
     return _declared(name, "KNOBS", ())
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import pandas as pd
 
 from benchlib import frameworks
-from benchlib.analysis import frame as tidy
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.plotting import naming
+from benchlib.stats import frame as tidy
 
 _COLORS = [  # of seaborn's palette for colour-blind readers, most distinct first
     tuple(int(code[at : at + 2], 16) / 255 for at in (0, 2, 4))

@@ -10,7 +10,7 @@ import pandas as pd
 from IPython.display import HTML
 
 from benchlib import frameworks, tables
-from benchlib.analysis.certificates import DIFFERENT, NOT_CHECKED
+from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED
 from benchlib.plotting import figures
 from benchlib.plotting.naming import product
 from benchlib.report import picture, ratios

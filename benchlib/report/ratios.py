@@ -13,9 +13,9 @@ from typing import Any
 import pandas as pd
 
 from benchlib import tables
-from benchlib.analysis.comparison import FASTER, NO_DIFFERENCE, SLOWER
 from benchlib.plotting.style import named_once
 from benchlib.report.load import Results
+from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
 
 KINDS = {FASTER: "faster", SLOWER: "slower", NO_DIFFERENCE: "open"}
 """What a verdict shows, in a word; else it is "same", or "none" where there is no ratio."""

@@ -8,12 +8,12 @@ import pandas as pd
 from IPython.display import HTML
 
 from benchlib import tables
-from benchlib.analysis.certificates import Certificate, unexercised
-from benchlib.analysis.comparison import is_within
-from benchlib.analysis.tolerances import DROPOUT_TOLERANCES
-from benchlib.measure import gate
+from benchlib.equivalence import gate
+from benchlib.equivalence.certificate import Certificate, unexercised
+from benchlib.equivalence.tolerances import DROPOUT_TOLERANCES
 from benchlib.plotting import naming
 from benchlib.report.load import Results
+from benchlib.stats.comparison import is_within
 
 
 def controls(results: Results) -> pd.DataFrame:

@@ -14,13 +14,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchlib import frameworks, plugins, variables
+from benchlib import frameworks, manifest, plugins, variables
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
-from benchlib.measure import installed, machine, own_code
-from benchlib.suite import experiments, records
-from benchlib.suite.plan import GATHERING, Planned, parameter_files, planned, sources
+from benchlib.provenance import fingerprint, installed, machine
+from benchlib.study import cells
+from benchlib.suite.plan import Planned, gathers, notebooks, parameter_files, planned
 
 MOST_NAMED = 3
 """Of what has changed in an input so much is named."""
@@ -46,7 +46,7 @@ def states(profile: str, folder: Path | None = None) -> list[State]:
     too: whoever looks wants to see the others.
     """
     files, outputs = parameter_files(profile), Outputs(folder or Path("outputs", profile))
-    return [_state(name, profile, files, outputs) for name in experiments.NOTEBOOKS]
+    return [_state(name, profile, files, outputs) for name in notebooks()]
 
 
 class Outputs:
@@ -77,35 +77,36 @@ class Outputs:
         lock = Path("requirements.lock")
         environment = self.environment
         inputs = {
-            "notebook": records.digest(sources(item.notebook)),
-            "parameters": records.digest(item.parameters),
-            "benchlib": records.digest(_library()),
-            "requirements.lock": records.digest(lock.read_bytes()) if lock.exists() else "",
-            "machine": records.digest(environment["machine"]),
-            "versions": records.digest([environment[name] for name in ("interpreter", "versions", "frameworks")]),
-            "packages": records.digest(_packages(item.conditions, environment["packages"])),
-            "variables": records.digest(_distinct(variables.identity(one) for one in item.conditions)),
-            "data": records.digest(item.data),
+            "notebook": manifest.digest([[one.kind, one.source] for one in cells(item.notebook)]),
+            "parameters": manifest.digest(item.parameters),
+            "benchlib": manifest.digest(_library()),
+            "requirements.lock": manifest.digest(lock.read_bytes()) if lock.exists() else "",
+            "machine": manifest.digest(environment["machine"]),
+            "versions": manifest.digest([environment[name] for name in ("interpreter", "versions", "frameworks")]),
+            "packages": manifest.digest(_packages(item.conditions, environment["packages"])),
+            "variables": manifest.digest(_distinct(variables.identity(one) for one in item.conditions)),
+            "data": manifest.digest(item.data),
         }
-        if item.name in GATHERING:
-            before = experiments.NOTEBOOKS[: experiments.NOTEBOOKS.index(item.name)]
-            paths = [records.path_of(self.folder, name) for name in before]
+        if item.study is None:
+            every = notebooks()
+            before = every[: every.index(item.name)]
+            paths = [manifest.path_of(self.folder, name) for name in before]
             texts = [path.read_text(encoding="utf-8") for path in paths if path.exists()]
-            inputs["results"] = records.digest([texts, sorted(records.all_wrong(self.folder, before).items())])
+            inputs["results"] = manifest.digest([texts, sorted(manifest.all_wrong(self.folder, before).items())])
         return inputs
 
     def timed(self, items: Iterable[Planned]) -> str:
         """What the time counts for that these results have had: a hash of the inputs of all that measure."""
-        return records.digest([[item.name, self.inputs(item)] for item in items if item.conditions])
+        return manifest.digest([[item.name, self.inputs(item)] for item in items if item.conditions])
 
     def measured_before(self, item: Planned) -> bool:
         """Has a notebook succeeded with what it would be made of now, but for measurements?"""
-        record = records.read(self.folder, item.name)
+        record = manifest.read(self.folder, item.name)
         return bool(record) and record["status"] == "succeeded" and record["inputs"] == self.inputs(item)
 
     def why_due(self, item: Planned, inputs: dict[str, str]) -> str | None:
         """Why a notebook has to be executed, in words, if these are its inputs; None: it has not."""
-        record = records.read(self.folder, item.name)
+        record = manifest.read(self.folder, item.name)
         if record is None:
             return "started"
         reason = self.outdated(item.name, record, inputs)
@@ -123,7 +124,7 @@ class Outputs:
             return f"{executed} is gone"
         if any((self.folder / file).exists() for file in record["awaited"]):
             return "there are more measurements of its comparisons"
-        file, wrong = next(records.wrong_files(record, self.folder), (None, None))
+        file, wrong = next(manifest.wrong_files(record, self.folder), (None, None))
         return f"{self.folder / file} {wrong}" if wrong else None
 
     def _changed(self, word: str, record: dict[str, Any]) -> str:
@@ -146,7 +147,7 @@ def _leaves(value: Any, name: str = "") -> dict[str, Any]:
 
 
 def _state(name: str, profile: str, files: dict[str, Path], outputs: Outputs) -> State:
-    record, executed = records.read(outputs.folder, name), outputs.executed(name)
+    record, executed = manifest.read(outputs.folder, name), outputs.executed(name)
     facts = {
         "started_utc": record["started_utc"] if record else None,
         "executed": executed if executed.exists() else None,
@@ -154,7 +155,7 @@ def _state(name: str, profile: str, files: dict[str, Path], outputs: Outputs) ->
     old = STALE if facts["executed"] else MISSING
     if record and record["status"] == "failed":
         return State(name, FAILED, f"in {record['error']['cell']}: {record['error']['text']}", **facts)
-    if name not in files and name not in GATHERING:
+    if name not in files and not gathers(name):
         return State(name, MISSING, f"there is no {Path('parameters', profile, name)}.yaml", **facts)
     try:
         item = planned(name, files.get(name))
@@ -185,6 +186,6 @@ def _distinct(values: Iterable[Any]) -> list[str]:
 
 def _library() -> dict[str, str]:
     """Hashes of the files of benchlib and of plug-ins."""
-    files = plugins.visible(own_code.PACKAGE, "*")
-    own = {path.relative_to(own_code.PACKAGE).as_posix(): path for path in files}
-    return {place: records.digest(path.read_bytes()) for place, path in {**own, **plugins.files()}.items()}
+    files = plugins.visible(fingerprint.PACKAGE, "*")
+    own = {path.relative_to(fingerprint.PACKAGE).as_posix(): path for path in files}
+    return {place: manifest.digest(path.read_bytes()) for place, path in {**own, **plugins.files()}.items()}

@@ -25,14 +25,14 @@ from typing import Any
 
 import psutil
 
-from benchlib import lab, progress, scratch
+from benchlib import lab, manifest, progress, scratch
 from benchlib.errors import BenchlibError, unwritable
-from benchlib.measure.interrupt import one_interrupt
-from benchlib.suite import clock, experiments, pages, records
-from benchlib.suite.at_work import alone, followed, say, writable
+from benchlib.runner.interrupt import one_interrupt
+from benchlib.suite import clock, pages
 from benchlib.suite.outputs import Outputs
-from benchlib.suite.plan import GATHERING, REPORT, Planned, parameter_files, plan, planned
+from benchlib.suite.plan import REPORT, Planned, gathers, notebooks, parameter_files, plan, planned
 from benchlib.suite.plan import minutes as minutes_of
+from benchlib.suite.run_lock import alone, followed, say, writable
 
 Record = dict[str, Any]
 
@@ -58,10 +58,10 @@ def run(profile: str, outputs: Path | None = None, minutes: float | None = None)
     if minutes != 0 and (given := own if minutes is None else minutes) is not None:
         piloted = clock.is_piloted(results.folder, results.timed(items))
         unmeasured = [] if piloted else [item for item in items if not results.measured_before(item)]
-        parameters = {item.name: item.typed for item in unmeasured if item.conditions}
-        clock.require(given, parameters, len(items))
-        if parameters:
-            say(clock.expectation(given, parameters))
+        missing = {item.name: item.study for item in unmeasured if item.conditions}
+        clock.require(given, missing, len(items))
+        if missing:
+            say(clock.expectation(given, missing))
     return _bring_up_to_date(items, results, own, minutes)
 
 
@@ -72,12 +72,12 @@ def report(profile: str, outputs: Path | None = None) -> int:
     folder = outputs or Path("outputs", profile)
     if not (folder / "notebooks").is_dir():
         raise BenchlibError(f"{folder}: there are no results; make report PROFILE={profile} measures them")
-    files = parameter_files(profile)
-    gathering = [planned(name, files.get(name)) for name in experiments.NOTEBOOKS if name in GATHERING]
-    code = _bring_up_to_date(gathering, Outputs(folder), None, 0)
-    by_name = {name: records.read(folder, name) for name in experiments.NOTEBOOKS if name in {*files, *GATHERING}}
+    files, every = parameter_files(profile), notebooks()
+    gathering = [name for name in every if gathers(name)]
+    code = _bring_up_to_date([planned(name, None) for name in gathering], Outputs(folder), None, 0)
+    by_name = {name: manifest.read(folder, name) for name in every if name in {*files, *gathering}}
     missing = [name for name, record in by_name.items() if not record or record["status"] != "succeeded"]
-    wrong = [f"{file} {what}" for file, what in records.all_wrong(folder, experiments.NOTEBOOKS).items()]
+    wrong = [f"{file} {what}" for file, what in manifest.all_wrong(folder).items()]
     for text in ([f"{', '.join(missing)} (the report says why)"] if missing else []) + wrong:
         say(f"missing from the report: {text}")
     there = [record for record in by_name.values() if record]
@@ -123,7 +123,7 @@ def _measure(items: list[Planned], outputs: Outputs, allowed: clock.Clock) -> li
         return []
     shared = clock.lab_on(allowed, outputs.folder)
     _certify(due, shared)
-    return clock.measure({item.name: item.typed for item in asking}, shared, allowed)
+    return clock.measure({item.name: item.study for item in asking}, shared, allowed)
 
 
 def _certify(due: list[Planned], gate: lab.Lab) -> None:
@@ -142,7 +142,7 @@ def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str
     another; the others are executed some at once; then those that gather.
     Where there are no measurements for a new result, ``keep`` that of before.
     """
-    gathering = [item for item in items if item.name in GATHERING]
+    gathering = [item for item in items if item.study is None]
     measuring = [item for item in items if item.name in by_itself]
     others = [item for item in items if item not in gathering and item not in measuring]
 
@@ -185,7 +185,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
     inputs stays, to ``keep`` it as a stale one if there are no measurements for these.
     """
     folder, executed, inputs = outputs.folder, outputs.executed(item.name), outputs.inputs(item)
-    before, reason = records.read(folder, item.name), outputs.why_due(item, inputs)
+    before, reason = manifest.read(folder, item.name), outputs.why_due(item, inputs)
     if reason is None:
         say(f"{item.name}: unchanged, not executed again ({executed})")
         if before.pop("stale", None):
@@ -205,7 +205,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
     try:
         if not keep:
             executed.unlink(missing_ok=True)  # made of other inputs: nobody shall take it for the result of these
-            records.write(records.path_of(folder, item.name), record)
+            manifest.write(manifest.path_of(folder, item.name), record)
         record |= _outcome(item, folder, executed)
     except OSError as error:
         record |= {"status": "failed", "error": {"cell": "writing its files", "text": unwritable(error, folder)}}
@@ -224,7 +224,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
 
 def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
     """Execute a notebook to a partial file, renamed to ``executed`` if it succeeded; what its record says of it."""
-    from benchlib.suite.execution import NotebookFailed, execute  # papermill takes long to import: not for nothing
+    from benchlib.suite.execute import NotebookFailed, execute  # papermill takes long to import: not for nothing
 
     partial = _partial(executed)
     try:
@@ -245,7 +245,7 @@ def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
     certificates = [f"certificates/{key}.json" for key in summary["certified"]]
     paths = [*summary["figures"], *summary["tables"], *measurements, *certificates]
     # Of a notebook that gathers, a measurement may be gone; the report names it.
-    files = {path: records.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
+    files = {path: manifest.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
     failed = {name: summary[name] for name in ("failures", "crashed")}
     awaited = [f"measurements/{key}.parquet" for key in summary["awaited"]]
     return {"status": "succeeded", **failed, "files": files, "awaited": awaited}
@@ -282,8 +282,8 @@ def _partial(executed: Path) -> Path:
 
 def _keep(folder: Path, record: Record) -> None:
     """Write a record, or say why it cannot be."""
-    path = records.path_of(folder, record["notebook"])
+    path = manifest.path_of(folder, record["notebook"])
     try:
-        records.keep(path, record)
+        manifest.keep(path, record)
     except OSError as error:
         say(f"{record['notebook']}: its record cannot be kept: {unwritable(error, path.parent)}")

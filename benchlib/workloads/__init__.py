@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import pkgutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -138,7 +137,7 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Gate:
-    """What the equivalence gate sets for a workload, and how it looks at it: see ``benchlib.measure.gate``.
+    """What the equivalence gate sets for a workload, and how it looks at it: see ``benchlib.equivalence.gate``.
 
     A hyperparameter is set to what two frameworks can agree on to the last digits, or to what shows a difference that
     its usual value would hide.
@@ -149,7 +148,7 @@ class Gate:
     learning_rate: float | None = None  # None: half the workload's own
     trials: int | None = None  # at most; None: as many as there are batches, which is enough for a model with kinks
     # does it make rounding grow from step to step? Then a trial takes one step, more is allowed than of others
-    # (``analysis.tolerances``), and in a longer training it is given the reference's weights before each step
+    # (``equivalence.tolerances``), and in a longer training it is given the reference's weights before each step
     fed: bool = False
 
     @property
@@ -242,8 +241,7 @@ class Workload:
 
     def frameworks(self) -> list[str]:
         """The names of the frameworks' files in its folder, and of whatever helps them: see ``frameworks.of``."""
-        where = folder(self.name)
-        return list(_frameworks(where, _changed(where)))
+        return list(_frameworks(tuple((path, _changed(path)) for path in folders(self.name))))
 
 
 def names() -> list[str]:
@@ -251,9 +249,14 @@ def names() -> list[str]:
     return list(_names(tuple((path, _changed(path)) for path in __path__)))
 
 
-def folder(name: str) -> Path:
-    """The folder of workload ``name``."""
-    return next(path for path in (Path(parent) / name for parent in __path__) if path.is_dir())
+def folders(name: str) -> list[Path]:
+    """The folders of workload ``name``: its own, and those of plug-ins that add to it."""
+    return [path for path in (Path(parent) / name for parent in __path__) if path.is_dir()]
+
+
+def file(name: str, stem: str) -> Path:
+    """The file ``STEM.py`` of workload ``name``."""
+    return next(path for path in (folder / f"{stem}.py" for folder in folders(name)) if path.exists())
 
 
 def load(name: str) -> Workload:
@@ -274,10 +277,10 @@ def _changed(path: Path | str) -> int:
 @functools.lru_cache(maxsize=None)
 def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
     """Every condition asks for them."""
-    packages = [module.name for module in pkgutil.iter_modules([path for path, _ in folders]) if module.ispkg]
-    return tuple(sorted(name for name in packages if not name.startswith("_")))
+    return tuple(sorted({file.parent.name for path, _ in folders for file in Path(path).glob("[!_.]*/workload.py")}))
 
 
 @functools.lru_cache(maxsize=None)
-def _frameworks(where: Path, changed: int) -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in where.glob("[!.]*.py") if path.stem not in {"__init__", "workload"}))
+def _frameworks(folders: tuple[tuple[Path, int], ...]) -> tuple[str, ...]:
+    names = {path.stem for folder, _ in folders for path in folder.glob("[!.]*.py")}
+    return tuple(sorted(names - {"__init__", "workload"}))

@@ -12,16 +12,18 @@ import json
 from pathlib import Path
 from typing import Any
 
-from benchlib.analysis.certificates import Certificate
-from benchlib.analysis.comparison import Comparison
+from benchlib.cache import Measurement, save
 from benchlib.condition import Condition
+from benchlib.equivalence import gate
+from benchlib.equivalence.certificate import Certificate
 from benchlib.lab import Lab
-from benchlib.measure import ceiling, epochs, gate, own_code, rounds
-from benchlib.measure.ceiling import Ceiling
-from benchlib.measure.contract import SyncCheck
-from benchlib.measure.jobs import INITIAL_SEED, key, prepare_job
-from benchlib.measure.repetitions import Asked
-from benchlib.store import Measurement, save
+from benchlib.provenance import fingerprint
+from benchlib.runner import epochs, roofline, rounds
+from benchlib.runner.jobs import INITIAL_SEED, key, prepare_job
+from benchlib.runner.roofline import Ceiling
+from benchlib.runner.scheduler import Asked
+from benchlib.runner.timer_check import SyncCheck
+from benchlib.stats.comparison import Comparison
 
 FOLDER = Path(__file__).parent
 RAW, EXPECTED = FOLDER / "raw.json.gz", FOLDER / "expected.json.gz"
@@ -67,10 +69,10 @@ def fill(folder: Path) -> None:
     for document in raw["certificates"]:
         certificate = Certificate.model_validate(document)
         path = lab.certificate_path(certificate.condition, certificate.training)
-        code = own_code.digest(certificate.condition, "gate")
+        code = fingerprint.digest(certificate.condition, "gate")
         save(path, certificate.model_copy(update={"file": path.stem, "code": code}))
     for one in raw["ceilings"]:
-        jobs = [prepare_job(each, INITIAL_SEED, lab.inputs) for each in ceiling.conditions(**one["asked"])]
+        jobs = [prepare_job(each, INITIAL_SEED, lab.inputs) for each in roofline.conditions(**one["asked"])]
         name = key(ceiling=[job.depends_on("ceiling") for job in jobs])
         save(folder / "ceilings" / f"{name}.json", Ceiling.model_validate(one["found"]))
     for one in raw["timers"]:

@@ -6,15 +6,15 @@ from typing import Self
 
 from pydantic import model_validator
 
-from benchlib import workloads
+from benchlib import tensorboard, workloads
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.suite import events
+from benchlib.study import data_note, data_warning
 from benchlib.suite.experiments import by_batch, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.by_batch import comparisons
 from benchlib.suite.experiments.metric import Metric
-from benchlib.suite.experiments.result import Declaration, Result, data_note, data_warning, different_models
+from benchlib.suite.experiments.result import Declaration, Result, different_models
 from benchlib.tables import Runs
 
 
@@ -47,7 +47,7 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
     """Measure, or take from disk what was measured before."""
     compared = lab.compare_each(comparisons(parameters), **parameters.settings)
     training = _training(parameters)
-    runs = events.train(lab, training, seeds=parameters.seeds, epochs=parameters.epochs)
+    runs = tensorboard.train(lab, training, seeds=parameters.seeds, epochs=parameters.epochs)
     note, warning = (of_data(training[0], lab.inputs) for of_data in (data_note, data_warning))
     name = workloads.load(parameters.workload).metric
     declared = _declaration(Metric(name, parameters.data, "batch_size", parameters.epochs, warning))

@@ -11,16 +11,17 @@ from matplotlib.axes import Axes
 from pydantic import BaseModel, Field, model_validator
 
 from benchlib import tables, workloads
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.certificates import Certificate, unexercised
 from benchlib.condition import Condition, DeviceName, WorkloadName
+from benchlib.equivalence import gate
+from benchlib.equivalence.certificate import Certificate, unexercised
 from benchlib.lab import Lab
-from benchlib.measure import gate
 from benchlib.plotting import Panel, Picture, figures, naming
 from benchlib.plotting.style import named_once
+from benchlib.stats import frame as tidy
+from benchlib.study import data_note
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import side_by_side, subjects
-from benchlib.suite.experiments.result import Declaration, Gathered, Result, data_note
+from benchlib.suite.experiments.result import Declaration, Gathered, Result
 from benchlib.tables import Listed
 from benchlib.validation import Strict
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.frame import FAILED
 from benchlib.plotting import naming
+from benchlib.stats.comparison import Comparison
+from benchlib.stats.frame import FAILED
 from benchlib.suite.experiments.result import Result, different_models
 from benchlib.tables import ratios_text
 

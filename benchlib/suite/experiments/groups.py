@@ -10,11 +10,11 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib.analysis import frame as tidy
-from benchlib.analysis import relative
-from benchlib.analysis.comparison import Comparison
-from benchlib.analysis.frame import IMPOSSIBLE
 from benchlib.condition import Condition
+from benchlib.stats import derived_ratios
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import Comparison
+from benchlib.stats.frame import IMPOSSIBLE
 from benchlib.suite.experiments.result import Result
 from benchlib.tables import interval_text, ratio_text
 
@@ -46,17 +46,17 @@ def rows(comparison: Comparison, one: Subject, every: list[Subject]) -> Iterator
             yield tidy.absent("samples_per_second", condition, base, why=IMPOSSIBLE, reason=one.why)
             continue
         if condition != base:
-            yield {**relative.throughput(comparison, "within_ratio", condition, base), **of_first}
+            yield {**derived_ratios.throughput(comparison, "within_ratio", condition, base), **of_first}
         if one is not first:
-            yield relative.throughput(comparison, "subject_ratio", condition, its)
+            yield derived_ratios.throughput(comparison, "subject_ratio", condition, its)
         if (count := condition.world_size) == 1:
             continue
-        yield relative.throughput(comparison, "efficiency_percent", condition, base, partial(mul, 100 / count))
+        yield derived_ratios.throughput(comparison, "efficiency_percent", condition, base, partial(mul, 100 / count))
         threads, alone = base.but(threads=count * base.threads), condition.but(communication=False)
         if threads in comparison.conditions:
-            yield {**relative.throughput(comparison, "same_threads_ratio", condition, threads), **of_first}
+            yield {**derived_ratios.throughput(comparison, "same_threads_ratio", condition, threads), **of_first}
         if alone in comparison.conditions:
-            yield relative.throughput(
+            yield derived_ratios.throughput(
                 comparison, "communication_percent", condition, alone, lambda ratio: 100 * (1 - ratio)
             )
 

@@ -9,17 +9,17 @@ from typing import Any, Self
 import pandas as pd
 from pydantic import model_validator
 
-from benchlib import workloads
-from benchlib.analysis import relative
-from benchlib.analysis.training import TrainingRuns, left_out
+from benchlib import tensorboard, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.plotting import Curves, Picture, Points, figures
-from benchlib.suite import events
+from benchlib.stats import derived_ratios
+from benchlib.stats.training_runs import TrainingRuns, left_out
+from benchlib.study import data_note, data_warning
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import subjects, training_times
 from benchlib.suite.experiments.metric import Metric
-from benchlib.suite.experiments.result import Declaration, Part, Result, data_note, data_warning, different_models
+from benchlib.suite.experiments.result import Declaration, Part, Result, different_models
 from benchlib.tables import Runs
 
 LABEL = 15
@@ -79,7 +79,7 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
     """Train, or take from disk what was trained before."""
     trained = conditions(parameters)
     limits = {name: getattr(parameters, name) for name in ("seeds", "epochs", "threshold", "most_epochs")}
-    runs = events.train(lab, trained, **limits)
+    runs = tensorboard.train(lab, trained, **limits)
     note, name = data_note(trained[0], lab.inputs), workloads.load(parameters.workload).metric
     metric = Metric(name, parameters.data, "learning_rate", parameters.epochs, data_warning(trained[0], lab.inputs))
     absent = subjects.left_out(parameters.subjects, [parameters.workload], [parameters.device])
@@ -94,7 +94,7 @@ def _epoch_ratios(runs: TrainingRuns) -> Iterator[dict[str, Any]]:
         by_subject.setdefault(condition.subject, []).append(condition)
     for lowest, *others in by_subject.values():
         for condition in others:
-            yield relative.as_fast(runs, "epoch_ratio", condition, lowest)
+            yield derived_ratios.as_fast(runs, "epoch_ratio", condition, lowest)
 
 
 def _rate(row: pd.Series) -> str:

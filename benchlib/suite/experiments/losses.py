@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib.analysis import relative
-from benchlib.analysis.training import TrainingRuns
 from benchlib.plotting import Curves, Picture, naming
+from benchlib.stats import derived_ratios
+from benchlib.stats.training_runs import TrainingRuns
 from benchlib.suite.experiments.result import Result
 from benchlib.tables import Column, Table, interval_text
 
@@ -17,7 +17,7 @@ from benchlib.tables import Column, Table, interval_text
 def rows(runs: TrainingRuns) -> list[dict[str, Any]]:
     """Of each condition in mixed precision, relative to the same in fp32."""
     pairs = [(one, one.but(precision="fp32")) for one in runs.conditions if one.precision != "fp32"]
-    return [relative.loss_ratio(runs, one, exact) for one, exact in pairs if exact in runs.conditions]
+    return [derived_ratios.loss_ratio(runs, one, exact) for one, exact in pairs if exact in runs.conditions]
 
 
 NONE_DIVERGED = "none"

@@ -1,4 +1,4 @@
-"""When graph mode has paid for its compilation (``analysis.amortisation``): rows of the frame, and what shows them."""
+"""When graph mode has paid for its compilation (``stats.amortisation``): rows of the frame, and what shows them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 import pandas as pd
 
 from benchlib import tables, workloads
-from benchlib.analysis import frame as tidy
-from benchlib.analysis import relative
-from benchlib.analysis.amortisation import AT_ONCE, NEVER, NOT_MEASURED, NOT_SHOWN, PAYS
-from benchlib.analysis.comparison import DISTURBED, Comparison
 from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
 from benchlib.lab import Lab
 from benchlib.plotting import Costs, Picture, naming
+from benchlib.stats import derived_ratios
+from benchlib.stats import frame as tidy
+from benchlib.stats.amortisation import AT_ONCE, NEVER, NOT_MEASURED, NOT_SHOWN, PAYS
+from benchlib.stats.comparison import DISTURBED, Comparison
 from benchlib.suite.experiments.result import Result
 from benchlib.tables import NO_RATIO, Column, Table, interval_text, verdict
 from benchlib.worker.batches import Batches
@@ -27,7 +27,7 @@ def rows(comparison: Comparison, lab: Lab) -> Iterator[dict[str, Any]]:
     there, steps = comparison.conditions, _steps_of_epoch(comparison.baseline, lab)
     for eager in (one for one in there if one.mode == "eager"):
         for graph in (one for one in there if is_graph_of(one, eager)):
-            yield from relative.amortised(comparison, eager, graph, steps)
+            yield from derived_ratios.amortised(comparison, eager, graph, steps)
 
 
 def is_graph_of(one: Condition, eager: Condition) -> bool:

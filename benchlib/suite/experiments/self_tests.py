@@ -7,8 +7,8 @@ from typing import Protocol
 
 import pandas as pd
 
-from benchlib.measure.contract import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
 from benchlib.plotting import naming
+from benchlib.runner.timer_check import LEAST_SHARE, LEAST_SHARE_FEW, SyncCheck
 from benchlib.tables import Listed
 
 

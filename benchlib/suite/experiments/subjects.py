@@ -11,7 +11,7 @@ from typing import Any
 
 from benchlib import workloads
 from benchlib.condition import Condition
-from benchlib.measure import availability
+from benchlib.runner import availability
 from benchlib.suite.experiments import parameters as p
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 
 from benchlib import metrics, tables, workloads
-from benchlib.analysis import relative
-from benchlib.analysis.comparison import DISTURBED, verdict_on
-from benchlib.analysis.statistics import Interval
-from benchlib.analysis.training import TrainingRuns
+from benchlib.stats import derived_ratios
+from benchlib.stats.comparison import DISTURBED, verdict_on
+from benchlib.stats.intervals import Interval
+from benchlib.stats.training_runs import TrainingRuns
 from benchlib.suite.experiments import metric
 from benchlib.suite.experiments.result import Result
 from benchlib.tables import interval_text, left_out, reached
@@ -22,8 +22,8 @@ def relative_to_first(runs: TrainingRuns) -> list[dict[str, Any]]:
     """How each subject's training compares with the first's."""
     first, *others = runs.conditions
     ratios = ("epoch_ratio", "threshold_ratio")
-    rows = [relative.as_fast(runs, ratio, one, first) for one in others for ratio in ratios]
-    return [*rows, *(relative.metric_difference(runs, one, first) for one in others)]
+    rows = [derived_ratios.as_fast(runs, ratio, one, first) for one in others for ratio in ratios]
+    return [*rows, *(derived_ratios.metric_difference(runs, one, first) for one in others)]
 
 
 def baseline(row: pd.Series) -> str:

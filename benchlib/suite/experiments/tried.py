@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from benchlib.analysis import frame as tidy
-from benchlib.analysis.certificates import NOT_CHECKED, Certificate
-from benchlib.analysis.frame import FAILED, IMPOSSIBLE, NOT_COMPARED
-from benchlib.analysis.measured import failures
 from benchlib.condition import Condition
+from benchlib.equivalence.certificate import NOT_CHECKED, Certificate
 from benchlib.lab import Lab
-from benchlib.measure import availability
+from benchlib.runner import availability
+from benchlib.stats import frame as tidy
+from benchlib.stats.frame import FAILED, IMPOSSIBLE, NOT_COMPARED
+from benchlib.stats.measured import failures
 
 LONGEST_REASON = 240  # characters
 

@@ -1,0 +1,176 @@
+"""What the equivalence gate found for one condition, which can be compared with another."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict
+
+from benchlib.condition import Condition
+from benchlib.equivalence.tolerances import LEFT, TOLERANCES, explains
+from benchlib.errors import Failure
+from benchlib.shown import Shown
+from benchlib.stats.validity import DIFFERENT, NOT_CHECKED, SAME
+
+WHY_CHARACTERS = 300  # in a line; all stands in the certificate's file
+
+Whose = Literal["condition", "reference"]
+
+
+class Forgiven(BaseModel):
+    """A difference beyond the tolerance that rounding explains: the array, and by how much the reference's differs from
+    itself there, in the same trial, and by what.
+    """
+
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
+
+    at: str
+    difference: float
+    own: float
+    by: str = ""
+    left: float = math.inf  # how many times larger its gradient is than what rounding does to it, see ``zeros``
+
+    @property
+    def explained(self) -> bool:
+        return explains(self.own, self.difference, self.left)
+
+
+class Check(BaseModel):
+    """One quantity compared over all trials: ``difference`` is the largest that was not forgiven (``at`` is where),
+    ``worst`` the largest of all.
+    """
+
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
+
+    name: str
+    difference: float  # inf: missing, misshapen, or not finite
+    worst: float
+    at: str
+    tolerance: float
+    trials: int = 1  # in which it was compared
+    forgiven: tuple[Forgiven, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Recomputed whenever it is asked for: nothing that was stored says it."""
+        return self.difference <= self.tolerance and all(one.explained for one in self.forgiven) and not self.unseen
+
+    @property
+    def unseen(self) -> list[str]:
+        """The arrays that were forgiven in every trial, or in all but the first, which takes fewer steps: nobody has
+        seen them agree.
+        """
+        # What counts as 0 in both is seen to agree; what has no "/" is of no trial.
+        places = [one.at.partition("/") for one in self.forgiven if "/" in one.at and one.left > LEFT]
+        times = Counter(name for _, _, name in places)
+        later = Counter(name for trial, _, name in places if trial != "0")
+        return [name for name, count in times.items() if self.trials in (count, later[name] + 1)]
+
+    @property
+    def why(self) -> str:
+        """What is wrong, in words; empty if nothing is."""
+        if self.difference > self.tolerance:
+            return f"{self.at} differs by {self.difference:.1e}, {self.tolerance:.0e} allowed"
+        if self.unseen:
+            return f"{self.unseen[0]} was only explained by rounding, and never seen to agree"
+        return "" if self.ok else f"{self.forgiven[0].at} is not explained by rounding"
+
+
+class Certificate(Shown, BaseModel):
+    """What the gate found for one condition; ``verdict`` is "same", "different" or "not checked" (with ``reason``)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    condition: Condition  # as it was gated
+    reference: Condition
+    checks: list[Check] = []
+    reason: str = ""
+    failure: Failure | None = None  # of the condition's worker, or of the reference's
+    failed: Whose | None = None  # whose it is
+    file: str = ""  # in which it is kept, without folder and ending
+    trials: int = 0  # that the condition made
+    inputs: dict[str, str] = {}  # hashes of what both were given: data, order of the samples, initial weights
+    training: int = 0  # steps of the longer comparison of training; 0: it was not made
+    exercised: dict[str, bool] = {}  # what the data can contain, and whether it was among what was compared
+    digests: dict[str, str] = {}  # of each array that the condition computed, as ``0/gradient:conv1.weight``
+    reference_digests: dict[str, str] = {}  # of what it was compared with
+    code: str = ""  # a hash of what computed and compared it
+    commit: str = ""  # of benchlib
+    versions: dict[str, str] = {}  # of the condition's framework, and of what it is built on
+    reference_versions: dict[str, str] = {}
+    machine: dict[str, Any] = {}  # what of it the numbers depend on
+    knobs: dict[str, str] = {}  # set in the condition's worker: as of a measurement, and those of the gate
+    inherited: dict[str, str] = {}  # libraries and devices, see ``benchlib.variables``
+    left_out: list[str] = []  # names of variables that the worker did not get and that could have mattered
+    neutralised: dict[str, Any] = {}  # hyperparameters and environment variables that were set for the gate only
+
+    @property
+    def verdict(self) -> str:
+        if not self.checks:
+            return NOT_CHECKED
+        return SAME if all(check.ok for check in self.checks) else DIFFERENT
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (str(self.condition), self.verdict, self.why)))
+
+    @property
+    def why(self) -> str:
+        """Why the model is not shown to be the reference's, in a line; empty where it is."""
+        reason = self.reason.replace(str(self.failure), self.failure.sentence) if self.failure else self.reason
+        wrong = reason or next((f"{one.name}: {one.why}" for one in self.checks if one.why), "")
+        return textwrap.shorten(wrong, WHY_CHARACTERS, placeholder=" ...")
+
+    @property
+    def same(self) -> bool:
+        return self.verdict == SAME
+
+    @property
+    def refused(self) -> bool:
+        """Did the condition's framework refuse it (see :attr:`Failure.is_refusal`)?"""
+        return self.failed == "condition" and self.failure is not None and self.failure.is_refusal
+
+    @property
+    def crashed(self) -> bool:
+        """Could it not be checked, though nothing was refused? The next run tries again."""
+        return not self.checks and not self.refused
+
+    @property
+    def unrounded(self) -> bool:
+        """Was mixed precision asked for, and nothing rounded: are its outputs the reference's to what fp32 keeps?"""
+        outputs = [check.worst for check in self.checks if check.name == "outputs"]
+        return self.condition.precision != "fp32" and bool(outputs) and max(outputs) <= TOLERANCES["outputs"]
+
+    @property
+    def unexercised(self) -> list[str]:
+        """What the data can contain, and was not among what was compared: nowhere, or not all of it."""
+        return [name for name, met in self.exercised.items() if not met]
+
+    def table(self) -> pd.DataFrame:
+        """A row per check."""
+        columns = ["name", "difference", "worst", "at", "tolerance", "ok", "trials", "forgiven"]
+        rows = [{**check.model_dump(), "ok": check.ok, "forgiven": len(check.forgiven)} for check in self.checks]
+        return pd.DataFrame(rows, columns=columns)
+
+    def unlike(self, other: Certificate) -> list[str]:
+        """The arrays that another certificate of the same condition does not have alike to the last bit, as
+        ``0/outputs:0`` and ``reference 0/outputs:0``; that is there in one of them only is not alike, either.
+        """
+        ours, its = self._every_digest(), other._every_digest()
+        return sorted(name for name in ours.keys() | its.keys() if ours.get(name) != its.get(name))
+
+    def _every_digest(self) -> dict[str, str]:
+        return {**self.digests, **{f"reference {name}": one for name, one in self.reference_digests.items()}}
+
+
+def unexercised(certificates: Iterable[Certificate]) -> dict[str, list[str]]:
+    """By workload, what one of its certificates at least is of no sample of: of several sizes or data each counts."""
+    unmet: dict[str, dict[str, None]] = {}
+    for one in certificates:
+        if one.unexercised:
+            unmet.setdefault(one.condition.workload, {}).update(dict.fromkeys(one.unexercised))
+    return {workload: list(some) for workload, some in unmet.items()}

@@ -1,0 +1,497 @@
+"""The equivalence gate's measuring half: what two workers compute from the same weights and batches, in fresh
+processes, before any ratio.
+
+Conditions that differ in nothing that a process has once (framework, environment, mode, precision, device, knobs,
+cores) share one here, and on the CPU two processes are at work at a time, each on its half of the cores: nothing is
+timed. The references come first; where no other process is left to start, a second one takes a part of what another
+would do. What each is asked is in ``benchlib.equivalence.trials``.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from benchlib import environments, frameworks, workloads
+from benchlib.condition import Condition
+from benchlib.equivalence import compare, samples, trials
+from benchlib.equivalence.certificate import Certificate, Whose
+from benchlib.equivalence.compare import Own
+from benchlib.equivalence.trials import Computed, Rounded
+from benchlib.errors import Failure
+from benchlib.provenance import fingerprint, knobs, machine
+from benchlib.runner import availability, recording
+from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job
+from benchlib.runner.processes import WorkerFailed, WorkerProcess
+from benchlib.variables import Surroundings
+from benchlib.worker import check, files
+
+BATCH_SIZE = 4  # at most, unless the workload says otherwise; most trials then meet no kink (see ``equivalence``)
+
+AT_ONCE = 2
+"""Processes: most of what they do (dispatch in eager mode, compilation) keeps one core busy. On an accelerator, whose
+memory a framework may take as a whole, one.
+"""
+
+FED_EVERY = 2
+"""Steps of a longer training after which both are given the same weights, where rounding has parted them: the loss of
+the second shows what the first did.
+"""
+
+MOVED_TRAININGS = 16
+"""Times that the reference is trained again, at most: which ReLU parts two frameworks is a matter of chance."""
+
+REASONS = {
+    "batch_size": "few samples meet few kinks, where rounding decides which way a gradient goes",
+    "learning_rate": (
+        "another than the probe's, which is the workload's own, so that a rate that is built in shows; small in a deep "
+        "model, which rounding would else carry across kinks"
+    ),
+}
+"""Why a gated condition's own differ from the condition's."""
+
+
+def gated(condition: Condition) -> Condition:
+    """The condition as the gate runs it: a small batch, and half the workload's own learning rate unless it says
+    otherwise for this. What its workload has to neutralise is, where trials are made of it (``equivalence.neutral``).
+    """
+    workload = workloads.load(condition.workload)
+    return condition.but(
+        batch_size=workload.gate.batch_size or min(condition.batch_size, max(BATCH_SIZE, 2 * condition.world_size)),
+        learning_rate=workload.gate.learning_rate or (workload.learning_rate and workload.learning_rate / 2),
+        threads=condition.threads if condition.world_size > 1 else None,
+        communication=True,
+        without=[],
+    )
+
+
+def proved_first(condition: Condition) -> list[Condition]:
+    """What has to be the same before a gated condition can be, because that is looked into more closely: mixed
+    precision in fp32, several processes in one. Empty: it is looked into by itself.
+    """
+    one = {"world_size": 1, "threads": None, "communication": True} if condition.world_size > 1 else {}
+    exact = {"precision": "fp32"} if condition.precision != "fp32" else {}
+    changes = [{**one, **exact}, one, exact]
+    return list(dict.fromkeys(condition.but(**some) for some in changes if some))
+
+
+def reason(condition: Condition, name: str) -> str:
+    """Why the gate sets a hyperparameter, or a knob, of a condition."""
+    settings = workloads.load(condition.workload).gate.settings
+    return settings[name][1] if name in settings else knobs.neutralising(condition).get(name, knobs.OLD_REASON)
+
+
+def reference(condition: Condition) -> Condition:
+    """What a gated condition is compared with: PyTorch (a workload without it, or where it is not there: the first
+    framework that is), eager if it has that, on the CPU, in the default environment (one that offers none of the
+    workload's frameworks: the first by name that does) and lane, in one process, which gets the whole batch.
+
+    It is the same for every condition of a workload, whatever its environment: two that are the same as it are the
+    same as each other.
+    """
+    environment, framework = _referred_to(frameworks.of(workloads.load(condition.workload)))
+    modes = frameworks.modes(framework)
+    mode = "eager" if "eager" in modes else modes[0]
+    alone = {"world_size": 1, "threads": None, "communication": True}
+    chosen = {"mode": mode, "device": "cpu", "lane": "default", "precision": "fp32"}
+    return condition.but(framework=framework, environment=environment, **chosen, **alone)
+
+
+def _referred_to(offered: Iterable[str]) -> tuple[str, str]:
+    """Environment and framework of the reference, of the frameworks that a workload has a file for."""
+    by_rank = sorted(offered, key=frameworks.rank)
+    usable = (
+        (environment, framework)
+        for environment in environments.names()
+        for framework in by_rank
+        if availability.available(framework, "cpu", environment) is None
+    )
+    return next(usable, (environments.DEFAULT, by_rank[0]))  # what is not there will be refused as such
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A longer training: losses (2, steps) of a gated condition and of its reference where each went its ``own`` way,
+    and losses and how far each step moved the weights (2, steps, 2) where it was ``fed`` the reference's weights again
+    and again; None: that was not done. Where they part on their own ways, losses (steps,) of the reference from weights
+    that were ``moved`` in the last digit, by what was done.
+    """
+
+    own: np.ndarray | None = None
+    fed: np.ndarray | None = None
+    moved: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+def train(condition: Condition, inputs: Path, patience_s: float, steps: int) -> Trained | tuple[Failure, Whose]:
+    """A gated condition and its reference in a longer training, side by side, on batches of the data in its own order;
+    or why there is none, and whose failure that is. With the settings of the gate's batches and the workload's usual
+    rate, but without dropout.
+
+    Each goes its own way. Where they part, the reference is trained again from moved weights until one of these parts
+    from it about as soon and as far, ``MOVED_TRAININGS`` times at most: a ReLU within rounding of 0 parts them. What
+    comes after that says nothing any more, so they are trained once again, both from the reference's weights and with a
+    fresh optimizer before every second step, whose loss shows what the step before it did. A workload that makes
+    rounding grow (``Gate.fed``) is trained in that way only, and given weights before every step: the losses of
+    ``resnet50`` are 0.06 apart after a single one. How far each step moves the weights is compared, too.
+    """
+    pair: dict[Whose, tuple[WorkerProcess, Job]] = {}
+    whose: Whose = "condition"
+
+    def side_by_side(fed_every: int) -> np.ndarray:
+        nonlocal whose
+        given, seen = str(pair["reference"][0].scratch / "weights.npz"), np.empty((2, steps, 2))
+        for step in range(steps):
+            weights = given if fed_every and step % fed_every == 0 else None
+            for row, whose in ((1, "reference"), (0, "condition")):
+                asked = {"step": step, "weights": weights, "leads": whose == "reference", "restarts": True}
+                answer = pair[whose][0].ask("train_on", **asked)
+                seen[row, step] = answer["loss"], answer["moved"]
+        for whose in pair:
+            worker, job = pair[whose]
+            recording.require_hashed(worker, fingerprint.files(job.condition, "gate"))
+        return seen
+
+    try:
+        for whose, one in (("condition", condition), ("reference", reference(condition))):
+            job = prepare_job(compare.undropped(one), INITIAL_SEED, inputs)
+            pair[whose] = WorkerProcess(one, INITIAL_SEED, patience_s, knobs.of_gate(one)), job
+            pair[whose][0].opened()
+            _build(*pair[whose])
+        if workloads.load(condition.workload).gate.fed:
+            return Trained(fed=side_by_side(1))
+        own, moved = side_by_side(0)[..., 0], {}
+        whose = "reference"
+        while not (seen := compare.training_check(condition, own, moved)).ok and len(moved) < MOVED_TRAININGS:
+            number = len(moved) + 1
+            moved[trials.done("default", number)] = _trained_again(*pair["reference"], number, steps)
+        if not seen.ok or not seen.forgiven:
+            return Trained(own, moved=moved)
+        for whose in pair:
+            _build(*pair[whose])
+        return Trained(own, side_by_side(FED_EVERY), moved)
+    except WorkerFailed as failure:
+        return failure.failure, whose
+    finally:
+        for worker, _ in pair.values():
+            worker.end()
+
+
+def _build(worker: WorkerProcess, job: Job) -> None:
+    recording.require_inputs(worker, job, worker.ask("build", **job.document()))
+
+
+def _trained_again(worker: WorkerProcess, job: Job, number: int, steps: int) -> np.ndarray:
+    """The losses of a reference from weights that are moved in the last digit, see ``check.roundings``."""
+    _build(worker, job)
+    weights = worker.scratch / "moved.npz"
+    np.savez(weights, **check.roundings(dict(files.arrays(Path(job.document()["weights"]))), number))
+    given = [str(weights), *[None] * (steps - 1)]
+    answers = (
+        worker.ask("train_on", step=step, weights=one, leads=False, restarts=True) for step, one in enumerate(given)
+    )
+    return np.array([answer["loss"] for answer in answers])
+
+
+NOT_STARTED = Surroundings()
+"""Of a condition whose worker could not be started."""
+
+
+class Gated(NamedTuple):
+    """A condition with what it and what its reference computed, by how much arrays of the reference differ from
+    themselves where that was asked, with what the condition's worker was started, and the job of the trials.
+    """
+
+    condition: Condition
+    computed: Computed
+    expected: Computed
+    own: dict[str, Own]
+    surroundings: Surroundings
+    job: Job
+
+
+def certify(gated: Gated, set_for_it: Mapping[str, str] = MappingProxyType({})) -> Certificate:
+    """The certificate of what was gated; ``set_for_it`` are environment variables that were set for the gate only."""
+    condition, its = gated.condition, reference(gated.condition)
+    certificate = compare.certify(
+        condition, its, gated.computed, gated.expected, set_for_it, gated.job.hashes(), gated.own
+    )
+    origin = {
+        "code": fingerprint.digest(condition, "gate"),
+        "commit": fingerprint.commit(),
+        "versions": recording.versions(condition),
+        "reference_versions": recording.versions(its),
+        "machine": machine.identity(condition.device),
+    }
+    certificate = certificate.model_copy(update=origin)
+    if not certificate.checks:
+        return certificate
+    fed = workloads.load(condition.workload).gate.fed
+    batches = certificate.trials if fed else max(certificate.trials, trials.STEPS)  # which are trained with
+    return certificate.model_copy(update={"exercised": samples.exercised(gated.job, batches)})
+
+
+def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Iterator[Gated]:
+    """Each of ``conditions``, once, as soon as it and its reference have computed. A reference makes trials when they
+    are asked for.
+    """
+    workers = _Workers()
+    conditions = list(dict.fromkeys(conditions))
+    awaited = Counter(map(reference, conditions))  # by how many: arrays that nobody waits for any more are let go
+    preparing = threading.Lock()  # a file that two conditions share is made once
+
+    @functools.cache
+    def prepared(condition: Condition) -> Job:
+        return samples.prepare(condition, inputs)
+
+    def prepare(condition: Condition) -> Job:
+        with preparing:
+            return prepared(condition)
+
+    rounded = Rounded(lambda its: workers.start(its, patience_s), prepare)
+    expected = _Expected(rounded)
+    unpaired: dict[Condition, Computed] = {}
+    with closing(_made(_groups(conditions, awaited), workers, expected, prepare, patience_s)) as made:
+        for condition, computed in made:
+            if condition in awaited:
+                expected.put(condition, computed)
+            if condition in conditions:
+                unpaired[condition] = computed
+            for one in [one for one in unpaired if reference(one) in expected.found]:
+                its, own = reference(one), expected.own.get(one, {})
+                surroundings = workers.surroundings.get(one, NOT_STARTED)
+                yield Gated(one, unpaired.pop(one), expected.found[its], own, surroundings, prepare(one))
+                awaited[its] -= 1
+                if not awaited[its]:
+                    del expected.found[its]
+
+
+def _groups(conditions: list[Condition], references: Iterable[Condition]) -> list[list[Condition]]:
+    """All of them by the process that they share: those of the references first, in the order in which the others ask
+    for them, then, of the others, those that compile, which one core does; last those with most to do, which can be
+    shared.
+    """
+    others = _alike(one for one in conditions if one not in references)
+    others.sort(key=lambda group: (group[0].mode == "eager", len(group)))
+    asked = (reference(one) for group in others for one in group)
+    # In the order in which references are looked for: no condition then comes before its own, which it would wait for.
+    places = list(environments.names())
+    first = sorted(
+        dict.fromkeys([*(one for one in asked if one in references), *references]),
+        key=lambda one: (places.index(one.environment), frameworks.rank(one.framework)),
+    )
+    return _alike([*first, *(one for group in others for one in group)])  # a reference's process does others, too
+
+
+def _alike(conditions: Iterable[Condition]) -> list[list[Condition]]:
+    """By all that a process has once."""
+    groups: dict[tuple, list[Condition]] = {}
+    for condition in conditions:
+        alike = (
+            condition.framework,
+            condition.environment,
+            condition.mode,
+            condition.precision,
+            condition.device,
+            frozenset(knobs.of(condition).items()),
+            condition.world_size,
+            condition.threads,
+        )
+        groups.setdefault(alike, []).append(condition)
+    return list(groups.values())
+
+
+class _Expected:
+    """What the references computed, which other threads may have to wait for."""
+
+    def __init__(self, rounded: Rounded) -> None:
+        self.found: dict[Condition, Computed] = {}
+        self.own: dict[Condition, dict[str, Own]] = {}  # of conditions: how much their references' arrays vary
+        self.rounded = rounded
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def put(self, one: Condition, computed: Computed) -> None:
+        """A copy: trials that are asked of the reference later are none of its own certificate."""
+        with self._changed:
+            self.found[one] = computed if isinstance(computed, Failure) else dict(computed)
+            self._changed.notify_all()
+
+    def of(self, condition: Condition) -> Computed | None:
+        """What the condition's reference computed, once it has; None: the condition is the reference."""
+        its = reference(condition)
+        if condition == its:
+            return None
+        with self._changed:
+            self._changed.wait_for(lambda: its in self.found or self._closed)
+            return Failure(sentence="the gate was ended") if self._closed else self.found[its]
+
+    def close(self) -> None:
+        """Nobody will put any more: let go who waits."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
+class _Group:
+    """Conditions that one process can do, or two that share them: each takes the next, in order, so that whatever one
+    waits for has been taken before it.
+    """
+
+    def __init__(self, conditions: Iterable[Condition]) -> None:
+        self._left = deque(conditions)
+        self.first = self._left[0]
+
+    def __len__(self) -> int:
+        return len(self._left)
+
+    def take(self) -> Condition | None:
+        """The next that nobody has taken."""
+        try:
+            return self._left.popleft()
+        except IndexError:
+            return None
+
+
+def _made(
+    conditions: list[list[Condition]],
+    workers: _Workers,
+    expected: _Expected,
+    prepare: Callable[[Condition], Job],
+    patience_s: float,
+) -> Iterator[tuple[Condition, Computed]]:
+    """What ``conditions`` compute, in groups, as soon as each has, ``AT_ONCE`` processes at a time. A group starts no
+    sooner than those before it: whatever it waits for is at work, or done.
+    """
+    results: SimpleQueue[tuple[Condition, Computed] | BaseException | None] = SimpleQueue()
+    on_all_cores = threading.Lock()  # data-parallel processes are bound to the first cores, and look for a free port
+    on_cpu = all(condition.device == "cpu" for group in conditions for condition in group)
+    at_once = AT_ONCE if on_cpu else 1
+    shares: SimpleQueue[list[int]] = SimpleQueue()  # of the cores, one for each process that is at work at a time
+    for cores in np.array_split(sorted(os.sched_getaffinity(0)), at_once):
+        shares.put(cores.tolist())
+    groups = [_Group(some) for some in conditions]
+
+    def work(group: _Group) -> None:
+        with on_all_cores if group.first.world_size > 1 else _share_of_cores(shares):
+            while group and not workers.closed:  # a condition that fails takes its process with it, not the others
+                for result in _computed(group, prepare, expected, patience_s, workers):
+                    results.put(result)
+
+    def share() -> None:
+        """A process costs a start: it is worth that where more than one condition is left to take."""
+        alone = [group for group in groups if group.first.world_size == 1]
+        while alone and len(most := max(alone, key=len)) > 1 and not workers.closed:
+            work(most)
+
+    def told(do: Callable[[], None]) -> None:
+        try:
+            do()
+            results.put(None)
+        except BaseException as error:
+            results.put(error)
+
+    tasks = [*(functools.partial(work, group) for group in groups), *[share] * (at_once - 1)]
+    with ThreadPoolExecutor(at_once) as pool:
+        try:
+            for task in tasks:
+                pool.submit(told, task)
+            working = len(tasks)
+            while working:
+                result = results.get()
+                if isinstance(result, BaseException):
+                    raise result
+                if result is None:
+                    working -= 1
+                else:
+                    yield result
+        finally:
+            try:
+                workers.close()  # first: who is let go then finds that there is nothing more to do
+            finally:
+                expected.close()
+
+
+@contextmanager
+def _share_of_cores(shares: SimpleQueue[list[int]]) -> Iterator[None]:
+    """What this thread starts is bound to a share: processes whose threads are as many as all cores would wait for each
+    other's.
+    """
+    every, share = os.sched_getaffinity(0), shares.get()
+    try:
+        os.sched_setaffinity(0, share or every)
+        yield
+    finally:
+        os.sched_setaffinity(0, every)
+        shares.put(share)
+
+
+class _Workers:
+    """Workers at work for other threads, which whoever ends them all can end from this one."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self.surroundings: dict[Condition, Surroundings] = {}  # with which the last worker of each was started
+        self._started: list[WorkerProcess] = []
+        self._lock = threading.Lock()
+
+    def start(self, condition: Condition, patience_s: float) -> WorkerProcess:
+        """One for ``condition``, which others may share."""
+        with self._lock:
+            if self.closed:
+                raise WorkerFailed("worker was not started: the gate was ended")
+            worker = WorkerProcess(condition, INITIAL_SEED, patience_s, knobs.of_gate(condition))
+            self._started.append(worker)
+            return worker
+
+    def close(self) -> None:
+        """End all, and start no more."""
+        with self._lock, ExitStack() as stack:  # an interrupt while one ends does not spare the others
+            self.closed = True
+            for worker in self._started:
+                stack.callback(worker.end)
+
+
+def _computed(
+    group: _Group, prepare: Callable[[Condition], Job], expected: _Expected, patience_s: float, workers: _Workers
+) -> Iterator[tuple[Condition, Computed]]:
+    """What conditions of a group compute in one process, one after another, up to the first that fails."""
+    condition, worker, opened = group.take(), None, False
+    known: dict[str, Path] = {}
+    try:
+        while condition is not None:
+            if worker is None:
+                worker = workers.start(condition, patience_s)
+            workers.surroundings[condition] = worker.surroundings
+            if not opened:
+                worker.opened()
+                opened = True
+            its = functools.partial(expected.of, condition)
+            computed, expected.own[condition] = trials.of_condition(
+                worker, condition, prepare(condition), reference(condition), its, expected.rounded
+            )
+            known |= fingerprint.files(condition, "gate")
+            recording.require_hashed(worker, known)
+            yield condition, computed
+            condition = group.take()
+    except WorkerFailed as failure:
+        # One that does not even open fails for all that is left: starting it again for each would take for ever.
+        while condition is not None:
+            if worker is not None:
+                workers.surroundings[condition] = worker.surroundings
+            yield condition, failure.failure
+            condition = None if opened else group.take()
+    finally:
+        if worker is not None:
+            worker.end()

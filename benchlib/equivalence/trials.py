@@ -1,0 +1,276 @@
+"""What the equivalence gate asks of one condition's worker: trials, the first of them again, a probe of what trials do
+not see; and of the reference's, where a difference has to be explained.
+
+A condition makes ``LEAST_TRIALS`` trials and the first of them again. Where it differs by more than is allowed, the
+reference makes that trial again from weights rounded another way, then in its other lane, until that explains it; and
+where it explains a difference in every trial, more trials are made, until there are no more.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from benchlib import workloads
+from benchlib.condition import Condition
+from benchlib.equivalence import compare, samples
+from benchlib.equivalence.compare import Differences, Own
+from benchlib.equivalence.tolerances import tolerances
+from benchlib.errors import Failure
+from benchlib.progress import say
+from benchlib.runner import recording
+from benchlib.runner.jobs import Job
+from benchlib.runner.processes import WorkerFailed, WorkerProcess
+from benchlib.worker.check import units
+
+STEPS = 3  # of all trials but the first: momentum shows from the second on
+LEAST_TRIALS = 2
+
+MOVED = 32
+"""Times that the reference makes a trial again, at most, from weights that are moved in the last digit, at random: what
+it takes to meet, by chance, a ReLU or a pooling window that rounding sends another way. In a trial of ``googlenet``
+from each of two seeds of weights, 24 draws by 8 units met each way but one 3 or 4 times, that one twice. What moves its
+outputs by more than a condition's may differ explains nothing.
+"""
+
+ZERO_MOVED = 5
+"""Times that both make a trial again from moved weights, to know whether a gradient is 0 but for rounding."""
+
+ROUNDINGS = [("default", number) for number in range(1, MOVED + 1)]
+"""Lane and number of each, in the order in which they are tried; the other lane third."""
+ROUNDINGS.insert(2, ("tuned", 0))
+
+RECORDS = (1, 2, 3, 10, 30, 99, 105)
+"""Steps of the probe of an optimizer after which weights are compared; more where a learning rate changes later."""
+
+Arrays = dict[str, np.ndarray]
+
+Computed = Arrays | Failure
+"""What a condition computed, arrays by name; or why it failed."""
+
+
+def of_condition(
+    worker: WorkerProcess,
+    condition: Condition,
+    job: Job,
+    reference: Condition,
+    expected: Callable[[], Computed | None],
+    rounded: Rounded,
+) -> tuple[Arrays, dict[str, Own]]:
+    """Of a gated ``condition``, in the ``job`` of its trials: trial after trial, the first again, and what trials do
+    not see; and by how much arrays of the ``reference`` differ from themselves. ``expected`` waits for what the
+    reference computed; None: the condition is the reference.
+    """
+    workload = workloads.load(condition.workload)
+    recording.require_inputs(worker, job, worker.ask("build", **job.document()))
+    arrays = _trial(worker, job, 0)
+    beside = _Beside(condition, reference, expected(), rounded, lambda *which: _trial(worker, job, *which))
+    beside.add(arrays)
+    for trial in range(1, workload.gate.trials or samples.BATCHES):
+        if trial >= LEAST_TRIALS and not beside.unseen():
+            break
+        arrays |= beside.add(_trial(worker, job, trial), trial)
+    if workload.kind != "training":  # what is kept of a batch, for the next time, is wrong for other weights
+        met = samples.batches(job)  # the number of a trial that takes the first batch again, with larger weights
+        arrays |= beside.add(_trial(worker, job, met), met)
+    if "repetition" in tolerances(condition):
+        repeated = _trial(worker, job, 0, again=True)
+        arrays |= {name.replace("0/", f"{compare.AGAIN}/", 1): array for name, array in repeated.items()}
+    if workload.kind == "training" and condition.world_size == 1:
+        arrays |= _probe(worker, condition, job)
+    return arrays, beside.own
+
+
+class _Beside:
+    """What a condition has computed so far beside what its reference did. Nothing is said of a reference itself, or
+    where that failed.
+    """
+
+    def __init__(
+        self,
+        condition: Condition,
+        reference: Condition,
+        expected: Computed | None,
+        rounded: Rounded,
+        moved: Callable[[int, int], Arrays],
+    ) -> None:
+        self.own: dict[str, Own] = {}
+        self._reference, self._rounded, self._moved = reference, rounded, moved
+        self._expected = None if isinstance(expected, Failure) else expected
+        self._differences: Differences = {}
+        self._allowed = tolerances(condition)
+
+    def add(self, arrays: Arrays, trial: int = 0) -> Arrays:
+        """What the condition computed in ``trial``; returns it."""
+        if self._expected is None:
+            return arrays
+        self._rounded.complete(self._reference, trial, self._expected)
+        differences = compare.differences(arrays, self._expected, self._allowed)
+        for quantity, by_array in differences.items():
+            self._differences.setdefault(quantity, {}).update(by_array)
+        for number in compare.beyond(differences, self._allowed, self.own):
+            if compare.small_gradients(arrays, self._expected):
+                self.own |= self._zeros(number, arrays, differences)
+        self.own = self._rounded.explain(self._reference, differences, self._expected, self._allowed, self.own)
+        return arrays
+
+    def _zeros(self, trial: int, arrays: Arrays, differences: Differences) -> dict[str, Own]:
+        """What counts as 0 in ``trial``."""
+        its = self._rounded.moved(self._reference, trial)
+        if its is None:
+            return {}
+        ours = [self._moved(trial, number) for number in range(1, len(its) + 1)]
+        roundings = compare.rounding(arrays, ours), compare.rounding(self._expected, its)
+        return compare.zeros(arrays, self._expected, roundings, differences)
+
+    def unseen(self) -> bool:
+        """Is there an array that only rounding explains, in every trial so far?"""
+        return any(one.unseen for one in compare.compare(self._differences, self._allowed, self.own))
+
+
+class Rounded:
+    """The references again, from weights that are rounded another way, or in their other lane, whose sums have another
+    order: in processes of their own, which ``start`` starts where they are first asked for, with jobs that ``prepare``
+    makes.
+    """
+
+    def __init__(self, start: Callable[[Condition], WorkerProcess], prepare: Callable[[Condition], Job]) -> None:
+        self._start, self._prepare = start, prepare
+        self._lock = threading.Lock()
+        self._at_work: dict[tuple[str, str], tuple[WorkerProcess, Condition | None]] = {}  # and what is built there
+        self._own: dict[tuple[Condition, int, str], dict[str, Own]] = {}
+
+    def explain(
+        self,
+        reference: Condition,
+        differences: Differences,
+        expected: Arrays,
+        allowed: Mapping[str, float],
+        own: Mapping[str, Own],
+    ) -> dict[str, Own]:
+        """``own`` and by how much the arrays of the reference differ from themselves in the trials in which one of the
+        ``differences`` is more than is ``allowed`` and than ``own`` explains; no more is tried than explains it.
+        """
+        nearest = dict(own)
+        with self._lock:
+            for lane, moved in ROUNDINGS:
+                for trial in sorted(compare.beyond(differences, allowed, nearest)):
+                    found = self._of(reference, trial, expected, lane, moved)
+                    if found is None:
+                        return nearest
+                    nearest = compare.nearest(differences, nearest, found)
+        return nearest
+
+    def moved(self, reference: Condition, trial: int) -> list[Arrays] | None:
+        """A trial of the reference from weights that are moved, ``ZERO_MOVED`` times; None: it could not be asked."""
+        with self._lock, suppress(WorkerFailed):  # which explains nothing, as below, and is said there
+            return [self._made(reference, trial, number) for number in range(1, ZERO_MOVED + 1)]
+
+    def complete(self, reference: Condition, trial: int, expected: Arrays) -> None:
+        """Have the reference make a trial that it has not made so far."""
+        with self._lock:
+            if not any(name.startswith(f"{trial}/") for name in expected):
+                expected |= self._made(reference, trial)
+
+    def _of(self, reference: Condition, trial: int, expected: Arrays, lane: str, moved: int) -> dict[str, Own] | None:
+        """Nothing where outputs differ by more than a condition's may; None: it could not be asked."""
+        by = done(lane, moved)
+        if (reference, trial, by) not in self._own:
+            try:
+                arrays = self._made(reference.but(lane=lane), trial, moved)
+            except WorkerFailed as failure:  # it explains nothing, and is not the condition's failure
+                say(f"The reference {reference}, {by}, could not be asked what rounding does: {failure}")
+                return None
+            allowed = tolerances(reference)
+            own = compare.own_differences(arrays, expected, allowed, by)
+            outputs = [one.difference for name, one in own.items() if f"{trial}/outputs" in name]
+            close = max(outputs, default=0.0) <= allowed["outputs"]
+            self._own[reference, trial, by] = own if close else {}
+        return self._own[reference, trial, by]
+
+    def _made(self, reference: Condition, trial: int, moved: int = 0) -> Arrays:
+        """A worker that fails is no place to build the next in."""
+        try:
+            return _trial(*self._at(reference), trial, moved)
+        except WorkerFailed:
+            self._at_work.pop((reference.implementation, reference.lane), None)
+            raise
+
+    def _at(self, reference: Condition) -> tuple[WorkerProcess, Job]:
+        """A worker in which the reference is built."""
+        place = (reference.implementation, reference.lane)
+        worker, built = self._at_work.get(place, (None, None))
+        if worker is None:
+            worker = self._start(reference)
+            worker.opened()
+        job = self._prepare(reference)
+        if built != reference:
+            recording.require_inputs(worker, job, worker.ask("build", **job.document()))
+        self._at_work[place] = worker, reference
+        return worker, job
+
+
+def done(lane: str, moved: int) -> str:
+    """What makes the reference differ from itself, in words."""
+    if not moved:
+        return f"its lane {lane}"
+    return f"moved by {units(moved)}" + (f", the {moved - 1}. time" if moved > 2 else "")
+
+
+def _trial(worker: WorkerProcess, job: Job, trial: int, moved: int = 0, again: bool = False) -> Arrays:
+    """The first is the shorter one: made again behind the others, it then shows what was left of them, in one step. A
+    model that makes rounding grow from step to step takes one in all of them: the probe shows what more would.
+    """
+    file = worker.scratch / "computed.npz"
+    longer = trial >= min(1, samples.batches(job) - 1) and not workloads.load(job.condition.workload).gate.fed
+    steps = STEPS if longer else 1
+    worker.ask("check", steps=steps, trial=trial, moved=moved, again=again, file=str(file))
+    return _read(worker, file, worker.condition.world_size)
+
+
+def _probe(worker: WorkerProcess, condition: Condition, job: Job) -> Arrays:
+    """With the hyperparameters that the condition is measured with. In mixed precision the optimizer is not asked: it
+    is that of fp32, in which the model has to be the same, too.
+    """
+    usual = replace(job, condition=compare.usual(condition))
+    recording.require_inputs(worker, usual, worker.ask("build", **usual.document()))
+    workload = workloads.load(condition.workload)
+    changes = workload.schedule(usual.condition.hyperparameters)
+    records = sorted({*RECORDS, *(changes + beyond for beyond in (-1, 1, 30) if changes > 1)})
+    records = records if condition.precision == "fp32" else []
+    file = worker.scratch / "probed.npz"
+    worker.ask("probe", records=records, file=str(file))
+    return worker.arrays(file)
+
+
+def _read(worker: WorkerProcess, file: Path, world_size: int) -> dict[str, np.ndarray]:
+    """What was computed; by a group: the outputs of all parts of the batch, the mean of their losses, and gradients and
+    state of the first process, which must be those of the whole batch. A gradient or trained weight that another
+    process has otherwise is nobody's: nan.
+    """
+    if world_size == 1:
+        return worker.arrays(file)
+    parts = [worker.arrays(Path(f"{file}.{rank}.npz")) for rank in range(world_size)]
+    shapes = [{name: array.shape for name, array in part.items()} for part in parts]
+    if unlike := sorted({name for shape in shapes for name, _ in shape.items() ^ shapes[0].items()}):
+        raise worker.failed(f"wrote what cannot be used: its processes differ in {', '.join(unlike[:3])}")
+    made = dict(parts[0])
+    for name in made:
+        quantity = name.partition("/")[2].partition(":")[0]
+        if quantity in {"outputs", "evaluation outputs", "predictions"}:
+            made[name] = np.concatenate([part[name] for part in parts])
+        elif quantity in {"losses", "first loss"}:
+            made[name] = np.mean([part[name] for part in parts], axis=0)
+        elif quantity in {"gradient", "update"} and not _alike(part[name] for part in parts):
+            made[name] = np.full_like(made[name], np.nan)
+    return made
+
+
+def _alike(arrays: Iterable[np.ndarray]) -> bool:
+    first, *others = arrays
+    return all(np.array_equal(first, other, equal_nan=True) for other in others)

@@ -1,0 +1,1 @@
+"""What a number depends on: code, machine, packages, devices, knobs, telemetry."""

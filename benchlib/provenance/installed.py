@@ -1,0 +1,120 @@
+"""Frameworks in an environment, and the versions of all that their workers may compute with. Its interpreter is asked,
+and no framework imported.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from benchlib import environments, frameworks, interpreters, variables
+from benchlib.condition import Condition, implementation
+from benchlib.environments import DEFAULT
+from benchlib.errors import BenchlibError
+from benchlib.interpreters import Interpreter, Module
+from benchlib.provenance import fingerprint
+
+
+def offers(environment: str, framework: str) -> bool:
+    """Has an environment what ``framework`` is imported from? A BenchlibError where it is not there, or cannot say."""
+    return bool(module(environment, frameworks.package(framework)).place)
+
+
+def version(environment: str, framework: str) -> str | None:
+    """Of the distribution that a framework comes in, less what says how it was built; None: it is not there. A
+    BenchlibError as of :func:`offers`.
+    """
+    own = module(environment, frameworks.package(framework))
+    return own.packages[own.distributions[0]].partition("+")[0] if own.distributions else None
+
+
+@functools.cache
+def versions(framework: str, environment: str = DEFAULT) -> dict[str, str]:
+    """Versions in an environment of Python, glibc, the framework and what its file imports beside it (numpy ...), by
+    distribution. What no distribution has installed has no version, but a hash.
+    """
+    named: dict[str, str] = {}
+    for name in _imported(framework):
+        one = module(environment, name)
+        named |= {distribution: one.packages[distribution] for distribution in one.distributions}
+        named |= {name: f"file {one.digest}"} if one.digest else {}
+    return {"python": _interpreter(environment).python, **named, "glibc": platform.libc_ver()[1]}
+
+
+@functools.cache
+def packages(framework: str, workload: str | None = None, environment: str = DEFAULT) -> dict[str, str]:
+    """Versions of all distributions in an environment that the files of ``framework`` and ``workload`` import, and of
+    what these need in turn; of what is imported also a hash of its files, for there may be two builds of one version.
+    """
+    every = {name: module(environment, name) for name in _imported(framework, workload)}
+    own = {name: f"file {one.digest}" for name, one in every.items() if one.digest}
+    return {name: version for one in every.values() for name, version in sorted(one.packages.items())} | own
+
+
+def require_versions(framework: str, environment: str, imported: Mapping[str, str]) -> None:
+    """Raise a BenchlibError if a worker has imported another version than :func:`versions` says: interpreters are asked
+    once, and something may have been installed since.
+    """
+    known = versions(framework, environment)
+    for name, version in imported.items():
+        if name in known and not known[name].startswith("file ") and not _is_same(version, known[name]):
+            raise BenchlibError(
+                f"framework {implementation(framework, environment)!r}: a worker has imported {name} {version}, but "
+                f"{name} {known[name]} was there before; restart the notebook's kernel (or this program)"
+            )
+
+
+def compiler(condition: Condition) -> dict[str, str]:
+    """The C++ compiler, if a worker makes the condition's kernels with it: ``c++`` and what it says of its version."""
+    if not frameworks.compiles(condition.framework, condition.mode, condition.device):
+        return {}
+    path = shutil.which(os.environ.get("CXX") or "g++")
+    return {"c++": _compiler_version(path, os.stat(path).st_mtime_ns)} if path else {}
+
+
+def module(environment: str, name: str) -> Module:
+    """A top-level module in an environment; a BenchlibError as of :func:`offers`."""
+    name = name.partition(".")[0]
+    known = _interpreter(environment).modules
+    return known[name] if name in known else _interpreter(environment, name).modules[name]
+
+
+def _interpreter(environment: str, *more: str) -> Interpreter:
+    """What an environment's interpreter has of what any framework's file imports, asked once for all; or ``more``."""
+    wanted = more or _every(tuple(frameworks.names()), tuple(frameworks.__path__))
+    return interpreters.probe(environments.find(environment).python, tuple(sorted(wanted)))
+
+
+@functools.cache
+def _every(names: tuple[str, ...], folders: tuple[str, ...]) -> frozenset[str]:
+    """What the files of frameworks import; once, for hundreds of conditions ask for it."""
+    return frozenset(name for framework in names for name in _imported(framework))
+
+
+def _imported(framework: str, workload: str | None = None) -> list[str]:
+    """The top-level modules that the files of a framework and a workload import, the framework's own first."""
+    own = frameworks.package(framework).partition(".")[0]
+    files = fingerprint.of_model(framework, workload).values()
+    tops = {name.partition(".")[0] for file in files for name in fingerprint.imports(file)} - {"", "benchlib"}
+    return list(dict.fromkeys([own, *sorted(tops - sys.stdlib_module_names)]))
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Versions that differ in their spelling only, or in a build that just one of them names (``+cpu``)."""
+    one, other = (
+        [re.findall(r"[a-z]+|[1-9]\d*|0(?!\d)", part) for part in text.lower().split("+")] for text in (one, other)
+    )
+    return one[0] == other[0] and (one[1:] == other[1:] or len(one) != len(other))
+
+
+@functools.cache
+def _compiler_version(path: str, mtime_ns: int) -> str:
+    command, given = [path, "--version"], variables.passed(os.environ)
+    said = subprocess.run(command, env=given, capture_output=True, text=True, check=False).stdout
+    return next(iter(said.splitlines()), "says no version")

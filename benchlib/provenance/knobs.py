@@ -1,0 +1,223 @@
+"""The knobs: settings outside the code that change speed. Every one is declared, with its value, reason and source:
+those that several frameworks share here (``SHARED``), those of one framework in its file.
+
+Lane ``default`` is the framework as installed; lane ``tuned`` sets those of ``TUNED``. ``ALWAYS`` are set in both
+lanes, so that numbers mean the same, ``GATE`` in the equivalence gate's workers only. ``threads`` of a condition is a
+knob, too. A user's shell cannot change a lane (``benchlib.variables``).
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from benchlib import frameworks, variables, workloads
+from benchlib.condition import Condition
+from benchlib.errors import BenchlibError, shown, unknown
+from benchlib.shown import Shown
+from benchlib.validation import Strict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+TUNED, ALWAYS, GATE = "tuned", "always", "gate"
+"""When a knob is set."""
+
+
+class Knob(Strict):
+    """A setting of a worker, an environment variable or one of the framework's session."""
+
+    name: str
+    value: str
+    devices: tuple[str, ...] = ()  # empty: all
+    reason: str
+    source: str
+    when: Literal["tuned", "always", "gate"] = TUNED
+    convolutions_only: bool = False
+    inference_only: bool = False
+    modes: tuple[str, ...] = ()  # empty: all
+    by_session: bool = False  # which knows it by this name
+    same_numbers: bool = False  # of what is set for the gate: does it change no number?
+
+    def applies(self, condition: Condition) -> bool:
+        if (self.devices and condition.device not in self.devices) or (self.modes and condition.mode not in self.modes):
+            return False
+        workload = workloads.load(condition.workload)
+        if self.convolutions_only and not _convolves(workload.weights, json.dumps(condition.hyperparameters)):
+            return False
+        return workload.evaluates or not self.inference_only
+
+
+@functools.lru_cache(maxsize=1024)
+def _convolves(weights: Callable[[workloads.Values], dict[str, workloads.Weight]], values: str) -> bool:
+    """Has a weight the four dimensions (of volumes: five) of a convolution's kernel? Hyperparameters as JSON."""
+    return any(len(one.shape) >= 4 for one in weights(json.loads(values)).values())
+
+
+SCRATCH = "{scratch}"
+"""In a knob's value: the worker's own scratch directory, empty at its start."""
+
+CORES = "{cores}"
+"""In a knob's value: how many cores benchlib may use, which its workers get."""
+
+MALLOC = {
+    "MALLOC_MMAP_THRESHOLD_": (
+        "4294967296",
+        "large buffers stay in the heap instead of being mapped anew at every step; processes differ far less",
+    ),
+    "MALLOC_TRIM_THRESHOLD_": (
+        "68719476736",
+        "freed memory is kept for the next step instead of going back to the system",
+    ),
+    "GLIBC_TUNABLES": (
+        "glibc.malloc.hugetlb=1",
+        "the heap asks for transparent huge pages: fewer page faults, and less luck in where buffers lie",
+    ),
+}
+
+SHARED = (
+    *(
+        Knob(name=n, value=v, devices=("cpu",), reason=why, source="glibc manual, 'Memory Allocation Tunables'")
+        for n, (v, why) in MALLOC.items()
+    ),
+    Knob(
+        name="HOME",
+        value=SCRATCH,
+        reason="settings and caches in the user's home (Keras's keras.json, Triton's kernels) do not reach a worker",
+        source="Keras documentation, 'Configuring your backend'; Python documentation, 'os.path.expanduser'",
+        when=ALWAYS,
+    ),
+    Knob(
+        name="PYTHONUNBUFFERED",
+        value="1",
+        reason="what a worker has printed can be told when it dies: Python would still hold it in a buffer",
+        source="Python documentation, 'Command line and environment'",
+        when=ALWAYS,
+    ),
+    Knob(
+        name="CUDA_DEVICE_ORDER",
+        value="PCI_BUS_ID",
+        devices=("cuda",),
+        reason="CUDA numbers the GPUs as the driver does, so that the GPU watched is the GPU used",
+        source="CUDA C++ Programming Guide, 'CUDA Environment Variables'",
+        when=ALWAYS,
+    ),
+    Knob(
+        name="NVIDIA_TF32_OVERRIDE",
+        value="0",
+        devices=("cuda",),
+        reason="in the gate only: fp32 is computed as fp32; rounding to TF32, of 10 bits, could hide another model",
+        source="NVIDIA, 'Accelerating AI Training with NVIDIA TF32 Tensor Cores'",
+        when=GATE,
+    ),
+    Knob(
+        name="OMP_WAIT_POLICY",
+        value="passive",
+        reason="in the gate only, where two processes are at work: waiting threads do not spin. It changes no number",
+        source="OpenMP specification; PyTorch's reference of resnet50 took four times as long without",
+        when=GATE,
+        same_numbers=True,
+    ),
+)
+
+THREADS_REASON = (
+    "the condition asks for so many threads: OpenMP's limit, and the worker is bound to as many cores "
+    "(MindSpore's own thread pool heeds the binding only)"
+)
+
+WORKER_PATH_REASON = "the user has workers import from these folders, too"
+
+OLD_REASON = "set by the benchlib that measured it; this one does not declare it"
+
+
+def declared(framework: str) -> list[Knob]:
+    """All knobs there are for a framework; of one that is not there any more, those that all have."""
+    own = []
+    for arguments in frameworks.knobs(framework) if framework in frameworks.names() else ():
+        try:
+            own.append(Knob(**arguments))
+        except (TypeError, BenchlibError) as error:
+            raise BenchlibError(f"{frameworks.file(framework)}: KNOBS: {shown(arguments)}: {error}") from None
+    return [*SHARED, *own]
+
+
+def of(condition: Condition) -> dict[str, str]:
+    """The knobs set for a condition: values by name; ``SCRATCH`` in them is not filled in."""
+    cores = str(len(os.sched_getaffinity(os.getpid())))  # of the process: a thread of the gate may be bound to a few
+    knobs = {knob.name: knob.value.replace(CORES, cores) for knob in _set(condition)}
+    for name in condition.without:
+        if name not in knobs:
+            raise BenchlibError(f"{condition}: without: {unknown('knob of this condition', name, knobs)}")
+        del knobs[name]
+    if condition.threads is not None:
+        knobs["OMP_NUM_THREADS"] = str(condition.threads)
+    if folders := variables.worker_folders(os.environ):
+        knobs[variables.WORKER_PATH] = os.pathsep.join(folders)
+    return knobs
+
+
+def of_gate(condition: Condition) -> dict[str, str]:
+    """The environment variables that the equivalence gate sets beside the condition's knobs."""
+    gate = [knob for knob in declared(condition.framework) if knob.when == GATE]
+    return {knob.name: knob.value for knob in gate if knob.applies(condition)}
+
+
+def neutralising(condition: Condition) -> dict[str, str]:
+    """Of what the gate sets that which changes numbers, and why it is set, by name."""
+    gate = [knob for knob in declared(condition.framework) if knob.when == GATE and not knob.same_numbers]
+    return {knob.name: knob.reason for knob in gate if knob.applies(condition)}
+
+
+def environment(condition: Condition, scratch: Path, inherited: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """A worker's environment: what it may inherit, and the condition's knobs."""
+    others = of(condition).items() - for_session(condition).items()
+    return {**variables.passed(inherited), **{name: value.replace(SCRATCH, str(scratch)) for name, value in others}}
+
+
+def for_session(condition: Condition) -> dict[str, str]:
+    """Of the condition's knobs those that the framework's session sets."""
+    by_session = {knob.name for knob in _set(condition) if knob.by_session}
+    return {name: value for name, value in of(condition).items() if name in by_session}
+
+
+def _set(condition: Condition) -> list[Knob]:
+    """Those of the condition's lane."""
+    when = {ALWAYS, condition.lane}
+    return [knob for knob in declared(condition.framework) if knob.when in when and knob.applies(condition)]
+
+
+@dataclass(frozen=True, repr=False)
+class Ledger(Shown):
+    """The knobs that were set in some processes: measurements, or certificates."""
+
+    processes: list[Any]
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row per knob, framework, environment, device and lane."""
+        import pandas as pd
+
+        others = {
+            "OMP_NUM_THREADS": (THREADS_REASON, "OpenMP specification"),
+            variables.WORKER_PATH: (WORKER_PATH_REASON, "the environment of who measured"),
+        }
+        rows = set()
+        for process in self.processes:
+            of = process.condition
+            reasons = others | {knob.name: (knob.reason, knob.source) for knob in declared(of.framework)}
+            for name, value in process.knobs.items():
+                reason = reasons.get(name, (OLD_REASON, "its record"))
+                rows.add((name, value, of.framework, of.environment, of.device, of.lane, *reason))
+        columns = ["name", "value", "framework", "environment", "device", "lane", "reason", "source"]
+        return pd.DataFrame(sorted(rows), columns=columns)
+
+    @property
+    def left_out(self) -> list[str]:
+        """The names of variables that did not reach one of the processes, and could have mattered."""
+        return sorted({name for process in self.processes for name in process.left_out})

@@ -1,0 +1,71 @@
+"""What a framework needs in an environment to use a device, as its file declares it; nothing of it is imported."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+from benchlib import frameworks, variables
+from benchlib.errors import BenchlibError, unknown
+from benchlib.provenance import installed, machine
+from benchlib.validation import Strict
+
+
+class Need(Strict):
+    """Something that has to be in an environment for a framework to use a device, or one of several such things."""
+
+    device: str
+    otherwise: str  # what is said where it is not there: what is missing and what to do; ``{lacking}`` is filled in
+    modules: tuple[str, ...] = ()  # the environment has one of these top-level modules
+    distributions: tuple[str, ...] = ()  # the framework's package comes in one of these; ``*`` stands for anything
+    text: tuple[str, str] | None = None  # a file of the package, and a regular expression that a part of it matches
+    linked: str | None = None  # shared libraries of the package (``*`` as above): all that one of them needs is there
+
+
+def declared(framework: str) -> list[Need]:
+    """What a framework's file declares in ``NEEDS``; a BenchlibError that names the file where that is no need."""
+    try:
+        needs = [Need(**arguments) for arguments in frameworks.needs(framework)]
+        for need in needs:
+            if need.device not in frameworks.devices(framework):
+                raise BenchlibError(unknown("device", need.device, frameworks.devices(framework)))
+            re.compile(need.text[1] if need.text else "")
+    except (BenchlibError, TypeError, re.error) as error:
+        raise BenchlibError(f"{frameworks.file(framework)}: NEEDS: {error}") from None
+    return needs
+
+
+def missing(needs: Iterable[Need], framework: str, environment: str) -> str | None:
+    """What an environment lacks of a framework's needs, and what to do; None: nothing."""
+    each = ((need, lacking) for need in needs for lacking in _lacking(need, framework, environment))
+    return next((need.otherwise.replace("{lacking}", lacking) for need, lacking in each), None)
+
+
+def _lacking(need: Need, framework: str, environment: str) -> Iterator[str]:
+    """What of a need is not there."""
+    own = installed.module(environment, frameworks.package(framework))
+    folder = Path(own.place).parent
+    if need.modules and not any(installed.module(environment, name).place for name in need.modules):
+        yield " or ".join(need.modules)
+    if need.distributions and not any(fnmatch(one, name) for one in own.distributions for name in need.distributions):
+        yield " or ".join(need.distributions)
+    if need.text and not re.search(need.text[1], machine.read(folder / need.text[0]), re.MULTILINE):
+        yield need.text[0]
+    if need.linked and (libraries := _unlinked(folder, need.linked)):
+        yield libraries
+
+
+@functools.cache
+def _unlinked(folder: Path, pattern: str) -> str:
+    """What the dynamic linker does not find here of what a library needs: of the one that lacks least."""
+    libraries = sorted(folder.glob(pattern))
+    if not libraries:
+        return f"{Path(pattern).name} itself, which this build comes without"
+    options = {"env": variables.passed(os.environ), "capture_output": True, "text": True, "check": False}
+    listed = [subprocess.run(["ldd", str(one)], **options).stdout for one in libraries]
+    return ", ".join(min((sorted(re.findall(r"(\S+) => not found", text)) for text in listed), key=len))

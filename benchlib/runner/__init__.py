@@ -1,0 +1,1 @@
+"""Runs workers and times them: processes, interleaved rounds, training, interference, roofline, timer check."""

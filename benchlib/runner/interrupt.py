@@ -1,0 +1,58 @@
+"""Interrupts (Ctrl-C, or a notebook's *Interrupt Kernel*) while workers are at work: one ends them all, whenever it
+comes, and however often it is repeated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from benchlib import scratch
+
+STOPPED = "stopped by an interrupt; what was measured is kept, and running it again goes on from there"
+
+
+@contextmanager
+def one_interrupt() -> Iterator[None]:
+    """Let the first interrupt through, and no other: a second would cut the ending of the workers short. A worker whose
+    start the interrupt met halfway is ended here, and what is left of scratch directories goes with it.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield  # no interrupt comes here
+        return
+    came = False
+
+    def once(number: int, frame: object) -> None:
+        nonlocal came
+        if not came:
+            came = True
+            try:
+                before(number, frame)
+            except KeyboardInterrupt as interrupt:
+                interrupt._render_traceback_ = lambda: [STOPPED]  # IPython shows that: where it was is of no use
+                raise
+
+    signal.signal(signal.SIGINT, once)
+    try:
+        yield
+    except KeyboardInterrupt:
+        _end_workers()
+        scratch.remove_own("worker")
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end_workers() -> None:
+    """Processes that this one has started in a worker's scratch directory."""
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if Path(child.cwd()).name.startswith("benchlib-worker-"):
+                child.kill()

@@ -1,0 +1,55 @@
+"""One measurement at a time on a machine, whatever notebook, folder or user asks for it: two at once would measure each
+other.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchlib.errors import BenchlibError
+from benchlib.runner.interrupt import one_interrupt
+
+LOCK = Path("/tmp/benchlib-measuring.lock")
+"""One for the machine: where temporary files go differs between users and batch jobs."""
+
+
+@contextmanager
+def turn(tell: Callable[[str], None]) -> Iterator[float]:
+    """Hold the machine, after waiting until nobody else measures (``tell`` gets a line if that is so, and one when it
+    is over). Gives the seconds that this took. The lock ends with this process.
+    """
+    file, before = _opened(), time.monotonic()
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell("waiting: another benchlib measures on this machine")
+            fcntl.flock(file, fcntl.LOCK_EX)
+            tell("the machine is free: measuring")
+        except OSError as error:
+            why = f"cannot be locked ({error.strerror}): it keeps measurements apart"
+            raise BenchlibError(f"{LOCK}: {why}, so it has to be on a file system with locks") from None
+        waited_s = time.monotonic() - before
+        with one_interrupt():
+            yield waited_s
+    finally:
+        os.close(file)
+
+
+def _opened() -> int:
+    """The lock file, made by whoever comes first; a file that exists is only read, which any user may."""
+    try:
+        try:
+            return os.open(LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            file = os.open(LOCK, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC)
+            os.fchmod(file, 0o644)  # whatever this user's umask is
+            return file
+    except OSError as error:
+        why = f"the lock that keeps measurements apart cannot be opened: {error.strerror}"
+        raise BenchlibError(f"{LOCK}: {why}; make that possible, or have its owner remove it") from None

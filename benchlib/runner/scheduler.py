@@ -1,0 +1,78 @@
+"""Comparisons that have been asked for: which of their repetitions are there, and which are due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchlib.cache import Measurement, Store
+from benchlib.provenance.fingerprint import Unchanged
+from benchlib.runner import recording, rounds
+from benchlib.runner.jobs import Job, key
+from benchlib.stats.comparison import Comparison
+
+
+@dataclass(eq=False)
+class Asked:
+    """A comparison that has been asked for: what is there of it, and what may come."""
+
+    comparison: Comparison
+    group: str  # its key
+    members: list[tuple[str, Job]]  # of a repetition, by role
+    settings: rounds.Settings
+    code: Unchanged  # of the comparison and of its certificates
+    repetitions: int = 0  # that are there, whatever came of them
+
+    @classmethod
+    def of(cls, comparison: Comparison, jobs: list[Job], settings: rounds.Settings, code: Unchanged) -> Asked:
+        """With its jobs: of the baseline, the control, the other conditions; or none."""
+        roles = ["baseline", "control", *["condition"] * (len(jobs) - 2)][: len(jobs)]
+        members = [job.depends_on("rounds") for job in jobs]
+        group = key(kind="comparison", settings=settings.model_dump(), members=members)
+        return cls(comparison, group, list(zip(roles, jobs, strict=True)), settings, code)
+
+    def read(self, store: Store) -> None:
+        """Read all repetitions that are on disk."""
+        while (measured := store.usable(self.file)) is not None:
+            self._add(measured)
+
+    def repeat(self, store: Store, patience_s: float, keep: Callable[[list[Measurement]], None]) -> list[Measurement]:
+        """Measure the next repetition, which goes to ``keep``, unless another process has meanwhile."""
+        measured = store.usable(self.file)
+        if measured is None:
+            self.code.require()
+            number = self.repetitions
+            identity = {"kind": "comparison", "group": self.group, "file": self.file, "repetition": number}
+            measured = [
+                recording.begin("rounds", job, role=role, seed=number, **identity) for role, job in self.members
+            ]
+            jobs = [job for _, job in self.members]
+            rounds.measure_repetition(measured, jobs, self.settings, self.comparison.plan.rounds, patience_s)
+            self.code.require()
+            keep(measured)
+        self._add(measured)
+        return measured
+
+    @property
+    def file(self) -> str:
+        """Key of the next repetition's file."""
+        return key(group=self.group, repetition=self.repetitions)
+
+    @property
+    def left(self) -> int:
+        """About how many repetitions are still to come."""
+        return max(1, self.comparison.plan.more_processes)
+
+    def _add(self, measured: list[Measurement]) -> None:
+        self.comparison.measurements.extend(measured)
+        self.repetitions += 1
+
+
+def line(measured: list[Measurement]) -> str:
+    """A repetition in a line: each condition's shortest step, or that it failed."""
+    parts = []
+    for m in measured:
+        name = "A/A" if m.role == "control" else m.condition.subject
+        steps_s = [block.wall_s / block.steps for block in m.blocks]
+        parts.append(f"{name} {1000 * min(steps_s):.3g} ms" if m.ok else f"{name} failed")
+    return ", ".join(parts)

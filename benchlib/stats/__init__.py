@@ -1,0 +1,1 @@
+"""Intervals, comparisons, training runs, and the tidy frame of all that was measured."""

@@ -1,0 +1,337 @@
+"""A comparison: conditions measured together against a baseline, with the baseline against itself as a control (A/A).
+
+Everything here is derived from measurements on disk; nothing is measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Container
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from benchlib.cache import Measurement, counted, identity, seconds_by_round
+from benchlib.condition import Condition
+from benchlib.stats import throughput
+from benchlib.stats.intervals import Interval, geometric_interval, rounds_of
+from benchlib.stats.measured import Frame, Measured
+from benchlib.stats.planner import FAILED, Paired, Plan, best_rounds, gain, means, plan, settled, width
+from benchlib.stats.validity import DIFFERENT, NOT_CHECKED, disturbed_rounds, growths, mostly, slow_down
+
+if TYPE_CHECKING:
+    from benchlib.equivalence.certificate import Certificate
+
+FASTER, SLOWER, NO_DIFFERENCE = "faster", "slower", "no difference shown"
+SAME_WITHIN = "the same within"
+"""How the verdict on an interval begins that lies within the margin of 1; how much that is follows."""
+SLOWS_DOWN, DISTURBED = "slows down", "disturbed"
+MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED = "models differ", "models not checked", "not measured"
+
+SHARED = "shared time spent"
+"""Why a comparison ended that has no budget of its own: the clock of the whole report went on with others."""
+
+MARGIN = 0.05
+
+PATIENCE = 4
+"""Times the repetitions of its pilot: where a ratio is still disturbed after so many, the time that comparisons share
+is not spent on it any more.
+"""
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(Measured):
+    """Measurements of conditions, the first of which is the baseline."""
+
+    precision: float  # relative half-width of the ratios' intervals that was asked for
+    budget_s: float  # that was allowed for it; infinite, where a clock for several comparisons says when to end
+    pilot: int  # processes of each condition at least
+    margin: float  # a ratio whose interval lies within so much of 1 is "the same within" it
+
+    @property
+    def plan(self) -> Plan:
+        """Where the comparison stands: what is next, or why it ended and what more the precision would have taken."""
+        return plan(self._done(), self.precision, self.budget_s, self.pilot, self._unclear)
+
+    @property
+    def ended(self) -> str | None:
+        """Why no more of it was measured; None: it is to go on."""
+        if not self.timed:
+            return FAILED
+        return self.plan.ended or (SHARED if math.isinf(self.budget_s) else None)
+
+    @property
+    def timed(self) -> list[Condition]:
+        """The conditions that are measured: those whose ratio can be given; none where of several only the baseline
+        is left.
+        """
+        proved = [one for one in self.conditions if not self._unproved(one)]
+        return proved if len(proved) >= min(2, len(self.conditions)) else []
+
+    @property
+    def settled(self) -> bool:
+        """Has every ratio the precision asked for, or is there none to be had?"""
+        unclear = any(self._is_unclear(*pair) and self._has_hope(*pair) for pair in self._given())
+        return not unclear and settled(self._wanted(), self.precision)
+
+    def lacks_pilot(self, own: Container[str]) -> bool:
+        """Has a ratio fewer processes than its pilot, and may get them? Not where a framework has refused, nor where it
+        failed in both of the last repetitions of one's ``own`` (keys of files).
+        """
+        last = list(dict.fromkeys(m.file for m in self.measurements if m.file in own))[-2:]
+        for condition, role in self._given():
+            good = [m.file for _, m in self._pairs(self.baseline, condition, role)]
+            refused = any(m.refused for m in self._every(self.baseline, "baseline") + self._every(condition, role))
+            failing = len(last) == 2 and not any(file in good for file in last)
+            if len(good) < self.pilot and not refused and not failing:
+                return True
+        return False
+
+    @property
+    def gain(self) -> float:
+        """By how much another repetition should narrow the widest interval (relative half-widths)."""
+        return gain(self._wanted())
+
+    @property
+    def widest(self) -> tuple[float, str]:
+        """The relative half-width of the widest interval, and whose it is; nan while there is none."""
+        widths = {name: width(own) for name, own in means(self._wanted()).items()}
+        name = max(widths, key=lambda one: widths[one], default=None)
+        of = {_name(role, one): f"A/A of {one}" if role == "control" else str(one) for one, role in self._ratios()}
+        return (widths[name], of[name]) if name else (math.nan, self.title)
+
+    @property
+    def cost_s(self) -> float:
+        """Seconds that another repetition should take."""
+        firsts = {m.file: m for m in self.measurements if m.repetition_s is not None}.values()
+        start_s = float(np.median([m.repetition_s - m.rounds_s for m in firsts]))
+        done = self._done()
+        return start_s + best_rounds(done) * float(np.median([paired.round_s for paired in done]))
+
+    @property
+    def title(self) -> str:
+        """What is compared, in a few words."""
+        return f"{len(self.conditions)} at {self.baseline.workload} batch {self.baseline.batch_size}"
+
+    @property
+    def baseline(self) -> Condition:
+        return self.conditions[0]
+
+    @property
+    def control(self) -> Interval:
+        """The baseline's second process against its first (A/A): 1 but for noise. Its interval is the resolution of
+        this comparison; nan where it is disturbed.
+        """
+        return self.ratio(self.baseline, "control")
+
+    def ratio(self, condition: Condition, role: str = "condition") -> Interval:
+        """Throughput of ``condition`` over that of the baseline, with its 95 % interval over processes; nan where it
+        is :meth:`disturbed`. Says nothing of equivalence.
+        """
+        return _ratio(self._pairs(self.baseline, condition, role))
+
+    def between(self, one: Condition, other: Condition) -> Interval:
+        """Throughput of ``other`` over that of ``one``, with its 95 % interval over processes; nan where it is
+        :meth:`disturbed`. Says nothing of equivalence.
+        """
+        return _ratio(self._pairs(one, other))
+
+    def disturbed(self, one: Condition, other: Condition, role: str | None = None) -> bool:
+        """Is there no ratio of ``other`` to ``one``, because in more than half (``MOST``) of the rounds that it would
+        be made of the block of either was disturbed in every take? ``role`` "control": of the baseline to itself.
+        """
+        return _mostly_disturbed(self._pairs(one, other, role))
+
+    def ratios(self) -> pd.DataFrame:
+        """A row per condition but the baseline, and the control's: ratio to the baseline, low, high, processes,
+        verdict (see :func:`verdict_on`) and ``why`` the models are not shown to be the same.
+
+        A condition whose model is not the baseline's is not measured and gets no ratio. Nor does one that keeps slowing
+        down (or whose baseline does), or is :meth:`disturbed`.
+        """
+        return Frame([self._ratio_row(condition, role) for condition, role in self._ratios()])
+
+    def slows_down(self, condition: Condition) -> bool:
+        """Do the condition's processes get slower while they are measured: see ``soundness.slow_down``?"""
+        files: dict[str, list[Measurement]] = {}
+        for m in self.measurements:
+            if m.ok:
+                files.setdefault(m.file, []).append(m)
+        return slow_down([growth for together in files.values() for growth in growths(condition, together)])
+
+    def throughput(self) -> pd.DataFrame:
+        """A row per condition: samples and steps per second and step time with intervals over processes (nan for one
+        that keeps slowing down, or more than half of whose blocks were disturbed in every take), CPU, memory, first
+        step, warm-up.
+
+        ``cpu_percent`` is the worker's share of the machine, ``cores_used`` its CPU seconds per second. Memory in MiB
+        (2**20 bytes): ``memory_mib`` the process's peak resident set, ``memory_steady_mib`` that after the last step,
+        ``memory_private_mib`` what of it is no mapped file, ``memory_import_mib`` that after importing the framework,
+        ``memory_children_mib`` that of the processes that it started (compilers), after the last step.
+        What begins with ``accelerator`` is from the driver (see ``accelerators.Reading``; ``_throttled`` the share of
+        the time), ``joules_per_sample`` follows from its power; ``device_peak_mib`` is the most that the framework's
+        allocator gave out; nan where nobody tells.
+        ``idle_cores`` are the cores that the other workers, who should sleep, used meanwhile, beside the process where
+        it was worst; ``parent_cores`` those that this process used, which asks, waits and samples.
+        """
+        return Frame([self._throughput_row(condition) for condition in self.conditions])
+
+    def _ratios(self) -> list[tuple[Condition, str]]:
+        """What is compared with the baseline, and in which role: the baseline again (A/A), the other conditions."""
+        return [(self.baseline, "control"), *((condition, "condition") for condition in self.conditions[1:])]
+
+    def _pairs(self, one: Condition, other: Condition, role: str | None = None) -> list[_Pair]:
+        """Of each that were measured together, the processes of both."""
+        ones = {m.file: m for m in self._of(one, self._role(one))}
+        return [(ones[m.file], m) for m in self._of(other, role or self._role(other)) if m.file in ones]
+
+    def _role(self, condition: Condition) -> str:
+        return "baseline" if condition == self.baseline else "condition"
+
+    def _of(self, condition: Condition, role: str) -> list[Measurement]:
+        return [m for m in self.measurements if m.ok and m.role == role and m.condition == condition]
+
+    @property
+    def _unclear(self) -> bool:
+        return any(self._is_unclear(*pair) for pair in self._given())
+
+    def _is_unclear(self, condition: Condition, role: str) -> bool:
+        """Has a ratio no interval that says something, because it was disturbed?"""
+        return self.disturbed(self.baseline, condition, role)
+
+    def _given(self) -> list[tuple[Condition, str]]:
+        """The conditions whose ratio to the baseline is given once it is known, and in which role."""
+        return [(one, role) for one, role in self._ratios() if role == "control" or not self._unproved(one)]
+
+    def _done(self) -> list[Paired]:
+        return self._paired(self._given())
+
+    def _wanted(self) -> list[Paired]:
+        """As :meth:`_done`, of the ratios for which another repetition would do something."""
+        return self._paired([pair for pair in self._given() if self._has_hope(*pair)])
+
+    def _has_hope(self, condition: Condition, role: str) -> bool:
+        """Neither does it slow down, nor has it failed by itself in both of the last repetitions, nor is it still
+        unclear after so many (``PATIENCE``).
+        """
+        tried, repetitions = self._every(condition, role), sorted({m.repetition for m in self.measurements})
+        last = repetitions[-2:]
+        failing = len(last) > 1 and not any(m.ok for m in tried if m.repetition in last)
+        given_up = len(repetitions) >= PATIENCE * self.pilot and self._is_unclear(condition, role)
+        return not (failing or given_up or self.slows_down(self.baseline) or self.slows_down(condition))
+
+    def _every(self, condition: Condition, role: str) -> list[Measurement]:
+        """As :meth:`_of`, with those that failed."""
+        return [m for m in self.measurements if m.role == role and m.condition == condition]
+
+    def _paired(self, ratios: list[tuple[Condition, str]]) -> list[Paired]:
+        """What the planner has to know of each repetition, for these ratios."""
+        names = {_name(role, condition) for condition, role in ratios}
+        repetitions: dict[int, list[Measurement]] = {}
+        for m in self.measurements:
+            repetitions.setdefault(m.repetition, []).append(m)
+        return [self._planned(together, names) for together in repetitions.values()]
+
+    def _planned(self, together: list[Measurement], names: Collection[str]) -> Paired:
+        """What the planner has to know of a repetition, for the ratios of these names."""
+        good = [m for m in together if m.ok]
+        baselines = [seconds_by_round(m) for m in good if m.role == "baseline"]
+        logs = {
+            _name(m.role, m.condition): rounds_of(baseline, seconds_by_round(m))
+            for baseline in baselines
+            for m in good
+            if m.role != "baseline"
+        }
+        round_s = together[0].rounds_s / max((len(counted(m.blocks)) for m in good), default=1)
+        useful = max(map(len, logs.values()), default=0)  # the disturbed rounds are a cost like the start
+        wanted = {name: values for name, values in logs.items() if name in names}
+        return Paired(wanted, together[0].repetition_s - useful * round_s, round_s)
+
+    def _ratio_row(self, condition: Condition, role: str) -> dict[str, Any]:
+        interval = _ratio(self._pairs(self.baseline, condition, role))
+        why_none = self._why_no_ratio(condition, role) or (None if interval.processes else NOT_MEASURED)
+        if why_none:
+            interval = Interval(math.nan, math.nan, math.nan, interval.processes)
+        return {
+            **identity(condition),
+            "role": role,
+            "ratio": interval.estimate,
+            "low": interval.low,
+            "high": interval.high,
+            "processes": interval.processes,
+            "verdict": why_none or verdict_on(interval, self.margin),
+            "why": "; ".join(str(one) for one in self._certificates(condition) if one and not one.same),
+            "measurements": " ".join(self.files(condition)),
+        }
+
+    def _why_no_ratio(self, condition: Condition, role: str) -> str | None:
+        if role != "control" and (unproved := self._unproved(condition)):
+            return unproved
+        if self.disturbed(self.baseline, condition, role):
+            return DISTURBED
+        return SLOWS_DOWN if self.slows_down(condition) or self.slows_down(self.baseline) else None
+
+    def _unproved(self, condition: Condition) -> str | None:
+        """Why there is no ratio of a condition to the baseline: both must have been certified. None: they have."""
+        verdicts = {one.verdict if one else NOT_CHECKED for one in self._certificates(condition)}
+        if DIFFERENT in verdicts:
+            return MODELS_DIFFER
+        return MODELS_NOT_CHECKED if NOT_CHECKED in verdicts else None
+
+    def _certificates(self, condition: Condition) -> list[Certificate | None]:
+        """Of the baseline and of a condition."""
+        return [self.certificates.get(one.key) for one in dict.fromkeys((self.baseline, condition))]
+
+    def _throughput_row(self, condition: Condition) -> dict[str, Any]:
+        role = self._role(condition)
+        good, every = self._of(condition, role), self._every(condition, role)
+        failed = len(every) - len(good)
+        return throughput.row(condition, good, self.slows_down(condition), failed, self.files(condition))
+
+
+Ends = TypeVar("Ends", float, pd.Series)
+"""Of intervals: a number, or a column of them."""
+
+
+def is_within(low: Ends, high: Ends, margin: float | Ends) -> bool | pd.Series:
+    """Does an interval lie within ``margin`` of 1? One that has no ends does not."""
+    return (low >= 1 - margin) & (high <= 1 + margin)
+
+
+def same_within(margin: float) -> str:
+    """The verdict on an interval that lies within ``margin`` of 1."""
+    return f"{SAME_WITHIN} {100 * margin:g} %"
+
+
+def verdict_on(interval: Interval, margin: float) -> str:
+    """What an interval of a ratio shows. An interval may exclude 1 and lie within ``margin`` of it: the difference is
+    then shown to be of no importance to whoever has chosen the margin, which is what is said.
+    """
+    if is_within(interval.low, interval.high, margin):
+        return same_within(margin)
+    if interval.excludes(1):
+        return FASTER if interval.estimate > 1 else SLOWER
+    return NO_DIFFERENCE
+
+
+def _name(role: str, condition: Condition) -> str:
+    """Of a ratio, for the planner."""
+    return f"{role} {condition.key}"
+
+
+_Pair = tuple[Measurement, Measurement]
+"""Two processes that were measured together; the throughput of the second is relative to that of the first."""
+
+
+def _ratio(pairs: list[_Pair]) -> Interval:
+    if _mostly_disturbed(pairs):
+        return Interval(math.nan, math.nan, math.nan, sum(bool(disturbed_rounds(*pair)) for pair in pairs))
+    logs = [rounds_of(seconds_by_round(one), seconds_by_round(other)) for one, other in pairs]
+    return geometric_interval([float(np.mean(rounds)) for rounds in logs if rounds])
+
+
+def _mostly_disturbed(pairs: list[_Pair]) -> bool:
+    """Is more than half of the rounds that both have disturbed, for the one or for the other?"""
+    return mostly(flag for pair in pairs for flag in disturbed_rounds(*pair))

@@ -1,0 +1,423 @@
+"""The tidy frame: all that was measured, long and typed, one row for one quantity of one condition.
+
+Tables, figures, findings and claims select from it by its columns, never from each other's text. A quantity that is
+relative to a baseline has the baseline's choices in the columns that begin with ``baseline_``; the others have nothing
+there. :data:`SCHEMA` says which columns there are, :data:`QUANTITIES` which quantities, each with its unit, and
+:data:`WHYS` what may be said where there is no number.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchlib import metrics, workloads
+from benchlib.condition import Condition
+from benchlib.errors import BenchlibError
+from benchlib.stats.amortisation import AT_ONCE, NEVER, NOT_SHOWN
+from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, Comparison
+from benchlib.stats.intervals import Interval, mean_interval
+from benchlib.stats.training_runs import NOT_REACHED, TrainingRuns, median_to_threshold, undisturbed
+from benchlib.stats.validity import MOST
+
+IMPOSSIBLE, FAILED, NOT_COMPARED = "not possible here", "failed", "not compared"
+"""Why a condition was not measured: it cannot be; it may be possible the next time; it has no baseline here."""
+
+DIVERGED, NOT_TOLD = "diverged", "not told by the driver"
+
+WHYS = (
+    *(MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED, SLOWS_DOWN, DISTURBED),
+    *(IMPOSSIBLE, FAILED, NOT_COMPARED, NOT_REACHED, DIVERGED, NOT_TOLD),
+    *(AT_ONCE, NEVER, NOT_SHOWN),
+)
+"""Why a row has no number."""
+
+COMPARISON, TRAINING = "comparison", "training"
+
+METRIC = "of the metric"
+"""Instead of a unit: it is the workload's metric's, see ``metrics.readable``."""
+
+FLAG = "1 or 0"
+"""Instead of a unit: it is so, or it is not."""
+
+ACCELERATOR = {
+    "accelerator_percent": "%",
+    "accelerator_memory_mib": "MiB",
+    "accelerator_power_w": "W",
+    "accelerator_temperature_c": "°C",
+    "accelerator_clock_mhz": "MHz",
+    "accelerator_throttled": "1",
+    "joules_per_sample": "J",
+    "device_peak_mib": "MiB",
+}
+TIMED = {"samples_per_second": "1/s", "steps_per_second": "1/s", "step_ms": "ms", "peak_share_percent": "%"}
+OF_PROCESSES = {
+    "memory_mib": "MiB",
+    "memory_steady_mib": "MiB",
+    "memory_private_mib": "MiB",
+    "memory_children_mib": "MiB",
+    "first_step_s": "s",
+    "cpu_percent": "%",
+    "cores_used": "1",
+    "memory_import_mib": "MiB",
+    "warm_up_s": "s",
+    "steady": "1",
+    "slows_down": FLAG,
+    "disturbed": "1",
+    "idle_cores": "1",
+    "parent_cores": "1",
+}
+RATIOS = (
+    *("throughput_ratio", "control_ratio", "pair_ratio"),
+    *("within_ratio", "subject_ratio", "same_threads_ratio"),
+    *("epoch_ratio", "threshold_ratio", "loss_ratio", "first_epoch_ratio", "first_epoch_alone_ratio"),
+)
+TRAINED = {
+    "epoch_s": "s",
+    "epochs_longest": "1",
+    "epochs_to_threshold": "1",
+    "seconds_to_threshold": "s",
+    "best_metric": "1",
+    "final_metric": METRIC,
+    "metric_difference": METRIC,
+    "final_loss": "1",
+    "diverged": "1",
+}
+OF_GROUPS = {"efficiency_percent": "%", "communication_percent": "%"}
+OF_GRAPHS = {
+    **dict.fromkeys(("first_eager_s", "first_graph_s"), "s"),
+    **dict.fromkeys(("step_eager_ms", "step_graph_ms"), "ms"),
+    **dict.fromkeys(("pays_after_steps", "pays_after_epochs"), "1"),
+    "pays_after_s": "s",
+}
+QUANTITIES = {
+    **dict.fromkeys(RATIOS, "1"),
+    **{**TIMED, **OF_PROCESSES, **ACCELERATOR, **OF_GROUPS, **OF_GRAPHS, **TRAINED},
+}
+"""Every quantity, with its unit (1: it has none).
+
+``throughput_ratio`` is the throughput over the baseline's, ``control_ratio`` that of the baseline over itself (A/A),
+``pair_ratio`` that over any other condition of the comparison, ``within_ratio`` that over the same framework's in eager
+mode, in fp32, or in one process; ``subject_ratio`` that over the first subject's in the same way of scaling;
+``same_threads_ratio`` a group's over one process with all threads.
+``epoch_ratio`` and ``threshold_ratio`` say how many times as fast a whole epoch is trained, or the threshold reached.
+``best_metric`` is in the unit of ``threshold``, not in per cent; ``diverged`` counts runs, the first epoch with a loss
+that is not finite being the ``lowest``. The others are described where they are computed: ``Comparison.throughput``,
+``TrainingRuns.runs``, ``TrainingRuns.first_epoch`` and ``amortisation``.
+"""
+
+_CHOICES = {
+    "label": pa.string(),  # all of the condition, in words
+    "workload": pa.string(),
+    "data": pa.string(),
+    "framework": pa.string(),
+    "environment": pa.string(),
+    "mode": pa.string(),
+    "precision": pa.string(),
+    "device": pa.string(),
+    "lane": pa.string(),
+    "subject": pa.string(),  # the six above, as rows and legends show them
+    "batch_size": pa.int64(),
+    "learning_rate": pa.float64(),
+    "train_samples": pa.int64(),  # missing: all
+    "threads": pa.int64(),  # missing: as many as the framework takes by itself
+    "world_size": pa.int64(),
+    "communication": pa.bool_(),
+    "without": pa.string(),  # knobs of the lane that are not set, a space between them
+    "hyperparameters": pa.string(),  # JSON
+    "parameters": pa.int64(),  # that are trained
+    "million_multiply_adds": pa.float64(),  # of a forward pass; missing: the workload does not say
+}
+
+SCHEMA = pa.schema(
+    {
+        "notebook": pa.string(),
+        "task": pa.string(),  # what the notebook calls it, for display only
+        "part": pa.int64(),  # the place of the comparison, or of the training runs, among those of the notebook
+        "kind": pa.string(),  # of what was measured: comparison or training
+        "quantity": pa.string(),
+        "unit": pa.string(),
+        **_CHOICES,
+        **{f"baseline_{name}": kind for name, kind in _CHOICES.items()},
+        "estimate": pa.float64(),  # a mean over processes or seeds; a ratio's geometric; to a threshold the median
+        "low": pa.float64(),  # ends of the 95 % interval over processes or seeds; missing: there are too few
+        "high": pa.float64(),
+        "lowest": pa.float64(),  # over seeds
+        "highest": pa.float64(),
+        "processes": pa.int64(),  # or seeds, that the estimate is made from
+        "failed": pa.int64(),  # processes or seeds that the condition has no number of
+        "runs": pa.int64(),  # of training, of the condition
+        "left_out": pa.int64(),  # of these, that were disturbed: their times do not count
+        "epochs": pa.int64(),  # that every run was trained for
+        "threshold": pa.float64(),  # of the metric, that it was trained to
+        "verdict": pa.string(),  # on a ratio, see ``comparison.verdict_on``
+        "why": pa.string(),  # there is no number: one of WHYS
+        "reason": pa.string(),  # what it cannot be measured for here, or failed of, in words
+        "control": pa.float64(),  # the A/A of its comparison
+        "control_low": pa.float64(),
+        "control_high": pa.float64(),
+        "control_why": pa.string(),  # there is none: one of WHYS
+        "half_width_percent": pa.float64(),  # of the widest interval of its comparison
+        "ended": pa.string(),  # why no more of it was measured
+        "margin": pa.float64(),  # a ratio whose interval lies within so much of 1 is the same within it
+        "files": pa.string(),  # keys of the measurements, a space between them
+    }
+)
+"""The columns of the frame, with their types; what is missing is null."""
+
+NO_CONTROL = dict.fromkeys(("control", "control_low", "control_high", "control_why"))
+"""The columns of a row that the A/A control of its comparison is not about."""
+
+SUBJECT = ["framework", "environment", "mode", "precision", "lane"]
+"""The columns that say who was measured, where workload, device and sizes say on what."""
+
+
+def of_rows(rows: Iterable[Mapping[str, Any]], **common: Any) -> pd.DataFrame:
+    """The frame of rows as :func:`row` makes them, each with what they have in ``common``. A ValueError for a column, a
+    quantity or a reason that is not in the closed sets.
+    """
+    rows = [{**common, **one} for one in rows]
+    for one in rows:
+        unknown = set(one) - set(SCHEMA.names)
+        if unknown or one["quantity"] not in QUANTITIES or one.get("why") not in {None, *WHYS}:
+            raise ValueError(f"no row of a tidy frame: {unknown or (one['quantity'], one.get('why'))}")
+    return _typed(pa.Table.from_pylist(rows, schema=SCHEMA))
+
+
+def together(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Several frames as one."""
+    tables = [pa.Table.from_pandas(frame, SCHEMA, preserve_index=False) for frame in frames]
+    return _typed(pa.concat_tables([SCHEMA.empty_table(), *tables]))
+
+
+def row(
+    quantity: str, condition: Condition, interval: Interval, baseline: Condition | None = None, **more: Any
+) -> dict[str, Any]:
+    """A row for :func:`of_rows`: the quantity of a condition, relative to a baseline if it has one."""
+    unit = QUANTITIES.get(quantity)
+    return {
+        "quantity": quantity,
+        "unit": metrics.readable(workloads.load(condition.workload).metric)[1] if unit == METRIC else unit,
+        **_choices(condition),
+        **({} if baseline is None else {f"baseline_{name}": value for name, value in _choices(baseline).items()}),
+        **{name: _number(getattr(interval, name)) for name in ("estimate", "low", "high")},
+        "processes": interval.processes,
+        **more,
+    }
+
+
+def absent(quantity: str, condition: Condition, baseline: Condition | None, why: str, reason: str) -> dict[str, Any]:
+    """A row for :func:`of_rows` of what was not measured, with the reason in words."""
+    nothing = Interval(math.nan, math.nan, math.nan, 0)
+    of_comparison = {**NO_CONTROL, "half_width_percent": None, "ended": None}
+    return row(quantity, condition, nothing, baseline, why=why, reason=reason, **of_comparison)
+
+
+def size(condition: Condition) -> dict[str, int | float | None]:
+    """How many ``parameters`` are trained, and the work of a forward pass in ``million_multiply_adds``, as
+    ``Workload.work`` counts it; None where it does not.
+    """
+    parameters, multiply_adds = _size(condition.workload, json.dumps(condition.hyperparameters))
+    work = None if multiply_adds is None else condition.batch_size * multiply_adds / 1e6
+    return {"parameters": parameters, "million_multiply_adds": work}
+
+
+def control_of(comparison: Comparison) -> dict[str, Any]:
+    """The A/A control of a comparison and its margin, as the columns of all its rows."""
+    control, baseline = comparison.control, comparison.baseline
+    why = NOT_MEASURED if control.processes == 0 else None
+    return {
+        "control": _number(control.estimate),
+        "control_low": _number(control.low),
+        "control_high": _number(control.high),
+        "control_why": DISTURBED if comparison.disturbed(baseline, baseline, "control") else why,
+        "half_width_percent": _number(100 * comparison.plan.half_width),
+        "ended": comparison.ended,
+        "margin": comparison.margin,
+    }
+
+
+def said(verdict: str) -> dict[str, str | None]:
+    """A verdict on a ratio as columns: what it shows, or why it shows nothing."""
+    return {"verdict": None, "why": verdict} if verdict in WHYS else {"verdict": verdict, "why": None}
+
+
+def of_comparison(
+    comparison: Comparison,
+    beside: Iterable[Mapping[str, Any]] = (),
+    *,
+    roof_s: Callable[[Condition], float] | None = None,
+    **common: Any,
+) -> pd.DataFrame:
+    """A comparison's ratios, its control, what was measured of each condition, and the rows ``beside`` these, such as
+    ``relative`` makes; with ``common`` columns such as the notebook and the task. ``roof_s`` gives the least seconds
+    that a step could take on this machine.
+    """
+    conditions, baseline, control = comparison.conditions, comparison.baseline, control_of(comparison)
+    rows = []
+    for at, ratio in enumerate(comparison.ratios().to_dict("records")):  # the control is the first
+        interval = Interval(ratio["ratio"], ratio["low"], ratio["high"], ratio["processes"])
+        quantity = "throughput_ratio" if at else "control_ratio"
+        columns = {"files": ratio["measurements"], **said(ratio["verdict"])}
+        if not at:  # of a baseline that slows down, too: it says what can be resolved
+            interval, columns["why"] = comparison.control, control["control_why"]
+        rows.append(row(quantity, conditions[at], interval, baseline, **columns))
+    for condition, measured in zip(conditions, comparison.throughput().to_dict("records"), strict=True):
+        rows += _indicators(condition, measured, roof_s)
+    return of_rows([*rows, *beside], **{"kind": COMPARISON, **control, **common})
+
+
+def of_training(runs: TrainingRuns, beside: Iterable[Mapping[str, Any]] = (), **common: Any) -> pd.DataFrame:
+    """What each condition of training runs took and learned, and the rows ``beside`` these, such as ``relative`` makes;
+    with ``common`` columns such as the notebook and the task.
+    """
+    every, rows = runs.runs(), []
+    for condition in runs.conditions:
+        own = every[every["label"] == str(condition)]
+        counts = {"runs": len(own), "left_out": len(own) - len(undisturbed(own))}
+        files = {"files": " ".join(dict.fromkeys(own["measurements"]))}
+        rows += [{**one, **counts, **files} for one in _trained(runs, condition, own)]
+    return of_rows([*rows, *beside], kind=TRAINING, epochs=runs.epochs, threshold=runs.threshold, **common)
+
+
+def hyperparameter(frame: pd.DataFrame, name: str) -> pd.Series:
+    """The values of a hyperparameter in the rows of a frame; None in rows of a workload that has it not."""
+    return frame["hyperparameters"].map(lambda text: json.loads(text).get(name))
+
+
+def save(frame: pd.DataFrame, path: Path) -> None:
+    """Write a frame as a parquet file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pandas(frame, SCHEMA, preserve_index=False).replace_schema_metadata(), path)
+
+
+def load(path: Path) -> pd.DataFrame:
+    """Read a frame; one with other columns is a BenchlibError that names the file."""
+    table = pq.read_table(path)
+    if not table.schema.equals(SCHEMA):
+        raise BenchlibError(f"{path}: written by another benchlib, its columns are others; run its notebook again")
+    return _typed(table)
+
+
+def _typed(table: pa.Table) -> pd.DataFrame:
+    kinds = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    return table.to_pandas(types_mapper=kinds.get)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _choices(condition: Condition) -> dict[str, Any]:
+    plain = [name for name in _CHOICES if hasattr(condition, name) and name not in {"without", "hyperparameters"}]
+    return {
+        "label": str(condition),
+        **{name: getattr(condition, name) for name in plain},
+        "without": " ".join(condition.without),
+        "hyperparameters": json.dumps(condition.hyperparameters),
+        **size(condition),
+    }
+
+
+@functools.cache
+def _size(workload: str, hyperparameters: str) -> tuple[int, float | None]:
+    """The parameters that are trained, and the multiply-adds of a sample's forward pass."""
+    model, values = workloads.load(workload), json.loads(hyperparameters)
+    weights = model.weights(values).values()
+    trained = int(sum(np.prod(weight.shape) for weight in weights if weight.trained))
+    return trained, model.work(values).multiply_adds if model.work else None
+
+
+def _indicators(
+    condition: Condition, measured: Mapping[str, Any], roof_s: Callable[[Condition], float] | None
+) -> list[dict[str, Any]]:
+    """A row for each quantity of a row of ``Comparison.throughput``."""
+    values = {**measured, "samples_per_second_low": measured["low"], "samples_per_second_high": measured["high"]}
+    quantities = [*TIMED, *OF_PROCESSES, *(ACCELERATOR if condition.device != "cpu" else ())]
+    if roof_s is None:
+        quantities.remove("peak_share_percent")
+    else:
+        values["peak_share_percent"] = 100 * 1000 * roof_s(condition) / measured["step_ms"]
+    rows = []
+    for name in quantities:
+        ends = (float(values.get(f"{name}{end}", math.nan)) for end in ("", "_low", "_high"))
+        interval = Interval(*ends, values["processes"])
+        why = None if math.isfinite(interval.estimate) else _why_not(name, values)
+        rows.append(row(name, condition, interval, failed=values["failed"], why=why, files=values["measurements"]))
+    return rows
+
+
+def _why_not(quantity: str, measured: Mapping[str, Any]) -> str:
+    if quantity in {*TIMED, "joules_per_sample"}:
+        if measured["disturbed"] > MOST:
+            return DISTURBED
+        if measured["slows_down"]:
+            return SLOWS_DOWN
+    if quantity in {"first_step_s", "warm_up_s"} and measured["processes"]:
+        return DISTURBED
+    return NOT_TOLD if quantity in ACCELERATOR and measured["processes"] else NOT_MEASURED
+
+
+def _trained(runs: TrainingRuns, condition: Condition, own: pd.DataFrame) -> list[dict[str, Any]]:
+    """A row for each quantity of the runs of a condition, which are rows of ``TrainingRuns.runs``."""
+    timed, failed = undisturbed(own), int(own["failure"].notna().sum())
+    noisy = DISTURBED if len(timed) < len(own) else NOT_MEASURED
+    workload = workloads.load(condition.workload)
+    factor, _ = metrics.readable(workload.metric)
+    bounds = metrics.limits(workload) if workload.metric else (-math.inf, math.inf)
+    first_not_finite = first_diverged(runs, condition)
+    loss = own["loss"].mask(own["seed"].isin(first_not_finite.keys()))
+    means = [
+        ("epoch_s", timed["epoch_s"], (0, math.inf), noisy),
+        ("first_step_s", own["first_step_s"], (0, math.inf), NOT_MEASURED),
+        ("memory_mib", own["peak_memory_mib"], (0, math.inf), NOT_MEASURED),
+        ("final_metric", own["metric"] * factor, [factor * end for end in bounds], NOT_MEASURED),
+        ("final_loss", loss, (0, math.inf), DIVERGED if first_not_finite else NOT_MEASURED),
+    ]
+    not_compiled = DISTURBED if runs.first_epoch_disturbed(condition) else NOT_MEASURED
+    numbers = [
+        ("first_epoch_ratio", runs.first_epoch(condition), not_compiled),
+        ("first_epoch_alone_ratio", runs.first_epoch(condition, with_compilation=False), noisy),
+        ("best_metric", _number_of(own["best_metric"].median(), own["best_metric"].count()), NOT_MEASURED),
+        ("epochs_longest", _number_of(own["epochs"].max(), len(own)), NOT_MEASURED),
+    ]
+    if runs.threshold is not None:
+        for name, watched in (("epochs_to_threshold", own), ("seconds_to_threshold", timed)):
+            median = _number_of(median_to_threshold(watched, name), own["reached"].sum())
+            numbers.append((name, median, NOT_REACHED if len(watched) else noisy))
+    rows = []
+    for name, values, ends, why in means:
+        known = values.dropna()
+        columns = {"lowest": _number(known.min()), "highest": _number(known.max()), "failed": len(values) - len(known)}
+        interval = mean_interval(known.to_list(), *ends)
+        rows.append(row(name, condition, interval, **columns, why=None if len(known) else why))
+    for name, interval, why in numbers:
+        missing = None if math.isfinite(interval.estimate) else why
+        rows.append(row(name, condition, interval, failed=failed, why=missing))
+    lost = {"failed": failed, "lowest": min(first_not_finite.values(), default=None)}
+    return [*rows, row("diverged", condition, _number_of(len(first_not_finite), len(own) - failed), **lost)]
+
+
+def first_diverged(runs: TrainingRuns, condition: Condition) -> dict[int, int]:
+    """By seed, the first epoch of a condition's runs whose loss is not finite."""
+    lost = [
+        (m.seed, epoch.epoch)
+        for m in runs.measurements
+        for epoch in reversed(m.epochs)
+        if m.condition == condition and not math.isfinite(epoch.loss)
+    ]
+    return dict(lost)
+
+
+def _number_of(value: float, count: int) -> Interval:
+    """A number without an interval."""
+    return Interval(float(value), math.nan, math.nan, int(count))

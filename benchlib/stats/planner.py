@@ -1,0 +1,240 @@
+"""How many blocks and how many processes: from the variances and costs that are seen, not a fixed count.
+
+A process of the pilot is measured about as long as it took to start, but no more than ``length.PILOT_ROUNDS``; what
+comes after that by the variances seen. After
+Kalibera and Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013): the best number of blocks in a process
+balances what a process costs before its first block (start, import, compilation, warm-up) against what blocks cost, by
+the variances within and between processes. The number of processes follows from the half-width asked for. The plan is
+a function of what has been measured and of nothing else, so a comparison that was stopped goes on as it would have.
+
+Looking at the interval after every process and stopping at the first that is narrow enough stops too early where the
+variance happens to look small, and such intervals hold the truth less often than they say. So the plan stops only when
+the interval would be narrow enough with a variance ``CAUTION`` times its standard error larger than seen:
+``benchmarks/coverage.py`` shows what that gives.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from benchlib.errors import BenchlibError, shown
+from benchlib.stats.intervals import half_width
+from benchlib.stats.length import LEAST_ROUNDS, MOST_ROUNDS, rounds_for
+
+PILOT = 5
+"""Repetitions of the pilot, unless it is said otherwise; ``LEAST_PILOT`` at least. Fewer give wider intervals, for
+Student's distribution asks more of few processes: with 4 by 1.3, with 3 by 2.
+"""
+
+LEAST_PILOT = 3
+MOST_PILOT = 1000
+
+LEAST_PRECISION = 0.001
+TOO_PRECISE = (
+    "a half-width below 0.1 % cannot be resolved: a condition differs from itself by more, and it would take thousands "
+    "of processes; give 0.001 or more, such as 0.03 for 3 %"
+)
+
+MOST_BUDGET_S = 366 * 24 * 3600
+LONGEST_BLOCK_S = 300  # a worker is silent in a block, and counts as hung after three times as long
+USUAL_BLOCK_S = 0.25
+
+LEANING = 3.0
+"""So many times as long as it took to start is a process measured at most, and so many times less at least, whatever
+the variances of a few processes say: they are not well known.
+"""
+
+CAUTION = 1.0
+
+MOST_PROCESSES = 1_000_000
+"""Where the estimate of how many more processes it would take ends."""
+
+LEAST_START_S = 0.5
+"""Seconds that a worker takes at least to start, import its framework and warm up."""
+
+USUAL_START_S = 2.0
+"""Seconds that a process took before its rounds, on two quiet cores: in a quick report, in the mean."""
+
+PRECISION, BUDGET, FAILED = "precision reached", "budget spent", "nothing to compare"
+"""Why a comparison ended."""
+
+
+@dataclass(frozen=True)
+class Paired:
+    """What one repetition gave: for each ratio the logarithms of its rounds, and what the repetition cost."""
+
+    logs: Mapping[str, Sequence[float]]
+    start_s: float  # all but the rounds
+    round_s: float  # of one round
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """Of each ratio the mean of its logarithms; once, for a simulation plans after every repetition."""
+        return {name: float(np.mean(logs)) for name, logs in self.logs.items() if logs}
+
+    @cached_property
+    def scatters(self) -> dict[str, float]:
+        """Of each ratio that has two rounds what their scatter gives for the variance of the mean."""
+        return {name: float(np.var(logs, ddof=1)) / len(logs) for name, logs in self.logs.items() if len(logs) > 1}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where a comparison stands: what is next, or why it ends and what more the precision would have taken."""
+
+    ended: str | None  # None: another repetition; else why not
+    rounds: int | None  # of the next repetition; None: see ``length.pilot_rounds``
+    half_width: float  # of the widest ratio's interval, relative; nan before there is one
+    spent_s: float
+    more_processes: int  # estimated, of each condition, to the precision; 0 if it is reached
+    more_s: float
+
+
+def plan(
+    done: Sequence[Paired],
+    precision: float,
+    budget_s: float,
+    pilot: int = PILOT,
+    disturbed: bool = False,
+) -> Plan:
+    """What to do after ``done``, for intervals of ``precision`` (relative half-width) within ``budget_s`` seconds.
+    While a ratio is ``disturbed`` its interval says nothing, however narrow it is: it goes on, and may become quieter.
+    """
+    spent = sum(_cost(paired, _rounds_of(paired)) for paired in done)
+    if len(done) < pilot:  # it is the least that says anything, so it is always finished
+        more = pilot - len(done)
+        return Plan(None, None, math.nan, spent, more, spent / len(done) * more if done else math.nan)
+    rounds = best_rounds(done)
+    if not _names(done):
+        more_s = float(np.median([_cost(paired, rounds) for paired in done])) if disturbed else 0.0
+        ended = FAILED if not disturbed else BUDGET if spent + more_s > budget_s else None
+        return Plan(ended, None, math.nan, spent, int(disturbed), more_s)
+    lacking = [_lacking(own, precision) for own in means(done).values()]
+    more = max(*(lack for _, lack in lacking), 1 if disturbed else 0)
+    next_s = float(np.median([_cost(paired, rounds) for paired in done]))  # one that was disturbed took longer
+    ended = PRECISION if more == 0 else BUDGET if spent + next_s > budget_s else None
+    return Plan(ended, rounds, max(half for half, _ in lacking), spent, more, more * next_s)
+
+
+def settled(done: Sequence[Paired], precision: float) -> bool:
+    """Would :func:`plan` end after ``done``, whatever the budget, with the precision reached or nothing to compare?
+    Much sooner known than all of the plan.
+    """
+    return all(_narrow(own, precision, len(own)) for own in means(done).values())
+
+
+def gain(done: Sequence[Paired]) -> float:
+    """By how much another repetition should narrow the widest interval (relative half-widths)."""
+    widths = [(width(own), width(own, len(own) + 1)) for own in means(done).values()]
+    return max(now for now, _ in widths) - max(then for _, then in widths) if widths else 0.0
+
+
+def require(precision: float, budget_s: float, block_s: float, pilot: int, margin: float) -> None:
+    """Refuse what no plan can meet with a BenchlibError. A pilot that takes longer than the budget is finished."""
+    if not (math.isfinite(precision) and 0 < precision < 1):
+        raise BenchlibError(f"precision {precision!r}: give the half-width as a share of the ratio, 0.03 for 3 %")
+    if precision < LEAST_PRECISION:
+        raise BenchlibError(f"precision {precision!r}: {TOO_PRECISE}")
+    if not 0 < block_s <= LONGEST_BLOCK_S:
+        raise BenchlibError(
+            f"block_s {block_s!r}: give the seconds of a block, such as {USUAL_BLOCK_S:g}, {LONGEST_BLOCK_S} at most"
+        )
+    if not LEAST_PILOT <= pilot <= MOST_PILOT:
+        raise BenchlibError(
+            f"pilot {shown(pilot)}: give {LEAST_PILOT} processes of each condition or more, up to {MOST_PILOT}: fewer "
+            "show no variance"
+        )
+    if not 0 < budget_s <= MOST_BUDGET_S:
+        raise BenchlibError(f"budget_s {budget_s!r}: give the seconds of a comparison, {MOST_BUDGET_S} at most")
+    if not 0 < margin < 1:
+        raise BenchlibError(f"margin {margin!r}: give a share of the ratio, such as 0.05 for the same within 5 %")
+
+
+def least_s(pilot: int, block_s: float, processes: int) -> float:
+    """Seconds that a pilot takes at the very least, with so many processes in a repetition."""
+    return pilot * processes * (LEAST_START_S + LEAST_ROUNDS * block_s)
+
+
+def usual_s(pilot: int, block_s: float, processes: int) -> float:
+    """Seconds that a pilot should take, with so many processes in a repetition."""
+    return pilot * processes * (USUAL_START_S + max(USUAL_START_S, LEAST_ROUNDS * block_s))
+
+
+def best_rounds(done: Sequence[Paired]) -> int:
+    """Rounds of a process that give the narrowest interval for the time: the square root of (cost of a process over
+    cost of a round) times (variance within over variance between processes), for the ratio whose processes vary most;
+    about as many as take as long as the start, see ``LEANING``.
+    """
+    start_s, round_s = (float(np.median(costs)) for costs in zip(*((p.start_s, p.round_s) for p in done), strict=True))
+    usual = rounds_for(start_s, round_s)
+    variances = [_variances(done, name) for name in _names(done) if any(name in paired.scatters for paired in done)]
+    if not variances:  # so far all has failed, or was disturbed
+        return usual
+    within, between = max(variances, key=lambda pair: pair[1] + pair[0] / usual)
+    least, most = max(LEAST_ROUNDS, usual / LEANING), min(MOST_ROUNDS, usual * LEANING)
+    best = math.sqrt(start_s / round_s * within / between) if between > 0 else most
+    return round(min(max(least, best), most))
+
+
+def width(own: Sequence[float], processes: int | None = None, caution: float = 1.0) -> float:
+    """The relative half-width of a ratio's interval, from the means of its processes; of one over more ``processes``
+    with ``caution`` times the variance.
+    """
+    sd = float(np.std(own, ddof=1)) * math.sqrt(caution)
+    return math.expm1(half_width(sd, processes or len(own)))
+
+
+def _lacking(own: Sequence[float], precision: float) -> tuple[float, int]:
+    """Half-width of a ratio's interval now, and how many more processes it would take to make it ``precision``."""
+    n = len(own)
+
+    def narrow(processes: int) -> bool:
+        return _narrow(own, precision, processes)
+
+    most = n
+    while not narrow(most) and most < MOST_PROCESSES:
+        most = min(2 * most, MOST_PROCESSES)
+    return width(own), bisect.bisect_left(range(most), True, lo=n, key=narrow) - n
+
+
+def _narrow(own: Sequence[float], precision: float, processes: int) -> bool:
+    """Would the interval over so many processes be narrow enough, were the variance ``CAUTION`` times its standard
+    error larger than seen?
+    """
+    return width(own, processes, 1 + CAUTION * math.sqrt(2 / (len(own) - 1))) <= precision
+
+
+def _variances(done: Sequence[Paired], name: str) -> tuple[float, float]:
+    """Variances within and between processes, of the logarithms of a ratio's rounds by process."""
+    there = [paired for paired in done if name in paired.means]
+    rounds = [len(paired.logs[name]) for paired in there]
+    within = float(
+        np.mean([paired.scatters[name] * len(paired.logs[name]) for paired in there if name in paired.scatters])
+    )
+    between = float(np.var([paired.means[name] for paired in there], ddof=1))
+    return within, between - within / float(np.mean(rounds))
+
+
+def means(done: Sequence[Paired]) -> dict[str, list[float]]:
+    """By the name of a ratio the means of its processes; of those that two repetitions have."""
+    return {name: [paired.means[name] for paired in done if name in paired.means] for name in _names(done)}
+
+
+def _names(done: Sequence[Paired]) -> list[str]:
+    """The ratios that two repetitions at least have: one that always fails does not keep the others waiting."""
+    every = dict.fromkeys(name for paired in done for name in paired.logs)
+    return [name for name in every if sum(bool(paired.logs.get(name)) for paired in done) >= 2]
+
+
+def _rounds_of(paired: Paired) -> int:
+    return max((len(values) for values in paired.logs.values()), default=0)
+
+
+def _cost(paired: Paired, rounds: int) -> float:
+    return paired.start_s + rounds * paired.round_s

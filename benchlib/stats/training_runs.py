@@ -1,0 +1,193 @@
+"""Training runs: how far and how fast a condition gets, over several seeds.
+
+A run that does not reach the threshold is censored, not dropped: it stays in every table, with how long it was
+watched.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchlib.cache import Block, Epoch, Measurement, identity
+from benchlib.condition import Condition
+from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED
+from benchlib.stats.intervals import Interval, geometric_interval
+from benchlib.stats.measured import Frame, Measured
+from benchlib.stats.validity import DIFFERENT, LOST, MOST, NOT_CHECKED, SAME
+
+NOT_REACHED = "threshold not reached"
+"""Why there is no time to the threshold, or no ratio of two."""
+
+
+@dataclass(frozen=True, repr=False)
+class TrainingRuns(Measured):
+    """The runs of conditions, one measurement a condition and seed; each trained ``epochs`` at least."""
+
+    epochs: int
+    threshold: float | None
+
+    def runs(self) -> pd.DataFrame:
+        """A row per run: seed, epochs, reached, epochs and seconds to the threshold (nan: not reached, censored),
+        metrics, epoch_s, failure.
+
+        ``metric`` is that after ``self.epochs`` epochs (nan if the run failed before), ``loss`` the mean over the last
+        of them, ``best_metric`` the best of all epochs; ``epoch_s`` the mean seconds of an epoch, without epochs that
+        were disturbed; ``first_step_s``, with compilation (nan if it was disturbed), is in none of the times.
+        ``disturbed_time`` is the share of the time in blocks that were disturbed. A run cannot be taken again: where
+        ``times_count`` is false (see :func:`undisturbed`) its times cannot be compared.
+        """
+        return Frame([self._run(m) for m in self.measurements])
+
+    def curves(self) -> pd.DataFrame:
+        """A row per epoch of a run: steps, seconds (training time so far, evaluation off the clock), loss (mean of the
+        epoch), metric (after it).
+        """
+        return Frame([row for m in self.measurements for row in _curve(m)])
+
+    def first_epoch(self, condition: Condition, with_compilation: bool = True) -> Interval:
+        """Time of the first epoch over the geometric mean of the others', with an interval over seeds. With compilation
+        its first step takes the time of the process's first step, which was timed by itself and undone. Without
+        epochs that were disturbed, and runs whose first epoch, or all others, were; with compilation, without
+        those whose first step was disturbed, and nan if that is more than half of the runs.
+        """
+        logs = []
+        for m in self._first_epochs(condition, with_compilation):
+            alone, others = m.epochs[0].wall_s, _undisturbed_epochs(m, m.epochs[1:])
+            steps = sum(block.steps for block in m.blocks if block.epoch == m.epochs[0].epoch)
+            first = m.first_step_s + alone * (1 - 1 / steps) if with_compilation else alone
+            logs.append(math.log(first) - float(np.mean(np.log(others))))
+        return geometric_interval(logs)
+
+    def first_epoch_disturbed(self, condition: Condition) -> bool:
+        """Is there no such ratio, with compilation, because runs that have two epochs were disturbed?"""
+        return bool(self._with_two_epochs(condition)) and not self._first_epochs(condition, with_compilation=True)
+
+    def times_as_fast(
+        self, condition: Condition, baseline: Condition, seconds: str = "epoch_s"
+    ) -> tuple[Interval, str | None]:
+        """The baseline's ``seconds`` (``epoch_s`` or ``seconds_to_threshold``) over those of ``condition``, within the
+        seeds that both have undisturbed, with an interval over these; and why there is none: the models are not
+        certified, though more than the learning rate differs, or a run did not get to the threshold (without such
+        runs it would be biased).
+        """
+        every = self.runs()
+        pair = every[every["label"].isin({str(condition), str(baseline)})]
+        timed, models = undisturbed(pair), set(pair["models"])
+        mine, theirs = (timed[timed["label"] == str(one)].set_index("seed") for one in (condition, baseline))
+        logs = (np.log(theirs[seconds]) - np.log(mine[seconds])).dropna().to_list()
+        proved = models <= {SAME} or condition.but(learning_rate=baseline.learning_rate) == baseline
+        together = len((theirs["epoch_s"] - mine["epoch_s"]).dropna()) > 0
+        why = None if logs else NOT_MEASURED
+        if len(timed) < len(pair) and not (proved and together):
+            why = DISTURBED
+        elif not proved:
+            why = MODELS_DIFFER if DIFFERENT in models else MODELS_NOT_CHECKED
+        elif seconds == "seconds_to_threshold" and not pair["reached"].all():
+            why = NOT_REACHED
+        return geometric_interval([] if why else logs), why
+
+    def _of(self, condition: Condition) -> list[Measurement]:
+        return [m for m in self.measurements if m.condition == condition]
+
+    def _with_two_epochs(self, condition: Condition) -> list[Measurement]:
+        return [m for m in self._of(condition) if len(m.epochs) >= 2]
+
+    def _first_epochs(self, condition: Condition, with_compilation: bool) -> list[Measurement]:
+        """The runs whose first epoch can be compared with the others."""
+        runs = self._with_two_epochs(condition)
+        if with_compilation:
+            quiet = [m for m in runs if not m.first_step_disturbed_by]
+            runs = [] if len(runs) - len(quiet) > MOST * len(runs) else quiet
+        return [m for m in runs if _undisturbed_epochs(m, m.epochs[:1]) and _undisturbed_epochs(m, m.epochs[1:])]
+
+    def _run(self, m: Measurement) -> dict[str, Any]:
+        seconds = np.cumsum([epoch.wall_s for epoch in m.epochs])
+        hits = [i for i, epoch in enumerate(m.epochs) if self.threshold is not None and epoch.metric >= self.threshold]
+        undisturbed_s, watched = _undisturbed_epochs(m, m.epochs), m.epochs[: hits[0] + 1 if hits else None]
+        last = m.epochs[self.epochs - 1] if len(m.epochs) >= self.epochs else None
+        certificate = self.certificates.get(m.condition.key)
+        return {
+            **identity(m.condition),
+            "seed": m.seed,
+            "epochs": len(m.epochs),
+            "reached": bool(hits),
+            "epochs_to_threshold": hits[0] + 1 if hits else np.nan,
+            "seconds_to_threshold": float(seconds[hits[0]]) if hits else np.nan,
+            "seconds": float(seconds[-1]) if m.epochs else np.nan,
+            "metric": last.metric if last else np.nan,
+            "loss": last.loss if last else np.nan,
+            "best_metric": max((epoch.metric for epoch in m.epochs), default=np.nan),
+            "epoch_s": float(np.mean(undisturbed_s)) if undisturbed_s else np.nan,
+            "first_step_s": np.nan if m.first_step_s is None or m.first_step_disturbed_by else m.first_step_s,
+            "disturbed_time": _disturbed_time(m.blocks),
+            "times_count": not (_disturbed_time(m.blocks) > MOST or _disturbed(m, watched)),
+            "peak_memory_mib": m.memory.get("peak", np.nan),
+            "models": certificate.verdict if certificate else NOT_CHECKED,
+            "failure": m.failure,
+            "measurements": m.file,
+        }
+
+
+def undisturbed(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs (rows of ``TrainingRuns.runs``) whose times can be compared: not those that were disturbed for more than
+    half of their time, or whose epochs until they reached the threshold were disturbed.
+    """
+    return runs[runs["times_count"]]
+
+
+def left_out(runs: pd.DataFrame) -> str:
+    """Of how many runs (rows of ``TrainingRuns.runs``) the times do not count, in words; empty where all do."""
+    lost = len(runs) - len(undisturbed(runs))
+    return f"{lost} of {len(runs)} (disturbed)" if lost else ""
+
+
+def median_to_threshold(runs: pd.DataFrame, column: str) -> float:
+    """The median over runs (rows of ``TrainingRuns.runs``) of a column that says when they reached the threshold, where
+    one that did not took longest; nan if the median is such a run.
+    """
+    median = runs[column].mask(~runs["reached"], np.inf).median()
+    return float(median) if np.isfinite(median) else np.nan
+
+
+def _disturbed_time(blocks: list[Block]) -> float:
+    """The share of their time in blocks that were disturbed."""
+    wall_s = sum(block.wall_s for block in blocks)
+    return sum(block.wall_s for block in blocks if block.disturbed) / wall_s if wall_s else math.nan
+
+
+def _disturbed(m: Measurement, epochs: list[Epoch]) -> bool:
+    """Were these epochs of a run disturbed for more than half of their time, or so that they took too long?"""
+    numbers = {epoch.epoch for epoch in epochs}
+    blocks = [block for block in m.blocks if block.epoch in numbers]
+    usual = [block.wall_s / block.steps for block in m.blocks if not block.disturbed]
+    step_s = statistics.median(usual) if usual else 0.0
+    lost_s = sum(max(0.0, block.wall_s - block.steps * step_s) for block in blocks if block.disturbed)
+    return _disturbed_time(blocks) > MOST or lost_s > LOST * sum(block.wall_s for block in blocks)
+
+
+def _undisturbed_epochs(m: Measurement, epochs: list[Epoch]) -> list[float]:
+    """Seconds of those of these epochs that were not disturbed."""
+    return [epoch.wall_s for epoch in epochs if not _disturbed(m, [epoch])]
+
+
+def _curve(m: Measurement) -> list[dict[str, Any]]:
+    seconds = np.cumsum([epoch.wall_s for epoch in m.epochs])
+    return [
+        {
+            **identity(m.condition),
+            "seed": m.seed,
+            "epoch": epoch.epoch,
+            "steps": sum(block.steps for block in m.blocks if block.epoch == epoch.epoch),
+            "seconds": float(so_far),
+            "loss": epoch.loss,
+            "metric": epoch.metric,
+            "measurements": m.file,
+        }
+        for epoch, so_far in zip(m.epochs, seconds, strict=True)
+    ]
