@@ -1,19 +1,23 @@
 """Environments: where a framework lives, an interpreter with its packages. The default one is this process's own; the
-others are registered by name in ``.environments/``, those that ``benchlib.creation`` makes and those that a user adds.
+others are registered by name in ``.environments/``, made of ``environments/NAME.txt`` or there already.
 
-What an environment offers is not known here: it is asked (``benchlib.interpreters``, ``benchlib.provenance.machine``).
+Such a file has requirements, pinned, as pip reads them. A comment ``# python: 3.11`` in it says for which Python it is,
+and ``# system: ...`` what the system has to have beside it.
 """
 
 from __future__ import annotations
 
-import contextlib
+import ast
 import fcntl
+import hashlib
+import importlib.metadata
 import json
 import os
 import re
 import shutil
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,7 +28,22 @@ from benchlib.interpreters import answering, probe
 DEFAULT = "default"
 """The environment of the interpreter that starts the workers."""
 
+IN_A_NAME = "an environment's name has up to 40 letters, digits and . _ - in it"
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+
+OLDEST = (3, 8)
+"""The oldest Python that uv makes an environment for; venv and pip make others."""
+
+_AS_UV = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "trusted-host": "UV_INSECURE_HOST",
+    "constraint": "UV_CONSTRAINT",
+    "cert": "SSL_CERT_FILE",
+}
+"""Settings of pip that uv does not read, and uv's variables for them."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +54,21 @@ class Environment:
     python: str  # its path
     made: bool = False  # by benchlib, in a folder of its own: to be removed with it
     requirements: str = ""  # digest of what it was made of
-    finished: bool = True  # False: it is being made, or that broke off
+
+
+class CreationFailed(BenchlibError):
+    """An environment's packages could not be installed; nothing is left of it."""
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What an environment is made of."""
+
+    file: Path
+    python: str  # as 3.11
+    system: list[str]  # what the system has to have, a sentence each
+    versions: dict[str, str | None]  # of distributions (None: not pinned), but of those that depend on the system
+    digest: str  # of all but comments
 
 
 def checkout() -> Path | None:
@@ -59,21 +92,23 @@ def requirements_file(name: str) -> Path:
     return root() / "environments" / f"{name}.txt"
 
 
+def offered() -> list[str]:
+    """Names of the environments that could be made."""
+    return sorted(path.stem for path in (root() / "environments").glob("[!.]*.txt"))
+
+
 def require_name(name: object) -> str:
     """The name, if an environment can be called so; a ValueError (for a validator) if not."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError("an environment's name has up to 40 letters, digits and . _ - in it")
+        raise ValueError(IN_A_NAME)
     return name
 
 
 def require(name: object) -> str:
-    """The name, if it is that of an environment that is there; a ValueError (for a validator) that says how to make it
-    if not.
-    """
-    try:
-        return find(require_name(name)).name
-    except BenchlibError as error:
-        raise ValueError(str(error)) from None
+    """The name, if it is that of an environment that is there; else a ValueError (for a validator), with a remedy."""
+    if why := why_absent(require_name(name)):
+        raise ValueError(why)
+    return name
 
 
 def names() -> Iterator[str]:
@@ -83,8 +118,8 @@ def names() -> Iterator[str]:
 
 
 def on_record() -> list[str]:
-    """Of all that is registered, whatever is wrong with it."""
-    return [path.stem for path in sorted(folder().glob("*.json")) if _NAME.fullmatch(path.stem)]
+    """Names of all that is registered, whatever is wrong with it."""
+    return sorted(path.stem for path in folder().glob("[!.]*.json"))
 
 
 def why_absent(name: str) -> str | None:
@@ -100,126 +135,197 @@ def find(name: str) -> Environment:
     """The environment of this name; a BenchlibError with the command that makes it where there is none."""
     if name == DEFAULT:
         return Environment(DEFAULT, sys.executable)
-    environment = registered(name)
-    if environment is None:
-        raise BenchlibError(_missing(name))
-    if not environment.finished:
-        raise BenchlibError(
-            f"environment {name!r} was not made to its end: benchlib environment create {name} makes it anew"
-        )
+    if environment := _registered(name):
+        return environment
+    if requirements_file(name).is_file():
+        raise BenchlibError(f"environment {name!r} is not there: benchlib environment create {name} makes it")
+    raise BenchlibError(
+        f"{unknown('environment', name, {*names(), *offered()})}; benchlib environment add {name} --python PATH "
+        "registers an interpreter under that name"
+    )
+
+
+def requirements(name: str) -> Requirements | None:
+    """Those of ``environments/NAME.txt``; None where there is no such file."""
+    file = requirements_file(name)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BenchlibError(f"{file}: cannot be read: {error}") from None
+    said = re.findall(r"^#\s*(python|system):\s*(.+)", text, re.MULTILINE)
+    python = dict(said).get("python", "{}.{}".format(*sys.version_info))
+    if not re.fullmatch(r"\d+\.\d+", python):
+        raise BenchlibError(f"{file}: # python: {python}: give one version of Python, such as 3.11")
+    pins = [pin for line in text.splitlines() if (pin := re.sub(r"(^|\s)#.*", "", line).strip())]
+    named = [re.match(r"([A-Za-z0-9][\w.-]*)(?:\[.*\])?\s*(?:==\s*([\w.+!]+))?", pin) for pin in pins if ";" not in pin]
+    digest = hashlib.sha256("\n".join([python, *pins]).encode()).hexdigest()[:16]
+    system = [sentence for word, sentence in said if word == "system"]
+    return Requirements(file, python, system, {one[1]: one[2] for one in named if one}, digest)
+
+
+def create(name: str, say: Callable[[str], None] = print) -> Environment:
+    """Make the environment ``name``, unless it is there, made of the same. A :class:`CreationFailed` where a package
+    could not be installed. A folder that is not registered is of an attempt that was killed, and is replaced.
+    """
+    asked = requirements(name)
+    with changing():
+        if there := _require_free(name, asked and asked.digest):
+            say(f"environment {name!r} is there already, made of {asked.file} as it is")
+            return there
+        if asked is None:
+            find(name)  # says what could be meant
+        place = folder() / name
+        environment = Environment(name, str(place / "bin" / "python"), True, asked.digest)
+        given = _given()
+        commands = _commands(asked, environment.python, place, given["PATH"])
+        for sentence in asked.system:
+            say(f"the system has to have: {sentence}")
+        shutil.rmtree(place, ignore_errors=True)
+        try:
+            for command in commands:
+                _run(command, given)
+            probe.cache_clear()  # a former environment had this interpreter's path
+            if said := "; ".join(missing(asked, environment)):
+                raise BenchlibError(f"{said}, though each command above ended with exit code 0")
+            register(environment)
+        except BaseException as error:  # an interrupt, too
+            shutil.rmtree(place, ignore_errors=True)
+            if isinstance(error, BenchlibError):
+                raise CreationFailed(f"environment {name!r}: {error}; nothing is left of it") from None
+            raise
     return environment
 
 
-def registered(name: str) -> Environment | None:
-    """What is registered under this name, finished or not; None: nothing."""
-    try:
-        return Environment(name, **json.loads(_record(name).read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise BenchlibError(f"{_record(name)}: cannot be read ({error.strerror})") from None
-    except (ValueError, TypeError):
-        raise BenchlibError(
-            f"{_record(name)}: is no record of an environment: benchlib environment remove {name}, and make it again"
-        ) from None
-
-
 def add(name: str, python: str | Path) -> Environment:
-    """Register an interpreter that is there, and leave it as it is. A BenchlibError where the name is taken, or the
-    interpreter is none.
-    """
-    require_free(name)
+    """Register an interpreter, and leave it as it is. A BenchlibError where the name is taken, or it is none."""
     path = shutil.which(os.path.abspath(python) if os.path.dirname(python) else python)
     if path is None:
         raise BenchlibError(f"{python}: is no program: give the path of an interpreter, such as FOLDER/bin/python")
-    python = answering(os.path.abspath(path))  # not what a link leads to: that is how venvs are told
-    environment = Environment(name, python)
-    probe(environment.python, ())
     with changing():
-        require_free(name)
+        _require_free(name)
+        # Not what a link leads to: a venv's interpreter finds its packages by the link's place.
+        environment = Environment(name, answering(os.path.abspath(path)))
+        probe(environment.python, ())
         register(environment)
     return environment
 
 
-def remove(name: str) -> Environment | None:
-    """Forget an environment, and delete its folder if benchlib has made it; what it was. None: its record was no
-    record, and nothing but that is deleted.
-    """
-    if name == DEFAULT:
-        raise BenchlibError(f"environment {DEFAULT!r}: is the one that benchlib itself runs in, and cannot be removed")
+def remove(name: str) -> Environment:
+    """Forget an environment, and delete its folder if benchlib has made it; what it was."""
     with changing():
-        if name not in on_record():
-            raise BenchlibError(unknown("environment", name, [DEFAULT, *on_record()]))
-        try:
-            environment = registered(name)
-        except BenchlibError:
-            environment = None
-        if environment and environment.made and (folder() / name).exists():
+        environment = _registered(name)
+        if environment is None:
+            raise BenchlibError(unknown("environment", name, on_record()))
+        if environment.made and (folder() / name).exists():
             shutil.rmtree(folder() / name)
-        _record(name).unlink()  # last: a folder without its record would be nobody's
+        _record(name).unlink()
     return environment
 
 
-def require_free(name: str) -> None:
-    """A BenchlibError where an environment cannot be registered under this name."""
-    if there := taken(name):
+def _commands(asked: Requirements, new: str, place: Path, path: str) -> list[list[str]]:
+    """What makes the environment at ``place``, whose interpreter will be ``new``, with programs of ``path``."""
+    uv = shutil.which("uv", path=path)
+    if tuple(map(int, asked.python.split("."))) < OLDEST:
+        python = shutil.which(f"python{asked.python}", path=path) or f"python{asked.python}"
+        # -I: packages on the user's PYTHONPATH would count as installed.
+        make, install = [python, "-I", "-m", "venv"], [new, "-I", "-m", "pip", "install"]
+    elif uv:
+        make = [uv, "venv", "--no-project", "--python", asked.python]
+        install = [uv, "pip", "install", "--python", new]
+    else:
+        raise BenchlibError("environments are made with uv, which is not there: pip install 'benchlib[suite]', or uv")
+    return [[*make, str(place)], [*install, "--requirement", str(asked.file)]]
+
+
+def _run(command: list[str], given: Mapping[str, str]) -> None:
+    try:
+        ended = subprocess.run(command, stdin=subprocess.DEVNULL, env=given, check=False).returncode
+    except OSError as error:
+        raise BenchlibError(f"{command[0]}: {error.strerror}") from None
+    if ended:
+        raise BenchlibError(f"{' '.join(command)} ended with exit code {ended}: see above what it said")
+
+
+def _given() -> dict[str, str]:
+    """The variables of an installer: packages come from where pip is set to find them, in files and variables; programs
+    from beside this Python, too, and Pythons from pyenv.
+    """
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    listed = subprocess.run(command, env=own, capture_output=True, text=True, check=False).stdout.splitlines()
+    found = {"UV_INDEX_STRATEGY": "unsafe-best-match"}  # as pip: the best version of all places, not the first place's
+    for line in sorted(listed, key=lambda line: line.startswith(":env:")):  # variables stand above files
+        name, _, value = line.partition("=")
+        if variable := _AS_UV.get(name.rpartition(".")[2]):
+            found[variable] = ("," if variable == "UV_FIND_LINKS" else " ").join(ast.literal_eval(value).split())
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv").glob("versions/*/bin")
+    path = [os.path.dirname(sys.executable), *map(str, pyenv), *os.get_exec_path()]
+    return found | own | {"PATH": os.pathsep.join(path)}
+
+
+def missing(asked: Requirements, environment: Environment) -> Iterator[str]:
+    """What an environment that was made here has not, or has in another version, a sentence each."""
+    python = probe(environment.python, ()).python
+    if python.split(".")[:2] != asked.python.split("."):
+        yield f"Python {python}: {asked.file} asks for {asked.python}"
+    folders = map(str, Path(environment.python).parents[1].glob("lib*/python*/site-packages"))
+    there = {one.name: one.version for one in importlib.metadata.distributions(path=list(folders))}
+    by_name = {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in there.items()}
+    for distribution, pinned in asked.versions.items():
+        version = by_name.get(re.sub(r"[-_.]+", "-", distribution).lower(), "")
+        if not version or (pinned and version.partition("+")[0] != pinned.partition("+")[0]):
+            yield f"{distribution} {version or 'is not installed'}: {pinned or 'it'} is asked for"
+
+
+def _require_free(name: str, requirements: str | None = None) -> Environment | None:
+    """A BenchlibError where no environment can be registered under this name; one made of these ``requirements`` (a
+    digest) is returned.
+    """
+    if name == DEFAULT or not _NAME.fullmatch(name):
+        raise BenchlibError(f"environment {shown(name)}: {IN_A_NAME}; {DEFAULT!r} is the one that benchlib runs in")
+    there = _registered(name)
+    if there and not (there.made and there.requirements == requirements):
         raise BenchlibError(
             f"environment {name!r} is there already ({there.python}): benchlib environment remove {name} comes first"
         )
-
-
-def taken(name: str) -> Environment | None:
-    """The environment that has this name already; None: there is none, or it was not made to its end. A BenchlibError
-    where nothing can be registered under it.
-    """
-    try:
-        require_name(name)
-    except ValueError as error:
-        raise BenchlibError(f"environment {shown(name)}: {error}") from None
-    if name == DEFAULT:
-        raise BenchlibError(f"environment {DEFAULT!r}: is the one that benchlib itself runs in; choose another name")
-    there = registered(name)
-    return there if there and there.finished else None
+    return there
 
 
 def register(environment: Environment) -> None:
     """Write an environment's record, at once or not at all."""
-    fields = asdict(environment)
-    path = _record(fields.pop("name"))
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(fields, indent=1) + "\n", encoding="utf-8")
-    os.replace(partial, path)
+    partial = _record(environment.name).with_suffix(".partial")
+    partial.write_text(json.dumps(asdict(environment), indent=1) + "\n", encoding="utf-8")
+    os.replace(partial, _record(environment.name))
 
 
 @contextmanager
 def changing() -> Iterator[None]:
-    """Hold the lock of :func:`folder`; a BenchlibError if another process does, or where nothing can be written."""
+    """Hold the lock of :func:`folder`; a BenchlibError if another process does, or where it cannot be had."""
     try:
         folder().mkdir(exist_ok=True)
-        file = open(folder() / ".lock", "a", encoding="utf-8")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise BenchlibError(f"{error.filename}: {error.strerror}: environments are kept there") from None
-    with contextlib.closing(file):
-        try:
+        with open(folder() / ".lock", "a", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BenchlibError(f"{folder()}: another benchlib environment command is at work there: wait") from None
-        except OSError as error:
-            raise BenchlibError(
-                f"{folder()}: cannot be locked ({error.strerror}): environments need a file system with file locks"
-            ) from None
-        yield
+            yield
+    except BlockingIOError:
+        raise BenchlibError(f"{folder()}: another benchlib environment command is at work there: wait") from None
+    except OSError as error:
+        raise BenchlibError(
+            f"{folder()}: cannot be written or locked ({error.strerror}): environments need a file system with locks"
+        ) from None
 
 
 def _record(name: str) -> Path:
     return folder() / f"{name}.json"
 
 
-def _missing(name: str) -> str:
-    if requirements_file(name).is_file():
-        return f"environment {name!r} is not there: benchlib environment create {name} makes it"
-    could_be = {*names(), *(path.stem for path in (root() / "environments").glob("[!.]*.txt"))}
-    return (
-        f"{unknown('environment', name, could_be)}; benchlib environment add {name} --python PATH registers an "
-        "interpreter under that name"
-    )
+def _registered(name: str) -> Environment | None:
+    try:
+        return Environment(**json.loads(_record(name).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError):
+        raise BenchlibError(
+            f"{_record(name)}: is no record of an environment: delete it, and make or add the environment again"
+        ) from None

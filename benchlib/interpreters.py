@@ -1,6 +1,4 @@
-"""Interpreters: what each has to import. It is asked itself, as a worker would find things there, and nothing is
-imported for it.
-"""
+"""Interpreters: what each has to import. It is asked itself, as a worker would find things; nothing is imported."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchlib import scratch, variables
-from benchlib.errors import REMEDIES, BenchlibError
+from benchlib.errors import BenchlibError
 
 _PROBE = Path(__file__).with_name("probe.py")
 
@@ -39,8 +37,8 @@ class Interpreter:
 
 @functools.cache
 def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
-    """Ask an interpreter for top-level modules. What lies in the working directory or on the user's PYTHONPATH is not
-    there for a worker, and does not count. A BenchlibError where it cannot answer.
+    """Ask an interpreter for top-level modules, those of the working directory and of the user's PYTHONPATH left out,
+    as for a worker. A BenchlibError where it cannot answer.
     """
     answered = _as_worker([python, "-c", _PROBE.read_text(encoding="utf-8"), *modules])
     try:
@@ -53,22 +51,18 @@ def probe(python: str, modules: tuple[str, ...]) -> Interpreter:
         ) from None
     if answer["parent"] != os.getpid():
         raise BenchlibError(
-            f"{python}: starts Python as a process below its own, which a worker must not be. Where it is a script, "
-            "write exec before the command that starts Python; where that is conda run, give the environment's own "
-            "FOLDER/bin/python"
+            f"{python}: starts Python as a process below its own, which a worker must not be. In a script, write exec "
+            "before the command; in place of conda run, give the environment's own FOLDER/bin/python"
         )
-    return Interpreter(
-        answer["python"],
-        {
-            name: Module(one["place"], tuple(one["distributions"]), one["packages"], one["digest"])
-            for name, one in answer["modules"].items()
-        },
-    )
+    found = {
+        name: Module(**{**one, "distributions": tuple(one["distributions"])}) for name, one in answer["modules"].items()
+    }
+    return Interpreter(answer["python"], found)
 
 
 def answering(python: str) -> str:
-    """The interpreter that answers here for ``python``: that itself, unless a worker would get another one for it, as
-    by a shim of pyenv's, which goes by folder and variables.
+    """The interpreter that answers here for ``python``: itself, unless a worker would get another one for it, as by a
+    shim of pyenv's, which goes by folder and variables.
     """
     question = [python, "-I", "-c", "import sys; print(sys.executable)"]
     there = _as_worker(question).stdout
@@ -79,21 +73,9 @@ def answering(python: str) -> str:
 def _as_worker(command: list[str]) -> subprocess.CompletedProcess[str]:
     """Run an interpreter in an empty folder, with a worker's variables; a BenchlibError where it cannot be started."""
     try:
-        empty = scratch.make("probe")
+        with scratch.scratch("probe") as empty:
+            given = {**variables.passed(os.environ), "HOME": str(empty)}
+            quiet = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+            return subprocess.run(command, cwd=empty, env=given, check=False, **quiet)
     except OSError as error:
-        remedy = REMEDIES.get(error.errno, "mend that")
-        raise BenchlibError(f"{error.filename}: {error.strerror}: {command[0]} is asked from there; {remedy}") from None
-    try:
-        return subprocess.run(
-            command,
-            cwd=empty,
-            env={**variables.passed(os.environ), "HOME": str(empty)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except OSError as error:
-        raise BenchlibError(f"{command[0]}: cannot be started ({error.strerror}); add another interpreter") from None
-    finally:
-        scratch.remove(empty)
+        raise BenchlibError(f"{command[0]}: cannot be started ({error}); add another interpreter") from None

@@ -1,7 +1,6 @@
-"""Runs in a framework's interpreter, started with this text as ``python -c TEXT NAME...``: which top-level modules of
-these names there are, and which distributions they come in and need. Prints JSON; imports none of them.
-
-Standard library only, of Python 3.8 and later; Python 3.7 needs the package importlib-metadata.
+"""Runs in a framework's interpreter, as ``python -c TEXT NAME...``: are there top-level modules of these names, which
+distributions do they come in and need? Prints JSON; imports none of them. Standard library only, of Python 3.8 and
+later; Python 3.7 needs the package importlib-metadata.
 """
 
 import hashlib
@@ -27,29 +26,17 @@ FOR_DEVELOPERS = {"test", "tests", "testing", "dev", "doc", "docs", "lint"}
 """Names of extras that nothing computes with."""
 
 
-def listings():
-    """Every distribution, with the names that it says are its own and the text that lists its files."""
-    return [
-        (one, (one.read_text("top_level.txt") or "").split(), one.read_text("RECORD") or "")
-        for one in metadata.distributions()
-    ]
-
-
 def providers(name, place, listed):
     """The distributions that have installed a top-level module at ``place``, or are called as it is."""
     start = re.compile(rf"^{re.escape(name)}[/.]", re.MULTILINE)
-    listing = [one for one, names, record in listed if name in names or start.search(record)]
-    own = _distribution(name)
-    candidates = [*listing, *([own] if own else [])]
-    return list({one.metadata["Name"]: one for one in candidates if has_installed(one, place)}.values())
+    named = [one for one, names, record in listed if name in names or start.search(record)] + _distribution(name)
+    return list({one.metadata["Name"]: one for one in named if has_installed(one, place)}.values())
 
 
 def has_installed(one, place):
-    """Does the module at ``place`` lie where this distribution has its files? Another of that name may stand before
-    its own.
-    """
-    folders = [one.locate_file(""), *source(one)]
-    return any(os.path.realpath(place).startswith(os.path.join(os.path.realpath(folder), "")) for folder in folders)
+    """Does ``place`` lie where a distribution has its files? Another module of that name may stand before its own."""
+    folders = [os.path.realpath(folder) for folder in [one.locate_file(""), *source(one)]]
+    return os.path.realpath(place).startswith(tuple(os.path.join(folder, "") for folder in folders))
 
 
 def source(one):
@@ -60,9 +47,8 @@ def source(one):
 
 
 def needed(roots):
-    """Versions of distributions and of all that they need, as far as it is installed. What is optional (an extra)
-    counts where a requirement asks for it, and of ``roots`` always, but for what only their developers need: a
-    framework looks for it when it is imported.
+    """Versions of distributions and of all that they need, as far as it is installed. An extra counts where a
+    requirement asks for it, and of ``roots`` always, but for what only their developers need.
     """
     versions, asked = {}, {}
     waiting = [(one, None) for one in roots]
@@ -76,18 +62,16 @@ def needed(roots):
                 continue
             name, in_brackets = _REQUIREMENT.match(text).groups()
             wanted = {_normal(extra.strip()) for extra in (in_brackets or "").split(",")}
-            if wanted <= asked.get(_normal(name), set()):
-                continue
-            asked[_normal(name)] = wanted | asked.get(_normal(name), set())
-            other = _distribution(name)  # None: it is for another system, or an extra that nobody has
-            waiting += [(other, asked[_normal(name)])] if other else []
+            known = asked.setdefault(_normal(name), set())
+            if not wanted <= known:
+                known |= wanted
+                waiting += [(other, known) for other in _distribution(name)]
     return versions
 
 
 def module(name, listed):
-    """Where a top-level module lies (empty: it is not there), and its distributions, with what tells builds of them
-    apart; a hash of its file where it has none. A folder without ``__init__.py`` that no distribution has installed
-    only happens to have its name.
+    """Where a top-level module lies (empty: it is not there), its distributions with what tells builds of them apart,
+    and a hash of its file where it has none. A folder without ``__init__.py`` that nothing has installed is no module.
     """
     spec = importlib.util.find_spec(name)
     place = (spec.origin or next(iter(spec.submodule_search_locations or ()), "")) if spec else ""
@@ -103,9 +87,8 @@ def module(name, listed):
 
 
 def build(one, place):
-    """A hash of the files that a distribution has installed, as it lists them: two builds may have one version. Where
-    it lists none with their hashes, or was installed to be edited, of the module's ``version.py``; empty where there is
-    none. What an installer adds is left out: metadata, and programs, which name their interpreter.
+    """A hash of the files that a distribution has installed, as it lists them: two builds may have one version. What
+    installers add is left out: metadata, and programs. Without such a list, a hash of ``version.py``.
     """
     lines = [] if source(one) else (one.read_text("RECORD") or "").splitlines()
     own = sorted(line for line in lines if ",sha256=" in line and not _BESIDE.match(line))
@@ -125,9 +108,9 @@ def digest(place):
 
 def _distribution(name):
     try:
-        return metadata.distribution(name)
+        return [metadata.distribution(name)]
     except metadata.PackageNotFoundError:
-        return None
+        return []  # it is for another system, or an extra that nobody has
 
 
 def _normal(name):
@@ -135,6 +118,9 @@ def _normal(name):
 
 
 if __name__ == "__main__":
-    known = listings()
+    known = [
+        (one, (one.read_text("top_level.txt") or "").split(), one.read_text("RECORD") or "")
+        for one in metadata.distributions()
+    ]
     modules = {name: module(name, known) for name in sys.argv[1:]}
     print("\n" + json.dumps({"python": platform.python_version(), "parent": os.getppid(), "modules": modules}))

@@ -1,8 +1,7 @@
-"""Folders of ours among the temporary files: each has an owner, a process, and does not outlive it for long.
+"""Temporary folders of benchlib: each is removed with its owner, a process, or by the next one that starts.
 
-An owner holds a lock on a file in the folder. The operating system lets go of it when the owner ends, however it ends;
-a process's number would say nothing in another container that shares these files. So a folder whose lock can be had is
-nobody's, and the next start of benchlib removes it.
+An owner holds a lock on a file in the folder, which the operating system lets go of when the owner ends, however it
+ends. So a folder whose lock can be had is nobody's.
 """
 
 from __future__ import annotations
@@ -17,18 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
-
-KINDS = ("worker", "kernel", "chromium", "probe", "plugins")
-
 OWNED = ".owned"
-"""The file in each folder that its owner holds locked from the moment that it has this name."""
-
-STALE_S = 600.0
-"""A folder without :data:`OWNED` may be one that is just being made (or an older benchlib's), up to this age."""
-
-DYING_S = 2.0
-"""For so long, processes of an owner that was killed may still write into what is being removed."""
+"""The file in each folder that its owner holds locked."""
 
 _locks: dict[Path, int] = {}  # of the folders that are this process's
 
@@ -37,9 +26,8 @@ def make(kind: str) -> Path:
     """A new empty folder, this process's own; :func:`remove` it. An OSError where there is no room for it."""
     folder = Path(tempfile.mkdtemp(prefix=f"benchlib-{kind}-"))
     try:
-        lock = os.open(folder / f"{OWNED}-soon", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        _locks[folder] = lock
-        with contextlib.suppress(OSError):  # a file system without locks: the folder's age has to tell
+        lock = _locks[folder] = os.open(folder / f"{OWNED}-soon", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with contextlib.suppress(OSError):  # a file system without locks: the folder stays if the owner is killed
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.rename(folder / f"{OWNED}-soon", folder / OWNED)
     except BaseException:
@@ -51,8 +39,7 @@ def make(kind: str) -> Path:
 def remove(folder: Path) -> None:
     """Remove a folder that :func:`make` made, with all that is in it; once is enough."""
     shutil.rmtree(folder, ignore_errors=True)
-    lock = _locks.pop(folder, None)
-    if lock is not None:
+    if (lock := _locks.pop(folder, None)) is not None:
         os.close(lock)
 
 
@@ -68,62 +55,17 @@ def scratch(kind: str) -> Iterator[Path]:
 
 def remove_own(kind: str) -> None:
     """Remove all folders of a kind that are this process's: whoever was to remove them has been interrupted."""
-    for folder in list(_locks):
-        if folder.name.startswith(f"benchlib-{kind}-"):
-            remove(folder)
+    for folder in [one for one in _locks if one.name.startswith(f"benchlib-{kind}-")]:
+        remove(folder)
 
 
 def remove_stale() -> None:
-    """Remove the folders that are nobody's: their owners were killed."""
-    here = Path(tempfile.gettempdir())
-    folders = [folder for kind in KINDS for folder in here.glob(f"benchlib-{kind}-*") if _is_ours(folder)]
-    unknown = [folder for folder in folders if not (folder / OWNED).exists() and _is_old(folder)]
-    used = _used() if unknown else set()
-    for folder in unknown:
-        if str(folder.resolve()) not in used:
-            shutil.rmtree(folder, ignore_errors=True)
-    stale = [folder for folder in folders if _is_nobodys(folder)]
-    end = time.monotonic() + DYING_S
-    while stale:
-        for folder in stale:
-            shutil.rmtree(folder, ignore_errors=True)
-        stale = [folder for folder in stale if folder.exists() and time.monotonic() < end]
-        if stale:
-            time.sleep(0.1)
-
-
-def _is_ours(folder: Path) -> bool:
-    """This user's."""
-    with contextlib.suppress(OSError):  # its owner has removed it meanwhile
-        return folder.stat().st_uid == os.getuid()
-    return False
-
-
-def _is_old(folder: Path) -> bool:
-    with contextlib.suppress(OSError):
-        return time.time() - folder.stat().st_mtime > STALE_S
-    return False
-
-
-def _is_nobodys(folder: Path) -> bool:
-    """Has the folder an owner no more?"""
-    try:
-        lock = os.open(folder / OWNED, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    finally:
-        os.close(lock)
-    return True
-
-
-def _used() -> set[str]:
-    """The folders that processes work in."""
-    used = set()
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            used.add(process.cwd())
-    return used
+    """Remove the folders whose owners were killed."""
+    for owned in Path(tempfile.gettempdir()).glob(f"benchlib-*/{OWNED}"):
+        with contextlib.suppress(OSError), owned.open("r+") as file:  # another user's; or it is held, or gone
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for _ in range(20):  # processes of an owner that was killed may still write into it
+                shutil.rmtree(owned.parent, ignore_errors=True)
+                if not owned.parent.exists():
+                    break
+                time.sleep(0.1)

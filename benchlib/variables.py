@@ -1,22 +1,19 @@
-"""What a worker gets of the environment variables of the process that starts it: those on a list, and no others, so
-that a user's shell cannot change what is measured.
-
-What was left out and could have changed it is named in the record of every measurement; without its value, which may
-be a secret. A worker's home is its scratch directory, or settings in the user's (``~/.keras/keras.json``) would reach
-it.
+"""What a worker gets of the environment variables of the process that starts it: those on a list, and no others. What
+was left out and could have changed a number is named in the record, without its value, which may be a secret. A
+worker's home is its scratch directory, or settings in the user's (``~/.keras/keras.json``) would reach it.
 """
 
 from __future__ import annotations
 
-import functools
 import hashlib
+import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from benchlib import frameworks
+from benchlib import frameworks, plugins
 
 WORKER_PATH = "BENCHLIB_WORKER_PATH"
 """Folders that workers import from, as in PYTHONPATH, which does not reach them. It counts as a knob."""
@@ -24,66 +21,31 @@ WORKER_PATH = "BENCHLIB_WORKER_PATH"
 WORKER_FILES = f"files of {WORKER_PATH}"
 """Under this name, a hash of the Python files in these folders is in keys and records."""
 
-HASHED_FILES = 2000
-"""Of so many files in them the contents count, of further ones size and time: somebody may have named a whole
-environment.
-"""
-
 LIBRARIES = (
-    "LD_LIBRARY_PATH",
-    "LIBRARY_PATH",
-    "CPATH",
-    "CC",
-    "CXX",
-    "CUDA_HOME",
-    "CUDA_PATH",
-    "CUDNN_HOME",
-    "ASCEND_TOOLKIT_HOME",
-    "ASCEND_HOME_PATH",
-    "ASCEND_OPP_PATH",
-    "ASCEND_CUSTOM_OPP_PATH",
-    "ASCEND_AICPU_PATH",
-    "ASCEND_TENSOR_COMPILER_INCLUDE",
-    "ATB_HOME_PATH",
-    "TBE_IMPL_PATH",
-    "TOOLCHAIN_HOME",
+    *("LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH", "CC", "CXX", "TOOLCHAIN_HOME"),
+    *("CUDA_HOME", "CUDA_PATH", "CUDNN_HOME"),
+    *("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH", "ASCEND_AICPU_PATH"),
+    *("ASCEND_TENSOR_COMPILER_INCLUDE", "ATB_HOME_PATH", "TBE_IMPL_PATH"),
 )
-"""Which libraries and compilers a framework finds. With others it would be another framework: their values are part of
-a measurement's key.
-"""
+"""Which libraries and compilers a framework finds: their values are part of a measurement's key."""
 
 XPUS = ("ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR")
 """Which Intel GPU, or part of one, and by which driver: on ``xpu`` a part of the key."""
 
 DEVICES = (
-    "CUDA_VISIBLE_DEVICES",
-    "NVIDIA_VISIBLE_DEVICES",
-    "NVIDIA_DRIVER_CAPABILITIES",
-    "ASCEND_RT_VISIBLE_DEVICES",
-    "ASCEND_VISIBLE_DEVICES",
+    *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"),
+    *("ASCEND_RT_VISIBLE_DEVICES", "ASCEND_VISIBLE_DEVICES"),
     *XPUS,
 )
-"""Which devices there are to see. What they are is part of a measurement's key (``machine.identity``), not their
-numbers: of two equal GPUs either will do. What names a kind of device, too (:data:`XPUS`), counts itself.
-"""
+"""Which devices there are to see. Their kind is part of a measurement's key (``machine.identity``), not the number."""
 
 NETWORK = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "HCCL_IF_IP")
 """By which network the processes of a group meet: a part of a group's key."""
 
 OTHERS = (
-    "PATH",
-    "TMPDIR",
-    "USER",
-    "LOGNAME",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "CONDA_PREFIX",
+    *("PATH", "TMPDIR", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "CONDA_PREFIX"),
     "PYTHONNOUSERSITE",  # does the interpreter have the packages of PYTHONUSERBASE?
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "REQUESTS_CA_BUNDLE",
-    "CURL_CA_BUNDLE",
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
     *("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY"),
     *("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy"),
     *NETWORK,
@@ -102,14 +64,13 @@ COULD_MATTER = (
     *("ASCEND_", "ACL_", "HCCL_", "NPU_", "TASK_QUEUE_ENABLE", "ZE_", "SYCL_", "ONEAPI_", "IGC_"),
     *("PYTHON", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "COMPILER_PATH"),
 )
-"""How the names begin of variables that could change a number, beside those that frameworks declare: of frameworks
-without a file here, of libraries for arithmetic, threads and memory, of devices, of Python and of compilers. Of what
-is left out these are named.
+"""How the names begin of variables that could change a number, beside those that frameworks declare. Of what is left
+out these are named.
 """
 
 
 class Placed(Protocol):
-    """What a condition has chosen that a worker's variables depend on; conditions are a floor above."""
+    """What of a condition a worker's variables depend on."""
 
     device: str
     world_size: int
@@ -128,13 +89,11 @@ def passed(inherited: Mapping[str, str]) -> dict[str, str]:
     """Of the parent's variables those that a worker gets, and where its interpreter finds packages of the user's."""
     listed = {*LIBRARIES, *DEVICES, *OTHERS}
     passing = {name: value for name, value in inherited.items() if name in listed or name.startswith(LOCALE)}
+    # The worker's home is another: a framework that was installed with ``pip --user`` would not be found there.
+    user_base = os.path.join(inherited.get("HOME") or os.path.expanduser("~"), ".local")
+    passing["PYTHONUSERBASE"] = inherited.get("PYTHONUSERBASE") or user_base
     path = [*worker_folders(inherited), *_of_cann(inherited)]
-    return {
-        **passing,
-        # The worker's home is another: a framework that was installed with ``pip --user`` would not be found there.
-        "PYTHONUSERBASE": inherited.get("PYTHONUSERBASE") or _user_base(inherited),
-        **({"PYTHONPATH": os.pathsep.join(path)} if path else {}),
-    }
+    return passing | ({"PYTHONPATH": os.pathsep.join(path)} if path else {})
 
 
 def left_out(given: Mapping[str, str], inherited: Mapping[str, str]) -> list[str]:
@@ -151,16 +110,14 @@ def worker_folders(inherited: Mapping[str, str]) -> list[str]:
 
 
 def counting_names(condition: Placed) -> list[str]:
-    """Names of what the numbers of a condition depend on of a worker's inheritance, as in :func:`counting`."""
+    """The names in :func:`counting`, set or not."""
     network = NETWORK if condition.world_size > 1 else ()
     return [*LIBRARIES, *network, *(XPUS if condition.device == "xpu" else ()), WORKER_FILES]
 
 
 def counting(condition: Placed, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Of the parent's variables those that the numbers of a condition depend on, as far as they are set; and under
-    ``WORKER_FILES`` a hash of what there is to import in the folders of ``WORKER_PATH``.
-    """
-    own = {WORKER_FILES: _digest(folders)} if (folders := worker_folders(inherited)) else {}
+    """Of the parent's variables those that the numbers of a condition depend on, as far as they are set."""
+    own = {WORKER_FILES: _digest(map(Path, folders))} if (folders := worker_folders(inherited)) else {}
     return {name: inherited[name] for name in counting_names(condition) if inherited.get(name)} | own
 
 
@@ -170,43 +127,15 @@ def devices(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def identity(condition: Placed) -> dict[str, object]:
-    """What of a worker's inheritance its numbers depend on: a part of their key, as JSON."""
+    """What of the parent's variables numbers depend on: a part of their key, as JSON."""
     return {"passed": [*LIBRARIES, *DEVICES, *OTHERS, f"{LOCALE}*"], "counting": counting(condition, os.environ)}
 
 
-def _digest(folders: Iterable[str]) -> str:
-    """A hash of the Python files in some folders, names and contents; see ``HASHED_FILES``."""
-    whole, left = hashlib.sha256(), HASHED_FILES
-    for folder in folders:
-        for path in _python_files(folder):
-            whole.update(os.fsencode(f"{os.path.relpath(path, folder)} {_state_digest(path, left > 0)}\n"))
-            left -= 1
-        whole.update(b"\n")
-    return whole.hexdigest()[:16]
-
-
-def _python_files(folder: str) -> Iterator[str]:
-    """Of a folder and those in it, sorted; or the archive itself that stands in a folder's place."""
-    if os.path.isfile(folder):
-        yield folder
-    for place, within, names in os.walk(folder):
-        within[:] = sorted(name for name in within if name != "__pycache__" and not name.startswith("."))
-        visible = sorted(name for name in names if not name.startswith("."))
-        yield from (os.path.join(place, name) for name in visible if name.endswith((".py", ".so", ".pth")))
-
-
-def _state_digest(path: str, contents: bool) -> str:
-    try:
-        state = os.stat(path)
-        return _contents(path, state.st_mtime_ns, state.st_size) if contents else f"{state.st_mtime_ns} {state.st_size}"
-    except OSError:
-        return "cannot be read"
-
-
-@functools.cache
-def _contents(path: str, mtime_ns: int, size: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _digest(folders: Iterable[Path]) -> str:
+    """A hash of the Python files in some folders, by name and time of change; a folder may be an archive, too."""
+    files = [path for folder in folders for path in [folder, *plugins.visible(folder, "*")] if path.is_file()]
+    states = [(str(path), path.stat().st_mtime_ns) for path in files if path.suffix in (".py", ".so", ".pth", ".zip")]
+    return hashlib.sha256(json.dumps(states).encode()).hexdigest()[:16]
 
 
 def _folders(path: str | None) -> list[str]:
@@ -214,13 +143,6 @@ def _folders(path: str | None) -> list[str]:
 
 
 def _of_cann(inherited: Mapping[str, str]) -> list[str]:
-    """CANN's own folders on PYTHONPATH, which its set_env.sh puts there: the compiler of operators is in Python. Never
-    run on Ascend.
-    """
+    """CANN's own folders on PYTHONPATH, of its set_env.sh: its compiler is in Python. Never run on Ascend."""
     home = inherited.get("ASCEND_TOOLKIT_HOME")
     return [one for one in _folders(inherited.get("PYTHONPATH")) if home and Path(one).is_relative_to(home)]
-
-
-def _user_base(inherited: Mapping[str, str]) -> str:
-    """As Python's ``site`` has it on Linux."""
-    return os.path.join(inherited.get("HOME") or os.path.expanduser("~"), ".local")

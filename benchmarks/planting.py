@@ -192,7 +192,7 @@ class Bed:
     def plant(self, place: str, text: str) -> None:
         """Have its benchlib have ``text`` for the file ``place``; a difference from before is gone."""
         shutil.rmtree(self._path, ignore_errors=True)
-        _lay(self._path / "benchlib", plugins.library(), place.split("/"), text)
+        _lay(self._path / "benchlib", plugins.OWN, place.split("/"), text)
 
 
 @functools.cache

@@ -22,8 +22,8 @@ LIMITS = Ceiling(device="cpu", precision="fp32", multiply_adds_per_s=1e9, bytes_
 @pytest.fixture
 def small(monkeypatch):
     """A product, a convolution and a copy in each framework, small ones, for a moment."""
-    monkeypatch.setattr(roofline, "SIZES", {"cpu": (256,)})
-    monkeypatch.setattr(roofline, "COPIED", {"cpu": (2**14,)})
+    monkeypatch.setattr(roofline, "SIZES", (256,))
+    monkeypatch.setattr(roofline, "COPIED", (2**14,))
     monkeypatch.setattr(roofline, "CHANNELS", (1,))
     monkeypatch.setattr(roofline, "BLOCK_S", 0.01)
     monkeypatch.setattr(roofline, "WARM_UP_LIMIT_S", 0.1)

@@ -8,8 +8,6 @@ import http.server
 import os
 import pickle
 import shutil
-import subprocess
-import sys
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -47,20 +45,9 @@ def test_every_data_set_says_what_it_is():
         assert len(data.note(name)) > 40
 
 
-@pytest.mark.parametrize("ask", [data.train_size, data.title, data.note])
-def test_an_unknown_data_set_is_refused_with_the_nearest_name(ask):
+def test_an_unknown_data_set_is_refused_with_the_nearest_name():
     with pytest.raises(BenchlibError, match="'cifar100': did you mean 'cifar10'"):
-        ask("cifar100")
-
-
-def test_what_a_worker_imports_needs_numpy_only():
-    code = (
-        "import sys, benchlib.data, benchlib.worker.batches, benchlib.worker.files\n"
-        "not_theirs = {'pydantic', 'pandas', 'pyarrow', 'sklearn', 'scipy', 'pooch', 'torch', 'mindspore'}\n"
-        "print(*sorted(not_theirs & set(sys.modules)))"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == ""
+        data.get("cifar100")
 
 
 # Files
@@ -255,15 +242,6 @@ def test_orders_that_were_altered_are_refused(numbered: Path):
         Batches(numbered, 5, folder)
 
 
-def test_batches_can_be_had_in_any_order(numbered: Path):
-    batches = Batches(numbered, 5, orders(numbered, 0))
-    wanted = [(1, 3), (2, 0), (1, 0), (2, 3)]
-    out_of_order = {place: batches.batch(*place)[1].tolist() for place in wanted}
-    assert out_of_order == {(e, p): [labels.tolist() for _, labels in batches.epoch(e)][p] for e, p in wanted}
-    with pytest.raises(IndexError):
-        batches.batch(1, 4)
-
-
 def test_the_last_test_batch_is_filled_up_and_says_how_many_are_real(numbered: Path):
     batches = list(Batches(numbered, 5, orders(numbered, 0)).test(3))
     assert [(inputs[:, 0, 0, 0].tolist(), real) for (inputs, _), real in batches] == [
@@ -276,11 +254,6 @@ def test_the_last_test_batch_is_filled_up_and_says_how_many_are_real(numbered: P
 def test_a_batch_larger_than_the_data_is_refused(numbered: Path):
     with pytest.raises(BenchlibError, match=r"batch_size 24 is larger than the 23 training samples in .*numbered"):
         Batches(numbered, 24, orders(numbered, 0)).batch(1, 0)
-
-
-def test_an_operator_finds_no_batches_in_images(numbered: Path):
-    with pytest.raises(BenchlibError, match="numbered has no inputs, only train_inputs"):
-        Batches(numbered, 5, orders(numbered, 0)).operator_batches()
 
 
 # Digits, prepared
@@ -326,13 +299,6 @@ def test_digits_are_scikit_learns_digits_each_once(tmp_path: Path):
     )
 
 
-def test_the_digits_of_the_test_have_the_proportions_of_all():
-    loaded = digits.load()
-    every = np.bincount(np.concatenate([loaded.train_labels, loaded.test_labels]))
-    share = every * digits.TEST / every.sum()
-    assert np.abs(np.bincount(loaded.test_labels) - share).max() < 1
-
-
 def test_other_digits_than_expected_are_refused(monkeypatch: pytest.MonkeyPatch):
     altered = sklearn.datasets.load_digits()
     altered.images[17, 3, 3] += 1
@@ -360,14 +326,6 @@ def test_every_prefix_of_a_balanced_order_is_balanced():
     for n in range(1, 601):
         assert np.abs(np.bincount(labels[order[:n]], minlength=3) - n * np.array([3, 1, 2]) / 6).max() <= 1.5
     assert order.tolist() != images.balanced_order(labels, seed=2).tolist()
-
-
-def test_areas_are_averaged():
-    image = np.arange(16, dtype=np.uint8).reshape(1, 4, 4, 1)
-    averaged, repeat = images.fitted(image, 2)
-    assert (averaged[0, :, :, 0].tolist(), repeat) == ([[2.5, 4.5], [10.5, 12.5]], 1)
-    with pytest.raises(BenchlibError, match="image_size 3: images of 4x4 pixels"):
-        images.fitted(image, 3)
 
 
 def test_prepared_data_is_made_once_and_checked_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -487,11 +445,6 @@ def archive(originals: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_the_md5s_are_those_of_the_original():
-    assert cifar10.ARCHIVE_MD5 == "c58f30108f718f92721af3b95e74349a"
-    assert data.train_size("cifar10") == cifar10.PER_BATCH * 5
-
-
 def _load_error(*said: object) -> str:
     """Load, and return the message, which says all this and where the original is to be had."""
     with pytest.raises(BenchlibError) as error:
@@ -510,14 +463,6 @@ def test_unpacked_batches_are_read(batches_folder: Path):
     np.testing.assert_array_equal(loaded.test_labels, np.arange(PER_BATCH)[::-1] % 10)
 
 
-def test_batches_that_are_not_the_originals_say_so_beside_every_accuracy(batches_folder: Path, tmp_path: Path):
-    condition = Condition(workload="cnn", data="cifar10", batch_size=8, hyperparameters={"image_size": 8})
-    about = files.about(prepare(condition, 0, tmp_path / "inputs"))
-    assert about["note"].startswith("Not the original bytes")
-    assert "Do not compare" in about["note"]
-    assert about["source"] == str(batches_folder)
-
-
 def test_the_archive_and_what_was_unpacked_from_it_are_the_same_data(archive: Path):
     packed, identity = cifar10.load(), cifar10.identity()
     archive.unlink()
@@ -529,8 +474,9 @@ def test_the_archive_and_what_was_unpacked_from_it_are_the_same_data(archive: Pa
     assert identity == cifar10.identity() == "original"
 
 
-@pytest.mark.parametrize("name", cifar10.ARCHIVES)
-@pytest.mark.parametrize("level", [0, 9, None])
+@pytest.mark.parametrize(
+    ("name", "level"), [(cifar10.ARCHIVE, 0), (cifar10.ARCHIVES[1], None), (cifar10.ARCHIVES[-1], 9)]
+)
 def test_an_archive_that_is_named_or_packed_in_another_way_is_known_by_its_files(
     archive: Path, name: str, level: int | None
 ):
@@ -555,23 +501,6 @@ def test_the_folder_that_keras_unpacks_is_found(originals: Path):
     target.mkdir()
     shutil.move(originals, target)
     assert cifar10.load().source == str(target / cifar10.FOLDER)
-
-
-def test_prepared_originals_need_no_file_of_the_original(
-    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    condition = Condition(workload="cnn", data="cifar10", batch_size=8, hyperparameters={"image_size": 8})
-    folder = prepare(condition, 0, tmp_path / "inputs")
-    monkeypatch.delenv("BENCHLIB_DATA")
-    monkeypatch.setattr(downloads, "download", lambda *_: pytest.fail("downloaded"))
-    assert prepare(condition, 0, tmp_path / "inputs") == folder
-
-
-def test_a_subset_of_sorted_images_is_balanced(batches_folder: Path, tmp_path: Path):
-    condition = Condition(workload="cnn", data="cifar10", batch_size=8, train_samples=30)
-    labels = files.arrays(prepare(condition, 0, tmp_path / "inputs"))["train_labels"]
-    assert np.bincount(labels).tolist() == [3] * 10
-    assert labels.tolist() != sorted(labels)
 
 
 def test_other_bytes_are_other_data(batches_folder: Path, tmp_path: Path):
@@ -601,7 +530,7 @@ def test_a_folder_without_cifar10_is_an_error_before_anything_starts(tmp_path: P
     require(DIGITS)
 
 
-@pytest.mark.parametrize("length", [0, 1, 1000, 60_000])
+@pytest.mark.parametrize("length", [0, 1000])
 def test_a_cut_batch_is_named(batches_folder: Path, length: int):
     os.truncate(batches_folder / "data_batch_4", length)
     _load_error(batches_folder / "data_batch_4", "cut or altered", "expected")
@@ -618,22 +547,11 @@ def _rewrite(path: Path, **changes: object) -> None:
     path.write_bytes(pickle.dumps({**pickle.loads(path.read_bytes(), encoding="bytes"), **content}, protocol=2))
 
 
-def test_batches_that_python_3_pickled_are_read(batches_folder: Path):
-    before = cifar10.load().train_images
-    for name in cifar10.BATCHES_MD5:
-        _rewrite(batches_folder / name)
-    np.testing.assert_array_equal(cifar10.load().train_images, before)
-
-
 @pytest.mark.parametrize(
     "changes",
     [
-        {"data": np.zeros((PER_BATCH - 1, 3072), np.uint8)},
         {"data": np.zeros((PER_BATCH, 3072), np.float32)},
-        {"data": [1, 2, 3]},
         {"labels": [0] * (PER_BATCH - 1)},
-        {"labels": [0.5] * PER_BATCH},
-        {"labels": [*range(PER_BATCH - 1), 10]},
         {"labels": [0, -1] + [3] * (PER_BATCH - 2)},
     ],
 )
@@ -645,13 +563,6 @@ def test_a_batch_with_other_content_is_named(batches_folder: Path, changes: dict
 def test_a_cut_archive_is_named(archive: Path):
     os.truncate(archive, archive.stat().st_size // 2)
     _load_error(archive, "cut or altered", cifar10.ARCHIVE_MD5, "replace what is there")
-
-
-@pytest.mark.parametrize("name", ["cifar10", "imdb", "cora", "multi30k", "text"])
-def test_a_folder_that_cannot_be_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch, name: str):
-    monkeypatch.setenv("BENCHLIB_DATA", "n" * 5000)
-    with pytest.raises(BenchlibError, match=r"BENCHLIB_DATA=n*: "):
-        data.module(name).require()
 
 
 @pytest.fixture
@@ -674,18 +585,11 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def test_the_archive_is_downloaded_once_with_progress(
-    archive: Path, server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_archive_is_downloaded_once(archive: Path, server: Path):
     shutil.move(archive, server)
-    monkeypatch.setenv("BENCHLIB_PROGRESS", str(tmp_path / "progress"))
     assert cifar10.load().train_images.shape == (5 * PER_BATCH, 32, 32, 3)
-    lines = (tmp_path / "progress").read_text().splitlines()
-    assert len(lines) == 22
-    assert f"downloading {cifar10.ARCHIVE}: 20/20" in lines[-1]
     (server / cifar10.ARCHIVE).unlink()
     assert cifar10.load().note == ""
-    assert (tmp_path / "progress").read_text().splitlines() == lines
 
 
 def test_a_download_of_something_else_is_refused(archive: Path, server: Path):
@@ -694,20 +598,7 @@ def test_a_download_of_something_else_is_refused(archive: Path, server: Path):
     assert message.startswith(cifar10.URL)
 
 
-def test_no_network_is_an_error_that_says_what_to_do(archive: Path, server: Path):
-    _load_error("404", "could not be downloaded", "BENCHLIB_DATA", "data: digits")
-
-
 # CIFAR-10: real images (JPEG copies), where they lie beside the repository
-
-
-def test_real_images_are_read_by_the_products_own_loader(real_cifar10: Path):
-    loaded = cifar10.load()
-    with np.load(cifar10_from_shared.SHARED / "cifar10_pixels_2000_500.npz") as arrays:
-        np.testing.assert_array_equal(loaded.train_images, arrays["train"])
-        np.testing.assert_array_equal(loaded.train_labels, arrays["train_label"])
-        np.testing.assert_array_equal(loaded.test_images, arrays["test"][:400])
-    assert loaded.note.startswith("Not the original bytes")
 
 
 def test_real_images_are_prepared_in_colour(real_cifar10: Path, tmp_path: Path):

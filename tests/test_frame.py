@@ -221,12 +221,6 @@ def test_every_row_has_a_number_or_the_reason_why_not(tmp_path: Path, notebook: 
     assert not len(odd), odd[["quantity", "subject", "estimate", "why"]]
 
 
-def test_a_notebook_without_numbers_of_conditions_saves_no_frame(tmp_path: Path) -> None:
-    result = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
-    assert not len(result.frame)
-    assert not any("parquet" in path for path in result.summary()["tables"])
-
-
 def test_scaling_has_the_efficiency_of_its_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
     frame = measured(tmp_path, "scaling").frame

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchlib import creation, frameworks, workloads
+from benchlib import environments, frameworks, workloads
 from benchlib.provenance import knobs, needs
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,6 +79,6 @@ def test_what_an_environment_is_made_of_is_pinned(file: Path) -> None:
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_framework_can_be_installed_by_what_is_here(framework: str) -> None:
     lock = re.findall(r"^([\w.-]+)==", (ROOT / "requirements.lock").read_text(encoding="utf-8"), re.MULTILINE)
-    made = creation.requirements(framework)
-    offered = {*lock, *(made.distributions if made else ())}
+    made = environments.requirements(framework)
+    offered = {*lock, *(made.versions if made else ())}
     assert offered & set(frameworks.distributions(framework)), f"write environments/{framework}.txt"

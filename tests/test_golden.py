@@ -13,12 +13,12 @@ import golden
 import pandas as pd
 import pytest
 
-from benchlib import study
+from benchlib import literature, study
 from benchlib.equivalence.certificate import Certificate
 from benchlib.lab import Lab, Measures
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.intervals import Interval
-from benchlib.suite import claims, experiments
+from benchlib.suite import experiments
 
 ROOT = Path(__file__).resolve().parents[1]
 QUICK = ROOT / "parameters" / "quick"
@@ -26,17 +26,6 @@ NOTEBOOKS = list(golden.read(golden.EXPECTED)["frames"]) if golden.EXPECTED.exis
 IDENTITY = ("part", "quantity", "label", "baseline_label")
 NUMBERS = ("estimate", "low", "high", "processes", "failed", "control", "control_low", "control_high", "margin")
 WORDS = ("verdict", "why", "control_why")
-
-
-class Frames:
-    """What the claims' rules ask for, from frames in memory."""
-
-    def __init__(self, frames: dict[str, pd.DataFrame]) -> None:
-        self.frames, self.stale = frames, {}
-
-    def rows(self, notebook: str, quantity: str) -> pd.DataFrame:
-        frame = self.frames.get(notebook, next(iter(self.frames.values())).iloc[:0])
-        return frame[frame["quantity"] == quantity]
 
 
 def frames_of(folder: Path, notebooks: list[str]) -> dict[str, pd.DataFrame]:
@@ -61,11 +50,12 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def expected(folder: Path, notebooks: list[str]) -> dict[str, Any]:
     """All that the golden measurements in a folder give."""
     frames = frames_of(folder, notebooks)
+    judged = literature.judge(frames)
+    cases = {name: rows[["case", "bears"]].values.tolist() for name, rows in judged.cases.groupby("claim")}
     return {
         "frames": {name: rows_of(frame) for name, frame in frames.items()},
         "claims": {
-            one.claim.id: {"verdict": one.verdict, "cases": [(case.of, case.bears) for case in one.outcome.cases]}
-            for one in claims.judged(Frames(frames))
+            row.claim: {"verdict": row.verdict, "cases": cases.get(row.claim, [])} for row in judged.claims.itertuples()
         },
     }
 

@@ -21,9 +21,9 @@ from benchlib.condition import Condition
 from benchlib.equivalence.certificate import DIFFERENT, SAME
 from benchlib.errors import BenchlibError
 from benchlib.runner import process_group
+from benchlib.runner.entries import Sampler
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
 from benchlib.runner.processes import WorkerFailed, WorkerProcess
-from benchlib.runner.sampling import Sampler
 from benchlib.stats.comparison import MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED
 from benchlib.worker.channel import ChannelGarbage
 
@@ -173,13 +173,13 @@ class TestToy:
 
     def test_processes_whose_weights_part_are_not_the_reference(self, lab, monkeypatch):
         from benchlib.equivalence import trials
-        from benchlib.worker import packed
+        from benchlib.worker import files
 
         def parted(worker, file, world_size, read=trials._read):
             if world_size > 1:
                 other = Path(f"{file}.1.npz")
-                arrays = packed.read(other)
-                packed.write(other, {name: array + ("update:weight" in name) * 1e-3 for name, array in arrays.items()})
+                arrays = files.unpack(other)
+                files.pack(other, {name: array + ("update:weight" in name) * 1e-3 for name, array in arrays.items()})
             return read(worker, file, world_size)
 
         monkeypatch.setattr(trials, "_read", parted)

@@ -19,7 +19,7 @@ import pytest
 from benchlib import environments, frameworks, interpreters, variables, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.provenance import ascend, fingerprint, installed, machine, needs, nvml
+from benchlib.provenance import fingerprint, installed, machine, needs, npu_smi, nvml
 from benchlib.runner import availability, interference
 from benchlib.runner.jobs import key, prepare_job
 
@@ -48,7 +48,7 @@ def test_all_that_is_there_is_found_within_two_seconds():
 import sys
 from pathlib import Path
 from benchlib import environments
-from benchlib.__main__ import main
+from benchlib.cli import main
 environments.root = lambda: Path("/nowhere")  # what whoever runs this has made is no part of it
 code = main(["devices"])
 print([name for name in ("torch", "mindspore", "torch_npu", "tensorflow", "jax") if name in sys.modules])
@@ -86,27 +86,7 @@ def test_the_machine_is_described():
         ("0::/\n", {"cpu.max": "150000 100000\n", "cpu.stat": "usage_usec 7\nthrottled_usec 2500000\n"}, 1.5, 2.5),
         ("0::/\n", {"cpu.max": "max 100000\n", "cpu.stat": "throttled_usec 9\n"}, None, 0),
         ("0::/a/b\n", {"a/b/cpu.max": "400000 100000", "a/cpu.max": "50000 100000"}, 0.5, 0),
-        (
-            "4:memory:/of/the/host\n3:cpu,cpuacct:/of/the/host\n0::/\n",
-            {
-                "cpu/cpu.cfs_quota_us": "200000\n",
-                "cpu/cpu.cfs_period_us": "100000\n",
-                "cpu/cpu.stat": "nr_throttled 3\nthrottled_time 1500000000\n",
-            },
-            2.0,
-            1.5,
-        ),
-        (
-            "1:cpu:/job/step\n",
-            {
-                "cpu/job/cpu.cfs_quota_us": "25000",
-                "cpu/job/cpu.cfs_period_us": "50000",
-                "cpu/job/step/cpu.cfs_quota_us": "-1",
-                "cpu/job/step/cpu.cfs_period_us": "100000",
-            },
-            0.5,
-            0,
-        ),
+        ("1:cpu:/a\n", {"cpu/a/cpu.cfs_quota_us": "25000", "cpu/a/cpu.cfs_period_us": "50000"}, 0.5, 0),
         ("5:cpuset:/\n0::/elsewhere\n", {"cpuset/cpu.max": "1 1"}, None, 0),
         (None, {}, None, 0),
     ],
@@ -128,7 +108,7 @@ def test_a_framework_that_is_not_there_is_told_with_what_to_install(monkeypatch)
     monkeypatch.setattr(installed, "offers", lambda environment, framework: False)
     with pytest.raises(
         BenchlibError,
-        match=r"framework 'mindspore' is not installed: pip install mindspore .*\(benchlib environment list\)",
+        match=r"framework 'mindspore' is not installed in .*: pip --python .* install mindspore, or name an env",
     ):
         availability.require([Condition(workload="cnn", framework="mindspore")])
 
@@ -187,7 +167,7 @@ def registered(tmp_path, monkeypatch):
 def test_an_environment_is_asked_for_what_it_has(registered, tmp_path, monkeypatch):
     registered(_script(tmp_path / "python", f'exec {sys.executable} "$@"'))
     assert availability.available("pytorch", "cpu", "other") is None
-    monkeypatch.setattr(ascend, "missing", lambda: None)
+    monkeypatch.setattr(npu_smi, "missing", lambda: None)
     assert "torch_npu is not installed" in availability.available("pytorch", "npu", "other"), (
         "which it is asked as well"
     )
@@ -197,9 +177,7 @@ def test_an_environment_is_asked_for_what_it_has(registered, tmp_path, monkeypat
 def test_an_environment_without_the_framework_is_told(registered, tmp_path):
     registered(_script(tmp_path / "python", f'exec {sys.executable} -S "$@"'))  # without its packages
     missing = availability.available("pytorch", "cpu", "other")
-    assert re.match(
-        r"framework 'pytorch': environment 'other' has no torch: install it with .*python -m pip \(or uv", missing
-    )
+    assert re.match(r"framework 'pytorch' is not installed in environment 'other': pip --python .* install t", missing)
     assert availability.available("pytorch", "cpu") is None, "the default one has it"
     assert availability.survey(["other"]) == [], "and of what is not expected there nothing is told"
 
@@ -209,12 +187,6 @@ def test_an_environment_that_cannot_answer_is_told(registered, tmp_path):
     missing = availability.available("pytorch", "cpu", "other")
     assert re.match(r".*python: could not tell which packages it has; it said: worn out", missing)
     assert availability.survey(["other"]) == []
-
-
-def test_an_environment_whose_interpreter_is_gone_is_told(registered, tmp_path):
-    registered(tmp_path / "gone")
-    with pytest.raises(BenchlibError, match=r"environment 'other': .*gone is not there: benchlib environment remove"):
-        availability.require([Condition(workload="cnn", environment="other")])
 
 
 def _refuses(match, **chosen):
@@ -235,16 +207,14 @@ def test_what_the_machine_lacks_is_told_before_what_the_framework_lacks(monkeypa
     _devices(monkeypatch, "davinci0")
     monkeypatch.setenv("LD_LIBRARY_PATH", "")
     for framework in ("pytorch", "mindspore"):
-        _refuses(
-            r"device 'npu': CANN is not .*libhccl.so.* source CANN's set_env.sh", framework=framework, device="npu"
-        )
+        _refuses(r"device 'npu': libhccl.so of CANN is not .* source its set_env.sh", framework=framework, device="npu")
 
 
 @pytest.fixture
 def every_device(monkeypatch):
     """The machine has one of each."""
     monkeypatch.setattr(nvml, "gpus", lambda: ({"name": "a GPU"},))
-    monkeypatch.setattr(ascend, "missing", lambda: None)
+    monkeypatch.setattr(npu_smi, "missing", lambda: None)
 
 
 @pytest.fixture
@@ -339,33 +309,13 @@ def flow(registered, tmp_path, monkeypatch):
     monkeypatch.setattr(frameworks, "__path__", [*frameworks.__path__, str(tmp_path / "frameworks")])
 
     site = tmp_path / "site"
-    _distribution(
-        site,
-        "tensorflow-cpu",
-        "2.21.0",
-        ["tensorflow/__init__.py"],
-        [
-            "numpy>=1.26",
-            "tensorflow-intel==2.21.0; platform_system == 'Windows'",
-            "nvidia_cudnn.cu12<10,>=9; extra == 'and-cuda'",
-            "keras[fast-math]>=3",
-            'linter; extra == "testing"',
-        ],
-    )
-    _distribution(
-        site,
-        "keras",
-        "3.15.1",
-        ["keras/__init__.py"],
-        ["h5py", 'quick-sum; extra == "fast_math" and python_version > "3"'],
-    )
-    for name, version in {
-        "numpy": "2.0.0",
-        "nvidia-cudnn-cu12": "9.1",
-        "linter": "1.0",
-        "Quick.Sum": "0.5",
-        "pastime": "1.0",
-    }.items():
+    needs = ["numpy>=1.26", "tensorflow-intel==2.21.0; platform_system == 'Windows'", 'linter; extra == "testing"']
+    needs += ["nvidia_cudnn.cu12<10,>=9; extra == 'and-cuda'", "keras[fast-math]>=3"]
+    _distribution(site, "tensorflow-cpu", "2.21.0", ["tensorflow/__init__.py"], needs)
+    needs = ["h5py", 'quick-sum; extra == "fast_math" and python_version > "3"']
+    _distribution(site, "keras", "3.15.1", ["keras/__init__.py"], needs)
+    others = {"numpy": "2.0.0", "nvidia-cudnn-cu12": "9.1", "linter": "1.0", "Quick.Sum": "0.5", "pastime": "1.0"}
+    for name, version in others.items():
         _distribution(site, name, version, [f"{name}/__init__.py"])
     _distribution(site, "h5py", "3.11", ["h5py/__init__.py"], ['linter; extra == "dev"'])
     python = _script(tmp_path / "python", f'PYTHONPATH={site} exec {sys.executable} -S "$@"')
@@ -397,13 +347,6 @@ def test_a_file_that_stands_before_what_was_installed_has_no_version_but_a_hash(
     for cached in (installed.versions, interpreters.probe):
         cached.cache_clear()
     assert installed.versions("flow", "other")["keras"] not in (first["keras"], "3.15.1")
-
-
-def test_metadata_that_lie_before_what_was_installed_are_not_its_own(flow, tmp_path):
-    own = tmp_path / "own"
-    _distribution(own, "keras", "99", [])
-    _script(tmp_path / "python", f'PYTHONPATH={own}:{flow} exec {sys.executable} -S "$@"')
-    assert installed.versions("flow", "other")["keras"] == "3.15.1"
 
 
 def test_a_module_that_was_installed_to_be_edited_has_its_version(flow, tmp_path):
@@ -502,19 +445,6 @@ def test_two_builds_of_one_version_are_told_apart(flow):
     assert installed.packages("flow", None, "other")["keras"] == "3.15.1"
 
 
-def test_what_lists_no_hashes_is_told_apart_by_its_own_version_file(flow):
-    assert "files of keras" not in _packages_anew()
-    (flow / "keras" / "version.py").write_text("git = 'one'")
-    before = _packages_anew()["files of keras"]
-    (flow / "keras" / "version.py").write_text("git = 'another'")
-    after = _packages_anew()["files of keras"]
-    assert after != before
-    information = flow / "keras-3.15.1.dist-info"
-    (information / "RECORD").write_text("__editable__.keras.pth,sha256=one,9\n")
-    (information / "direct_url.json").write_text(json.dumps({"url": flow.as_uri(), "dir_info": {"editable": True}}))
-    assert _packages_anew()["files of keras"] == after
-
-
 def test_what_a_workload_s_file_imports_counts_too(tmp_path, monkeypatch):
     folder = tmp_path / "workloads" / "needy"
     folder.mkdir(parents=True)
@@ -523,15 +453,6 @@ def test_what_a_workload_s_file_imports_counts_too(tmp_path, monkeypatch):
     monkeypatch.setattr(workloads, "__path__", [*workloads.__path__, str(tmp_path / "workloads")])
     more = set(installed.packages("pytorch", "needy")) - set(installed.packages("pytorch"))
     assert {"scikit-learn", "joblib"} <= more
-
-
-def test_a_number_depends_on_the_versions_of_all_that_is_needed(tmp_path, monkeypatch):
-    job = prepare_job(Condition(workload="linear"), 0, tmp_path)
-    before = key(**job.depends_on("rounds"))
-    right = installed.packages("pytorch", "linear")
-    assert "sympy" in right
-    monkeypatch.setattr(installed, "packages", lambda framework, workload, environment: {**right, "sympy": "0.1"})
-    assert key(**job.depends_on("rounds")) != before
 
 
 @pytest.mark.parametrize("file", ["__init__.py", "README"])
@@ -548,14 +469,8 @@ def test_a_folder_in_the_working_directory_is_no_framework(tmp_path, monkeypatch
     assert importlib.util.find_spec("nobodys"), "this process would find it"
     assert not installed.offers("default", "toys")
     assert "'toys' is not installed" in availability.available("toys", "cpu")
-    monkeypatch.setattr(ascend, "missing", lambda: None)
+    monkeypatch.setattr(npu_smi, "missing", lambda: None)
     assert "torch_npu is not installed" in availability.available("pytorch", "npu")
-
-
-def test_a_folder_that_was_left_behind_is_no_framework(flow):
-    (flow / "tensorflow" / "__init__.py").unlink()
-    shutil.rmtree(flow / "tensorflow_cpu-2.21.0.dist-info")
-    assert "environment 'other' has no tensorflow" in availability.available("flow", "cpu", "other")
 
 
 # -- a framework whose file declares what it needs
@@ -568,13 +483,6 @@ def _needing(tmp_path, *needs):
         f'DEVICES = ("cpu", "cuda")\nNEEDS = {needs!r}\n'
     )
     return availability.available("flow", "cuda", "other")
-
-
-def test_a_framework_without_needs_counts_as_usable_where_the_machine_has_the_device(flow, tmp_path, monkeypatch):
-    monkeypatch.setattr(nvml, "gpus", tuple)
-    assert "the NVIDIA driver shows no GPU" in _needing(tmp_path)
-    monkeypatch.setattr(nvml, "gpus", lambda: ({"name": "a GPU"},))
-    assert _needing(tmp_path) is None
 
 
 BUILD = {"device": "cuda", "distributions": ("tensorflow", "tf-*"), "otherwise": "this is {lacking}'s CPU build"}

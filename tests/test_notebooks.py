@@ -11,8 +11,7 @@ from studies import measured, planned, shown
 from synthetic_lab import SyntheticLab, step_seconds
 
 from benchlib.condition import Condition
-from benchlib.errors import BenchlibError
-from benchlib.failure import Failure
+from benchlib.errors import BenchlibError, Failure
 from benchlib.runner import availability
 from benchlib.stats.amortisation import PAYS
 from benchlib.stats.frame import IMPOSSIBLE

@@ -11,12 +11,9 @@ import pytest
 from synthetic_lab import SyntheticLab
 
 from benchlib.condition import Condition
-from benchlib.doubts import disturbances
 from benchlib.provenance import machine, nvml
+from benchlib.runner.entries import Sampler
 from benchlib.runner.interference import Watch
-from benchlib.runner.sampling import Sampler
-from benchlib.stats import frame as tidy
-from benchlib.tables import wide
 
 MIB = 2**20
 
@@ -137,16 +134,6 @@ def test_a_gpu_that_does_not_tell_its_memory_is_there_all_the_same(driver):
     machine.describe.cache_clear()
 
 
-def test_what_the_driver_does_not_tell_is_a_gap_and_no_end(driver):
-    def refuse(handle):
-        raise NVMLError("not supported")
-
-    driver.nvmlDeviceGetUtilizationRates = driver.nvmlDeviceGetComputeRunningProcesses = refuse
-    sample = traced()
-    assert (sample.accelerator_percent, sample.accelerator_memory_mib) == (None, None)
-    assert sample.rss_mib > 10
-
-
 def test_a_stranger_on_the_gpu_disturbs_a_block(driver, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")  # on which there are this process and another one
 
@@ -183,15 +170,3 @@ def test_energy_is_power_by_time(tmp_path):
     assert frame.loc["cuda", "accelerator_temperature_c"] == 60
     assert np.isnan(frame.loc["cpu", "joules_per_sample"])
     assert np.isnan(frame.loc["cuda", "accelerator_throttled"]), "this driver does not tell"
-
-
-def test_a_gpu_whose_clocks_are_held_down_is_told(tmp_path):
-    on_gpu = Condition(workload="cnn", device="cuda", batch_size=50)
-    comparison = SyntheticLab(tmp_path).compare([on_gpu], precision=0.03, budget_s=60, block_s=0.1)
-    assert disturbances(wide(tidy.of_comparison(comparison, part=0), "steady")) == []
-    for m in comparison.measurements:
-        m.trace = [
-            sample.model_copy(update={"accelerator_throttled": held}) for sample in m.trace for held in (True, False)
-        ]
-    (told,) = disturbances(wide(tidy.of_comparison(comparison, part=0), "steady"))
-    assert "the driver held the accelerator's clocks down for 50% of the time, because of heat or power" in told

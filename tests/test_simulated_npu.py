@@ -82,7 +82,7 @@ def test_a_timer_that_does_not_wait_for_it_is_caught(lab, tmp_path, monkeypatch)
     text = file.read_text(encoding="utf-8")
     assert "torch.accelerator.synchronize()" in text
     file.write_text(text.replace("torch.accelerator.synchronize()", "pass"), encoding="utf-8")
-    monkeypatch.setattr(plugins._used, "library", copy)
+    monkeypatch.setattr(plugins, "OWN", copy)
     monkeypatch.setattr(recording, "require_hashed", lambda worker, known: None)  # the copy would be refused
     (check,) = lab.check_timers([ON_NPU])
     assert not check.failure

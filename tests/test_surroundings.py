@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from benchlib import environments, interpreters, plugins, variables
+from benchlib.cache import Measurement
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
@@ -23,7 +24,6 @@ from benchlib.runner import entries, processes, recording
 from benchlib.runner.entries import Entry
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
 from benchlib.runner.processes import WorkerProcess
-from benchlib.store import Measurement
 
 ROOT = Path(__file__).resolve().parents[1]
 DOUBLES = ROOT / "tests" / "doubles"
@@ -41,7 +41,7 @@ def site_packages(tmp_path, monkeypatch):
     shutil.copytree(fingerprint.PACKAGE, folder / "benchlib", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "numpy").mkdir()
     (folder / "numpy" / "__init__.py").write_text(BROKEN)
-    monkeypatch.setattr(plugins._used, "library", folder / "benchlib")
+    monkeypatch.setattr(plugins, "OWN", folder / "benchlib")
     monkeypatch.setattr(environments, "__file__", str(folder / "benchlib" / "environments.py"))
     return folder
 
@@ -183,7 +183,6 @@ def test_what_workers_import_from_the_users_folders_is_in_the_key(tmp_path, monk
     own = tmp_path / "own"
     (own / "part").mkdir(parents=True)
     monkeypatch.setenv(variables.WORKER_PATH, str(own))
-    monkeypatch.setattr(variables, "HASHED_FILES", 1)
     seen = [variables.identity(Condition(**TOY))]
     for file, text in {"one.py": "A = 1", "part/other.py": "A = 1", "notes": "", "README": "A"}.items():
         (own / file).write_text(text)
@@ -193,7 +192,7 @@ def test_what_workers_import_from_the_users_folders_is_in_the_key(tmp_path, monk
     (own / "part/other.py").write_text("A = 22")
     seen.append(variables.identity(Condition(**TOY)))
     changed = [one != other for one, other in pairwise(seen)]
-    assert changed == [True, True, False, False, True, True], "Python's files count, also those over the limit"
+    assert changed == [True, True, False, False, True, True]
 
 
 def test_networks_are_in_the_key_of_a_group_and_selectors_in_that_of_an_xpu(monkeypatch):
@@ -230,10 +229,10 @@ def test_a_measurement_of_an_older_benchlib_can_be_read():
 def test_results_of_an_installed_benchlib_go_to_the_working_directory(site_packages, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert Lab(profile="mine").folder == tmp_path / "outputs" / "mine"
-    assert f"results go to outputs/ of the working directory, {tmp_path}" in capsys.readouterr().err
+    assert f"results go to outputs/ of {tmp_path}" in capsys.readouterr().err
 
 
 def test_results_of_a_checkout_go_to_its_outputs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert Lab(profile="mine").folder == ROOT / "outputs" / "mine"
-    assert "working directory" not in capsys.readouterr().err
+    assert "results go to" not in capsys.readouterr().err

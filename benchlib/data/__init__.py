@@ -1,8 +1,5 @@
-"""The data sets: a module each, which defines ``DATA_SET`` and how its samples are loaded.
-
-The parent turns a data set into files (``benchlib.data.prepare``); workers map those files and take batches from them
-(``benchlib.worker.batches``), so every framework sees the same numbers in the same order. Adding a data set is adding
-a module; other modules here help them.
+"""The data sets: a module each, which defines ``DATA_SET`` and how its samples are loaded; other modules help them. The
+parent turns a data set into files, which workers map, so every framework sees the same numbers in the same order.
 """
 
 from __future__ import annotations
@@ -41,10 +38,8 @@ that were really read, ``source`` ...
 
 @dataclass(frozen=True)
 class Kind:
-    """How samples become a worker's arrays: those of :mod:`benchlib.data.kinds`, or a data set's own.
-
-    ``prepared(module, condition)`` gets the data set's module, whose ``load`` it calls. ``named(condition)`` says what
-    else of the condition the arrays depend on, as part of a folder's name.
+    """How samples become a worker's arrays: ``prepared(module, condition)`` gets the data set's module, and calls its
+    ``load``. ``named(condition)`` says what else of the condition the arrays depend on, for a folder's name.
     """
 
     prepared: Callable[[ModuleType, Chosen], Prepared]

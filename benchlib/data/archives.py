@@ -21,23 +21,20 @@ def opened(path: Path) -> io.BufferedIOBase:
     return gzip.open(path) if packed else path.open("rb")
 
 
-def unpacked(path: Path, most: int = MOST_BYTES) -> bytes:
-    """The content of a file, in gzip or not; a BenchlibError if it has more than ``most`` bytes.
-
-    A file that is cut or altered raises what gzip does: an OSError, EOFError or zlib.error.
-    """
+def unpacked(path: Path) -> bytes:
+    """The content of a file, in gzip or not; one that is damaged raises an OSError, EOFError or zlib.error."""
     with opened(path) as file:
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise BenchlibError(f"{path}: it holds more than {most:,} bytes, the most that is read: take a part of it")
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise BenchlibError(
+            f"{path}: it holds more than {MOST_BYTES:,} bytes, the most that is read: take a part of it"
+        )
     return content
 
 
 def members(archive: Path, wanted: Callable[[str], object], remedy: str) -> Iterator[tuple[str, bytes]]:
-    """The files of these names in a ``.tar.gz`` or ``.tar``, in its order, as (name, content).
-
-    A BenchlibError that names the archive, and ends with the ``remedy``, for one that is cut, altered or too large, for
-    a member whose path leaves the archive, and for a link or device with a wanted name.
+    """The files of these names in a ``.tar.gz`` or ``.tar``, in its order, as (name, content). A BenchlibError for one
+    that is cut, altered or too large, whose paths leave it, or that has a link or device with a wanted name.
     """
     left = MOST_BYTES
     try:

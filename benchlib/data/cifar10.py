@@ -1,7 +1,5 @@
-"""CIFAR-10 in its original form, the python archive: found in the folder that ``BENCHLIB_DATA`` names, or downloaded.
-
-Its six batches are known by their md5, packed or not. Other batches in the original's layout are read, too: that their
-bytes are not the original's is said beside every accuracy.
+"""CIFAR-10, the python archive: found in the folder that ``BENCHLIB_DATA`` names, or downloaded. Its six batches are
+known by their md5, packed or not. Others in its layout are read, too: that is said beside every accuracy.
 """
 
 from __future__ import annotations
@@ -50,9 +48,7 @@ OTHER_BYTES = (
 
 
 def require() -> Path | None:
-    """The archive or else the folder of batches that ``BENCHLIB_DATA`` offers; None if it names no folder; a
-    BenchlibError if it has none of them. Reads no file.
-    """
+    """The archive or folder that ``BENCHLIB_DATA`` offers; None if it names no folder. Reads no file."""
     return downloads.find(ARCHIVES + FOLDERS, URL, "digits")
 
 
@@ -63,11 +59,7 @@ def identity() -> str:
 
 
 def load() -> Images:
-    """CIFAR-10 as images (n, 32, 32, 3) of 0 to 255, red, green and blue, and labels 0 to 9.
-
-    Raises a BenchlibError that names the file, what was expected and what to do, for a file that is missing, cut or
-    altered.
-    """
+    """CIFAR-10 as images (n, 32, 32, 3) of 0 to 255, red, green and blue, and labels 0 to 9."""
     place = require() or downloads.download(URL, f"md5:{ARCHIVE_MD5}", "CIFAR-10", "digits")
     note = "" if _identity(place) == "original" else OTHER_BYTES
     batches = {name: _batch(content, f"{place}/{name}") for name, content in _contents(place)}
@@ -115,10 +107,9 @@ def _batch(content: bytes, where: str) -> tuple[np.ndarray, np.ndarray]:
     try:
         batch = pickles.load(content, "bytes")
         pixels, labels = batch[b"data"], np.array(batch[b"labels"])
-        if (pixels.dtype, pixels.shape, labels.shape) != (np.uint8, (PER_BATCH, 3072), (PER_BATCH,)):
+        sizes = (pixels.dtype, pixels.shape, labels.shape)
+        if sizes != (np.uint8, (PER_BATCH, 3072), (PER_BATCH,)) or not np.isin(labels, range(10)).all():
             raise ValueError(f"its data is {pixels.dtype} {pixels.shape} with labels {labels.shape}")
-        if not np.isin(labels, range(10)).all():
-            raise ValueError("it has labels that are not 0 to 9")
     except Exception as error:  # what a damaged pickle raises is not limited to a few types
         raise BenchlibError(
             f"{where}: expected a pickle with {PER_BATCH} images as 'data', uint8 of 3072 numbers each, and 'labels' 0 "

@@ -45,11 +45,7 @@ require, identity = FILES.place, FILES.identity
 
 
 def load() -> Graph:
-    """2,708 papers with 1,433 words each (1 or 0) in 7 classes; 140 are trained on, 1,000 tested.
-
-    Raises a BenchlibError that names the file, what was expected and what to do, for one that is missing, cut or
-    altered.
-    """
+    """2,708 papers with 1,433 words each (1 or 0) in 7 classes; 140 are trained on, 1,000 tested."""
     paths = {name.removeprefix("ind.cora."): path for name, path in FILES.paths().items()}
     parts = {name: _read(path) for name, path in paths.items() if name != "test.index"}
     features = np.concatenate([parts["allx"].dense(), parts["tx"].dense()])

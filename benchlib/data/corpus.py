@@ -70,19 +70,13 @@ def arrays(corpus: Corpus, words: int, length: int, masked: int, samples: int | 
         ]
         pairs = [pair for _ in range(passes) for pair in _pairs(texts, length - 3, rng)]
         pairs = [pair for pair in pairs if any((run >= FIRST).any() for run in pair[:2])]
-        if not pairs:
+        wanted = samples if split == "train" else None
+        if len(pairs) < (wanted or 1):
             raise BenchlibError(
-                f"{corpus.source}: no {split} text has two words, one of them in the vocabulary, so there are no pairs "
-                "of sentences"
+                f"{corpus.source}: at length {length} its texts make {len(pairs)} pairs of sentences with a known word "
+                f"for {split}, and {wanted or 1} are asked for: set train_samples to so many or fewer, or null for all"
             )
-        order = rng.permutation(len(pairs))
-        if split == "train":
-            if samples is not None and samples > len(pairs):
-                raise BenchlibError(
-                    f"{corpus.source}: its texts make {len(pairs)} pairs for training at length {length}, but "
-                    f"train_samples {samples} are asked for: ask for so many or fewer, or null for all"
-                )
-            order = order[:samples]
+        order = rng.permutation(len(pairs))[:wanted]
         rows = _rows([pairs[i] for i in order], FIRST + len(known), length, masked, rng)
         found |= {f"{split}_{name}": array for name, array in rows.items()}
     return found

@@ -33,7 +33,7 @@ def require() -> None:
 
 
 def identity() -> str:
-    """What the images are: their hash, which :func:`load` makes sure of."""
+    """The hash of the images, which :func:`load` makes sure of."""
     return SHA256
 
 

@@ -25,10 +25,7 @@ require, identity = digits.require, digits.identity
 
 
 def load() -> Graph:
-    """1,797 images as nodes, with their 64 pixels; an edge to each of the nearest 6 by Euclidean distance.
-
-    200 are trained on, 20 of each class, and the rest is tested.
-    """
+    """1,797 images as nodes, with their 64 pixels; an edge to each of the nearest 6 by Euclidean distance."""
     from sklearn.neighbors import NearestNeighbors
 
     images = digits.load()

@@ -22,18 +22,12 @@ require, identity = digits.require, digits.identity
 
 def load(size: int) -> Sequences:
     """Each image row by row as tokens, one of 17 greys each, up to its last pixel that is not empty: 33 to 64 tokens.
-
-    ``size`` is that of the vocabulary, and has no effect: there are but 17 words.
+    The ``size`` of the vocabulary has no effect: there are but 17 words.
     """
     images = digits.load()
-    return Sequences(
-        [_tokens(image) for image in images.train_images],
-        images.train_labels,
-        [_tokens(image) for image in images.test_images],
-        images.test_labels,
-        [f"grey {value}" for value in range(17)],
-        images.source,
-    )
+    train, test = ([_tokens(one) for one in split] for split in (images.train_images, images.test_images))
+    greys = [f"grey {value}" for value in range(17)]
+    return Sequences(train, images.train_labels, test, images.test_labels, greys, images.source)
 
 
 def _tokens(image: np.ndarray) -> np.ndarray:

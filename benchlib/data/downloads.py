@@ -13,7 +13,6 @@ from pathlib import Path
 
 from benchlib.data import archives
 from benchlib.errors import BenchlibError, require_package
-from benchlib.progress import Progress
 
 VARIABLE = "BENCHLIB_DATA"
 
@@ -39,21 +38,18 @@ def find(names: Sequence[str], home: str, instead: str) -> Path | None:
 
 
 def download(url: str, known: str, what: str, instead: str) -> Path:
-    """A file from its home, kept in the user's cache: ``known`` by its hash (``md5:...``), a part of ``what``;
-    ``instead`` needs no download.
-    """
+    """A file from its home, kept in the user's cache: ``known`` by its hash (``md5:...``), a part of ``what``."""
     require_package("pooch", "data", f"{what}, which has to be downloaded,")
     import pooch
 
     cache, name = Path(pooch.os_cache("benchlib")), url.rpartition("/")[2]
-    downloader = pooch.HTTPDownloader(progressbar=_Steps(name), chunk_size=2**16)
     try:
-        return Path(pooch.retrieve(url, known, fname=name, path=cache, downloader=downloader))
+        return Path(pooch.retrieve(url, known, fname=name, path=cache))  # which logs what it downloads
     except (OSError, ValueError) as error:  # no network, no space; what arrived is not the file
         why = "".join(one if one.isprintable() else "?" for one in str(error)[:300])  # it may repeat what a server says
         raise BenchlibError(
-            f"{url}: {what} could not be downloaded to {cache}: {why}; download it in another way, put it into a "
-            f"folder and let {VARIABLE} name that folder, or use data: {instead}, which needs no download"
+            f"{url}: {what} could not be downloaded to {cache}: {why}; put it into a folder in another way and let "
+            f"{VARIABLE} name that folder, or use data: {instead}, which needs no download"
         ) from error
 
 
@@ -116,25 +112,3 @@ def _hashed(path: str, algorithm: str, size: int, modified_ns: int) -> str:
 
 def _names(name: str) -> tuple[str, str]:
     return name, name.removesuffix(".gz")
-
-
-class _Steps:
-    """A download as pooch tells of it, shown as 20 steps; a file that is there already shows none."""
-
-    total = bytes = 0  # pooch sets the total
-
-    def __init__(self, name: str) -> None:
-        self._progress = Progress(20, f"downloading {name}")
-
-    def update(self, count: int) -> None:
-        if not self.bytes:
-            self._progress.__enter__()
-        self.bytes += count
-        while self._progress.done < min(20, 20 * self.bytes // max(self.total, 1)):
-            self._progress.step()
-
-    def reset(self) -> None:
-        """Pooch then tells the total again, which changes nothing."""
-
-    def close(self) -> None:
-        self._progress.__exit__(None)

@@ -44,10 +44,8 @@ def fitted(images: np.ndarray, size: int) -> tuple[np.ndarray, int]:
 
 
 def standardised(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[float], list[float]]:
-    """Both splits as float32 (n, 3, height, width), each channel with mean 0 and standard deviation 1 over ``train``.
-
-    Takes images (n, height, width, 1 or 3); one channel becomes three equal ones. Also returns the means and standard
-    deviations.
+    """Images (n, height, width, 1 or 3) as float32 (n, 3, height, width), each channel with mean 0 and deviation 1 over
+    ``train``; also the means and standard deviations. One channel becomes three equal ones.
     """
     means, deviations = [], []
     outputs = [np.empty((len(split), 3, *split.shape[1:3]), dtype=np.float32) for split in (train, test)]

@@ -38,9 +38,7 @@ _REVIEW = re.compile(r"aclImdb/(train|test)/(neg|pos)/([0-9]+)_[0-9]+\.txt")
 
 
 def require() -> Path | None:
-    """The archive or else the folder that ``BENCHLIB_DATA`` offers; None if it names no folder; a BenchlibError if it
-    has none of them. Reads no file.
-    """
+    """The archive or folder that ``BENCHLIB_DATA`` offers; None if it names no folder. Reads no file."""
     return downloads.find(ARCHIVES + FOLDERS, URL, "digits_sequence")
 
 
@@ -51,11 +49,8 @@ def identity() -> str:
 
 
 def load(size: int) -> Sequences:
-    """25,000 reviews for training and as many for testing as tokens, with a vocabulary of ``size``; 0 is negative.
-
-    Raises a BenchlibError that names the file, what was expected and what to do, for an archive that is cut or damaged
-    and for reviews that are missing, empty or no text. Of a folder, and of an archive that somebody packed again, only
-    the number of reviews is known, not their text: its note says so.
+    """25,000 reviews for training and as many for testing as tokens, with a vocabulary of ``size``; 0 is negative. Of a
+    folder, and of an archive that somebody packed again, only the number of reviews is known: its note says so.
     """
     place = require() or downloads.download(URL, f"md5:{MD5}", "IMDB", "digits_sequence")
     reviews: dict[str, dict[tuple[int, str], str]] = {"train": {}, "test": {}}

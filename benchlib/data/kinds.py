@@ -18,13 +18,8 @@ def _images(module: ModuleType, condition: Chosen) -> Prepared:
     (train, repeat), (test, _) = (images.fitted(one, size) for one in (loaded.train_images, loaded.test_images))
     train, test, means, deviations = images.standardised(train, test)
     chosen = _balanced(loaded.train_labels, condition.train_samples)
-    arrays = {
-        "train_inputs": train[chosen],
-        "train_labels": loaded.train_labels[chosen],
-        "test_inputs": test,
-        "test_labels": loaded.test_labels,
-        "repeat": np.array([repeat], dtype=np.int32),
-    }
+    arrays = {"train_inputs": train[chosen], "train_labels": loaded.train_labels[chosen]}
+    arrays |= {"test_inputs": test, "test_labels": loaded.test_labels, "repeat": np.array([repeat], dtype=np.int32)}
     return arrays, {**_about(loaded), "mean": means, "standard_deviation": deviations}
 
 
@@ -37,17 +32,11 @@ def _sequences(module: ModuleType, condition: Chosen) -> Prepared:
     values, before = condition.hyperparameters, workloads.load(condition.workload).pads_before
     loaded = module.load(values["words"])
     chosen = np.arange(len(loaded.train_labels))[_balanced(loaded.train_labels, condition.train_samples)]
-    tokens, lengths = sequences.padded([loaded.train[i] for i in chosen], values["length"], before)
-    test_tokens, test_lengths = sequences.padded(loaded.test, values["length"], before)
-    arrays = {
-        "train_tokens": tokens,
-        "train_lengths": lengths,
-        "train_labels": loaded.train_labels[chosen],
-        "test_tokens": test_tokens,
-        "test_lengths": test_lengths,
-        "test_labels": loaded.test_labels,
-        "vocabulary": files.text(loaded.vocabulary),
-    }
+    train, labels = [loaded.train[i] for i in chosen], loaded.train_labels[chosen]
+    arrays = {"vocabulary": files.text(loaded.vocabulary), "train_labels": labels, "test_labels": loaded.test_labels}
+    for split, texts in (("train", train), ("test", loaded.test)):
+        tokens, lengths = sequences.padded(texts, values["length"], before)
+        arrays |= {f"{split}_tokens": tokens, f"{split}_lengths": lengths}
     return arrays, _about(loaded)
 
 
@@ -70,27 +59,25 @@ def _balanced(labels: np.ndarray, samples: int | None) -> np.ndarray | slice:
 
 
 def _named(form: str) -> Callable[[Chosen], str]:
-    """Of a condition, this with its hyperparameters filled in."""
-    return lambda condition: form.format(**condition.hyperparameters)
+    """Of a condition, this with its hyperparameters filled in, and the ``{side}`` of padding."""
 
+    def name(condition: Chosen) -> str:
+        side = "before" if workloads.load(condition.workload).pads_before else "after"
+        return form.format(**condition.hyperparameters, side=side)
 
-def _sequences_name(condition: Chosen) -> str:
-    side = "before" if workloads.load(condition.workload).pads_before else "after"
-    return _named(f"-{{words}}words-{{length}}tokens-{side}")(condition)
+    return name
 
 
 IMAGES = Kind(_images, _named("-{image_size}px"))
-"""``load()`` gives :class:`images.Images`; the workload has a hyperparameter ``image_size``. ``train_inputs`` and
-``test_inputs`` float32 (n, 3, side, side), standardised per channel by the mean and standard deviation of the full
-training split, ``train_labels`` and ``test_labels`` int32 (n,), and ``repeat``, how often each pixel is to be repeated
-for image_size (see ``images.fitted``). ``train_samples=n`` takes the first n of a class-balanced permutation that is
-the same for all seeds.
+"""``load()`` gives :class:`images.Images`; the workload has a hyperparameter ``image_size``. Images are standardised as
+the full training split; ``repeat`` says how often each pixel is to be repeated (see ``images.fitted``).
+``train_samples=n`` takes the first n of a class-balanced permutation that is the same for all seeds.
 """
 
 GRAPHS = Kind(_graph)
 """``load()`` gives :class:`graphs.Graph`, which becomes one sample: see ``graphs.arrays``."""
 
-SEQUENCES = Kind(_sequences, _sequences_name)
+SEQUENCES = Kind(_sequences, _named("-{words}words-{length}tokens-{side}"))
 """``load(words)`` gives :class:`sequences.Sequences`; hyperparameters ``words`` and ``length``. ``tokens`` (n, length)
 and ``lengths`` (n,) int32, see ``sequences.padded``, and the ``vocabulary``.
 """

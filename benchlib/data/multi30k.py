@@ -41,18 +41,12 @@ require, identity = FILES.place, FILES.identity
 
 
 def load() -> Pairs:
-    """29,000 pairs for training and the 1,000 of test_2016_flickr for testing, as published.
-
-    Raises a BenchlibError that names the file, what was expected and what to do, for one that is missing, cut or
-    altered.
-    """
+    """29,000 pairs for training and the 1,000 of test_2016_flickr for testing, as published."""
     paths = FILES.paths()
 
     def lines(name: str) -> list[str]:
         return [one.strip() for one in archives.unpacked(paths[name]).decode().splitlines()]
 
-    train, test = (
-        list(zip(lines(f"{split}.en.gz"), lines(f"{split}.fr.gz"), strict=True))
-        for split in ("train", "test_2016_flickr")
-    )
-    return Pairs(train, test, str(paths["train.en.gz"].parent))
+    splits = ("train", "test_2016_flickr")
+    both = [list(zip(lines(f"{one}.en.gz"), lines(f"{one}.fr.gz"), strict=True)) for one in splits]
+    return Pairs(*both, str(paths["train.en.gz"].parent))

@@ -25,10 +25,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def load(content: bytes, encoding: str, admitted: Mapping[tuple[str, str], type] | None = None) -> Any:
-    """The object in a pickle; a BenchlibError where it asks for anything but arrays and what is ``admitted``.
-
-    What a damaged pickle raises is not limited to a few types.
-    """
+    """The object in a pickle; a BenchlibError where it asks for anything but arrays and what is ``admitted``."""
     unpickler = _Unpickler(io.BytesIO(content), encoding=encoding)
     unpickler.admitted = admitted or {}
     return unpickler.load()

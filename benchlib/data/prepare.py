@@ -34,9 +34,7 @@ def prepare(condition: Chosen, seed: int, inputs: Path) -> Path:
     """The folder under ``inputs`` with the data of ``condition``, for ``batches.Batches``; made if it is not there.
 
     Operators: ``inputs`` and ``gradients`` (OPERATOR_BATCHES, batch_size, ...), drawn with the seed. Others: the arrays
-    that the data set's kind says (see ``benchlib.data.kinds``).
-
-    Raises a BenchlibError for data that is missing or damaged: it names the file, what was expected and what to do.
+    of ``benchlib.data.kinds``. A BenchlibError for data that is missing or damaged.
     """
     workload = workloads.load(condition.workload)
     about = {"data": condition.data, "title": data.title(condition.data), "note": ""}

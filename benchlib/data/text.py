@@ -17,10 +17,7 @@ from benchlib.data.kinds import CORPORA
 from benchlib.errors import BenchlibError
 
 DATA_SET = DataSet(
-    "a text of yours",
-    "text: the user's own text files; a tenth of their documents is tested.",
-    None,
-    CORPORA,
+    "a text of yours", "text: the user's own text files; a tenth of their documents is tested.", None, CORPORA
 )
 
 FILE, FOLDER = "text.txt", "text"
@@ -30,17 +27,15 @@ def require() -> list[Path]:
     """The text's files; a BenchlibError if there are none. Reads none."""
     offered = downloads.offered()
     file, folder = (offered or Path()) / FILE, (offered or Path()) / FOLDER
-    if offered and os.path.isfile(file):
+    if offered and os.path.isfile(file):  # which says no of what it may not look at
         return [file]
-    found = (
-        sorted([*folder.glob("[!.]*.txt"), *folder.glob("[!.]*.txt.gz")]) if offered and os.path.isdir(folder) else []
-    )
+    found = [path for path in folder.glob("[!.]*") if path.name.endswith((".txt", ".txt.gz"))] if offered else []
     if not found:
         raise BenchlibError(
             f"{VARIABLE}={offered or ''}: data text is a text of yours: let this variable name a folder with a file "
             f"{FILE}, or a folder {FOLDER} with *.txt files in it; or use data: pydoc, which needs none"
         )
-    return found
+    return sorted(found)
 
 
 def identity() -> str:
@@ -49,16 +44,14 @@ def identity() -> str:
 
 
 def load() -> Corpus:
-    """The documents of all files, in the order of their names; one that is no text in UTF-8 is a BenchlibError."""
-    paths, texts, left = require(), [], archives.MOST_BYTES
+    """The documents of all files, in the order of their names."""
+    paths, texts = require(), []
     for path in paths:
         try:
-            content = archives.unpacked(path, left)
-            text = content.decode("utf-8-sig")  # some editors begin a file with a mark
+            text = archives.unpacked(path).decode("utf-8-sig")  # some editors begin a file with a mark
             if "\0" in text:  # which English in UTF-16 has in every other byte
                 raise ValueError("it has zero bytes")
         except (OSError, EOFError, ValueError, zlib.error) as error:
             raise BenchlibError(f"{path}: no text in UTF-8 can be read from it ({error}): save it as UTF-8") from error
-        left -= len(content)
         texts += [document(one) for one in re.split(r"\n\s*\n", text) if one.strip()]
     return Corpus(texts, str(paths[0] if len(paths) == 1 else paths[0].parent))

@@ -16,10 +16,7 @@ from benchlib.workloads import Values, Weight, Workload
 
 def draw(workload: Workload, values: Values, seed: int) -> dict[str, np.ndarray]:
     """The initial state by the workload's names, float32, drawn in the order of ``workload.weights(values)``.
-
-    glorot_uniform: uniform within ±sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010); uniform: within ±limit;
-    between: uniform within ``bounds``; normal: mean 0, standard deviation ``deviation``; constant: ``value``
-    everywhere.
+    ``glorot_uniform`` is uniform within ±sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010).
     """
     rng = np.random.default_rng(seed)
     return {name: _draw(name, weight, rng) for name, weight in workload.weights(values).items()}

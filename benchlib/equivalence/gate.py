@@ -26,11 +26,11 @@ import numpy as np
 
 from benchlib import environments, frameworks, workloads
 from benchlib.condition import Condition
-from benchlib.equivalence import compare, inputs, trials
+from benchlib.equivalence import compare, samples, trials
 from benchlib.equivalence.certificate import Certificate, Whose
 from benchlib.equivalence.compare import Own
 from benchlib.equivalence.trials import Computed, Rounded
-from benchlib.failure import Failure
+from benchlib.errors import Failure
 from benchlib.provenance import fingerprint, knobs, machine
 from benchlib.runner import availability, recording
 from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job
@@ -239,7 +239,7 @@ def certify(gated: Gated, set_for_it: Mapping[str, str] = MappingProxyType({})) 
         return certificate
     fed = workloads.load(condition.workload).gate.fed
     batches = certificate.trials if fed else max(certificate.trials, trials.STEPS)  # which are trained with
-    return certificate.model_copy(update={"exercised": inputs.exercised(gated.job, batches)})
+    return certificate.model_copy(update={"exercised": samples.exercised(gated.job, batches)})
 
 
 def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Iterator[Gated]:
@@ -253,7 +253,7 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Ite
 
     @functools.cache
     def prepared(condition: Condition) -> Job:
-        return inputs.prepare(condition, inputs)
+        return samples.prepare(condition, inputs)
 
     def prepare(condition: Condition) -> Job:
         with preparing:

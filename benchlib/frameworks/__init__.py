@@ -216,7 +216,7 @@ def launcher(name: str) -> tuple[str, ...]:
 
 
 def knobs(name: str) -> tuple[dict[str, Any], ...]:
-    """The knobs that are for it alone, as arguments of ``benchlib.knobs.Knob``: ``KNOBS``, by default none."""
+    """The knobs for it alone, as arguments of ``benchlib.provenance.knobs.Knob``: ``KNOBS``, by default none."""
     return _declared(name, "KNOBS", ())
 
 

@@ -1,4 +1,4 @@
-"""The figures that an experiment declares: panels, each of a quantity of its frame, or of its training runs.
+"""The figures that a notebook names: panels, each of a quantity of a tidy frame, or of training runs.
 
 A :class:`Picture` has its panels once, or once for each value of ``each``. What a panel shows are rows; ``hue`` says
 which of them look alike.
@@ -16,23 +16,31 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from scipy import stats
 
 from benchlib import metrics, workloads
 from benchlib.plotting import figures
-from benchlib.plotting.figures import Legend, Look
-from benchlib.plotting.style import hue_looks, named_once, subject_looks
+from benchlib.plotting.figures import Legend
+from benchlib.plotting.style import Look, hue_looks, named_once, subject_looks
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import DISTURBED
 from benchlib.stats.training_runs import undisturbed
 from benchlib.tables import Measured, wide
 
-Value = str | Callable[[pd.Series], Any]
-"""A column of the rows, or what to make of a row."""
+Value = str | Callable[[pd.Series], Any]  # a column of the rows, or what to make of a row
+Text = str | Callable[[pd.DataFrame], str]  # the same for all rows, or made from them
+Looks = Mapping[str, Look]
 
 
 def values(rows: pd.DataFrame, of: Value) -> list[Any]:
     """For each row."""
     return list(rows[of]) if isinstance(of, str) else [of(row) for _, row in rows.iterrows()]
+
+
+def text(rows: pd.DataFrame, of: Text) -> str:
+    """For all rows."""
+    return of if isinstance(of, str) else of(rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +63,7 @@ class Panel(ABC):
         """All rows of its kind."""
 
     @abstractmethod
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
         """Draw some of its rows; ``at_left``: in the first column of panels, or the one at its left has other names."""
 
     def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
@@ -77,20 +85,34 @@ class Panel(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class OfQuantity(Panel):
-    """Rows of a quantity, with what else is known of their conditions beside them (see ``selections.wide``)."""
+    """Rows of a quantity, with what else is known of their conditions beside them (see ``tables.wide``)."""
 
     quantity: str
 
     def source(self, result: Measured) -> pd.DataFrame:
         return wide(result.frame, self.quantity)
 
+    @property
+    def margin(self) -> bool:
+        return self.quantity.endswith("_ratio")
+
+    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
+        return figures.ratio_legend(rows, result.margin, crosses=isinstance(self, Lines)) if self.margin else []
+
 
 @dataclass(frozen=True, kw_only=True)
-class Rows(OfQuantity):
-    """The rows from the top down; ``labels`` name them."""
+class Bars(OfQuantity):
+    """The interval and the number of each row, from the top down: bars, or ratios around a line at 1."""
 
-    xlabel: str | Callable[[pd.DataFrame], str]
+    xlabel: Text
     labels: Value
+    target: Callable[[pd.Series], float] | None = None  # where a stroke stands; nan: nowhere
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
+        if self.target is not None:
+            rows = rows.assign(target=values(rows, self.target))
+        labels = self.names(rows) if at_left else [""] * len(rows)
+        figures.row_panel(axes, rows, looks, labels, text(rows, self.xlabel), result.margin if self.margin else None)
 
     def height(self, rows: pd.DataFrame) -> float:
         return 0.45 + 0.24 * max(len(rows), 2)  # one row needs more for its number
@@ -103,68 +125,36 @@ class Rows(OfQuantity):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bars(Rows):
-    """A bar for each row, with its interval and its number."""
+class Intervals(Bars):
+    """Ratios of a baseline to itself (A/A): each is its own control."""
 
-    target: Callable[[pd.Series], float] | None = None  # where a stroke stands; nan: nowhere
-
-    @property
-    def margin(self) -> bool:
-        return self.quantity.endswith("_ratio")
-
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
-        if self.target is not None:
-            rows = rows.assign(target=values(rows, self.target))
-        labels = self.names(rows) if at_left else [""] * len(rows)
-        xlabel = self.xlabel if isinstance(self.xlabel, str) else self.xlabel(rows)
-        figures.bar_panel(axes, rows, looks, xlabel, labels, result.margin if self.margin else None)
-
-    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
-        return figures.ratio_legend(rows, result.margin, crosses=False) if self.margin else []
-
-
-@dataclass(frozen=True, kw_only=True)
-class Intervals(Rows):
-    """A point with its interval for each row, around a line at 1."""
-
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
-        figures.interval_panel(axes, rows, looks, self.xlabel, self.names(rows))
+    def rows(self, result: Measured) -> pd.DataFrame:
+        rows = super().rows(result)
+        return rows.assign(control_low=rows["low"], control_high=rows["high"]) if len(rows) else rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lines(OfQuantity):
-    """A quantity against a column ``x``."""
+    """A quantity against a column ``x`` (a logarithmic axis), a line for each ``hue``."""
 
     x: str
     xlabel: str
-    ylabel: str | Callable[[pd.DataFrame], str]
+    ylabel: Text
     log_y: bool = False
     round_ticks: bool = False  # not the values of ``x``
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
-        ylabel = self.ylabel if isinstance(self.ylabel, str) else self.ylabel(rows)
-        self.lines(axes, rows, looks, ylabel if at_left or not self.round_ticks else "", result)
-
-    def lines(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], ylabel: str, result: Measured) -> None:
-        """Draw them."""
-        ticks = () if self.round_ticks else None
-        figures.line_panel(axes, rows, looks, self.x, self.xlabel, ylabel, self.log_y, ticks)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ratios(Lines):
-    """A ratio against a column ``x``, with the A/A controls and the margin."""
-
-    quantity: str = "throughput_ratio"
-    ylabel: str | Callable[[pd.DataFrame], str] = lambda rows: relative_to(rows, "\n")
-    margin: ClassVar[bool] = True
-
-    def lines(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], ylabel: str, result: Measured) -> None:
-        ticks = () if self.round_ticks else None
-        figures.ratio_panel(axes, rows, looks, self.x, self.xlabel, ylabel, ticks, margin=result.margin)
-
-    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
-        return figures.ratio_legend(rows, result.margin)
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
+        axes.set(xlabel=self.xlabel, ylabel=text(rows, self.ylabel) if at_left or not self.round_ticks else "")
+        margin = result.margin if self.margin else None
+        known = (rows if self.margin else rows.dropna(subset="estimate")).sort_values(self.x)
+        beside = figures.side_by_side(looks, rows[self.x])
+        figures.intervals(axes, known, looks, known[self.x], margin=margin, upright=True, joined=True, beside=beside)
+        figures.value_axis(axes, rows[self.x], () if self.round_ticks else None)
+        if margin is None:
+            figures.y_axis(axes, rows["estimate"], self.log_y)
+        else:
+            axes.set_yscale("log")
+            figures.ratio_axis(axes.yaxis, rows["estimate"], figures.ends(rows, margin))
 
 
 def relative_to(rows: pd.DataFrame, between: str = " ") -> str:
@@ -184,9 +174,19 @@ def threshold_of(rows: pd.DataFrame) -> float | None:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Ratios(Lines):
+    """The throughput ratio against a column ``x``, with the A/A controls and the margin."""
+
+    quantity: str = "throughput_ratio"
+    ylabel: Text = lambda rows: relative_to(rows, "\n")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Points(Panel):
-    """A point for each training run against a column ``x``, and lines through the medians. A run for which ``censored``
-    is true went on without getting to what ``y`` says. A ``metric`` is in its readable unit.
+    """A point for each training run against a column ``x``, and a line through the medians of each ``hue``.
+
+    Where the column ``censored`` is true, ``y`` is how far the run got without reaching what was asked: an open
+    triangle. The line leaves out a median that is such a run. A ``metric`` is in its readable unit.
     """
 
     y: str
@@ -212,10 +212,19 @@ class Points(Panel):
             epoch_s=runs["epoch_s"].where(quiet),
         )
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
-        words = self.x.replace("_", " ")
-        more = (self.censored, self.log_y, self.from_zero)
-        figures.run_panel(axes, rows, looks, self.x, self.y, words, self.ylabel, *more)
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
+        axes.set(xlabel=self.x.replace("_", " "), ylabel=self.ylabel)
+        for name, shift in figures.side_by_side(looks, rows[self.x]).items():
+            look, own = looks[name], rows[rows["hue"] == name].dropna(subset=[self.y])
+            cut = own[self.censored] if self.censored else pd.Series(False, index=own.index)
+            at, y = own[self.x] * shift, own[self.y]
+            axes.plot(at[~cut], y[~cut], look.marker, color=look.color, alpha=0.8, markeredgewidth=0)
+            axes.plot(at[cut], y[cut], "^", color=look.color, markerfacecolor="none", markersize=6, zorder=4)
+            medians = y.mask(cut, math.inf).groupby(at).median()
+            medians = medians[np.isfinite(medians)]
+            axes.plot(medians.index, medians, color=look.color, linestyle=look.line)
+        figures.value_axis(axes, rows[self.x])
+        figures.y_axis(axes, rows[self.y], self.log_y, self.from_zero)
 
     def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
         return [figures.CENSORED] if self.censored and rows[self.censored].any() else []
@@ -223,24 +232,40 @@ class Points(Panel):
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(Panel):
-    """``loss``, or the ``metric`` in its readable unit, by epoch: means over seeds, bands from lowest to highest."""
+    """``loss``, or the ``metric`` in its readable unit, by epoch: lines for means over seeds, bands from the lowest to
+    the highest, as far as all of them went. A loss that is not finite ends the line, with a cross at the top.
+    """
 
     y: str
-    ylabel: str | Callable[[pd.DataFrame], str]
+    ylabel: Text
     threshold: Callable[[pd.DataFrame], float | None] | None = None  # of what is shown
 
     def source(self, result: Measured) -> pd.DataFrame:
         return _readable(result.curves)
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
-        ylabel = self.ylabel if isinstance(self.ylabel, str) else self.ylabel(rows)
-        figures.curve_panel(axes, rows, looks, self.y, ylabel, log_y=self.y == "loss")
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
+        axes.set(xlabel="epoch", ylabel=text(rows, self.ylabel))
+        first, last = rows["epoch"].min(), rows["epoch"].max()
+        for name, look in looks.items():
+            own = rows[rows["hue"] == name]
+            lost = own.loc[~np.isfinite(own[self.y]), "epoch"].min()
+            if pd.notna(lost):
+                figures.cross(axes, lost, 0.96, look)
+                own = own[own["epoch"] < lost]
+            seeds = own.groupby("epoch")[self.y].agg(["mean", "min", "max", "count"])
+            seeds = seeds[seeds["count"] == seeds["count"].max()]
+            line = {"linestyle": look.line, "marker": look.marker, "markevery": max(1, (last - first + 1) // 8)}
+            axes.plot(seeds.index, seeds["mean"], color=look.color, markersize=3.5, **line)
+            axes.fill_between(seeds.index, seeds["min"], seeds["max"], color=look.color, alpha=0.15, linewidth=0)
+        axes.set_xlim(first - 0.4, last + 0.4)
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        figures.y_axis(axes, rows[self.y][np.isfinite(rows[self.y])], self.y == "loss", from_zero=False)
         if (threshold := self._threshold(rows)) is not None:
-            axes.axhline(threshold, color="0.2", linewidth=0.8, linestyle=":")
+            axes.axhline(threshold, linestyle=":", **figures.LINE)
 
     def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
         entries = [figures.DIVERGED] if self.y == "loss" and not np.isfinite(rows["loss"]).all() else []
-        return entries if self._threshold(rows) is None else [*entries, ("threshold", figures.THRESHOLD)]
+        return entries if self._threshold(rows) is None else [*entries, figures.THRESHOLD]
 
     def _threshold(self, rows: pd.DataFrame) -> float | None:
         return self.threshold(rows) if self.threshold else None
@@ -248,13 +273,23 @@ class Curves(Panel):
 
 @dataclass(frozen=True, kw_only=True)
 class Survival(Panel):
-    """The share of training runs that have not reached the threshold yet, by training time."""
+    """The share of training runs that have not reached the threshold yet, by training time: a step down for each that
+    has, a cross where one was given up.
+    """
 
     def source(self, result: Measured) -> pd.DataFrame:
         return result.runs[result.runs["epochs"] > 0]
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
-        figures.survival_panel(axes, undisturbed(rows), looks)
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
+        axes.set(xlabel="training time (s)", ylabel="runs not there yet (%)", ylim=(-4, 104))
+        for name, own in undisturbed(rows).groupby("hue", sort=False):
+            look, reached = looks[name], own["reached"].to_numpy(dtype=bool)
+            seconds = own["seconds_to_threshold"].where(reached, own["seconds"]).to_numpy()
+            share = stats.ecdf(stats.CensoredData.right_censored(seconds, ~reached)).sf
+            at = np.concatenate([[0.0], share.quantiles, [seconds.max()]])
+            left = 100 * np.concatenate([[1.0], share.probabilities, share.probabilities[-1:]])
+            axes.plot(at, left, drawstyle="steps-post", color=look.color, linestyle=look.line)
+            axes.plot(seconds[~reached], 100 * share.evaluate(seconds[~reached]), "x", color=look.color)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -274,13 +309,12 @@ class Costs(OfQuantity):
         ]
         return pd.concat(each) if each else every
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
         paid = rows.iloc[0]
         if paid["why"] == DISTURBED:
             axes.text(0.5, 0.5, "disturbed", transform=axes.transAxes, ha="center", va="center")
             return
-        far = 1000.0 if pd.isna(paid["estimate"]) else max(10 * paid["estimate"], 100.0)
-        steps = np.geomspace(1, far, 60)
+        steps = np.geomspace(1, 1000.0 if pd.isna(paid["estimate"]) else max(10 * paid["estimate"], 100.0), 60)
         for _, row in rows.iterrows():
             look, seconds = looks[row["hue"]], row["first"] + (steps - 1) * row["step_s"]
             axes.plot(steps, seconds, color=look.color, linestyle=look.line, marker=look.marker, markevery=20)
@@ -293,9 +327,9 @@ class Costs(OfQuantity):
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A figure of an experiment. Beside the band of a margin its caption says what that is."""
+    """A figure of a notebook. Beside the band of a margin its caption says what that is."""
 
-    caption: str | Callable[[pd.DataFrame], str]  # from all rows that it shows
+    caption: Text  # from all rows that it shows
     panels: Sequence[Panel]
     each: Value | None = None  # the panels again for each of its values
     title: Callable[[pd.DataFrame], str] | None = None  # of the first panel of each, where it is not its value
@@ -311,26 +345,24 @@ class Picture:
         if not shown:
             return None
         every = pd.concat([rows for _, rows in shown])
-        cells = self._cells(shown)
-        looks = self._looks(every)
+        cells, looks = self._cells(shown), self._looks(every)
         most = self.columns(every) if callable(self.columns) else self.columns
         columns = min(most or len(shown), len(cells))
-        height = max((panel.height(rows) or self.height for panel, rows, _ in cells))
+        height = max(panel.height(rows) or self.height for panel, rows, _ in cells)
         figure, axes = figures.panels(math.ceil(len(cells) / columns), columns, height, self.width)
         legend: dict[str, Any] = {}
         before: list[str] | None = None
         for number, (place, (panel, rows, title)) in enumerate(zip(axes, cells, strict=False)):
-            own = {name: look for name, look in looks.items() if name in set(rows["hue"])}
             names = panel.names(rows)
-            at_left = number % columns == 0 or names != before
-            panel.draw(place, rows, own, result, at_left)
+            own = {name: look for name, look in looks.items() if name in set(rows["hue"])}
+            panel.draw(place, rows, own, result, number % columns == 0 or names != before)
             before = names
             legend |= panel.legend(rows, result)
             if title:
                 place.set_title(title)
         for place in axes[len(cells) :]:
             place.remove()
-        caption = self.caption if isinstance(self.caption, str) else self.caption(every)
+        caption = text(every, self.caption)
         if any(panel.margin for panel, _ in shown):
             caption = f"{caption} {figures.margin_text(result.margin)}"
         titled = self.each == "subject" and all(panel.hue == "subject" for panel, _ in shown)
@@ -347,21 +379,20 @@ class Picture:
         return [(panel, rows) for panel, rows in shown if len(rows) and _known(panel, rows)]
 
     def _looks(self, rows: pd.DataFrame) -> dict[str, Look]:
-        if self.looks:
-            return self.looks(rows)
         of_subjects = all(panel.hue == "subject" for panel in self.panels)
-        return subject_looks(rows) if of_subjects else hue_looks(rows)
+        return (self.looks or (subject_looks if of_subjects else hue_looks))(rows)
 
     def _cells(self, shown: list[tuple[Panel, pd.DataFrame]]) -> list[tuple[Panel, pd.DataFrame, str]]:
         """Each panel with its rows and its title."""
         if self.each is None:
             return [(panel, rows, "") for panel, rows in shown]
-        split = [(panel, rows, pd.Series(values(rows, self.each), rows.index, dtype=object)) for panel, rows in shown]
-        names = dict.fromkeys(name for _, _, of in split for name in of)
+        split: list[tuple[Panel, dict[Any, pd.DataFrame]]] = []
+        for panel, rows in shown:
+            names = values(rows, self.each)
+            split.append((panel, {one: rows[[name == one for name in names]] for one in dict.fromkeys(names)}))
         cells = []
-        for name in names:
-            of_each = [(panel, rows[of == name]) for panel, rows, of in split]
-            of_each = [(panel, rows) for panel, rows in of_each if len(rows)]
+        for name in dict.fromkeys(name for _, parts in split for name in parts):
+            of_each = [(panel, parts[name]) for panel, parts in split if name in parts]
             title = self.title(of_each[0][1]) if self.title else str(name)
             cells += [(panel, rows, "" if number else title) for number, (panel, rows) in enumerate(of_each)]
         return cells

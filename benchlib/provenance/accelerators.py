@@ -1,6 +1,4 @@
-"""What the driver says of an accelerator while a worker uses it: NVIDIA's through NVML, Ascend's through npu-smi (never
-run on Ascend). What a driver does not say is None.
-"""
+"""What the driver says of an accelerator while a worker uses it: NVIDIA's through NVML, Ascend's through npu-smi."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from benchlib.provenance import npu_smi, nvml
 
 @dataclass(frozen=True)
 class Reading:
-    """One look at the accelerators of a worker. All but ``memory_mib`` are of the whole devices."""
+    """One look at the accelerators of a worker. All but ``memory_mib`` are of the whole devices. None: not known."""
 
     percent: float | None = None
     memory_mib: float | None = None  # NVIDIA: that the worker's processes hold; Ascend: that is in use
@@ -37,9 +35,7 @@ OF_SEVERAL: dict[str, Callable[[list[Any]], Any]] = {
 
 
 def reader(device: str, pids: Callable[[], Sequence[int]], devices: int = 1) -> Callable[[], Reading] | None:
-    """What reads the accelerator that a worker uses, or the first ``devices`` that the processes of a group use
-    together. ``pids`` gives the numbers of the worker's processes. None where no driver can be asked.
-    """
+    """What reads the first ``devices`` accelerators, which ``pids`` use; None where no driver can be asked."""
     if device == "cuda" and nvml.handles():
         return lambda: _together([_nvidia(handle, pids()) for handle in nvml.handles()[:devices]])
     if device == "npu" and npu_smi.npus():

@@ -32,9 +32,7 @@ MODELS = {"frameworks": frameworks, "workloads": workloads}
 
 
 def files(condition: Condition, procedure: str) -> dict[str, Path]:
-    """The files behind a condition's numbers, by module. ``procedure`` is ``gate`` for a certificate, else what times:
-    ``rounds``, ``epochs``, ``ceiling`` or ``contract``.
-    """
+    """The files behind a condition's numbers, by module; ``procedure`` is ``gate`` for a certificate."""
     folders = [*FOLDERS, *(["equivalence"] if procedure == "gate" else [])]
     names = [*NUMBERS, *(f"{one}/{path.stem}" for one in folders for path in (PACKAGE / one).glob("[!.]*.py"))]
     own = {_module("benchlib", name): PACKAGE / f"{name}.py" for name in names}
@@ -42,8 +40,8 @@ def files(condition: Condition, procedure: str) -> dict[str, Path]:
 
 
 def of_model(framework: str, workload: str | None = None) -> dict[str, Path]:
-    """The files of a framework and of a workload's folder, less those of other frameworks in it; with what they import
-    of other workloads and of helpers beside them. By module.
+    """The files of a framework and of a workload's folder, less those of other frameworks in it, and what these import
+    of other workloads and helpers, by module.
     """
     others = set(frameworks.names()) - {framework}
     found: dict[str, Path] = {}
@@ -62,12 +60,11 @@ def of_model(framework: str, workload: str | None = None) -> dict[str, Path]:
 
 def imports(path: Path) -> tuple[str, ...]:
     """What the text of a Python file imports anywhere, of each line the first; none of a compiled one."""
-    state = path.stat()
-    return _imports(path, state.st_mtime_ns, state.st_size)
+    return _imports(path, path.stat().st_mtime_ns)
 
 
 @functools.cache
-def _imports(path: Path, mtime_ns: int, size: int) -> tuple[str, ...]:
+def _imports(path: Path, mtime_ns: int) -> tuple[str, ...]:
     text = path.read_text(encoding="utf-8", errors="replace") if path.suffix == ".py" else ""
     named = re.findall(r"^[ \t]*(?:from|import) +([\w.]+)(?: +import +\(?\s*(\w+))?", text, re.MULTILINE)
     return tuple(f"{module}.{first}" for module, first in named)
@@ -89,9 +86,9 @@ class Unchanged:
         self._before = self._now()
         loaded = [name for name in self._before if name in sys.modules]
         if stale := [name for name in loaded if _loaded.setdefault(name, self._before[name]) != self._before[name]]:
+            paths = ", ".join(str(self._files[name]) for name in stale)
             raise BenchlibError(
-                f"{', '.join(str(self._files[name]) for name in stale)}: changed since this process imported it; "
-                "restart the notebook's kernel (or this program)"
+                f"{paths}: changed since this process imported it; restart the kernel (or this program)"
             )
 
     def require(self) -> None:
@@ -99,8 +96,7 @@ class Unchanged:
         now = self._now()
         if changed := [str(path) for name, path in self._files.items() if now[name] != self._before[name]]:
             raise BenchlibError(
-                f"{', '.join(changed)}: changed while it was measured. What was measured before is kept; run again to "
-                "measure the code that is there now"
+                f"{', '.join(changed)}: changed while it was measured; run again to measure it as it is"
             )
 
     def _now(self) -> dict[str, str]:
@@ -112,12 +108,12 @@ _loaded: dict[str, str] = {}
 
 
 def _files(package: ModuleType, name: str) -> dict[str, Path]:
-    """A module in a package that plug-ins extend, or all in a folder of it, by name; none where it is not there."""
+    """A module in a package that plug-ins extend, or all in folders of it, by name; none where it is not there."""
     spec = PathFinder.find_spec(f"{package.__name__}.{name}", package.__path__)
     found = {spec.name: Path(spec.origin)} if spec and spec.has_location else {}
-    for folder in (spec and spec.submodule_search_locations) or ():
-        paths = [path for path in plugins.visible(Path(folder), "*") if path.suffix in (".py", ".so")]
-        found |= {_module(spec.name, os.path.relpath(path, folder)): path for path in paths}
+    for folder in (Path(place, name) for place in package.__path__ if spec):
+        paths = [path for path in plugins.visible(folder, "*") if path.suffix in (".py", ".so")]
+        found = {_module(spec.name, os.path.relpath(path, folder)): path for path in paths} | found
     return found
 
 
@@ -145,10 +141,8 @@ def commit() -> str:
     try:
         head = _git("rev-parse", "--short=12", "HEAD").strip()
         changed = _git("status", "--porcelain", "--untracked-files=normal", "--", "benchlib").strip()
-    except OSError as error:
-        return f"{version} (commit not known: git: {error.strerror})"
-    except subprocess.CalledProcessError as error:
-        return f"{version} (commit not known: {' '.join(error.stderr.split())})"
+    except (OSError, subprocess.CalledProcessError) as error:
+        return f"{version} (commit not known: git: {' '.join((getattr(error, 'stderr', '') or str(error)).split())})"
     return f"{version} {head}{'+' if changed else ''}"
 
 

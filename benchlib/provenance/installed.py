@@ -1,5 +1,5 @@
-"""What is installed in an environment: frameworks, and the versions of all that their workers may compute with. The
-environment's interpreter is asked, and no framework imported.
+"""Frameworks in an environment, and the versions of all that their workers may compute with. Its interpreter is asked,
+and no framework imported.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def version(environment: str, framework: str) -> str | None:
 
 @functools.cache
 def versions(framework: str, environment: str = DEFAULT) -> dict[str, str]:
-    """Versions in an environment: Python, the framework and what its file imports beside it (numpy ...), by the names
-    of their distributions; and glibc's. What no distribution has installed has no version, but a hash.
+    """Versions in an environment of Python, glibc, the framework and what its file imports beside it (numpy ...), by
+    distribution. What no distribution has installed has no version, but a hash.
     """
     named: dict[str, str] = {}
     for name in _imported(framework):
@@ -49,10 +49,8 @@ def versions(framework: str, environment: str = DEFAULT) -> dict[str, str]:
 
 @functools.cache
 def packages(framework: str, workload: str | None = None, environment: str = DEFAULT) -> dict[str, str]:
-    """Versions of all distributions in an environment that a worker of ``framework`` may compute with, and of those
-    that the files of ``workload`` need: what these files import, and what that needs in turn, whatever for. Which of
-    them changes a number cannot be told from outside. Of what is imported also a hash of its files, by which builds of
-    one version are told apart.
+    """Versions of all distributions in an environment that the files of ``framework`` and ``workload`` import, and of
+    what these need in turn; of what is imported also a hash of its files, for there may be two builds of one version.
     """
     every = {name: module(environment, name) for name in _imported(framework, workload)}
     own = {name: f"file {one.digest}" for name, one in every.items() if one.digest}
@@ -61,22 +59,19 @@ def packages(framework: str, workload: str | None = None, environment: str = DEF
 
 def require_versions(framework: str, environment: str, imported: Mapping[str, str]) -> None:
     """Raise a BenchlibError if a worker has imported another version than :func:`versions` says: interpreters are asked
-    once, and what was installed since then would be measured under the key of what was there before.
+    once, and something may have been installed since.
     """
     known = versions(framework, environment)
     for name, version in imported.items():
         if name in known and not known[name].startswith("file ") and not _is_same(version, known[name]):
             raise BenchlibError(
                 f"framework {implementation(framework, environment)!r}: a worker has imported {name} {version}, but "
-                f"{name} {known[name]} was there when this process first looked; restart the notebook's kernel (or "
-                "this program), which looks again"
+                f"{name} {known[name]} was there before; restart the notebook's kernel (or this program)"
             )
 
 
 def compiler(condition: Condition) -> dict[str, str]:
-    """The C++ compiler, if a worker makes the condition's kernels with one that is found here (torch.compile on the
-    CPU does): ``c++`` and the first line of what it says of its version. A part of the key.
-    """
+    """The C++ compiler, if a worker makes the condition's kernels with it: ``c++`` and what it says of its version."""
     if not frameworks.compiles(condition.framework, condition.mode, condition.device):
         return {}
     path = shutil.which(os.environ.get("CXX") or "g++")
@@ -103,9 +98,7 @@ def _every(names: tuple[str, ...], folders: tuple[str, ...]) -> frozenset[str]:
 
 
 def _imported(framework: str, workload: str | None = None) -> list[str]:
-    """The top-level modules of others that the files of a framework and a workload import, the framework's own
-    first.
-    """
+    """The top-level modules that the files of a framework and a workload import, the framework's own first."""
     own = frameworks.package(framework).partition(".")[0]
     files = fingerprint.of_model(framework, workload).values()
     tops = {name.partition(".")[0] for file in files for name in fingerprint.imports(file)} - {"", "benchlib"}
@@ -114,19 +107,14 @@ def _imported(framework: str, workload: str | None = None) -> list[str]:
 
 def _is_same(one: str, other: str) -> bool:
     """Versions that differ in their spelling only, or in a build that just one of them names (``+cpu``)."""
-    (public, build), (others, others_build) = (
-        [re.findall(r"[a-z]+|[1-9]\d*|0(?!\d)", part) for part in text.lower().partition("+")[::2]]
-        for text in (one, other)
+    one, other = (
+        [re.findall(r"[a-z]+|[1-9]\d*|0(?!\d)", part) for part in text.lower().split("+")] for text in (one, other)
     )
-    return public == others and (build == others_build or not build or not others_build)
+    return one[0] == other[0] and (one[1:] == other[1:] or len(one) != len(other))
 
 
 @functools.cache
 def _compiler_version(path: str, mtime_ns: int) -> str:
-    try:
-        said = subprocess.run(
-            [path, "--version"], env=variables.passed(os.environ), capture_output=True, text=True, check=False
-        ).stdout
-    except OSError:
-        return "cannot be started"
+    command, given = [path, "--version"], variables.passed(os.environ)
+    said = subprocess.run(command, env=given, capture_output=True, text=True, check=False).stdout
     return next(iter(said.splitlines()), "says no version")

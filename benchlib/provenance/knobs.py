@@ -1,10 +1,9 @@
 """The knobs: settings outside the code that change speed. Every one is declared, with its value, reason and source:
-those that several frameworks share here (``SHARED``), those of one framework in its file. None is silent.
+those that several frameworks share here (``SHARED``), those of one framework in its file.
 
-Lane ``default`` is the framework as installed; lane ``tuned`` sets those of ``TUNED``. What every worker needs so that
-its numbers mean the same as others' is set in both lanes (``ALWAYS``), what the equivalence gate needs in its workers
-only (``GATE``). ``threads`` of a condition is a knob too, in either lane. What else a worker's environment holds is in
-``benchlib.variables``: a user's shell cannot change a lane.
+Lane ``default`` is the framework as installed; lane ``tuned`` sets those of ``TUNED``. ``ALWAYS`` are set in both
+lanes, so that numbers mean the same, ``GATE`` in the equivalence gate's workers only. ``threads`` of a condition is a
+knob, too. A user's shell cannot change a lane (``benchlib.variables``).
 """
 
 from __future__ import annotations
@@ -32,9 +31,7 @@ TUNED, ALWAYS, GATE = "tuned", "always", "gate"
 
 
 class Knob(Strict):
-    """A setting of a worker: its value, where and when it is set, why, and who says so. It is an environment variable,
-    or is set by the framework's session (``by_session``), which knows it by this name.
-    """
+    """A setting of a worker, an environment variable or one of the framework's session."""
 
     name: str
     value: str
@@ -45,19 +42,16 @@ class Knob(Strict):
     convolutions_only: bool = False
     inference_only: bool = False
     modes: tuple[str, ...] = ()  # empty: all
-    by_session: bool = False
+    by_session: bool = False  # which knows it by this name
     same_numbers: bool = False  # of what is set for the gate: does it change no number?
 
     def applies(self, condition: Condition) -> bool:
-        return (
-            (not self.devices or condition.device in self.devices)
-            and (not self.modes or condition.mode in self.modes)
-            and (
-                not self.convolutions_only
-                or _convolves(workloads.load(condition.workload).weights, json.dumps(condition.hyperparameters))
-            )
-            and (not self.inference_only or workloads.load(condition.workload).evaluates)
-        )
+        if (self.devices and condition.device not in self.devices) or (self.modes and condition.mode not in self.modes):
+            return False
+        workload = workloads.load(condition.workload)
+        if self.convolutions_only and not _convolves(workload.weights, json.dumps(condition.hyperparameters)):
+            return False
+        return workload.evaluates or not self.inference_only
 
 
 @functools.lru_cache(maxsize=1024)
@@ -72,29 +66,25 @@ SCRATCH = "{scratch}"
 CORES = "{cores}"
 """In a knob's value: how many cores benchlib may use, which its workers get."""
 
-_MALLOC = "glibc manual, 'Memory Allocation Tunables'"
+MALLOC = {
+    "MALLOC_MMAP_THRESHOLD_": (
+        "4294967296",
+        "large buffers stay in the heap instead of being mapped anew at every step; processes differ far less",
+    ),
+    "MALLOC_TRIM_THRESHOLD_": (
+        "68719476736",
+        "freed memory is kept for the next step instead of going back to the system",
+    ),
+    "GLIBC_TUNABLES": (
+        "glibc.malloc.hugetlb=1",
+        "the heap asks for transparent huge pages: fewer page faults, and less luck in where buffers lie",
+    ),
+}
 
 SHARED = (
-    Knob(
-        name="MALLOC_MMAP_THRESHOLD_",
-        value="4294967296",
-        devices=("cpu",),
-        reason="large buffers stay in the heap instead of being mapped anew at every step; processes differ far less",
-        source=_MALLOC,
-    ),
-    Knob(
-        name="MALLOC_TRIM_THRESHOLD_",
-        value="68719476736",
-        devices=("cpu",),
-        reason="freed memory is kept for the next step instead of going back to the system",
-        source=_MALLOC,
-    ),
-    Knob(
-        name="GLIBC_TUNABLES",
-        value="glibc.malloc.hugetlb=1",
-        devices=("cpu",),
-        reason="the heap asks for transparent huge pages: fewer page faults, and less luck in where buffers lie",
-        source=_MALLOC,
+    *(
+        Knob(name=n, value=v, devices=("cpu",), reason=why, source="glibc manual, 'Memory Allocation Tunables'")
+        for n, (v, why) in MALLOC.items()
     ),
     Knob(
         name="HOME",
@@ -147,9 +137,7 @@ OLD_REASON = "set by the benchlib that measured it; this one does not declare it
 
 
 def declared(framework: str) -> list[Knob]:
-    """All knobs there are for a framework; of one that is not there any more, those that all have. A BenchlibError if
-    its file declares one in another way.
-    """
+    """All knobs there are for a framework; of one that is not there any more, those that all have."""
     own = []
     for arguments in frameworks.knobs(framework) if framework in frameworks.names() else ():
         try:

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from benchlib.provenance import ascend, npu_smi, nvml
+from benchlib.provenance import npu_smi, nvml
 
 OWN_GROUPS, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 """Where the system says which control groups a process is in, and where these are mounted."""
@@ -20,9 +20,11 @@ OWN_GROUPS, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
 @functools.cache
 def describe() -> dict[str, Any]:
-    """The machine in words and numbers, for a report: cpu, cores, their quota, memory in GiB, GPUs, NPUs, system."""
+    """The machine in words and numbers, for a report."""
+    about_cpu = read(Path("/proc/cpuinfo"))
+    cpu = re.search(r"^model name\s*:\s*(.+)$", about_cpu, re.MULTILINE)
     return {
-        "cpu": _cpu_name(),
+        "cpu": cpu[1] if cpu else platform.processor(),
         "cores": len(cpus()),
         "cpu_quota": min((quota for _, quota in quotas()), default=None),  # in cores; a container's, a batch system's
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
@@ -30,9 +32,9 @@ def describe() -> dict[str, Any]:
         "npus": [
             f"Ascend {one['name'].removeprefix('Ascend')}, {_mib(one['memory_total_mib'])}" for one in npu_smi.npus()
         ],
-        "cann": ascend.cann(),
+        "cann": npu_smi.cann(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "virtual": "hypervisor" in read(Path("/proc/cpuinfo")),
+        "virtual": "hypervisor" in about_cpu,
         "governor": _first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "huge_pages": _first_line("/sys/kernel/mm/transparent_hugepage/enabled"),
     }
@@ -60,9 +62,7 @@ def quotas() -> Iterator[tuple[Path, float]]:
 
 
 def control_groups(controller: str) -> Iterator[Path]:
-    """The folders of the control groups (versions 1 and 2) that this process is in, and of those that hold them. A
-    container may see but the last part of its groups' paths, or none: then not all of these exist.
-    """
+    """The folders of this process's control groups (versions 1 and 2) and of those that hold them; not all exist."""
     for line in read(OWN_GROUPS).splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):
@@ -73,7 +73,7 @@ def control_groups(controller: str) -> Iterator[Path]:
 
 
 def read(file: Path) -> str:
-    """Its text; none where there is no such file, or none that may be read."""
+    """Its text; empty where it cannot be read."""
     try:
         return file.read_text(encoding="utf-8").strip()
     except OSError:
@@ -82,11 +82,6 @@ def read(file: Path) -> str:
 
 def _mib(size: float | None) -> str:
     return "memory not told" if size is None else f"{size:.0f} MiB"
-
-
-def _cpu_name() -> str:
-    match = re.search(r"^model name\s*:\s*(.+)$", read(Path("/proc/cpuinfo")), re.MULTILINE)
-    return match.group(1) if match else platform.processor()
 
 
 def _first_line(path: str) -> str:

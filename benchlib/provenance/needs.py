@@ -1,6 +1,4 @@
-"""What a framework needs in an environment to use a device, as its file declares it: looked for from outside, with
-nothing of the framework imported.
-"""
+"""What a framework needs in an environment to use a device, as its file declares it; nothing of it is imported."""
 
 from __future__ import annotations
 
@@ -43,13 +41,9 @@ def declared(framework: str) -> list[Need]:
 
 
 def missing(needs: Iterable[Need], framework: str, environment: str) -> str | None:
-    """What an environment lacks of a framework's needs, and what to do; None: nothing. A BenchlibError where it cannot
-    be asked.
-    """
-    for need in needs:
-        if lacking := next(_lacking(need, framework, environment), None):
-            return need.otherwise.replace("{lacking}", lacking)
-    return None
+    """What an environment lacks of a framework's needs, and what to do; None: nothing."""
+    each = ((need, lacking) for need in needs for lacking in _lacking(need, framework, environment))
+    return next((need.otherwise.replace("{lacking}", lacking) for need, lacking in each), None)
 
 
 def _lacking(need: Need, framework: str, environment: str) -> Iterator[str]:
@@ -68,16 +62,10 @@ def _lacking(need: Need, framework: str, environment: str) -> Iterator[str]:
 
 @functools.cache
 def _unlinked(folder: Path, pattern: str) -> str:
-    """What the dynamic linker does not find here of what a library needs: of the one that lacks least; empty where that
-    is nothing.
-    """
+    """What the dynamic linker does not find here of what a library needs: of the one that lacks least."""
     libraries = sorted(folder.glob(pattern))
     if not libraries:
         return f"{Path(pattern).name} itself, which this build comes without"
-    given = variables.passed(os.environ)  # as a worker has them
-    listed = [
-        subprocess.run(["ldd", str(one)], env=given, capture_output=True, text=True, check=False).stdout
-        for one in libraries
-    ]
-    lacking = [sorted(re.findall(r"(\S+) => not found", text)) for text in listed]
-    return ", ".join(min(lacking, key=len))
+    options = {"env": variables.passed(os.environ), "capture_output": True, "text": True, "check": False}
+    listed = [subprocess.run(["ldd", str(one)], **options).stdout for one in libraries]
+    return ", ".join(min((sorted(re.findall(r"(\S+) => not found", text)) for text in listed), key=len))

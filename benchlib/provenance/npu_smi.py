@@ -1,5 +1,5 @@
-"""Ascend NPUs, as the table of ``npu-smi info`` shows them. Written from output that others recorded (it is in the
-tests); never run on Ascend.
+"""Ascend NPUs as the table of ``npu-smi info`` shows them, and CANN, their toolkit. Written from output that others
+recorded (it is in the tests); never run on Ascend.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import re
 import shutil
 import subprocess
 import time
+from ctypes.util import find_library
+from pathlib import Path
 from typing import Any
 
 from benchlib.progress import say
@@ -67,3 +69,20 @@ def _visible(text: str) -> list[dict[str, Any]]:
     if visible is None:
         return every
     return [every[int(name)] for name in visible.split(",") if name.strip().isdigit() and int(name) < len(every)]
+
+
+def cann() -> str:
+    """The version of CANN; empty where none is set up."""
+    file = Path(os.environ.get("ASCEND_TOOLKIT_HOME") or "/no/cann", "version.cfg")
+    match = re.search(r"\[([\d.\w]+)(?::|\])", file.read_text(errors="replace")[:4000]) if file.is_file() else None
+    return match[1] if match else ""
+
+
+def missing() -> str | None:
+    """Why workers may use no NPU, and what to do; None where they may."""
+    if not list(Path("/dev").glob("davinci[0-9]*")):
+        return "no Ascend device (/dev/davinci*); with one, see environments/ascend.txt; else use 'cpu'"
+    folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    if any(Path(folder, "libhccl.so").exists() for folder in folders if folder) or find_library("hccl"):
+        return None
+    return "libhccl.so of CANN is not on LD_LIBRARY_PATH: source its set_env.sh (environments/ascend.txt), or use 'cpu'"

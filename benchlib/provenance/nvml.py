@@ -17,9 +17,7 @@ except ModuleNotFoundError:
 
 @functools.cache
 def gpus() -> tuple[dict[str, Any], ...]:
-    """NVIDIA GPUs that workers may use (CUDA_VISIBLE_DEVICES), as the driver knows them: name, memory in MiB, driver.
-    Empty where there is no driver or no GPU, or nothing to ask the driver with.
-    """
+    """NVIDIA GPUs that workers may use (CUDA_VISIBLE_DEVICES): name, memory in MiB, driver."""
     return tuple(
         {
             "name": ask(lambda one=handle: pynvml.nvmlDeviceGetName(one), "a GPU without a name"),
@@ -33,8 +31,8 @@ def gpus() -> tuple[dict[str, Any], ...]:
 
 @functools.cache
 def handles() -> list[Any]:
-    """NVML's handles of the GPUs that CUDA_VISIBLE_DEVICES lets workers see, in its order (indices as the driver's: a
-    worker gets CUDA_DEVICE_ORDER=PCI_BUS_ID), up to the first that does not exist, as CUDA reads it.
+    """NVML's handles of the GPUs of CUDA_VISIBLE_DEVICES, in its order, up to the first that does not exist, as CUDA
+    reads it. Indices are the driver's.
     """
     if pynvml is None or not ask(lambda: pynvml.nvmlInit() or True, False):
         return []
@@ -61,8 +59,7 @@ def missing() -> str | None:
     """Why workers may use no GPU, and what to do; None where they may."""
     if pynvml is None and any(Path("/dev").glob("nvidia[0-9]*")):
         return (
-            "there is an NVIDIA GPU, but nothing to ask its driver with: pip install 'benchlib[nvidia]'; else use "
-            "device 'cpu'"
+            "there is an NVIDIA GPU, but nothing to ask its driver with: pip install 'benchlib[nvidia]', or use 'cpu'"
         )
     if gpus():
         return None

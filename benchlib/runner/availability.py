@@ -4,6 +4,7 @@ to do. First what the machine lacks is said, then what the environment does. No 
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -14,17 +15,16 @@ from benchlib import environments, frameworks
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
-from benchlib.provenance import ascend, installed, needs, npu_smi, nvml
+from benchlib.provenance import installed, needs, npu_smi, nvml
 from benchlib.runner import process_group
 
-_ON_MACHINE = {"cuda": nvml, "npu": ascend}
+_ON_MACHINE = {"cuda": nvml, "npu": npu_smi}
 """By kind of device what tells whether the machine has one; of other kinds the framework's session says it."""
 
 
 def available(framework: str, device: str, environment: str = DEFAULT) -> str | None:
     """None if ``framework`` can use ``device`` here in an environment; else a sentence that says what is missing and
-    what to do. A BenchlibError for what its file declares wrongly, on any machine: it would move the reference to
-    another framework without a word.
+    what to do. A BenchlibError for what its file declares wrongly, on any machine.
     """
     offered, declared = frameworks.devices(framework), needs.declared(framework)
     try:
@@ -40,6 +40,11 @@ def available(framework: str, device: str, environment: str = DEFAULT) -> str | 
         return str(error)
 
 
+def usable(framework: str, environment: str = DEFAULT) -> list[str]:
+    """The devices that ``framework`` can use here in an environment."""
+    return [device for device in frameworks.devices(framework) if available(framework, device, environment) is None]
+
+
 def devices(within: Iterable[str] = (DEFAULT,)) -> list[str]:
     """The devices that at least one framework can use here in one of these environments, ``cpu`` first."""
     every = {row["device"] for row in survey(within) if row["missing"] is None}
@@ -49,25 +54,17 @@ def devices(within: Iterable[str] = (DEFAULT,)) -> list[str]:
 def survey(within: Iterable[str] = (DEFAULT,)) -> list[dict[str, str | None]]:
     """Of every framework in each of these environments, and every device that it has a path to: ``framework``,
     ``environment``, the framework's ``version`` there, ``device``, and what is ``missing`` (None: nothing). What is not
-    installed is told of the default environment only: nobody expects every framework in every other.
+    installed is listed of the default environment only.
     """
     rows = []
-    for environment in within:
-        for name in frameworks.names():
-            try:
-                there, version = installed.offers(environment, name), installed.version(environment, name)
-            except BenchlibError:  # the environment is gone, or cannot say: ``available`` says so
-                there, version = False, None
-            rows += [
-                {
-                    "framework": name,
-                    "environment": environment,
-                    "version": version,
-                    "device": device,
-                    "missing": available(name, device, environment),
-                }
-                for device in (frameworks.devices(name) if there or environment == DEFAULT else ())
-            ]
+    for environment, name in itertools.product(within, frameworks.names()):
+        try:
+            there, version = installed.offers(environment, name), installed.version(environment, name)
+        except BenchlibError:  # the environment is gone, or cannot say: ``available`` says so
+            there, version = False, None
+        for device in frameworks.devices(name) if there or environment == DEFAULT else ():
+            row = {"framework": name, "environment": environment, "version": version, "device": device}
+            rows.append({**row, "missing": available(name, device, environment)})
     return rows
 
 
@@ -79,13 +76,10 @@ def places(device: str) -> int:
 
 
 def require(conditions: Iterable[Condition]) -> None:
-    """Raise a BenchlibError if a condition asks for an environment, a framework, a device or a number of threads that
-    this machine does not have.
-    """
+    """Raise a BenchlibError if a condition asks for what this machine does not have."""
     cores = len(os.sched_getaffinity(0))
     for condition in conditions:
-        missing = available(condition.framework, condition.device, condition.environment)
-        if missing:
+        if missing := available(condition.framework, condition.device, condition.environment):
             raise BenchlibError(f"{condition}: {missing}")
         if condition.threads is not None and condition.threads > cores:
             raise BenchlibError(f"{condition}: threads {condition.threads}, but this machine has {cores} cores")
@@ -112,10 +106,8 @@ def _require_group(condition: Condition, cores: int) -> None:
     if not frameworks.launcher(condition.framework):
         raise BenchlibError(f"{condition}: world_size: {condition.framework} has no path to data-parallel training")
     if condition.device == "cpu" and condition.world_size * condition.threads > cores:
-        raise BenchlibError(
-            f"{condition}: world_size {condition.world_size} of {condition.threads} threads, but this machine has "
-            f"{cores} cores"
-        )
+        asked = f"world_size {condition.world_size} of {condition.threads} threads"
+        raise BenchlibError(f"{condition}: {asked}, but this machine has {cores} cores")
     there = places(condition.device)
     if condition.device != "cpu" and condition.world_size > there:
         raise BenchlibError(f"{condition}: world_size {condition.world_size}, but {there} devices {condition.device!r}")
@@ -125,17 +117,12 @@ def _without_framework(framework: str, environment: str) -> str | None:
     """None if an environment has the framework; else what to do."""
     python = environments.find(environment).python
     if shutil.which(python) is None:
-        return (
-            f"environment {environment!r}: {python} is not there: benchlib environment remove {environment}, and "
-            "make it again"
-        )
+        again = f"benchlib environment remove {environment}, and make it again"
+        return f"environment {environment!r}: {python} is not there: {again}"
     if installed.offers(environment, framework):
         return None
-    elsewhere = "or name an environment that has it (benchlib environment list)"
-    if environment == DEFAULT:
-        own = frameworks.distributions(framework)[0]
-        return f"framework {framework!r} is not installed: pip install {own} into this environment, {elsewhere}"
+    install = f"pip --python {python} install {frameworks.distributions(framework)[0]}"
     return (
-        f"framework {framework!r}: environment {environment!r} has no {frameworks.package(framework)}: install it with "
-        f"{python} -m pip (or uv pip install --python {python}), {elsewhere}"
+        f"framework {framework!r} is not installed in environment {environment!r}: {install}, or name an environment "
+        "that has it (benchlib environment list)"
     )

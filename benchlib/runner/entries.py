@@ -4,16 +4,66 @@ framework takes longer than many a measurement, and one that fails leaves the ot
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from benchlib.provenance import fingerprint
+import psutil
+
+from benchlib.cache import Measurement, Sample
+from benchlib.provenance import accelerators, fingerprint
 from benchlib.runner import recording
 from benchlib.runner.jobs import Job
 from benchlib.runner.processes import OtherCode, WorkerFailed, WorkerProcess
-from benchlib.runner.sampling import Sampler
-from benchlib.store import Measurement
+
+
+class Sampler:
+    """Reads CPU, memory and the accelerator of one worker while the parent waits for it, four times a second and at the
+    end of a block (well under a millisecond each): call :meth:`tick` now and then, read :attr:`trace`.
+    """
+
+    def __init__(self, worker: WorkerProcess) -> None:
+        self.trace: list[Sample] = []
+        self._process, self._worker = worker, worker.cpu
+        self._accelerator = accelerators.reader(worker.condition.device, worker.pids, worker.condition.world_size)
+        self._last: tuple[float, float, Any] | None = None
+
+    def start(self) -> None:
+        """Forget the time since the last sample: the worker was not at work."""
+        try:
+            self._last = self._read()
+        except psutil.Error as error:  # of a group's process, which its launcher has already reaped
+            raise self._process.failed(f"died: {error}") from error
+
+    def tick(self) -> None:
+        """Take a sample of the time since the last one."""
+        try:
+            now, cpu, machine_times = self._read()
+            rss = self._worker.memory_info().rss / 2**20
+        except psutil.Error:
+            return  # the worker is gone; whoever waits for its answer finds out
+        then, cpu_then, machine_then = self._last
+        idle = (machine_times.idle + machine_times.iowait) - (machine_then.idle + machine_then.iowait)
+        total = sum(machine_times[:8]) - sum(machine_then[:8])
+        if total <= 0 or now <= then:
+            return
+        reading = asdict(self._accelerator()) if self._accelerator else {}
+        self.trace.append(
+            Sample(
+                at_s=now,
+                machine_cpu_percent=100 * (1 - idle / total),
+                worker_cores=(cpu - cpu_then) / (now - then),
+                rss_mib=rss,
+                **{f"accelerator_{name}": value for name, value in reading.items()},
+            )
+        )
+        self._last = (now, cpu, machine_times)
+
+    def _read(self) -> tuple[float, float, Any]:
+        times = self._worker.cpu_times()
+        return time.perf_counter(), times.user + times.system, psutil.cpu_times()
 
 
 @dataclass
@@ -45,9 +95,7 @@ def build(entries: Iterable[Entry]) -> None:
 
 
 def guarded(entry: Entry, action: Callable[[Entry], None]) -> None:
-    """Do something with a worker that has not failed yet; if it fails now, record it, and end it. Whatever else goes
-    wrong is no worker's fault, and raises.
-    """
+    """Do something with a worker that has not failed yet; if it fails now, record it, and end it."""
     if entry.measurement.failure is not None:
         return
     try:
@@ -59,9 +107,7 @@ def guarded(entry: Entry, action: Callable[[Entry], None]) -> None:
 
 
 def require_hashed(entry: Entry, procedure: str) -> None:
-    """What a process has run has to be what was hashed, as the module ``procedure`` says: else that is recorded, and
-    nothing of what it gave is kept, for it is of other code.
-    """
+    """What a process has run has to be what was hashed: else that is recorded, and nothing of what it gave is kept."""
     guarded(entry, lambda e: _require_hashed(e, fingerprint.files(e.job.condition, procedure)))
 
 

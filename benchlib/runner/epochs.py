@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import asdict
 
 from benchlib import metrics
+from benchlib.cache import Block, Epoch, Measurement
+from benchlib.progress import Progress
 from benchlib.runner import entries, recording
 from benchlib.runner.entries import Entry, guarded
 from benchlib.runner.interference import Watch, hold_still, mark_outliers
 from benchlib.runner.jobs import Job
 from benchlib.runner.processes import WorkerProcess
-from benchlib.store import Block, Epoch, Measurement
 from benchlib.validation import Strict
 from benchlib.worker import files
 from benchlib.workloads import load
 
 BLOCK_STEPS = 16
 """Steps of a block in training: their batches are put on the device together, off the clock."""
+
+TOGETHER = 2
+"""Training runs whose processes start side by side; on an accelerator, whose memory one may take as a whole, one."""
 
 AfterEpoch = Callable[[Measurement], None]
 """Takes a run at work, after each of its epochs: its worker waits meanwhile, and nothing is timed."""
@@ -35,16 +40,56 @@ class Settings(Strict):
     most_epochs: int  # a run that has not reached the threshold after ``epochs`` goes on until this one
 
 
-def measure_runs(
-    measurements: list[Measurement],
-    jobs: list[Job],
+def together(missing: dict[str, Job]) -> Iterator[dict[str, Job]]:
+    """Runs whose processes start side by side, by the keys of their files."""
+    number = TOGETHER if all(job.condition.device == "cpu" for job in missing.values()) else 1
+    for first in range(0, len(missing), number):
+        yield dict(list(missing.items())[first : first + number])
+
+
+def trained(
+    asked: dict[str, Job],
     settings: Settings,
+    load: Callable[[str], Measurement | None],
     patience_s: float,
+    keep: Callable[[list[Measurement]], None],
+    progress: Progress,
     after_epoch: AfterEpoch,
 ) -> Iterator[Measurement]:
-    """Fill ``measurements`` (one a job) with a training run each, and yield each as soon as it is done. The processes
-    start together, and train one after the other; a failure is recorded, with the epochs before it kept,
-    but for one of other code than the hashed (see ``entries.require_hashed``).
+    """Each run, which goes to ``keep`` as soon as it is done, and to ``after_epoch`` after each of its epochs, unless
+    another process has measured it meanwhile.
+    """
+    missing = {}
+    for file, job in asked.items():
+        if (of_another := load(file)) is not None:
+            progress.total -= settings.most_epochs
+            yield of_another
+        else:
+            missing[file] = job
+
+    def step(run: Measurement) -> None:
+        after_epoch(run)
+        gave = f"epoch {run.epochs[-1].epoch}: loss {run.epochs[-1].loss:.3f}, metric {run.epochs[-1].metric:.3f}"
+        progress.step(f"{run.condition}, seed {run.seed}, {gave}")
+
+    identity = {"kind": "training", "role": "condition", "repetition": 0}
+    empty = [
+        recording.begin("epochs", job, group=file, file=file, seed=job.seed, **identity)
+        for file, job in missing.items()
+    ]
+    runs = _runs(empty, list(missing.values()), settings, patience_s, step)
+    with closing(runs):
+        for run in runs:
+            keep([run])
+            progress.total -= settings.most_epochs - len(run.epochs)
+            yield run
+
+
+def _runs(
+    measurements: list[Measurement], jobs: list[Job], settings: Settings, patience_s: float, after_epoch: AfterEpoch
+) -> Iterator[Measurement]:
+    """Fill ``measurements`` (one a job), and yield each as soon as it is done. The processes start together, and train
+    one after the other; a failure is recorded, and the epochs before it are kept.
     """
     members = [Entry(measurement, job) for measurement, job in zip(measurements, jobs, strict=True)]
     try:
@@ -73,13 +118,10 @@ def _train(entry: Entry, others: list[WorkerProcess], settings: Settings, after_
     for number in range(1, settings.most_epochs + 1):
         measurement.epochs.append(_epoch(entry, others, number))
         after_epoch(measurement)
-        if number >= settings.epochs and _is_settled(measurement.epochs, settings.threshold):
+        reached = settings.threshold is None or max(epoch.metric for epoch in measurement.epochs) >= settings.threshold
+        if number >= settings.epochs and reached:
             break
     recording.memory(measurement, entry.worker)
-
-
-def _is_settled(epochs: list[Epoch], threshold: float | None) -> bool:
-    return threshold is None or max(epoch.metric for epoch in epochs) >= threshold
 
 
 def _epoch(entry: Entry, others: list[WorkerProcess], number: int) -> Epoch:
@@ -93,8 +135,7 @@ def _epoch(entry: Entry, others: list[WorkerProcess], number: int) -> Epoch:
         nonlocal watch
         seen = watch.end()  # of the block, and of making its batches
         block = Block(round=-1, position=len(blocks), epoch=number, **asdict(seen), **answer)
-        # The worker does not wait between blocks: on a busy machine this process may have got the answer before late,
-        # and so have waited for less than the block. The epoch's blocks together cannot be longer than the epoch.
+        # The worker does not wait between blocks, so one may look longer than the wait for it; all together cannot.
         left_s = time.perf_counter() - started - sum(one.wall_s for one in blocks)
         blocks.append(recording.checked(block, left_s, alone=False))
         watch = Watch(worker, others)

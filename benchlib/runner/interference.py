@@ -1,13 +1,9 @@
-"""Was a block alone on the machine? What others used of it meanwhile, and the workers that should have slept; and was
-it like the other blocks of its process?
+"""Was a block alone on the machine, and like the other blocks of its process?
 
-Others count on the processors that this process may use: on a node that is shared, what goes on beside them is no
-disturbance. A CPU quota that holds the workers back is one.
-
-CPU time is counted by the system in hundredths of a second a core, so a block of 0.15 s shows a disturbance of a third
-of a core, a block of 1 s one of a tenth. A worker that was stopped within a block (a container that is paused, a
-hypervisor that gives the machine to another) leaves no such trace: its block is far from the process's others, or on
-the CPU longer than they are with less CPU time a second.
+Others count on the processors that this process may use. A CPU quota that holds the workers back is a disturbance.
+CPU time is counted in hundredths of a second a core, so a block of 0.15 s shows a disturbance of a third of a core, a
+block of 1 s one of a tenth. A worker that was stopped within a block (a paused container, a hypervisor) leaves no such
+trace: its block is far from the process's others, or longer than they are with less CPU time a second.
 """
 
 from __future__ import annotations
@@ -21,37 +17,34 @@ from dataclasses import dataclass
 
 import psutil
 
+from benchlib.cache import Block
 from benchlib.provenance import machine, nvml
 from benchlib.runner.processes import WorkerProcess
-from benchlib.store import Block
 
 SHARE = 0.1
-"""Cores that others may use, or a quota take, before a block counts as disturbed; of many cores that we may use a
-fiftieth, if that is more.
-"""
+"""Cores that others may use, or a quota take, before a block counts as disturbed; or a fiftieth of ours, if more."""
 
 LEAST_S = 0.05
 """CPU seconds below which nothing can be said: five hundredths, one for each clock that is read."""
 
 FAR = 3.0
 """A block whose step takes more than so many times as long as is usual in its process, or less than this part of it, is
-far from the others. Blocks vary by 5 to 10 %, and by 2 times beside neighbours: that is noise, which counts.
+far from the others. (Beside neighbours blocks vary by 2 times: that is noise, which counts.)
 """
 
 LEAST_CORES = 0.5
 """On the CPU a block that used fewer cores than this, and fewer than the ``FAR``-th part of what is usual in its
-process, had next to no CPU time. On an accelerator that says nothing: the device computes.
+process, had next to no CPU time.
 """
 
 SLOWER = 1.5
 """On the CPU a block whose step takes more than so many times as long as is usual in its process, on fewer cores than
-this part of what is usual, was stopped for a part of it: neighbours slow the cores down, but do not idle them.
+this part of what is usual, was stopped for a part of it.
 """
 
 OTHERS, IDLE_WORKERS, ON_GPU = "other processes", "the other workers", "others on the GPU"
-THROTTLED = "a CPU quota"
+THROTTLED, STOPPED = "a CPU quota", "stopped for a part of it"
 FAR_OFF, NO_CPU = "far from the process's other blocks", "next to no CPU time"
-STOPPED = "stopped for a part of it"
 """What a block was disturbed by."""
 
 
@@ -78,8 +71,7 @@ class Pace:
 
 class Watch:
     """Watches the machine from its construction to :meth:`end`, for a block of ``worker``; or for what it ``compiles``:
-    then what the processes that it has started do is its own work, too, and others that still work are not called
-    restless for it: they may not have come to rest from what they did before.
+    then the work of its children is its own, too, and others that still work are not called restless.
     """
 
     def __init__(self, worker: WorkerProcess, others: list[WorkerProcess], compiles: bool = False) -> None:
@@ -129,9 +121,7 @@ class Watch:
 
     @property
     def starved(self) -> bool:
-        """Had the worker, until the end, next to no CPU time? It is compared with :data:`LEAST_CORES`, for want of
-        others like it.
-        """
+        """Had the worker, until the end, next to no CPU time?"""
         return LEAST_CORES * self.window_s - self.own_s > LEAST_S
 
 
@@ -149,9 +139,8 @@ def mark_outliers(blocks: Sequence[Block], device: str, warm_up: Pace | None) ->
     """Mark those of a process's blocks so far that cannot have had the machine as its others had it: each is compared
     with the median of all during which nobody else was seen at work, and of the ``warm_up`` (None: there was none).
 
-    A block that looked odd beside few others may look as usual beside more: the last look counts. Of two in the middle
-    the quicker one is the median, for what stops a process makes it slower. Without a warm-up the first block may have
-    to compile yet, so it may take as long as it likes, if it works.
+    The last look counts. Of two in the middle the quicker one is the median, for what stops a process makes it slower.
+    Without a warm-up the first block may have to compile yet, so it may take as long as it likes, if it works.
     """
     alone = [block for block in blocks if block.disturbed_by in ("", FAR_OFF, NO_CPU, STOPPED)]
     if not alone:
@@ -195,9 +184,7 @@ def throttled_s() -> float:
 
 
 def with_children_s(worker: WorkerProcess) -> float:
-    """CPU seconds of a worker and of all that it has started so far, whether that still runs or not; 0 for one that is
-    gone.
-    """
+    """CPU seconds of a worker and of all that it has started so far; 0 for one that is gone."""
     total = 0.0
     with contextlib.suppress(psutil.Error):
         root = psutil.Process(worker.process.pid)
@@ -209,9 +196,7 @@ def with_children_s(worker: WorkerProcess) -> float:
 
 
 def _has_children_at_work(worker: WorkerProcess) -> bool:
-    """Have the processes that it has started worked since this was asked last? To find them takes some milliseconds: it
-    is asked only of a block that others have disturbed, of whom they count as long as nobody knows better.
-    """
+    """Have the processes that it has started worked since this was asked last? It takes some milliseconds."""
     now, seen_s = time.monotonic(), worker.children_cpu_s()
     before, worker.children_seen = worker.children_seen, (seen_s, now)
     return before is not None and _too_much(seen_s - before[0], now - before[1])

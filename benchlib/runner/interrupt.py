@@ -20,9 +20,8 @@ STOPPED = "stopped by an interrupt; what was measured is kept, and running it ag
 
 @contextmanager
 def one_interrupt() -> Iterator[None]:
-    """Let the first interrupt through, and no other: a second, from someone impatient, would cut the ending of the
-    workers short. A worker that nobody has in hand yet, because the interrupt met its start halfway, is ended here, and
-    what is left of scratch directories goes with it.
+    """Let the first interrupt through, and no other: a second would cut the ending of the workers short. A worker whose
+    start the interrupt met halfway is ended here, and what is left of scratch directories goes with it.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):

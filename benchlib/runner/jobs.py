@@ -18,9 +18,7 @@ from benchlib.worker import files
 from benchlib.worker.batches import Batches
 
 INITIAL_SEED = 0
-"""Of weights and batches where the seed is not what is studied: every process of a comparison starts from the same
-ones.
-"""
+"""Of weights and batches where the seed is not what is studied: every process of a comparison has the same."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +59,8 @@ class Job:
         return {"data": files.digest(self.data), "order": self.order(), "weights": files.digest(self.weights)}
 
     def depends_on(self, procedure: str) -> dict[str, Any]:
-        """All that a number got by ``procedure`` (see ``fingerprint.files``) depends on, but for chance: a part of
-        its key, as JSON.
-        """
+        """All that a number got by ``procedure`` depends on, but for chance: a part of its key, as JSON."""
+        framework, environment = self.condition.framework, self.condition.environment
         return {
             "condition": self.condition.model_dump(),
             "seed": self.seed,
@@ -72,13 +69,8 @@ class Job:
             "orders": None if self.orders is None else files.digest(self.orders),
             "knobs": knobs.of(self.condition),
             "variables": variables.identity(self.condition),
-            "versions": {
-                **installed.versions(self.condition.framework, self.condition.environment),
-                **installed.compiler(self.condition),
-            },
-            "packages": installed.packages(
-                self.condition.framework, self.condition.workload, self.condition.environment
-            ),
+            "versions": {**installed.versions(framework, environment), **installed.compiler(self.condition)},
+            "packages": installed.packages(framework, self.condition.workload, environment),
             "machine": machine.identity(self.condition.device),
             "code": fingerprint.digest(self.condition, procedure),
         }

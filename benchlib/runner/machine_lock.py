@@ -21,10 +21,7 @@ LOCK = Path("/tmp/benchlib-measuring.lock")
 @contextmanager
 def turn(tell: Callable[[str], None]) -> Iterator[float]:
     """Hold the machine, after waiting until nobody else measures (``tell`` gets a line if that is so, and one when it
-    is over). Gives the seconds that this took.
-
-    The operating system lets go of the lock when this process ends, however it ends. An interrupt (Ctrl-C, or the
-    kernel's) ends the turn once the workers are ended; more of them change nothing.
+    is over). Gives the seconds that this took. The lock ends with this process.
     """
     file, before = _opened(), time.monotonic()
     try:
@@ -35,10 +32,8 @@ def turn(tell: Callable[[str], None]) -> Iterator[float]:
             fcntl.flock(file, fcntl.LOCK_EX)
             tell("the machine is free: measuring")
         except OSError as error:
-            raise BenchlibError(
-                f"{LOCK}: cannot be locked ({error.strerror}): it keeps measurements apart, so it has to be on a file "
-                "system with file locks"
-            ) from None
+            why = f"cannot be locked ({error.strerror}): it keeps measurements apart"
+            raise BenchlibError(f"{LOCK}: {why}, so it has to be on a file system with locks") from None
         waited_s = time.monotonic() - before
         with one_interrupt():
             yield waited_s
@@ -56,7 +51,5 @@ def _opened() -> int:
             os.fchmod(file, 0o644)  # whatever this user's umask is
             return file
     except OSError as error:
-        raise BenchlibError(
-            f"{LOCK}: the lock that keeps measurements apart cannot be opened: {error.strerror}; make that possible, "
-            "or have its owner remove it"
-        ) from None
+        why = f"the lock that keeps measurements apart cannot be opened: {error.strerror}"
+        raise BenchlibError(f"{LOCK}: {why}; make that possible, or have its owner remove it") from None

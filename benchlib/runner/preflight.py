@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 
-from benchlib import limits, metrics
+from benchlib import metrics, validation
 from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, shown
@@ -19,9 +19,7 @@ from benchlib.workloads import Weight, load
 
 
 def require(conditions: Iterable[Condition]) -> None:
-    """Refuse conditions that ask for an environment, framework, device, threads or data that is not there, or for
-    arrays that are larger than the machine.
-    """
+    """Refuse conditions that ask for what is not there, or for arrays that are larger than the machine."""
     conditions = list(conditions)
     availability.require(conditions)
     for condition in conditions:
@@ -35,7 +33,7 @@ TOO_LARGE = "arrays of this size are larger than this machine's memory; ask for 
 
 def too_large(condition: Condition) -> str:
     """Which choice makes the weights, or what a step holds of a batch, larger than this machine's memory:
-    ``hyperparameters`` or ``batch_size``; empty where neither does. Only shapes are computed with.
+    ``hyperparameters`` or ``batch_size``; empty where neither does.
     """
     workload, values, there = load(condition.workload), condition.hyperparameters, psutil.virtual_memory().total
     try:
@@ -68,24 +66,17 @@ def require_distinct(conditions: Sequence[Condition]) -> None:
 def require_trainable(
     conditions: Sequence[Condition], seeds: Sequence[int], epochs: int, threshold: float | None, most_epochs: int | None
 ) -> None:
-    """Refuse training runs beyond the limits of parameter files, to a threshold that no run can reach, or of a group of
-    processes.
-    """
+    """Refuse training runs beyond the limits of parameter files, to a threshold out of reach, or of a group."""
     require_distinct(conditions)
-    limits.Training(seeds=list(seeds), epochs=epochs, most_epochs=most_epochs)
+    validation.Training(seeds=list(seeds), epochs=epochs, most_epochs=most_epochs)
     for condition in conditions:
-        _require_reachable(condition, threshold)
+        workload = load(condition.workload)
+        if workload.metric is None:
+            raise BenchlibError(f"workload {condition.workload!r} has no metric: it can be compared, but not trained")
+        metrics.require(workload)
+        low, high = metrics.limits(workload)
+        if threshold is not None and not low <= threshold <= high:
+            between = f"{workload.metric} is between {low:g} and {high:g}"
+            raise BenchlibError(f"threshold {threshold!r}: {between}, no run can reach it")
         if condition.world_size > 1:
             raise BenchlibError(f"{condition}: training runs are of one process; compare a group's steps")
-
-
-def _require_reachable(condition: Condition, threshold: float | None) -> None:
-    workload = load(condition.workload)
-    if workload.metric is None:
-        raise BenchlibError(f"workload {condition.workload!r} has no metric: it can be compared, but not trained")
-    metrics.require(workload)
-    low, high = metrics.limits(workload)
-    if threshold is not None and not low <= threshold <= high:
-        raise BenchlibError(
-            f"threshold {threshold!r}: {workload.metric} is between {low:g} and {high:g}, no run can reach it"
-        )

@@ -1,8 +1,6 @@
 """A data-parallel group of processes, seen from the parent as one worker: torchrun or msrun starts them, each connects
-to the parent, gets every request and answers it.
-
-What is sent goes to each; what comes back is put together (:func:`merged`). One process that dies, fails or falls
-silent ends the group at once, and nothing of it is left behind.
+to the parent, gets every request and answers it; answers are put together (:func:`merged`). One process that dies,
+fails or falls silent ends the group at once.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -38,9 +37,7 @@ MEANS = frozenset({"loss"})  # each has that of its part of the batch
 
 
 def merged(answers: list[dict[str, Any]]) -> dict[str, Any]:
-    """One answer of several: CPU time, samples and memory are summed, losses are averaged, a block is as long as the
-    longest, and what must be equal is a ChannelGarbage if it is not.
-    """
+    """One answer of several; what must be equal is a ChannelGarbage if it is not."""
     together = dict(answers[0])
     for name in together:
         values = [answer[name] for answer in answers]
@@ -71,15 +68,9 @@ def launch(condition: Condition, scratch: Path, environment: Mapping[str, str], 
         "PATH": os.pathsep.join([str(Path(python).parent), environment.get("PATH", "")]),  # msrun starts ``python``
         "PYTHONSAFEPATH": "1",  # or modules beside the script would stand in for the standard library's
     }
-    return subprocess.Popen(
-        [python, *options, str(RANK), str(socket_path(scratch)), condition.framework],
-        cwd=scratch,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=log,
-        start_new_session=True,
-    )
+    command = [python, *options, str(RANK), str(socket_path(scratch)), condition.framework]
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+    return subprocess.Popen(command, cwd=scratch, env=environment, **pipes, start_new_session=True)
 
 
 def socket_path(scratch: Path) -> Path:
@@ -103,8 +94,8 @@ class GroupChannel:
         self._listener.listen(world_size)
 
     def watch(self, launcher: int) -> None:
-        """Notice when a process is gone that the launcher with this number has started: one that had not connected yet,
-        or never does, as msrun's scheduler. The launcher may go on, and the others wait for it.
+        """Notice when a process is gone that the launcher with this number has started, as msrun's scheduler: the
+        launcher may go on, and the others wait for it.
         """
         with contextlib.suppress(psutil.Error):  # it has ended already, which others notice
             self._launched = psutil.Process(launcher)
@@ -127,7 +118,9 @@ class GroupChannel:
         answers: dict[int, dict[str, Any]] = {}
         while len(answers) < self._world_size:
             waiting = {self._sockets[rank]: rank for rank in self._channels if rank not in answers}
-            for ready in self._ready(list(waiting), deadline, tick, tick_s):
+            if not (readable := self._ready(list(waiting), deadline, tick, tick_s)):
+                raise ChannelSilent("no message in time")
+            for ready in readable:
                 rank = waiting[ready]
                 try:
                     answer = self._channels[rank].receive(max(0.1, deadline - time.monotonic()))
@@ -149,7 +142,7 @@ class GroupChannel:
         while len(self._channels) < self._world_size:
             if self._launcher() is not None:
                 raise ChannelClosed("the launcher ended before all processes had started")
-            if not self._ready([self._listener], min(deadline, time.monotonic() + 0.5), None, 0.5, patient=True):
+            if not self._ready([self._listener], min(deadline, time.monotonic() + 0.5), None, 0.5):
                 if time.monotonic() >= deadline:
                     raise ChannelSilent(f"{len(self._channels)} of {self._world_size} processes came")
                 continue
@@ -166,20 +159,13 @@ class GroupChannel:
             self.send(message)
 
     def _ready(
-        self,
-        sockets: list[socket.socket],
-        deadline: float,
-        tick: Callable[[], None] | None,
-        tick_s: float,
-        patient: bool = False,
+        self, sockets: list[socket.socket], deadline: float, tick: Callable[[], None] | None, tick_s: float
     ) -> list[socket.socket]:
-        """Those that have something to read; calls ``tick`` while there are none."""
+        """Those that have something to read, none after the ``deadline``; calls ``tick`` while there are none."""
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
-                if patient:
-                    return []
-                raise ChannelSilent("no message in time")
+                return []
             if ready := select.select(sockets, [], [], min(left, tick_s))[0]:
                 return ready
             if gone := self._gone():
@@ -213,11 +199,11 @@ class GroupUsage:
     def cpu_times(self) -> Any:
         """User and system seconds of all."""
         times = [process.cpu_times() for process in self._all()]
-        return _Times(sum(one.user for one in times), sum(one.system for one in times))
+        return SimpleNamespace(user=sum(one.user for one in times), system=sum(one.system for one in times))
 
     def memory_info(self) -> Any:
         """Resident bytes of the ranks."""
-        return _Memory(sum(process.memory_info().rss for process in self._all()[1:]))
+        return SimpleNamespace(rss=sum(process.memory_info().rss for process in self._all()[1:]))
 
     def children(self, recursive: bool = True) -> list[psutil.Process]:
         """What the ranks have started."""
@@ -225,17 +211,6 @@ class GroupUsage:
 
     def _all(self) -> list[psutil.Process]:
         return [self.launcher, *(psutil.Process(pid) for pid in self.channel.pids)]
-
-
-@dataclass(frozen=True)
-class _Times:
-    user: float
-    system: float
-
-
-@dataclass(frozen=True)
-class _Memory:
-    rss: int
 
 
 def kill(launcher: subprocess.Popen) -> None:

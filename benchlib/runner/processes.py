@@ -1,8 +1,5 @@
-"""Workers seen from the parent: started fresh, asked, watched, ended. The parent sleeps while it waits.
-
-A worker that dies, falls silent, talks rubbish or leaves a broken file raises :class:`WorkerFailed` with the end of
-what it said; it costs its own measurement, and nothing else. Its scratch directory goes with it. What it answers is
-trusted: ``record.require_hashed`` makes sure that it runs the code of this process.
+"""Workers seen from the parent: started fresh, asked, watched, ended. One that dies, falls silent, talks rubbish or
+leaves a broken file raises :class:`WorkerFailed` with the end of what it said, and costs its own measurement only.
 """
 
 from __future__ import annotations
@@ -22,10 +19,10 @@ import psutil
 
 from benchlib import environments, plugins, scratch, variables
 from benchlib.condition import Condition
-from benchlib.failure import Failure
+from benchlib.errors import Failure
 from benchlib.provenance import installed, knobs
 from benchlib.runner import process_group
-from benchlib.worker import packed
+from benchlib.worker import PLUGINS, files
 from benchlib.worker.channel import Channel, ChannelClosed, ChannelGarbage, ChannelSilent
 
 PATIENCE_S = 900.0
@@ -49,9 +46,8 @@ class OtherCode(WorkerFailed):
 
 
 class WorkerProcess:
-    """One fresh process for one condition; a group of them, if it is data-parallel. Construction returns at once;
-    :meth:`opened` waits until it has imported its framework. ``extra`` are environment variables beside the condition's
-    knobs, for what is not timed.
+    """One fresh process for one condition; a group of them, if it is data-parallel. :meth:`opened` waits until it has
+    imported its framework. ``extra`` are environment variables beside the knobs, for what is not timed.
     """
 
     def __init__(
@@ -100,9 +96,7 @@ class WorkerProcess:
         self.end()
 
     def opened(self) -> dict[str, Any]:
-        """Wait for the import; versions, settings, memory after import. A BenchlibError if the versions are not those
-        that keys are made of.
-        """
+        """Wait for the import; a BenchlibError if the versions are not those that keys are made of."""
         answer = self.finish("open")
         installed.require_versions(self.condition.framework, self.condition.environment, answer["versions"])
         return answer
@@ -114,9 +108,7 @@ class WorkerProcess:
         each: Callable[[dict], None] | None = None,
         **details: Any,
     ) -> dict:
-        """Send a request and return its answer. ``tick`` is called while waiting; ``each`` gets the blocks that come
-        before the answer.
-        """
+        """Send a request and return its answer; ``tick`` is called while waiting, ``each`` gets the blocks before."""
         self.begin(do, **details)
         while "block" in (answer := self._answer(do, tick)):
             if each:
@@ -133,11 +125,11 @@ class WorkerProcess:
         return self._answer(do)
 
     def arrays(self, file: Path) -> dict[str, np.ndarray]:
-        """The arrays of numbers by name that it wrote to ``file`` (npz)."""
-        return self._written(packed.read, file)
+        """The arrays by name that it packed in ``file``."""
+        return self._written(files.unpack, file)
 
     def array(self, file: Path) -> np.ndarray:
-        """The array of numbers that it wrote to ``file`` (npy)."""
+        """The array that it wrote to ``file`` (npy)."""
         return self._written(np.load, file)
 
     def pids(self) -> list[int]:
@@ -146,19 +138,17 @@ class WorkerProcess:
 
     def children_mib(self) -> float:
         """Resident memory of the processes that the worker has started and that still run."""
-        total = 0.0
-        for child in self._children():
-            with contextlib.suppress(psutil.Error):
-                total += child.memory_info().rss / 2**20
-        return total
+        return self._of_children(lambda child: child.memory_info().rss / 2**20)
 
     def children_cpu_s(self) -> float:
         """CPU seconds so far of the processes that the worker has started and that still run."""
+        return self._of_children(lambda child: sum(child.cpu_times()[:2]))  # user and system
+
+    def _of_children(self, count: Callable[[psutil.Process], float]) -> float:
         total = 0.0
         for child in self._children():
             with contextlib.suppress(psutil.Error):
-                times = child.cpu_times()
-                total += times.user + times.system
+                total += count(child)
         return total
 
     def _children(self) -> list[psutil.Process]:
@@ -168,8 +158,8 @@ class WorkerProcess:
             return []
 
     def hold(self) -> None:
-        """Stop the process and its children until it is asked again: for one that works without being asked. A group is
-        left alone: its processes would miss each other's signs of life.
+        """Stop the process and its children until it is asked again. A group is left alone: its processes would miss
+        each other's signs of life.
         """
         if self._group:
             return
@@ -210,20 +200,10 @@ class WorkerProcess:
 
     def _request_open(self, seed: int) -> None:
         condition = self.condition
-        self._request(
-            {
-                "do": "open",
-                "framework": condition.framework,
-                "device": condition.device,
-                "mode": condition.mode,
-                "precision": condition.precision,
-                "seed": seed,
-                "cpus": condition.threads,
-                "world_size": condition.world_size,
-                "communication": condition.communication,
-                "knobs": knobs.for_session(condition),
-            }
-        )
+        same = ("framework", "device", "mode", "precision", "world_size", "communication")
+        chosen = {name: getattr(condition, name) for name in same}
+        own = {"do": "open", "seed": seed, "cpus": condition.threads, "knobs": knobs.for_session(condition)}
+        self._request({**own, **chosen})
 
     def _start_group(self, environment: Mapping[str, str]) -> None:
         self.channel = process_group.GroupChannel(self.scratch, self.condition.world_size, lambda: self.process.poll())
@@ -235,14 +215,9 @@ class WorkerProcess:
     def _start_one(self, environment: Mapping[str, str]) -> None:
         ours, theirs = socket.socketpair()
         with self.log.open("wb") as log:
+            python = environments.find(self.condition.environment).python
             self.process = subprocess.Popen(
-                [
-                    environments.find(self.condition.environment).python,
-                    "-m",
-                    "benchlib.worker",
-                    str(theirs.fileno()),
-                    str(os.getpid()),
-                ],
+                [python, "-m", "benchlib.worker", str(theirs.fileno()), str(os.getpid())],
                 cwd=self.scratch,
                 env=environment,
                 pass_fds=[theirs.fileno()],
@@ -308,13 +283,16 @@ class WorkerProcess:
 
 def environment(condition: Condition, place: Path) -> dict[str, str]:
     """The environment variables of a worker: what it inherits, the condition's knobs, and a PYTHONPATH with benchlib
-    and its plug-ins alone (a link to them in ``place``), however they are installed for the parent: packages beside
-    them are of the parent's interpreter, and the worker's may be another.
+    alone (a link in ``place``, beside links to plug-ins): packages beside it are of the parent's interpreter.
     """
     folder = place / "path" / "benchlib"
     folder.parent.mkdir(parents=True)
     # A link, so that files lie below a folder of the path: MindSpore's rewriting of networks tells modules by that.
-    folder.symlink_to(plugins.library(), target_is_directory=True)
+    folder.symlink_to(plugins.OWN, target_is_directory=True)
     inherited = knobs.environment(condition, place)
     path = [str(folder.parent), *filter(None, [inherited.get("PYTHONPATH")])]
-    return {**inherited, "PYTHONPATH": os.pathsep.join(path)}
+    given = {**inherited, "PYTHONPATH": os.pathsep.join(path)}
+    beside = [folder.with_name(f"plugin{number}") for number in range(len(plugins.folders()))]
+    for link, target in zip(beside, plugins.folders(), strict=True):
+        link.symlink_to(target, target_is_directory=True)
+    return given | ({PLUGINS: os.pathsep.join(map(str, beside))} if beside else {})

@@ -1,6 +1,4 @@
-"""What every measurement records of its process, whatever is measured: versions, settings, hashes, memory; and that
-its times can be true.
-"""
+"""What every measurement records of its process: versions, settings, hashes, memory; and that its times can be true."""
 
 from __future__ import annotations
 
@@ -14,12 +12,12 @@ from typing import Any
 import psutil
 
 from benchlib import plugins, variables
+from benchlib.cache import Block, Measurement
 from benchlib.condition import Condition
 from benchlib.provenance import fingerprint, installed, machine
 from benchlib.runner.interference import NO_CPU, Watch, hold_still
 from benchlib.runner.jobs import Job
 from benchlib.runner.processes import OtherCode, WorkerFailed, WorkerProcess
-from benchlib.store import Block, Measurement
 
 AFTER_IMPORT = "after_import"
 """Of a process's memory: see :func:`memory`."""
@@ -75,9 +73,7 @@ def built(measurement: Measurement, worker: WorkerProcess, job: Job) -> None:
     measurement.built = answer
     require_inputs(worker, job, answer)
     if answer["weights_sha256"] != answer["weights_file_sha256"]:
-        raise WorkerFailed(
-            f"the model's weights are not those of {job.weights}: the framework changed them while loading"
-        )
+        raise WorkerFailed(f"the model's weights are not those of {job.weights}: they changed while loading")
 
 
 def require_inputs(worker: WorkerProcess, job: Job, answer: dict[str, Any]) -> None:
@@ -94,31 +90,24 @@ def require_same(worker: WorkerProcess, what: str, used: str, given: str) -> Non
 
 
 def require_hashed(worker: WorkerProcess, known: Mapping[str, Path]) -> None:
-    """What a worker has imported has to be in the hash of its code, with what stands in ``known``, the files of modules
-    by name, or a certificate, or a measurement, would outlive its model.
+    """What a worker has imported has to be among the hashed files ``known``, by module, or a measurement would outlive
+    its model.
     """
     files = worker.ask("imported", beside=variables.worker_folders(os.environ))["files"]
     if unknown := [name for name in files if name not in known]:
-        failed = worker.failed(
-            f"imported {', '.join(unknown)}, which the hash of the code does not know: a model's file may import "
-            "workloads and helpers of benchlib or of a plug-in, each by an import statement of its own"
-        )
-        raise OtherCode(failed.failure)
+        what = f"imported {', '.join(unknown)}, which the hash of the code does not know"
+        rule = "a model's file may import workloads and helpers, each by an import statement of its own"
+        raise OtherCode(worker.failed(f"{what}: {rule}").failure)
     for name, file in files.items():
         there, here = Path(file).resolve(), known[name].resolve()
         if file and there != here and there.read_bytes() != here.read_bytes():
-            failed = worker.failed(
-                f"imported {name} from {there}, which is another file than {here}, whose code is hashed: take that "
-                f"folder off the path of the environment {worker.condition.environment} (see the .pth files of "
-                "its packages)"
-            )
-            raise OtherCode(failed.failure)
+            what = f"imported {name} from {there}, which is another file than {here}, whose code is hashed"
+            remedy = f"take that folder off the path of the environment {worker.condition.environment} (.pth files)"
+            raise OtherCode(worker.failed(f"{what}: {remedy}").failure)
 
 
 def first_step(measurement: Measurement, worker: WorkerProcess, others: list[WorkerProcess]) -> None:
-    """Time the first step, compilation included, while ``others`` should sleep, and read back what settings are in
-    force after it. It cannot be taken again, but it is said whether it was disturbed.
-    """
+    """Time the first step, compilation included, while ``others`` should sleep, and read back the settings after it."""
     hold_still(others)
     watch = Watch(worker, others, compiles=True)
     answer = worker.ask("first_step")
@@ -132,12 +121,10 @@ def first_step(measurement: Measurement, worker: WorkerProcess, others: list[Wor
 
 
 def memory(measurement: Measurement, worker: WorkerProcess) -> None:
-    """Memory in MiB (2**20 bytes), each of its own kind.
-
-    Of the worker's process, from the operating system: ``after_import`` resident once the framework is imported;
-    ``peak`` the most that was ever resident; ``steady`` resident after the last step; ``private`` of that what is not
-    a mapped file. ``children`` is resident in processes that the worker started (compilers). Of the device, from the
-    framework's allocator: ``device_allocated`` now, ``device_peak``. What the driver says is in the trace.
+    """Memory in MiB (2**20 bytes). Of the worker's process: ``after_import`` resident once the framework is imported;
+    ``peak`` ever resident; ``steady`` resident after the last step; ``private`` of that what is not a mapped file.
+    ``children``: resident in processes that it started (compilers). Of the device, from the framework's allocator:
+    ``device_allocated`` now, ``device_peak``.
     """
     answer = worker.ask("memory")
     needed = {name: answer[name] for name in ("peak", "steady", "private")}
@@ -145,37 +132,22 @@ def memory(measurement: Measurement, worker: WorkerProcess) -> None:
 
 
 CLOCK_S = 0.01
-"""A block cannot last longer than the parent waited for it, but for this: the clocks are the same, reading them takes
-time. On a busy machine the parent may get its answer some of these late.
-"""
+"""A block cannot last longer than the parent waited for it, but for this; on a busy machine answers come later."""
 
 
 def checked(block: Block, window_s: float, alone: bool) -> Block:
     """The block, if its times can be true; a worker that reports impossible ones has failed. ``window_s`` is how long
     the parent waited for it, by a clock of its own; for it ``alone``, so that it cannot be much shorter either.
     """
-    if not (
-        math.isfinite(block.wall_s)
-        and block.wall_s > 0
-        and math.isfinite(block.cpu_s)
-        and block.cpu_s >= 0
-        and block.steps > 0
-    ):
-        raise WorkerFailed(
-            f"reported impossible times: {block.wall_s!r} s wall, {block.cpu_s!r} s CPU, {block.steps!r} steps"
-        )
-    if block.wall_s > window_s + CLOCK_S or (alone and block.wall_s < window_s / 2 - 10 * CLOCK_S):
-        raise WorkerFailed(
-            f"reported impossible times: a block of {block.wall_s:.3f} s in the {window_s:.3f} s that its answer took: "
-            "its clock was set, or is wrong"
-        )
-    if block.device_s is not None and not 0 <= block.device_s <= block.wall_s + CLOCK_S:
-        raise WorkerFailed(
-            f"reported impossible times: a block of {block.wall_s:.3f} s by the clock and {block.device_s!r} s by the "
-            "device's events"
-        )
-    if block.cpu_s > psutil.cpu_count() * (block.wall_s + 10 * CLOCK_S):
-        raise WorkerFailed(
-            f"reported impossible times: {block.cpu_s:.3f} s CPU in {block.wall_s:.3f} s on {psutil.cpu_count()} cores"
-        )
-    return block
+    wall_s, cpu_s, device_s, cores = block.wall_s, block.cpu_s, block.device_s, psutil.cpu_count()
+    if not (math.isfinite(wall_s) and wall_s > 0 and math.isfinite(cpu_s) and cpu_s >= 0 and block.steps > 0):
+        wrong = f"{wall_s!r} s wall, {cpu_s!r} s CPU, {block.steps!r} steps"
+    elif wall_s > window_s + CLOCK_S or (alone and wall_s < window_s / 2 - 10 * CLOCK_S):
+        wrong = f"a block of {wall_s:.3f} s in the {window_s:.3f} s that its answer took: its clock is wrong"
+    elif device_s is not None and not 0 <= device_s <= wall_s + CLOCK_S:
+        wrong = f"a block of {wall_s:.3f} s by the clock and {device_s!r} s by the device's events"
+    elif cpu_s > cores * (wall_s + 10 * CLOCK_S):
+        wrong = f"{cpu_s:.3f} s CPU in {wall_s:.3f} s on {cores} cores"
+    else:
+        return block
+    raise WorkerFailed(f"reported impossible times: {wrong}")

@@ -1,11 +1,9 @@
 """The machine's own limits: the fastest matrix product or convolution and the fastest copy that any framework here
-gets out of it.
+gets out of it, each the best of some blocks.
 
-A ratio of two frameworks says who is faster; the share of these limits says how good either is. A step cannot be faster
-than its multiply-adds at the rate of the fastest product or convolution, nor than the bytes that it has to move at the
-rate of the fastest copy: the longer of the two times is its roof (Williams, Waterman and Patterson, "Roofline", CACM
-2009).
-What is measured is the best of some blocks, not a mean: a ceiling is not a thing to be disturbed.
+A step cannot be faster than its multiply-adds at the rate of the fastest product or convolution, nor than the bytes
+that it has to move at the rate of the fastest copy: the longer of the two times is its roof (Williams, Waterman and
+Patterson, "Roofline", CACM 2009).
 """
 
 from __future__ import annotations
@@ -19,28 +17,22 @@ from pathlib import Path
 from pydantic import Field
 
 from benchlib import frameworks, workloads
+from benchlib.cache import Block, Result
 from benchlib.condition import Condition
-from benchlib.failure import Failure
+from benchlib.errors import Failure
 from benchlib.provenance import fingerprint, knobs
 from benchlib.runner import availability, recording
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
 from benchlib.runner.processes import WorkerFailed, WorkerProcess
-from benchlib.store import Block, Result
 
-SIZES = {"cpu": (512, 1024, 2048)}
-"""Of the square matrices whose product is timed; elsewhere ``LARGE_SIZES``."""
-
-LARGE_SIZES = (4096, 8192)
+SIZES, LARGE_SIZES = (512, 1024, 2048), (4096, 8192)
+"""Of the square matrices whose product is timed, on the CPU and elsewhere."""
 
 CHANNELS = (64, 128)
 """In and out, of the convolutions that are timed: 3x3 over 16 images of 32x32."""
 
-COPIED = {"cpu": (2**20, 2**22, 2**24)}
-"""Numbers of the arrays that are copied: 4 to 64 MiB. The best is often one that fits a cache; so may a step's.
-Elsewhere ``LARGE_COPIED``, 256 MiB to 1 GiB.
-"""
-
-LARGE_COPIED = (2**26, 2**28)
+COPIED, LARGE_COPIED = (2**20, 2**22, 2**24), (2**26, 2**28)
+"""Numbers of the arrays that are copied, on the CPU (4 to 64 MiB) and elsewhere. The best often fits a cache."""
 
 BLOCKS = 5
 BLOCK_S = 0.1
@@ -74,20 +66,15 @@ class Ceiling(Result):
 
 
 def conditions(device: str, precision: str, within: Iterable[str]) -> list[Condition]:
-    """What is timed for the ceiling of a device: in each framework that can use it in one of these environments, in the
-    tuned lane.
-    """
+    """What is timed: each framework that can use the device in one of these environments, in the tuned lane."""
     choices = {"device": device, "precision": precision, "lane": "tuned"}
     every = []
     for environment, framework in itertools.product(within, frameworks.names()):
         if availability.available(framework, device, environment) is not None:
             continue
         chosen = {"framework": framework, "environment": environment, **choices}
-        sizes_of = {
-            "linear": SIZES.get(device, LARGE_SIZES),
-            "copy": COPIED.get(device, LARGE_COPIED),
-            "conv2d": CHANNELS,
-        }
+        matrices, copied = (SIZES, COPIED) if device == "cpu" else (LARGE_SIZES, LARGE_COPIED)
+        sizes_of = {"linear": matrices, "copy": copied, "conv2d": CHANNELS}
         for workload, sizes in sizes_of.items():
             if framework in workloads.load(workload).frameworks():
                 every += [_condition(workload, size, **chosen) for size in sizes]
@@ -95,9 +82,7 @@ def conditions(device: str, precision: str, within: Iterable[str]) -> list[Condi
 
 
 def measure(device: str, precision: str, within: Iterable[str], inputs: Path, patience_s: float) -> Ceiling:
-    """Time products, convolutions and copies in a fresh worker of each framework in each environment, and of each set
-    of its knobs.
-    """
+    """Time all in a fresh worker of each framework in each environment, and of each set of its knobs."""
     best = {"multiply_adds": (0.0, ""), "least_bytes": (0.0, "")}
     failures: list[Failure] = []
     alike: dict[tuple, list[Condition]] = {}

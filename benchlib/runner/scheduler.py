@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from benchlib.cache import Measurement, Store
 from benchlib.provenance.fingerprint import Unchanged
 from benchlib.runner import recording, rounds
 from benchlib.runner.jobs import Job, key
 from benchlib.stats.comparison import Comparison
-from benchlib.store import Measurement, Store
 
 
 @dataclass(eq=False)
@@ -37,9 +37,7 @@ class Asked:
             self._add(measured)
 
     def repeat(self, store: Store, patience_s: float, keep: Callable[[list[Measurement]], None]) -> list[Measurement]:
-        """Measure the next repetition, which goes to ``keep``. What another process has measured meanwhile is read from
-        ``store``.
-        """
+        """Measure the next repetition, which goes to ``keep``, unless another process has meanwhile."""
         measured = store.usable(self.file)
         if measured is None:
             self.code.require()

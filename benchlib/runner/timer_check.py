@@ -1,9 +1,6 @@
-"""The contract of ``Session.synchronize``: what a clock reads after it includes all the work. A self-test that plants
-work of known duration, and requires the timer to see it.
-
-How long the work takes is known without ``synchronize``: training steps are queued, and then the model's weights are
-read, which are there only when every step has been done. The timer of the measurements, which stops after
-``synchronize``, must see the same duration. An adapter that forgets to wait sees less of it.
+"""A test of the timer, which stops after ``Session.synchronize``: it plants work of known duration. Training steps are
+queued, and then the model's weights are read, which are there only when every step has been done. The timer must see
+the same duration; an adapter that forgets to wait sees less of it.
 """
 
 from __future__ import annotations
@@ -11,12 +8,12 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from benchlib.cache import Result
 from benchlib.condition import Condition
 from benchlib.provenance import fingerprint
 from benchlib.runner import recording
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
 from benchlib.runner.processes import WorkerFailed, WorkerProcess
-from benchlib.store import Result
 
 LEAST_SHARE, LEAST_SHARE_FEW = 0.8, 0.6
 """Of the known duration that the timer must see; both are the shortest of ``TAKES``. A few steps vary more."""
@@ -33,7 +30,7 @@ only, which is little of many.
 
 
 class SyncCheck(Result):
-    """What the timer saw of planted work, in seconds; ``failure`` is a worker's."""
+    """What the timer saw of planted work, in seconds."""
 
     condition: Condition
     known_s: float

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 
-from benchlib.worker.ending import end_in_failure
+from benchlib.worker import end_in_failure
 
 try:
     from benchlib.worker.channel import Channel, ChannelClosed
@@ -26,9 +26,8 @@ def main() -> None:
     """Serve on the channel that the parent handed down; die with the parent."""
     try:
         fd, parent = int(sys.argv[1]), int(sys.argv[2])
-        ctypes.CDLL(None).prctl(
-            1, signal.SIGKILL
-        )  # PR_SET_PDEATHSIG: even a parent that was killed -9 leaves no worker behind
+        # PR_SET_PDEATHSIG: even a parent that was killed -9 leaves no worker behind
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
         if os.getppid() != parent:
             raise RuntimeError(
                 f"this worker's parent is process {os.getppid()} and not {parent}: benchlib has ended meanwhile, or "

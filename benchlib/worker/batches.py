@@ -13,13 +13,11 @@ from benchlib.worker import files
 
 
 class Batches:
-    """The batches of the prepared data in ``folder`` (see ``benchlib.data.prepare``): tuples of the arrays that
-    ``fields`` name, labels last.
+    """The batches of the prepared data in ``folder``: tuples of the arrays that ``fields`` name, labels last.
 
-    Epochs have the orders that the parent has drawn, in the folder ``orders`` (see ``benchlib.data.orders``; None where
-    no training batch is asked for). The last incomplete batch of an epoch is dropped, so every step has ``batch_size``
-    samples. Arrays that are handed out are copies, C-contiguous, and own their memory. Of each training batch ``part``
-    (i, n) gets the i-th of n equal shares, in order. Images that are kept small are enlarged here, pixel by pixel.
+    Epochs have the orders that the parent has drawn, in the folder ``orders`` (None: no training batch is asked for).
+    The last incomplete batch of an epoch is dropped. Arrays that are handed out are C-contiguous and own their memory.
+    Of each training batch ``part`` (i, n) gets the i-th of n equal shares. Images kept small are enlarged here.
     """
 
     def __init__(
@@ -49,16 +47,12 @@ class Batches:
     def steps_per_epoch(self) -> int:
         """Full batches in an epoch, at least 1."""
         if self.batch_size > self.samples:
-            raise BenchlibError(
-                f"batch_size {self.batch_size} is larger than the {self.samples} training samples in {self._folder}: "
-                "take a smaller batch"
-            )
+            larger = f"batch_size {self.batch_size} is larger than the {self.samples} training samples"
+            raise BenchlibError(f"{larger} in {self._folder}: take a smaller batch")
         return self.samples // self.batch_size
 
     def batch(self, epoch: int, position: int) -> tuple[np.ndarray, ...]:
-        """Batch ``position`` (from 0) of ``epoch``, or our part of it: an array (batch_size, ...) of each field,
-        float32 or int32.
-        """
+        """Batch ``position`` (from 0) of ``epoch``, or our part of it: an array (batch_size, ...) of each field."""
         if not 0 <= position < self.steps_per_epoch:
             raise IndexError(f"batch {position} of epoch {epoch}: there are {self.steps_per_epoch}")
         share = self.batch_size // self._parts
@@ -75,9 +69,9 @@ class Batches:
         """Go on with the epochs whose orders are in ``folder``."""
         drawn = files.arrays(folder)
         if drawn["orders"].shape[1] != self.samples:
+            count = drawn["orders"].shape[1]
             raise BenchlibError(
-                f"{folder} has orders of {drawn['orders'].shape[1]} samples, {self._folder} has {self.samples}: delete "
-                "both and run again"
+                f"{folder} has orders of {count} samples, {self._folder} has {self.samples}: delete both, run again"
             )
         self._orders = dict(zip(drawn["epochs"].tolist(), drawn["orders"]))
 
@@ -97,9 +91,8 @@ class Batches:
         return hashlib.sha256(self.order(epoch).astype("<i8").tobytes()).hexdigest()[:16]
 
     def test(self, batch_size: int) -> Iterator[tuple[tuple[np.ndarray, ...], int]]:
-        """The test samples in order, as (batch of exactly ``batch_size``, how many of it are real).
-
-        The last batch is filled up by repeating its last sample: graph modes compile for one shape.
+        """The test samples in order, as (batch, how many of it are real): the last batch is filled up by repeating its
+        last sample, for graph modes compile for one shape.
         """
         count = len(self._array("test_labels"))
         for start in range(0, count, batch_size):
@@ -112,19 +105,13 @@ class Batches:
         return [(np.array(one), np.array(other)) for one, other in zip(inputs, gradients)]
 
     def _picked(self, split: str, chosen: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple(
-            self._enlarged(array) if field == "inputs" else array
-            for field in self._fields
-            for array in [self._array(f"{split}_{field}")[chosen]]
-        )
-
-    def _enlarged(self, images: np.ndarray) -> np.ndarray:
-        return images if self._repeat == 1 else images.repeat(self._repeat, axis=2).repeat(self._repeat, axis=3)
+        picked = {field: self._array(f"{split}_{field}")[chosen] for field in self._fields}
+        if self._repeat > 1:
+            picked["inputs"] = picked["inputs"].repeat(self._repeat, axis=2).repeat(self._repeat, axis=3)
+        return tuple(picked.values())
 
     def _array(self, name: str) -> np.ndarray:
         if name not in self._arrays:
-            raise BenchlibError(
-                f"{self._folder} has no {name}, only {', '.join(self._arrays)}: "
-                "it was prepared for another kind of workload"
-            )
+            there = ", ".join(self._arrays)
+            raise BenchlibError(f"{self._folder} has no {name}, only {there}: it is of another kind of workload")
         return self._arrays[name]

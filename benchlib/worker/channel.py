@@ -1,7 +1,5 @@
-"""The message channel between the parent and a worker: one JSON document a line, on a socket of its own.
-
-Frameworks print on standard output and standard error as they like; nothing of it can reach this channel. Standard
-library only.
+"""The message channel between the parent and a worker: one JSON document a line, on a socket of its own, which nothing
+that frameworks print can reach. Standard library only.
 """
 
 from __future__ import annotations

@@ -138,10 +138,8 @@ def probed(
     """
     for method in ("update", "dropouts"):
         if not hasattr(session, method):
-            raise BenchlibError(
-                f"{type(session).__module__}: its Session has no method {method!r}, which the equivalence gate needs: "
-                "see Session in benchlib/frameworks/__init__.py"
-            )
+            where = "see Session in benchlib/frameworks/__init__.py"
+            raise BenchlibError(f"{type(session).__module__}: its Session has no method {method!r}: {where}")
     session.load(initial)
     evaluated = session.outputs(batch, training=False)
     arrays = {f"probe/{name}": array for name, array in _numbered("evaluation outputs", evaluated).items()}
@@ -269,19 +267,8 @@ def dropped(session: Session, batch: Any) -> dict[str, np.ndarray]:
             break
     arrays = {"places": np.array([min(counts), max(counts)])}
     if places:
-        names = (
-            "given",
-            "root mean square",
-            "numbers",
-            "zeros",
-            "least scale",
-            "greatest scale",
-            "neighbours",
-            "repeats",
-            "twins",
-        )
         rows = np.array([place.row() for place in places], dtype=float)
-        arrays.update(zip(names, rows.T))
+        arrays.update(zip(_Place.ROW, rows.T))
     evaluated = session.dropouts(batch, False)
     arrays["evaluation places"] = np.array([sum(not np.array_equal(given, left) for _, given, left in evaluated)])
     return {f"dropout/{name}": array for name, array in arrays.items()}
@@ -308,6 +295,9 @@ class _Mask:
 
 class _Place:
     """A place of a model where numbers are dropped, over several passes."""
+
+    ROW = ("given", "root mean square", "numbers", "zeros", "least scale", "greatest scale")
+    ROW += ("neighbours", "repeats", "twins")
 
     def __init__(self) -> None:
         self.given, self.numbers, self.zeros, self.repeats, self.twins = 0, 0, 0, 0, 0

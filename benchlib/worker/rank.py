@@ -1,7 +1,5 @@
-"""One process of a data-parallel group: ``rank.py SOCKET FRAMEWORK``, started by the framework's launcher, which tells
-it by the environment which of them it is. It connects to the parent and serves as any worker does.
-
-Run as a script, because msrun starts scripts only; it needs numpy, one framework and the standard library.
+"""One process of a data-parallel group: ``rank.py SOCKET FRAMEWORK``, started by the framework's launcher, whose
+environment says which of them it is. A script, because msrun starts nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import signal
 import socket
 import sys
 
-from benchlib.worker.ending import end_in_failure
+from benchlib.worker import end_in_failure
 
 try:
     from benchlib import frameworks

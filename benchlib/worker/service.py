@@ -1,31 +1,5 @@
-"""What the process that runs a condition does: it gets JSON documents over its channel, does what each says, and
-answers each; between them it sleeps in a read.
-
-Requests (``do``) and answers:
-
-========== ======================================== ============================================================
-open       framework, device, mode, precision, seed, versions, rss_mib after import
-           cpus (bind to so many cores), world_size,
-           communication (of a group),
-           knobs (for the session to set)
-build      workload, values, batch_size, data, ...  parameters, hashes of weights (read back), data and first order
-first_step                                          wall_s of the first step, compilation included; settings now
-warm_up    limit_s                                  step times, steps, seconds, verdict (see ``steady``);
-                                                    of each chunk its seconds, by the wall and of CPU
-block      steps                                    a timed block
-reset                                               the initial weights again, and a fresh optimizer
-epoch      number, orders, block_steps              a message a block, then the mean loss and the order's hash
-predict    file                                     predictions of the test data, written to ``file``
-check      steps, trial, moved, again, file         outputs, gradients, losses, updates ..., written to ``file``
-                                                    (of a group: to one each, see ``benchlib.equivalence.trials``)
-probe      records, file                            what the optimizer and dropout do, written to ``file``
-planted    seconds, takes                           durations of the same work, by the timer and known otherwise
-train_on   step, weights, leads, restarts           the loss of the next training step, and how far it moves the
-                                                    weights, which before it are taken from the file ``weights``, or
-                                                    who leads writes it
-imported   beside                                   files of modules that are neither Python's nor packages'
-memory                                              peak and present resident memory, device memory
-========== ======================================== ============================================================
+"""What the process that runs a condition does: it gets JSON documents over its channel, calls the method ``do_NAME``
+that each names in ``do``, and sends back what that returns; between them it sleeps in a read.
 """
 
 from __future__ import annotations
@@ -34,6 +8,8 @@ import hashlib
 import importlib
 import os
 import resource
+import sys
+import sysconfig
 import time
 import traceback
 from dataclasses import asdict
@@ -44,11 +20,14 @@ from typing import TYPE_CHECKING, Any, Iterable
 import numpy as np
 
 from benchlib import frameworks, workloads
-from benchlib.worker import files, modules, steady
+from benchlib.worker import PLUGINS, check, extend, files, steady
 from benchlib.worker.batches import Batches
 
 if TYPE_CHECKING:
     from benchlib.worker.channel import Channel
+
+if os.environ.get(PLUGINS):
+    extend(map(Path, os.environ[PLUGINS].split(os.pathsep)), (frameworks, workloads))
 
 DISTINCT_BATCHES = 8  # cycled through in blocks: enough that no step sees what the step before left in the cache
 
@@ -94,10 +73,8 @@ class Worker:
         self.world_size = world_size
         if world_size > 1 and self.session.join(communication) != (self.rank, world_size):
             raise RuntimeError(f"this is process {self.rank} of {world_size}, but {framework} does not say so")
-        return {
-            "versions": {**session_class.versions(), "numpy": np.__version__},
-            "rss_mib": _status_mib("VmRSS"),
-        }
+        versions = {**session_class.versions(), "numpy": np.__version__}
+        return {"versions": versions, "rss_mib": _status_mib("VmRSS")}
 
     def do_build(
         self,
@@ -140,6 +117,7 @@ class Worker:
         return {"wall_s": wall_s, "settings": self.session.settings()}  # some thread pools begin with the first step
 
     def do_warm_up(self, limit_s: float) -> dict[str, Any]:
+        """See ``steady``; ``chunks`` are seconds of each, by the wall and of CPU."""
         self.chunks: list[tuple[float, float]] = []
         return {**asdict(steady.warm_up(self._agreed, limit_s)), "chunks": self.chunks}
 
@@ -179,23 +157,18 @@ class Worker:
         return {}
 
     def do_check(self, steps: int, trial: int, moved: int, again: bool, file: str) -> dict[str, Any]:
-        """What the equivalence gate compares, for this session's model: see ``benchlib.worker.check``."""
-        from benchlib.worker import check, packed  # here, so that a change to the gate leaves what was measured valid
-
+        """What the equivalence gate compares, packed in ``file``; of a group in one each: see ``check.computed``."""
         file = f"{file}.{self.rank}.npz" if self.world_size > 1 else file
         ready = [self.session.put(check.turned(one)) for one in self._first_batches()] if moved else self.ready
         arrays = check.computed(
             self.session, self.workload, self.values, self.initial, ready, steps, trial, moved, again, self.predicts
         )
-        packed.write(file, arrays)
+        files.pack(file, arrays)
         return {}
 
     def do_probe(self, records: list[int], file: str) -> dict[str, Any]:
-        """What trials do not see of this session's model: see ``benchlib.worker.check``."""
-        from benchlib.worker import check, packed
-
-        probed = check.probed(self.session, self.workload, self.values, self.initial, self.ready[0], records)
-        packed.write(file, probed)
+        """What trials do not see of this session's model, packed in ``file``: see ``check.probed``."""
+        files.pack(file, check.probed(self.session, self.workload, self.values, self.initial, self.ready[0], records))
         return {}
 
     def do_train_on(self, step: int, weights: str | None, leads: bool, restarts: bool) -> dict[str, Any]:
@@ -217,8 +190,21 @@ class Worker:
         return {"loss": float(self.session.to_numpy(loss)), "moved": moved**0.5}
 
     def do_imported(self, beside: list[str]) -> dict[str, Any]:
-        """What this process has imported, as far as somebody may have changed it."""
-        return {"files": modules.imported(frameworks.package(self.framework).partition(".")[0], beside)}
+        """The files (empty: none) of all modules that this process has imported, by name, but for Python's, the
+        framework's, others in site-packages or the folders ``beside``, and those made in the working directory.
+        """
+        framework = frameworks.package(self.framework).partition(".")[0]
+        libraries = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")]
+        elsewhere = tuple(os.path.join(folder, "") for folder in (*libraries, os.getcwd(), *beside))
+        found = {}
+        for name, module in sorted(sys.modules.items()):
+            top, file = name.partition(".")[0], getattr(module, "__file__", None) or ""
+            packaged = {"site-packages", "dist-packages"} & set(Path(file).parts)
+            main = module is sys.modules["__main__"]  # which multiprocessing knows by another name, too
+            others = packaged or main or top == framework or file.startswith(elsewhere)
+            if top == "benchlib" or (file and not others):
+                found[name] = file
+        return {"files": found}
 
     def do_planted(self, seconds: float, takes: int) -> dict[str, Any]:
         """The same steps, of about ``seconds`` but one at least, by the timer and until the weights that they trained
@@ -244,12 +230,8 @@ class Worker:
 
     def do_memory(self) -> dict[str, Any]:
         device = {f"device_{name}": value for name, value in self.session.device_memory().items()}
-        return {
-            "peak": _status_mib("VmHWM"),
-            "steady": _status_mib("VmRSS"),
-            "private": _status_mib("RssAnon"),
-            **device,
-        }
+        own = {"peak": "VmHWM", "steady": "VmRSS", "private": "RssAnon"}
+        return {**{name: _status_mib(field) for name, field in own.items()}, **device}
 
     def _timed(self, steps: int) -> dict[str, Any]:
         return self._run([self.ready[i % len(self.ready)] for i in range(steps)])[0]

@@ -1,4 +1,4 @@
-"""When is a process warm? A rule, so that nobody's eye decides. Standard library only: workers use it.
+"""When is a process warm? Standard library only: workers use it.
 
 The rule: after the first step, chunks of steps are timed, each of one step or about ``CHUNK_S`` seconds if that is more
 (single steps of microseconds say more of the clock than of the step). The median of the last ``WINDOW`` chunks is

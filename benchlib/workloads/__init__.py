@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import pkgutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -242,8 +241,7 @@ class Workload:
 
     def frameworks(self) -> list[str]:
         """The names of the frameworks' files in its folder, and of whatever helps them: see ``frameworks.of``."""
-        where = folder(self.name)
-        return list(_frameworks(where, _changed(where)))
+        return list(_frameworks(tuple((path, _changed(path)) for path in folders(self.name))))
 
 
 def names() -> list[str]:
@@ -251,9 +249,14 @@ def names() -> list[str]:
     return list(_names(tuple((path, _changed(path)) for path in __path__)))
 
 
-def folder(name: str) -> Path:
-    """The folder of workload ``name``."""
-    return next(path for path in (Path(parent) / name for parent in __path__) if path.is_dir())
+def folders(name: str) -> list[Path]:
+    """The folders of workload ``name``: its own, and those of plug-ins that add to it."""
+    return [path for path in (Path(parent) / name for parent in __path__) if path.is_dir()]
+
+
+def file(name: str, stem: str) -> Path:
+    """The file ``STEM.py`` of workload ``name``."""
+    return next(path for path in (folder / f"{stem}.py" for folder in folders(name)) if path.exists())
 
 
 def load(name: str) -> Workload:
@@ -274,10 +277,10 @@ def _changed(path: Path | str) -> int:
 @functools.lru_cache(maxsize=None)
 def _names(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
     """Every condition asks for them."""
-    packages = [module.name for module in pkgutil.iter_modules([path for path, _ in folders]) if module.ispkg]
-    return tuple(sorted(name for name in packages if not name.startswith("_")))
+    return tuple(sorted({file.parent.name for path, _ in folders for file in Path(path).glob("[!_.]*/workload.py")}))
 
 
 @functools.lru_cache(maxsize=None)
-def _frameworks(where: Path, changed: int) -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in where.glob("[!.]*.py") if path.stem not in {"__init__", "workload"}))
+def _frameworks(folders: tuple[tuple[Path, int], ...]) -> tuple[str, ...]:
+    names = {path.stem for folder, _ in folders for path in folder.glob("[!.]*.py")}
+    return tuple(sorted(names - {"__init__", "workload"}))

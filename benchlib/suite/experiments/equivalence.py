@@ -213,8 +213,7 @@ class _Differences(Panel):
         self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, figures.Look], result: Equivalence, at_left: bool
     ) -> None:
         xlabel = "largest relative difference / tolerance"
-        figures.farthest_panel(axes, rows, looks, "share", xlabel, "model", "quantity")
-        axes.axvline(1, color="0.2", linewidth=0.8)
+        figures.dot_panel(axes, rows, looks, "share", xlabel, "model", "quantity")
 
     def legend(self, rows: pd.DataFrame, result: Equivalence) -> list[figures.Legend]:
         return [figures.COMPARED, figures.FARTHEST]

@@ -20,7 +20,7 @@ def html(names: Iterable[str]) -> HTML:
     for name in names:
         workload = workloads.load(name)
         offered = sorted(frameworks.of(workload), key=frameworks.rank)
-        files = [(workloads.folder(name) / f"{each}.py").read_text(encoding="utf-8") for each in offered]
+        files = [workloads.file(name, each).read_text(encoding="utf-8") for each in offered]
         columns = "".join(f"<pre>{escape(text)}</pre>" for text in files)
         parts.append(
             f"<h3>{escape(workload.title)} (<code>{name}</code>)</h3><p>{escape(workload.source)}.</p>"

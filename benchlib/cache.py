@@ -1,0 +1,455 @@
+"""The cache: measurements as parquet files; ceilings, timers' checks and certificates as JSON.
+
+Each file is named by the key of all that it depends on, so that nothing is measured twice; it is written atomically,
+and has the hash of its content. A measurement is what one process gave. The processes that were measured together (one
+repetition of a comparison) or alone (one training run) are one parquet file, a row a process.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation
+
+from benchlib.condition import Condition
+from benchlib.errors import REMEDIES, BenchlibError
+from benchlib.progress import say
+from benchlib.shown import Shown
+
+FORMAT = 11
+"""Of the parquet files; another one is refused by name."""
+
+MOST_ROWS = 10_000
+"""Of a file."""
+
+DAMAGED = "damaged"
+"""The folder, beside the files, of those that could not be used."""
+
+Document = TypeVar("Document", bound=BaseModel)
+Found = TypeVar("Found")
+
+
+class Record(BaseModel):
+    """A part of a measurement; unknown keys are refused, so that what is read is what was written."""
+
+    model_config = ConfigDict(extra="forbid", validate_assignment=True)
+
+
+class Block(Record):
+    """Some steps timed together, between two synchronisations."""
+
+    round: int  # -1 in a training run
+    position: int  # its place in the random order of the round; in a training run its place in the epoch
+    epoch: int = -1  # of a training run, from 1; -1 in a comparison
+    steps: int
+    samples: int
+    started_s: float  # on the machine's monotonic clock
+    wall_s: float
+    cpu_s: float  # of the worker, all threads
+    device_s: float | None = None  # from its first step to its last by the device's clock; None on the CPU
+    idle_cpu_s: float = 0.0  # that the other workers of the comparison used meanwhile: they should sleep
+    others_cpu_s: float = 0.0  # that all other processes of the machine used meanwhile, hypervisor's theft included
+    parent_cpu_s: float = 0.0  # of the process that asks for the block and samples beside it
+    throttled_s: float = 0.0  # core seconds that a CPU quota took meanwhile
+    others_gpu: int = 0  # processes on the GPU that are not the comparison's
+    disturbed: bool = False  # by the rules of ``runner.interference``; in a comparison it was then taken again
+    disturbed_by: str = ""  # what it was disturbed by, in words
+
+    @property
+    def cores_used(self) -> float:
+        return self.cpu_s / self.wall_s
+
+
+class Sample(Record):
+    """What the sampler read once, beside a block. MiB are 2**20 bytes."""
+
+    at_s: float  # on the machine's monotonic clock
+    machine_cpu_percent: float  # all cores, all processes
+    worker_cores: float  # cores that the worker used since its sample before
+    rss_mib: float
+    # What the driver tells of the accelerator, None where it does not: see ``provenance.accelerators.Reading``.
+    accelerator_percent: float | None = None
+    accelerator_memory_mib: float | None = None
+    accelerator_power_w: float | None = None
+    accelerator_temperature_c: float | None = None
+    accelerator_clock_mhz: float | None = None
+    accelerator_throttled: bool | None = None
+
+
+class Epoch(Record):
+    """One pass over the training data, and the evaluation after it, which is off the clock."""
+
+    epoch: int  # from 1
+    wall_s: float  # the sum of its blocks
+    loss: float  # mean over its steps
+    metric: float  # on the test data, after the epoch
+
+
+class Measurement(Shown, Record):
+    """What one process gave, with all that is needed to do it again."""
+
+    kind: str  # "comparison" or "training"
+    group: str  # key of the comparison or of the training run
+    file: str  # key of the file: those measured together
+    repetition: int
+    role: str  # "baseline", "control" (the baseline again, for A/A), "condition"
+    condition: SkipValidation[Condition]  # it was checked when it was made; a report has thousands of them
+    seed: int  # of what a framework draws itself (dropout)
+    initial_seed: int = 0  # of weights and batches
+    started_utc: str
+    failure: str | None = None  # what went wrong, with the end of what the worker said; None: nothing
+    refused: bool = False  # the failure is a refusal, see ``Failure.is_refusal``
+    # Set in the worker's environment or by its session; empty where it could not be started.
+    knobs: dict[str, str] = Field(default_factory=dict)
+    inherited: dict[str, str] = Field(default_factory=dict)  # libraries and devices, see ``benchlib.variables``
+    left_out: list[str] = Field(default_factory=list)  # names of variables it did not get that could have mattered
+    settings: dict[str, Any] = Field(default_factory=dict)  # read back from the framework
+    versions: dict[str, str] = Field(default_factory=dict)  # of Python, the framework, and what they are built on
+    packages: dict[str, str] = Field(default_factory=dict)  # all that the worker could compute with: distributions
+    machine: dict[str, Any] = Field(default_factory=dict)
+    code: str = ""  # hash of the code that made the number
+    commit: str = ""
+    built: dict[str, Any] = Field(default_factory=dict)  # parameters, hashes of weights and data
+    first_step_s: float | None = None  # with compilation
+    first_step_disturbed_by: str = ""  # in words
+    repetition_s: float | None = None  # of all that were measured together, their start included
+    rounds_s: float | None = None  # of that, the rounds
+    warm_up_steps: int | None = None
+    warm_up_s: float | None = None
+    warm_up_disturbed_by: str = ""  # in words
+    steady: str | None = None  # the rule's verdict
+    memory: dict[str, float] = Field(default_factory=dict)  # MiB, see ``runner.recording.memory``
+    blocks: list[Block] = Field(default_factory=list)
+    trace: list[Sample] = Field(default_factory=list)
+    epochs: list[Epoch] = Field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return self.failure is None
+
+    @property
+    def crashed(self) -> bool:
+        """Did it fail, though nothing was refused? The next run tries again."""
+        return not self.ok and not self.refused
+
+
+class Result(BaseModel):
+    """What is measured once for all that it depends on, and kept as JSON."""
+
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="constants")
+
+    crashed: bool = False  # something failed, though nothing was refused: the next run tries again
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+_TABLES = {"blocks": Block, "trace": Sample, "epochs": Epoch}
+_TYPES = {
+    **{int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()},
+    **{float | None: pa.float64(), bool | None: pa.bool_()},
+}
+_COLUMNS = {  # for readers without benchlib: parts of the measurement
+    **dict.fromkeys(("kind", "group", "role"), pa.string()),
+    **{"repetition": pa.int32(), "label": pa.string(), "seed": pa.int64()},
+    **dict.fromkeys(("started_utc", "failure"), pa.string()),
+}
+_SCHEMA = pa.schema(
+    {
+        "format": pa.int32(),
+        **_COLUMNS,
+        "measurement": pa.string(),  # the whole measurement as JSON, less the three tables
+        **{
+            name: pa.list_(pa.struct({field: _TYPES[info.annotation] for field, info in kind.model_fields.items()}))
+            for name, kind in _TABLES.items()
+        },
+    }
+)
+_SHA256 = b"sha256"
+"""In the metadata of a parquet file: the digest of its rows."""
+
+
+def digest(content: Any) -> str:
+    """The hash of a file's content as JSON."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def save(path: Path, result: BaseModel) -> None:
+    """Write a ceiling, a timer's check or a certificate as JSON, with its hash, atomically."""
+    document = result.model_dump(mode="json")
+    text = json.dumps({**document, "sha256": digest(document)}, indent=2)
+    _write(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def load(kind: type[Document], path: Path) -> Document | None:
+    """What :func:`save` wrote, or None if it is not there; a damaged file is a BenchlibError that names it."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        sha256 = document.pop("sha256")
+        result = kind.model_validate(document)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, BenchlibError):
+        raise _damaged(path, f"not a {kind.__name__} that this benchlib can read") from None
+    if sha256 != digest(document):
+        raise _damaged(path, _CHANGED)
+    if document.get("file", path.stem) != path.stem:
+        raise _damaged(path, f"it has the content of {document['file']}.json")
+    return result
+
+
+def usable(kind: type[Document], path: Path) -> Document | None:
+    """As :func:`load`; but a damaged file is moved into ``damaged/``, which is said."""
+    return _usable(path, lambda: load(kind, path))
+
+
+def _usable(path: Path, read: Callable[[], Found | None]) -> Found | None:
+    try:
+        return read()
+    except BenchlibError as error:
+        folder = path.parent / DAMAGED
+        folder.mkdir(exist_ok=True)
+        before = len(list(folder.glob(f"{path.stem}*{path.suffix}")))
+        target = folder / (f"{path.stem}-{before}{path.suffix}" if before else path.name)
+        with suppress(FileNotFoundError):  # another process that reads the folder was first
+            path.replace(target)
+            say(f"{error}. It is now {target}, and what it should hold is measured again")
+        return None
+
+
+def _write(path: Path, write: Callable[[Path], Any]) -> None:
+    """Write a file atomically; where the disk is full, what was there before stays."""
+    partial = path.with_name(f".partial-{path.stem}-{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(partial)
+        with partial.open("rb") as written:
+            os.fsync(written.fileno())
+        partial.replace(path)
+    except OSError as error:
+        remedy = REMEDIES.get(error.errno, "mend that")
+        raise BenchlibError(
+            f"{path}: could not be written: {error.strerror or error}; {remedy}, and run again"
+        ) from error
+    finally:
+        with suppress(OSError):
+            partial.unlink()
+
+
+def _damaged(path: Path, why: str) -> BenchlibError:
+    return BenchlibError(f"{path}: {why}; delete it to measure again")
+
+
+_CHANGED = "its content does not match its hash, it was changed after it was measured"
+
+
+class Store:
+    """The measurements of one outputs folder: ``<folder>/<file key>.parquet``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder)
+
+    def path(self, file: str) -> Path:
+        """Where the measurements with file key ``file`` lie, or will."""
+        return self.folder / f"{file}.parquet"
+
+    def save(self, measurements: list[Measurement]) -> None:
+        """Write those measured together, atomically."""
+        rows = [_row(m) for m in measurements]
+        table = pa.Table.from_pylist(rows, _SCHEMA.with_metadata({_SHA256: digest(rows)}))
+        _write(self.path(measurements[0].file), lambda partial: pq.write_table(table, partial))
+
+    def load(self, file: str) -> list[Measurement] | None:
+        """The measurements with this key, or None if they are not there; a damaged file is a BenchlibError."""
+        path = self.path(file)
+        if not path.is_file():
+            return None
+        try:
+            parquet = pq.ParquetFile(path)
+            if parquet.metadata.num_rows > MOST_ROWS:
+                raise ValueError(f"it has {parquet.metadata.num_rows:,} rows, the most is {MOST_ROWS:,}")
+            table = parquet.read(use_threads=False)
+            rows = table.to_pylist()
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
+            why = re.sub("[^ -~]", "?", " ".join(str(error).split()))  # arrow repeats bytes, in several lines
+            raise _damaged(path, f"not a whole parquet file ({why})") from None
+        missing = sorted(set(_SCHEMA.names) - set(table.column_names))
+        if "format" not in missing and (others := {row["format"] for row in rows} - {FORMAT}):
+            raise BenchlibError(
+                f"{path}: written in format {others.pop()}; this benchlib reads format {FORMAT} only. Read it with the "
+                "benchlib that wrote it, or delete it to measure again"
+            )
+        if missing:
+            raise _damaged(path, f"it has no column {missing[0]}")
+        try:
+            whole = (table.schema.metadata or {}).get(_SHA256) == digest(rows).encode()
+        except (TypeError, ValueError):  # a column of another type, which no JSON can hold
+            whole = False
+        if not (rows and whole):
+            raise _damaged(path, _CHANGED)
+        if others := {json.loads(row["measurement"])["file"] for row in rows} - {file}:
+            raise _damaged(path, f"holds measurements with the key {others.pop()}, which is another file's")
+        return [_measurement(row, path) for row in rows]
+
+    def usable(self, file: str) -> list[Measurement] | None:
+        """As :meth:`load`; but a damaged file is moved into ``damaged/``, which is said."""
+        return _usable(self.path(file), lambda: self.load(file))
+
+    @property
+    def damaged(self) -> Path:
+        """The folder of files that could not be used."""
+        return self.folder / DAMAGED
+
+    def all(self, files: Iterable[str] | None = None) -> list[Measurement]:
+        """The measurements in the files with these keys (None: in the folder), oldest first; none may be damaged."""
+        found, wrong = self.read(files)
+        if wrong:
+            raise BenchlibError("\n".join(wrong))
+        return found
+
+    def read(self, files: Iterable[str] | None = None) -> tuple[list[Measurement], list[str]]:
+        """As :meth:`all`, and for each file that is damaged or gone a sentence."""
+        found, wrong = [], []
+        if files is None:
+            files = [path.stem for path in self.folder.glob("[!.]*.parquet")]
+        for file in sorted(files):
+            try:
+                measured = self.load(file)
+            except BenchlibError as error:
+                wrong.append(str(error))
+                continue
+            if measured is None:
+                wrong.append(f"{self.path(file)} is gone; run again to measure it again")
+            found += measured or []
+        return sorted(found, key=lambda m: (m.started_utc, m.file, m.repetition)), wrong
+
+    def outline(self, file: str) -> list[Measurement]:
+        """As :meth:`load`, in a tenth of the time: unchecked, without traces and epochs, and of blocks what
+        :func:`frame` sums. For files whose bytes are known to be what was written.
+        """
+        columns = ["format", "measurement", *(f"blocks.list.element.{name}" for name in (*_SUMMED, "disturbed"))]
+        found = []
+        for row in pq.ParquetFile(self.path(file)).read(columns=columns, use_threads=False).to_pylist():
+            document = json.loads(row["measurement"])
+            document["condition"] = _condition(json.dumps(document["condition"]))
+            blocks = [SimpleNamespace(**block) for block in row["blocks"]]
+            found.append(Measurement.model_construct(**document, blocks=blocks, trace=[], epochs=[]))
+        return found
+
+    def documents(self, file: str) -> list[dict[str, Any]]:
+        """Of each measurement all but its three tables, as plain types, unchecked, as :meth:`outline`."""
+        found = pq.ParquetFile(self.path(file)).read(columns=["measurement"], use_threads=False)
+        return [json.loads(text) for text in found["measurement"].to_pylist()]
+
+
+def frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
+    """A row a process, with what it takes to do it again."""
+    return pd.DataFrame([_flat(m) for m in measurements])
+
+
+def counted(blocks: Iterable[Block]) -> list[Block]:
+    """Of the takes of each block the one that counts: the last that was not disturbed, or the last of all."""
+    takes: dict[tuple, Block] = {}
+    for block in blocks:
+        key = (block.epoch, block.round, block.position)
+        if key not in takes or takes[key].disturbed or not block.disturbed:
+            takes[key] = block
+    return list(takes.values())
+
+
+def seconds_by_round(m: Measurement) -> dict[int, float]:
+    """Seconds per sample of each block, by round, without rounds that were disturbed in every take."""
+    return {block.round: block.wall_s / block.samples for block in counted(m.blocks) if not block.disturbed}
+
+
+def _row(measurement: Measurement) -> dict[str, Any]:
+    document = measurement.model_dump(mode="json")
+    tables = {name: document.pop(name) for name in _TABLES}
+    return {
+        "format": FORMAT,
+        **{name: document.get(name) for name in _COLUMNS},
+        "label": str(measurement.condition),
+        "measurement": json.dumps(document, sort_keys=True),
+        **tables,
+    }
+
+
+def _measurement(row: dict[str, Any], path: Path) -> Measurement:
+    tables = {name: row[name] for name in _TABLES}
+    try:
+        document = json.loads(row["measurement"])
+        condition = _condition(json.dumps(document["condition"]))
+        return Measurement.model_validate({**document, "condition": condition, **tables})
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(path, f"not a measurement of this benchlib ({error})") from None
+    except BenchlibError as error:
+        why = "; ".join(str(error).splitlines())
+        raise BenchlibError(f"{path}: holds what cannot be measured here ({why}); {_remedy(document)}") from None
+
+
+def _remedy(document: dict[str, Any]) -> str:
+    """What to do where a measurement's condition cannot be made here."""
+    sources = [name.partition(" ")[2] for name in document.get("versions", {}) if name.startswith("plug-in ")]
+    if sources:
+        return f"it had the plug-ins of {', '.join(sources)}: install them, or name them with --plugins"
+    return "if a plug-in has it, name that with --plugins; else move the file away"
+
+
+@functools.lru_cache(maxsize=4096)
+def _condition(text: str) -> Condition:
+    """Checked once for all processes that ran it."""
+    return Condition.model_validate_json(text)
+
+
+_SUMMED = ("steps", "wall_s", "cpu_s", "idle_cpu_s", "others_cpu_s")
+_ABOUT = ("file", "kind", "group", "role", "repetition")
+_TOLD = ("seed", "initial_seed", "started_utc", "failure", "first_step_s", "first_step_disturbed_by", "warm_up_steps")
+_TOLD += ("warm_up_s", "warm_up_disturbed_by", "steady")
+
+
+def _flat(m: Measurement) -> dict[str, Any]:
+    def listed(values: dict[str, Any], sign: str) -> str:
+        return " ".join(f"{name}{sign}{value}" for name, value in values.items())
+
+    return {
+        **{name: getattr(m, name) for name in _ABOUT},
+        **identity(m.condition),
+        **{name: getattr(m, name) for name in _TOLD},
+        "blocks": len(m.blocks),
+        **{name: sum(getattr(block, name) for block in m.blocks) for name in _SUMMED},
+        "disturbed_blocks": sum(block.disturbed for block in m.blocks),
+        "peak_memory_mib": m.memory.get("peak"),
+        "knobs": listed(m.knobs, "="),
+        "left_out": " ".join(m.left_out),
+        "settings": listed(m.settings, "="),
+        "versions": listed(m.versions, " "),
+        **{name: m.machine.get(name) for name in ("cpu", "cores", "cpu_quota")},
+        "gpus": "; ".join(m.machine.get("gpus", [])),
+        **{name: m.machine.get(name) for name in ("huge_pages", "governor")},
+        "code": m.code,
+        "commit": m.commit,
+    }
+
+
+def identity(condition: Condition) -> dict[str, Any]:
+    """What a condition is, a column each: its label, its choices, its hyperparameters."""
+    chosen = condition.model_dump()
+    hyperparameters, without = chosen.pop("hyperparameters"), chosen.pop("without")
+    if condition.world_size == 1:
+        del chosen["world_size"], chosen["communication"]
+    left_out = {"without": " ".join(without)} if without else {}
+    return {"label": str(condition), **chosen, **left_out, **hyperparameters}

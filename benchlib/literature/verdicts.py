@@ -1,0 +1,140 @@
+"""The verdicts on the works' claims, by one order for all of them, with the cases that they rest on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from benchlib import tables
+from benchlib.literature import works
+from benchlib.literature.evidence import CONTRADICTS, OPEN, RATIO, SHOWN, SUPPORTS, Case, find
+from benchlib.plotting import Bars, Picture
+from benchlib.tables import MISSING
+
+REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
+NO_DIFFERENCE, NOT_MEASURED = "no difference shown", "not measured here"
+VERDICTS = (REPRODUCED, NOT_REPRODUCED, NO_DIFFERENCE, NOT_MEASURED)
+
+AXIS = "ratio in the direction of the claim"
+BARS = Bars(
+    quantity="claimed_ratio", hue="bears", labels="case", xlabel=AXIS, target=lambda row: row["published_ratio"]
+)
+HELP = "Above 1 is on the claim's side. A stroke: the published ratio, of other hardware."
+MOST = 24  # rows of a figure, so that it fits a page
+
+
+@dataclass(frozen=True)
+class Judged:
+    """``claims``, a row a claim, and ``cases``, a row for each number that a verdict rests on."""
+
+    claims: pd.DataFrame
+    cases: pd.DataFrame
+
+    def findings(self) -> list[str]:
+        """How many claims got which verdict."""
+        count = Counter(self.claims["verdict"].mask(self.claims["undecided"], "undecided"))
+        counted = ", ".join(f"{count[one]} {one}" for one in (*VERDICTS, "undecided") if count[one])
+        return [f"Of {len(self.claims)} published claims: {counted}."]
+
+    def pictures(self) -> dict[str, Picture]:
+        """Of each claim about ratios, on as many pages as it takes."""
+        every, says = {}, self.claims.set_index("claim")["says"]
+        for claim, own in self.cases.dropna(subset="claimed_ratio").groupby("claim", sort=False):
+            for page, start in enumerate(range(0, len(own), MOST), start=1):
+                name, caption = f"ratios_{claim}" + f"_{page}" * (page > 1), f"{claim}: {says[claim]} {HELP}"
+                every[name] = OfCases(caption=caption, panels=[BARS], cases=own[start : start + MOST])
+        return every
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfCases(Picture):
+    """A picture of cases, whatever study shows it."""
+
+    cases: pd.DataFrame
+
+    def draw(self, result: Any) -> tuple[str, Figure] | None:
+        new = dict(zip((*RATIO, tables.FILES), ("estimate", "low", "high", "files"), strict=True))
+        rows = self.cases.rename(columns=new)
+        beside = {name: None for name in tables.BESIDE if name not in rows}
+        rows = rows.assign(**beside, quantity="claimed_ratio", part=0, label=rows["case"], framework="")
+        return super().draw(SimpleNamespace(frame=rows, margin=rows["margin"].max()))
+
+    def shown(self, result: Any) -> pd.DataFrame:
+        return self.cases[[*SHOWN]]
+
+
+def judge(frames: Mapping[str, pd.DataFrame], places: Mapping[str, str] | None = None) -> Judged:
+    """The verdicts on all claims by notebooks' tidy frames; ``places`` says where files of measurements are from."""
+    claims, cases = [], []
+    for claim in works.claims():
+        found, missing = find(claim, frames)
+        claims.append(_row(claim, found, missing, places or {}))
+        cases += found
+    return Judged(pd.DataFrame(claims), pd.DataFrame(cases, columns=None if cases else SHOWN))
+
+
+def verdict_of(cases: list[Case], missing: list[str]) -> str:
+    """The verdict that follows from cases, and from what is missing."""
+    bears = {case["bears"] for case in cases}
+    if CONTRADICTS in bears:
+        return NOT_REPRODUCED
+    if OPEN in bears:
+        return NO_DIFFERENCE
+    return NOT_MEASURED if missing or not cases else REPRODUCED
+
+
+def _row(claim: works.Claim, cases: list[Case], missing: list[str], places: Mapping[str, str]) -> dict[str, Any]:
+    verdict, files = verdict_of(cases, missing), tables.together(case[tables.FILES] for case in cases)
+    short, told = _short(claim, verdict, cases), _measured(cases)
+    here = dict.fromkeys(places.get(file, "a machine that is not known") for file in files.split())
+    machines = f", on {' and on '.join(here)}" if here and verdict != NOT_MEASURED else ""
+    takes = [*missing, *([f"no rule tests {claim.untested}"] if claim.untested else [])]
+    open_why = [case["why"] for case in cases if case["bears"] == OPEN]
+    some = claim.rule.alike is not None or SUPPORTS in {case["bears"] for case in cases}
+    return {
+        "claim": claim.id,
+        "says": claim.says,
+        "published_on": f"{claim.device} ({works.sources()[claim.source].short})",
+        "published": ", ".join(f"{of} {value:g}" for of, value in claim.published.items()) or MISSING,
+        "measured_here": told or MISSING,
+        "verdict_here": f"{verdict[0].upper()}{verdict[1:]}{short}{machines}",
+        "takes": "; ".join(takes) or MISSING,
+        "doubt": claim.doubt or MISSING,
+        tables.FILES: files,
+        "verdict": verdict,
+        "undecided": verdict == NO_DIFFERENCE and (some or all(open_why)),  # *no difference shown* says too much
+        "here": ": ".join(filter(None, [short.strip(", "), told])),
+    }
+
+
+def _short(claim: works.Claim, verdict: str, cases: list[Case]) -> str:
+    """What a verdict is short of: the published size, what no rule tests, a decision, the work's own data."""
+    if verdict == NOT_MEASURED:
+        return " in full" if cases else ""
+    bears = {NOT_REPRODUCED: CONTRADICTS, NO_DIFFERENCE: OPEN}.get(verdict)
+    why = [case["why"] for case in cases if case["bears"] == bears]
+    why = dict.fromkeys(filter(None, why if verdict == NO_DIFFERENCE or all(why) else []))
+    alike = f" beyond a factor of {claim.rule.alike:g}, nor excluded" if claim.rule.alike else ""
+    first = (alike if verdict == NO_DIFFERENCE else "") + (f" ({'; '.join(why)})" if why else "")
+    done = {"in direction": claim.published, f"but not tested: {claim.untested}": claim.untested}
+    told = [how for how, so in done.items() if so and verdict == REPRODUCED]
+    return ", ".join([first, *told, *dict.fromkeys(how for case in cases for how in case["differs"])])
+
+
+def _measured(cases: list[Case]) -> str:
+    """What was measured: a case in full; of several with which data, and how many bear how."""
+    settings = " / ".join(dict.fromkeys(case["setting"] for case in cases if case["setting"]))
+    beside = f" ({settings})" if settings else ""
+    same = Counter(case["why"] for case in cases if case["bears"] == CONTRADICTS and case["why"])
+    if len(cases) < 2:
+        shown = [case["otherwise"] or tables.ratio(*(case[end] for end in RATIO)) for case in cases]
+        return "".join(f"{case['case']}{beside}: {', '.join([*shown, *same])}" for case in cases)
+    words = {SUPPORTS: "in support", CONTRADICTS: "against it", OPEN: "open"}
+    counts = [f"{count} {words[bears]}" for bears, count in Counter(case["bears"] for case in cases).items()]
+    return f"{len(cases)} cases{beside}: {', '.join([*counts, *(f'{count} {why}' for why, count in same.items())])}"

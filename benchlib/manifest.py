@@ -1,0 +1,89 @@
+"""The record of each notebook in a folder of results: what became of it, and which files it made, by their hashes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+
+def read(folder: Path, name: str) -> dict[str, Any] | None:
+    """The record of notebook ``name``; None if there is no whole one.
+
+    ``status`` is ``succeeded`` (``stale`` then says what has changed since), ``running`` (or killed) or ``failed``
+    (``error`` then has the ``cell`` and the ``text``, and ``partial`` the path of what there is of the notebook).
+    """
+    try:
+        return json.loads(path_of(folder, name).read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+
+
+def names(folder: Path) -> list[str]:
+    """The notebooks that have run in a folder of results."""
+    return sorted({path.stem for kind in ("json", "ipynb") for path in folder.glob(f"notebooks/[!.]*.{kind}")})
+
+
+def read_all(folder: Path) -> dict[str, dict[str, Any] | None]:
+    """The records of all notebooks that have run in a folder, by name."""
+    return {name: read(folder, name) for name in names(folder)}
+
+
+def wrong_files(record: dict[str, Any], folder: Path, name: str = "it") -> Iterator[tuple[str, str]]:
+    """The files that notebook ``name`` made and that are not there as it made them, each with what is wrong."""
+    for file, digest_then in record["files"].items():
+        if not (folder / file).is_file():
+            yield file, "is gone"
+        elif digest((folder / file).read_bytes()) != digest_then:  # JupyterLab writes to the same folder
+            yield file, f"is not what {name} made"
+
+
+def all_wrong(folder: Path, notebooks: Iterable[str] | None = None) -> dict[str, str]:
+    """By file, as :func:`wrong_files`, of all notebooks (or of these) that have succeeded.
+
+    What is wrong for one is wrong: a notebook that gathers takes what it finds for what the others made.
+    """
+    wrong: dict[str, str] = {}
+    every = read_all(folder)
+    for name in every if notebooks is None else notebooks:
+        record = every.get(name)
+        if record and record["status"] == "succeeded":
+            wrong = {**dict(wrong_files(record, folder, name)), **wrong}
+    return wrong
+
+
+def digest(value: Any) -> str:
+    """A short hash of bytes, or of anything that JSON can hold."""
+    text = value if isinstance(value, bytes) else json.dumps(value, sort_keys=True).encode()
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def path_of(folder: Path, name: str) -> Path:
+    """The path of the record of notebook ``name``."""
+    return folder / "notebooks" / f"{name}.json"
+
+
+def write(path: Path, record: dict[str, Any]) -> None:
+    """Write a record, at once or not at all."""
+    partial = path.with_name(f".partial-{path.name}")
+    try:
+        partial.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        os.replace(partial, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise
+
+
+def keep(path: Path, record: dict[str, Any]) -> None:
+    """Write a record; on a full disk over the one that is there, without indentation in no more room."""
+    try:
+        write(path, record)
+    except OSError:
+        with path.open("r+", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+            file.truncate()

@@ -1,0 +1,90 @@
+"""The parts of the page that show what notebooks gave: a question each, findings, notes, what is missing or failed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from IPython.display import HTML
+
+from benchlib import tables
+from benchlib.report.load import Results
+from benchlib.report.setting import places
+
+
+def questions(results: Results, names: Iterable[str]) -> HTML:
+    """Show each of these notebooks with its question, figure, answer and folded table."""
+    every = [_question(results, results.summaries[name]) for name in names if name in results.summaries]
+    return HTML("".join(every) or tables.bullets(["There is no result yet."]).data)
+
+
+def _question(results: Results, summary: dict[str, Any]) -> str:
+    figures, shown = _parts(results, summary)
+    answers = "".join(f"<li>{escape(sentence)}</li>" for sentence in summary["answers"])
+    folded = "".join(f"<details><summary>The numbers</summary>{table}</details>" for table in shown[:1])
+    return (
+        f'<section><h3>{escape(summary["title"])}</h3><p class="question">{escape(summary["question"])}</p>'
+        f'<div class="answer">{"".join(figures[:1])}<ul>{answers}</ul></div>{folded}</section>'
+    )
+
+
+def rest(results: Results, asked: Collection[str]) -> HTML:
+    """Show all findings of each notebook, and its figures and tables but those of the questions that were ``asked``."""
+    parts = []
+    for name, summary in results.summaries.items():
+        title, first = summary["title"], int(name in asked)
+        # On paper figures stand where there is room: each caption says whose it is.
+        figures, shown = _parts(results, summary, f"{title}: ")
+        findings = tables.bullets(summary["findings"]).data
+        parts += [f"<h4>{escape(title)}</h4>{findings}", *figures[first:], *shown[first:]]
+    return HTML(f'<div class="others">{"".join(parts)}</div>')
+
+
+def _parts(results: Results, summary: dict[str, Any], of: str = "") -> tuple[list[str], list[str]]:
+    """Return the figures and the tables of a notebook, each with links to its files; ``of`` is before captions."""
+    files, shown = {*summary["figures"], *summary["tables"]}, dict(summary["in_report"])
+    drawn = [path for path in summary["figures"] if path.endswith(".svg")]
+    parts: dict[str, str] = {}
+    for path in (*drawn, *shown):
+        if (why := results.why_not(path)) is not None:
+            parts[path] = tables.bullets([f"{path} {why}: run again."]).data
+            continue
+        caption = f"{of}{summary['captions'].get(path, '')}"
+        part = shown.get(path) or tables.image((results.folder / path).read_bytes(), caption).data
+        beside = [str(Path(path).with_suffix(kind)) for kind in (".svg", ".pdf", ".csv")]
+        links = ", ".join(f'<a href="{one}">{one[-3:].upper()}</a>' for one in beside if one in files)
+        parts[path] = f'{part}<p class="links">As {links}</p>'
+    return [parts[path] for path in drawn], [parts[path] for path in shown]
+
+
+def notes(results: Results) -> HTML:
+    """Show what makes numbers less sure than they look, and what is special of data and machine."""
+    said: dict[str, list[str]] = {}
+    for summary in results.summaries.values():
+        for sentence in (*summary["warnings"], *summary["notes"]):
+            said.setdefault(sentence, []).append(summary["title"])
+    each = [f"{sentence} ({', '.join(titles)})" for sentence, titles in said.items()]
+    return tables.bullets(each or ["There is nothing to note."])
+
+
+def missing(results: Results) -> HTML:
+    """Name what failed, has not run, is stale, damaged or gone, and what cannot be measured here."""
+    told = [f"{name}: {reason}" for name, reason in results.missing.items()]
+    told += [f"{name}: this result is stale ({why}); run again to measure." for name, why in results.stale.items()]
+    told += results.wrong
+    if len(machines := places(results)) > 1:
+        told.append(f"These are results of {len(machines)} machines; do not compare them: {' | '.join(machines)}.")
+    for name, summary in results.summaries.items():
+        if summary["failed"]:
+            told.append(f"{name}: {len(summary['failed'])} measurements failed (see What failed).")
+        if not (summary["conditions"] or summary["certificates"] or "verdicts" in summary):
+            told.append(f"{name}: nothing was measured. {' '.join(summary['findings'])}")
+    return tables.bullets(told or ["Every notebook has run, and nothing failed."])
+
+
+def failures(results: Results) -> HTML:
+    """Show every measurement that failed."""
+    return tables.failed(pd.DataFrame(list(results.each("failed"))))

@@ -1,0 +1,123 @@
+"""Executes notebooks with papermill, in kernels of this interpreter.
+
+A saved notebook is no evidence of success: one whose kernel was killed in its last cell looks finished. What counts is
+that :func:`execute` returned; until then its output is a part.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import papermill
+import scrapbook
+from jupyter_client.kernelspec import KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient.exceptions import DeadKernelError
+from papermill.exceptions import PapermillExecutionError
+from traitlets import default
+from traitlets.config import Config
+
+from benchlib import scratch
+from benchlib.errors import UNWRITABLE, unwritable
+
+MEMORY = (
+    "give it more memory (a limit of a container, of a batch job or of ulimit counts, too), or choose smaller "
+    "parameters, and run again: what was measured is kept"
+)
+
+START_S = 300  # until a kernel has to answer, on a disk that is slow and a machine that is busy
+
+
+class NotebookFailed(Exception):
+    """A notebook did not get to its end: in which cell, and why; ``exception`` names what the cell raised."""
+
+    def __init__(self, cell: str, text: str, exception: str = "") -> None:
+        super().__init__(f"{cell}: {text}")
+        self.cell, self.text, self.exception = cell, text, exception
+
+
+class Kernel(AsyncKernelManager):
+    """Finds no kernelspec but ipykernel's own, which is this interpreter's, whatever is installed as "python3"."""
+
+    @default("kernel_spec_manager")
+    def _native(self) -> KernelSpecManager:
+        return KernelSpecManager(kernel_dirs=[])
+
+
+def execute(notebook: Path, parameters: dict[str, Any], output: Path) -> dict[str, Any] | None:
+    """Execute ``notebook`` with ``parameters`` in the working directory, saving to ``output`` after each cell.
+
+    Returns what the notebook glued as ``summary``, None if it glued none. Raises NotebookFailed if a cell fails, the
+    kernel dies or does not start, or the notebook ends itself before its last cell.
+    """
+    try:
+        output.unlink(missing_ok=True)
+        with scratch.scratch("kernel") as folder:
+            executed = papermill.execute_notebook(
+                notebook,
+                output,
+                parameters,
+                kernel_name="python3",
+                language="python",
+                progress_bar=False,
+                kernel_manager_class=Kernel,
+                config=Config({"Kernel": {"connection_file": str(folder / "connection.json")}}),
+                # A user's start-up files are for their own notebooks, and a folder's json.py stands in for no module.
+                extra_arguments=[f"--ipython-dir={folder}", "--ignore-cwd", "--log-level=CRITICAL"],
+                start_timeout=START_S,
+                shutdown_kernel="immediate",  # all is on disk after the last cell, and nobody wants to wait for Ctrl-C
+            )
+    except PapermillExecutionError as error:
+        raise NotebookFailed(_cell(error.exec_count, error.source), _of_cell(error), error.ename) from error
+    except Exception as error:  # a dead kernel, one that does not start ...: the other notebooks go on
+        raise NotebookFailed(_last_cell(output), _of_kernel(error, output)) from error
+    finally:
+        scratch.remove_stale()  # of workers whose kernel was killed
+    if executed.metadata.papermill.exception:
+        raise NotebookFailed(_last_cell(output), "the notebook ended itself before its last cell (sys.exit)")
+    summary = scrapbook.models.Notebook(executed).scraps.get("summary")
+    return None if summary is None else summary.data
+
+
+def _of_cell(error: PapermillExecutionError) -> str:
+    """Why a cell failed."""
+    if error.ename == "CellExecutionError" and not error.evalue:  # papermill's word for: it failed, and showed no error
+        return f"the kernel said no error, only that the cell failed. Where it had no memory left to say it, {MEMORY}"
+    text = _plain(f"{error.ename}: {error.evalue}")
+    return f"{text.rstrip(':')}: the kernel got no more memory: {MEMORY}" if error.ename == "MemoryError" else text
+
+
+def _of_kernel(error: Exception, output: Path) -> str:
+    """Why a notebook failed of which no cell failed."""
+    if isinstance(error, OSError) and error.errno in UNWRITABLE:
+        place = f"{output} (or a temporary file in {tempfile.gettempdir()})"
+        return f"{unwritable(error, place)}; what was measured is kept"
+    if isinstance(error, DeadKernelError):
+        return f"the kernel was killed, or ended itself. Where the system did that for want of memory, {MEMORY}"
+    told = str(error) if isinstance(error, RuntimeError) else f"{type(error).__name__}: {error}"
+    return f"{_plain(told)}. Run again: what was measured is kept"
+
+
+def _last_cell(output: Path) -> str:
+    """The last cell that was started. A file that was cut is taken away: others need the room."""
+    try:
+        cells = nbformat.read(output, as_version=4).cells if output.exists() else []
+    except (OSError, ValueError):
+        output.unlink(missing_ok=True)
+        return "a cell that is not known"
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    started = [cell for cell in code if cell.metadata.get("papermill", {}).get("start_time")]
+    return _cell(len(started), started[-1].source) if started else "its start"
+
+
+def _cell(count: int, source: str) -> str:
+    return f"In [{count}] ({source.strip().partition(chr(10))[0][:80]})"
+
+
+def _plain(text: str) -> str:
+    """Without the terminal colours that IPython puts into errors."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text).strip()

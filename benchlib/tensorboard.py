@@ -1,0 +1,125 @@
+"""Training runs as TensorBoard's event files: a folder of ``events/`` for each run, with loss and metric by epoch.
+
+A run's folder says what the run is, and ends with the first characters of its measurement's key. A record's time is
+when the run started, and its training time until then: evaluations are off that clock.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from benchlib import workloads
+from benchlib.cache import Measurement
+from benchlib.condition import Condition
+from benchlib.lab import Lab
+from benchlib.progress import say
+from benchlib.stats.training_runs import TrainingRuns
+
+FOLDER = "events"
+"""In a folder of results."""
+
+KEY = 8
+"""Characters of a measurement's key in a run's name."""
+
+
+def train(lab: Lab, conditions: list[Condition], **asked: Any) -> TrainingRuns:
+    """As :meth:`Lab.train`, with an event file for each run, which grows with each epoch.
+
+    A file that cannot be written ends no training: it is removed, and written whole the next time.
+    """
+    folder, wrong = lab.folder / FOLDER, []
+
+    def on_epoch(run: Measurement) -> None:
+        try:
+            if not wrong:
+                add(folder, run)
+        except OSError as error:
+            shutil.rmtree(folder / name(run), ignore_errors=True)
+            wrong.append(error)
+
+    runs = lab.train(conditions, **asked, on_epoch=on_epoch)
+    try:
+        if not wrong:
+            keep(folder, runs.measurements)
+    except OSError as error:
+        wrong.append(error)
+    if wrong:
+        say(f"{folder}: TensorBoard's files could not be written ({wrong[0].strerror}); the measurements are kept")
+    return runs
+
+
+def name(run: Measurement) -> Path:
+    """The run's folder, which TensorBoard calls it by: workload, framework, mode, the rest of the condition, seed."""
+    condition = run.condition
+    parts = [condition.workload, condition.implementation, condition.mode]
+    rest = str(condition).removeprefix(" ".join(parts)).strip()
+    parts += [rest, f"seed {run.seed} {run.file[:KEY]}"]
+    return Path(*(part.replace("/", "_")[:200] for part in parts))  # file systems take 255 bytes
+
+
+def keep(folder: Path, runs: Iterable[Measurement]) -> None:
+    """Write the files of runs that have none in ``folder``."""
+    for run in runs:
+        path = _file(folder, run)
+        if run.epochs and not path.exists():
+            partial = _begin(path).with_name(f".partial-{os.getpid()}")
+            partial.write_bytes(b"".join(_records(run)))
+            partial.replace(path)
+
+
+def add(folder: Path, run: Measurement) -> None:
+    """Append the last epoch of a run. The first epoch removes what an interrupted run has left."""
+    path, records = _file(folder, run), _records(run)
+    new = records[-1] if len(run.epochs) > 1 else b"".join(records)
+    with (path if len(run.epochs) > 1 else _begin(path)).open("ab") as file:
+        file.write(new)
+
+
+def others(folder: Path, keys: Iterable[str]) -> list[Path]:
+    """The folders of runs whose measurements have none of these keys."""
+    named = {key[:KEY] for key in keys}
+    return [path for path in sorted(folder.glob("*/*/*/*/seed *")) if path.name.rpartition(" ")[2] not in named]
+
+
+def _file(folder: Path, run: Measurement) -> Path:
+    # TensorBoard takes what has "tfevents" in its name, and reads a run's files in the order of their names.
+    return folder / name(run) / f"events.out.tfevents.{_started(run):.0f}.benchlib"
+
+
+def _begin(path: Path) -> Path:
+    shutil.rmtree(path.parent, ignore_errors=True)
+    path.parent.mkdir(parents=True)
+    return path
+
+
+def _started(run: Measurement) -> float:
+    return datetime.fromisoformat(run.started_utc).timestamp()
+
+
+def _records(run: Measurement) -> list[bytes]:
+    """The version, and loss and metric after each epoch; TensorBoard groups charts by the beginning of their tags."""
+    time, workload = _started(run), run.condition.workload
+    metric = workloads.load(workload).metric
+    events = [{"wall_time": time, "file_version": "brain.Event:2"}]
+    for epoch in run.epochs:
+        time += epoch.wall_s
+        values = {"loss": epoch.loss, metric: epoch.metric}
+        summary = {"value": [{"tag": f"{workload}/{tag}", "simple_value": value} for tag, value in values.items()]}
+        events.append({"wall_time": time, "step": epoch.epoch, "summary": summary})
+    return [_framed(event) for event in events]
+
+
+def _framed(event: dict[str, Any]) -> bytes:
+    """An event as its file has it. TensorBoard's own writer has a thread, a buffer, and the machine's name in it."""
+    from tensorboard.compat.proto.event_pb2 import Event  # half a second: only where a file is written
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    framed = io.BytesIO()
+    RecordWriter(framed).write(Event(**event).SerializeToString())
+    return framed.getvalue()

@@ -1,0 +1,219 @@
+"""TensorBoard's event files of training runs, which a reader of one's own can read, too."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from synthetic_lab import SyntheticLab
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from benchlib import tensorboard
+from benchlib.cache import Measurement
+from benchlib.condition import Condition
+from benchlib.lab import Lab
+from benchlib.runner import epochs, interference
+from benchlib.stats.training_runs import TrainingRuns
+
+TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
+SEEDS, EPOCHS = [0, 1], 3
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, toy_framework: None) -> Lab:
+    monkeypatch.setattr(interference, "_too_much", lambda *_: False)  # what else goes on on this machine
+    return Lab(outputs=tmp_path / "outputs", patience_s=20)
+
+
+def toy() -> Condition:
+    return Condition(workload="toy", framework="toy", hyperparameters={"burn_ms": 0.1})
+
+
+def train(lab: Lab, seeds: list[int] = SEEDS) -> TrainingRuns:
+    return tensorboard.train(lab, [toy()], seeds=seeds, epochs=EPOCHS)
+
+
+def crc(data: bytes) -> int:
+    """CRC-32C, as RFC 3720 has it, masked as TFRecord has it."""
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
+    value ^= 0xFFFFFFFF
+    return ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def records(data: bytes) -> Iterator[bytes]:
+    """The records of a TFRecord file, their checksums looked at."""
+    while data:
+        (length,), (of_length,) = struct.unpack("<Q", data[:8]), struct.unpack("<I", data[8:12])
+        record, (of_record,) = data[12 : 12 + length], struct.unpack("<I", data[12 + length : 16 + length])
+        assert (of_length, of_record) == (crc(data[:8]), crc(record))
+        yield record
+        data = data[16 + length :]
+
+
+def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a message in protobuf's encoding, by number."""
+    while message:
+        tag, message = varint(message)
+        number, wire = tag >> 3, tag & 7
+        if wire == 0:
+            value, message = varint(message)
+        else:
+            length, message = varint(message) if wire == 2 else ({1: 8, 5: 4}[wire], message)
+            value, message = message[:length], message[length:]
+        yield number, value
+
+
+def varint(data: bytes) -> tuple[int, bytes]:
+    value = 0
+    for place, byte in enumerate(data):
+        value |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            return value, data[place + 1 :]
+    raise AssertionError("a number is cut")
+
+
+def read(path: Path) -> list[tuple[str, int, float, float]]:
+    """Tag, step, time and value of each number in an event file, whose first record says what it is."""
+    first, *rest = (dict(fields(record)) for record in records(path.read_bytes()))
+    assert first[3] == b"brain.Event:2"
+    found = []
+    for event in rest:
+        (wall_time,) = struct.unpack("<d", event[1])
+        for _, value in fields(event[5]):
+            scalar = dict(fields(value))
+            found.append((scalar[1].decode(), event[2], wall_time, struct.unpack("<f", scalar[2])[0]))
+    return found
+
+
+def files(lab: Lab) -> list[Path]:
+    return sorted(lab.folder.glob("events/**/*tfevents*"))
+
+
+def expected(run: Measurement) -> list[tuple[str, int, float]]:
+    """What is to be read of a run, but for its times."""
+    return [
+        (f"{run.condition.workload}/{tag}", epoch.epoch, np.float32(value))
+        for epoch in run.epochs
+        for tag, value in (("loss", epoch.loss), ("accuracy", epoch.metric))
+    ]
+
+
+def without_times(numbers: list[tuple[str, int, float, float]]) -> list[tuple[str, int, float]]:
+    return [(tag, step, value) for tag, step, _, value in numbers]
+
+
+def test_every_run_has_a_file_that_a_reader_of_ones_own_reads(lab: Lab) -> None:
+    runs, rest = train(lab), "fp32 cpu default batch 32 lr 0.1 digits burn_ms=0.1"
+    assert [path.parent.relative_to(lab.folder / "events").parts for path in files(lab)] == [
+        ("toy", "toy", "eager", rest, f"seed {run.seed} {run.file[:8]}") for run in runs.measurements
+    ]
+    for run, path in zip(runs.measurements, files(lab), strict=True):
+        numbers = read(path)
+        assert without_times(numbers) == expected(run)
+        first, last = numbers[0][2], numbers[-1][2]
+        assert last - first == pytest.approx(sum(epoch.wall_s for epoch in run.epochs[1:]), abs=1e-3)
+
+
+def test_tensorboard_reads_them(lab: Lab) -> None:
+    run, *_ = train(lab).measurements
+    read = EventAccumulator(str(lab.folder / "events" / tensorboard.name(run))).Reload()
+    assert sorted(read.Tags()["scalars"]) == ["toy/accuracy", "toy/loss"]
+    assert [(one.step, one.value) for one in read.Scalars("toy/loss")] == [
+        (epoch.epoch, np.float32(epoch.loss)) for epoch in run.epochs
+    ]
+
+
+def test_an_epoch_is_there_as_soon_as_it_has_ended(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    there, add = [], tensorboard.add
+
+    def looked_at(folder: Path, run: Measurement) -> None:
+        add(folder, run)
+        there.append((run.epochs[-1].epoch, without_times(read(files(lab)[-1])) == expected(run)))
+
+    monkeypatch.setattr(tensorboard, "add", looked_at)
+    train(lab, seeds=[0])
+    assert there == [(1, True), (2, True), (3, True)]
+
+
+def test_what_is_kept_is_not_written_again_and_written_where_it_is_gone(lab: Lab) -> None:
+    runs, before = train(lab), {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files(lab)}
+    train(lab)
+    assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files(lab)} == before
+    shutil.rmtree(lab.folder / "events" / tensorboard.name(runs.measurements[0]))
+    assert len(files(lab)) == len(SEEDS) - 1
+    train(lab)
+    assert {path: path.read_bytes() for path in files(lab)} == {path: data for path, (data, _) in before.items()}
+
+
+def test_an_interrupted_run_can_be_read_and_the_next_takes_its_place(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    epoch = epochs._epoch
+
+    def interrupted(entry: object, others: object, number: int) -> object:
+        if number == 3:
+            raise KeyboardInterrupt
+        return epoch(entry, others, number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(epochs, "_epoch", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train(lab, seeds=[0])
+    (path,) = files(lab)
+    assert [step for _, step, _, _ in read(path)] == [1, 1, 2, 2]
+    time.sleep(1.1)  # so that the next begins in another second, which is in its file's name
+    (run,) = train(lab, seeds=[0]).measurements
+    (again,) = files(lab)
+    assert again.parent == path.parent
+    assert without_times(read(again)) == expected(run)
+
+
+def test_a_run_that_failed_has_the_epochs_before(tmp_path: Path) -> None:
+    run = SyntheticLab(tmp_path).train([TORCH], seeds=[0], epochs=2).measurements[0]
+    run.failure = "the worker died"
+    never = run.model_copy(update={"file": "another", "epochs": []})
+    tensorboard.keep(tmp_path / "events", [run, never])
+    (path,) = tmp_path.glob("events/**/*tfevents*")
+    assert without_times(read(path)) == expected(run)
+
+
+def test_a_disk_that_is_full_ends_no_run_and_is_said_once(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add = tensorboard.add
+
+    def full(folder: Path, run: Measurement) -> None:
+        if len(run.epochs) == 2:
+            raise OSError(28, "No space left on device")
+        add(folder, run)
+
+    monkeypatch.setattr(tensorboard, "add", full)
+    assert list(train(lab).runs()["epochs"]) == [EPOCHS] * 2
+    assert capsys.readouterr().err.count("could not be written (No space left on device)") == 1
+    assert files(lab) == [], "nothing that is not whole"
+    monkeypatch.setattr(tensorboard, "add", add)
+    train(lab)
+    assert len(files(lab)) == len(SEEDS), "another time all is written"
+
+
+def test_they_import_no_framework_and_start_no_thread(tmp_path: Path) -> None:
+    run = SyntheticLab(tmp_path).train([TORCH], seeds=[0], epochs=2).measurements[0]
+    before = threading.active_count()
+    tensorboard.keep(tmp_path / "events", [run])
+    assert threading.active_count() == before
+    script = (
+        "import sys, benchlib.tensorboard\n"
+        "print(sorted({'torch', 'tensorflow', 'mindspore', 'jax', 'matplotlib'} & set(sys.modules)))"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"
