@@ -72,10 +72,10 @@ def test_when_compilation_pays_is_told_of_each() -> None:
     assert all(
         said in sentence
         for said in (
-            "JAX graph tuned has gained from",
-            "TensorFlow graph tuned",
+            "jax graph tuned has gained from",
+            "tensorflow graph tuned",
             "1,196 steps",
-            "PyTorch graph tuned never pays",
+            "pytorch graph tuned never pays",
         )
     )
 

@@ -16,7 +16,6 @@ from typing import Any
 import explored
 import matplotlib.pyplot as plt
 import nbformat
-import numpy as np
 import pytest
 import yaml
 from synthetic_lab import SyntheticLab, step_seconds
@@ -29,11 +28,11 @@ from benchlib.runner import availability
 from benchlib.runner.roofline import Ceiling
 from benchlib.runner.timer_check import SyncCheck
 from benchlib.stats import frame as tidy
+from benchlib.study import design
 from benchlib.suite import experiments, plan
 from benchlib.suite.experiments import (
     batch_size,
     devices,
-    equivalence,
     instrument,
     learning_rate,
     metric,
@@ -98,11 +97,9 @@ EMBEDDED = {"digits", "random", "digits_sequence", "digits_graph", "number_names
     ids=lambda path: f"{path.parent.name}-{path.stem}",
 )
 def test_shipped_parameters_are_valid(path: Path) -> None:
-    parameters = experiments.load(path.stem, path)
-    made = experiments.conditions(path.stem, parameters)
-    assert (len(made) >= 2) == (path.stem in MEASURING)
-    if not made:
-        return
+    notebook = ROOT / "notebooks" / f"{path.stem}.ipynb"
+    made = experiments.Old(path.stem, path).every if path.stem in MEASURING else design(notebook, path).every
+    assert len(made) >= 2
     compared = {"pytorch", "mindspore"}
     if path.parent.name in {"quick", "frameworks"}:  # of the second, what the default environment has
         assert {condition.data for condition in made} <= EMBEDDED
@@ -113,11 +110,6 @@ def test_shipped_parameters_are_valid(path: Path) -> None:
         assert {condition.environment for condition in made} == {"default", "torch-2.9"}
         compared = {"pytorch"}
     assert {condition.framework for condition in made} == compared
-
-
-def test_every_profile_has_parameters_for_every_notebook() -> None:
-    for profile in ("quick", "full"):
-        assert {path.stem for path in (ROOT / "parameters" / profile).glob("*.yaml")} == {*MEASURING, "defaults"}
 
 
 MARGINS = [
@@ -216,7 +208,6 @@ WRONG = [
         [1e300],
         ["subjects.0.learning_rates.0: 1e+300", "no numbers after"],
     ),
-    ("equivalence", "models.7.hyperparameters", {"layers": 10**9}, ["models.7.hyperparameters", "the most is 1,000"]),
     ("operators", "operators.0.vary", {"out_channels": [10**12]}, ["operators.0.vary.out_channels", "larger than"]),
     ("operators", "operators.0.vary", {"batch_size": [10**30]}, ["operators.0.vary.batch_size: 1000", "larger than"]),
     ("operators", "operators.0.hyperparameters", {"image_size": 10**9}, ["operators.0: ", "larger than"]),
@@ -242,20 +233,6 @@ def test_wrong_value_is_refused_with_file_key_and_value(
     lines = str(refused.value).splitlines()
     assert all(line.startswith(f"{tmp_path / notebook}.yaml: ") for line in lines)
     assert any(all(part in line for part in told) for line in lines), str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("notebook", "place"),
-    [
-        ("equivalence", "models.0.hyperparameters"),
-    ],
-)
-def test_what_was_left_out_gets_no_silent_default(notebook: str, place: str, tmp_path: Path) -> None:
-    values = changed(notebook, place, None)
-    items, number, key = place.split(".")
-    del values[items][int(number)][key]
-    with pytest.raises(BenchlibError, match=rf"{notebook}\.yaml: {place}: missing; give it a value"):
-        load(notebook, values, tmp_path)
 
 
 @pytest.mark.parametrize("notebook", experiments.NOTEBOOKS)
@@ -632,19 +609,6 @@ def test_median_counts_runs_that_did_not_get_there(tmp_path: Path) -> None:
     assert result.tables()["thresholds"][1]["epochs_to_threshold"].tolist() == [6]
 
 
-@pytest.mark.parametrize("differs", [False, True])
-def test_every_check_of_a_certificate_is_drawn(tmp_path: Path, differs: bool) -> None:
-    lab = SyntheticLab(tmp_path, differs=lambda condition: differs)
-    result = equivalence.measure(equivalence.Parameters(**quick("equivalence")), lab)
-    (axes,) = result.figures["differences"][1].axes
-    points = [x for line in axes.lines if line.get_marker() == "|" for x in line.get_xdata()]
-    models = len(quick("equivalence")["models"])
-    assert len(points) == 2 * models
-    assert np.isfinite(points).all()
-    assert len(axes.texts) == models, "of each the farthest is named"
-    assert result.tables()["certificates"][1]["trials"].tolist() == [2] * len(points)
-
-
 def test_metrics_are_called_what_they_are() -> None:
     labels = {name: metric.label(workloads.load(name)) for name in {task["workload"] for task in full_tasks()}}
     assert labels["bert"] == "accuracy of masked test words (%)"
@@ -655,23 +619,6 @@ def test_metrics_are_called_what_they_are() -> None:
 def full_tasks() -> list[dict[str, Any]]:
     """The tasks of the full profile."""
     return yaml.safe_load((ROOT / "parameters" / "full" / "frameworks.yaml").read_text(encoding="utf-8"))["tasks"]
-
-
-def test_what_was_settled_is_told_of_each_workload_once(tmp_path: Path) -> None:
-    values = quick("equivalence")
-    values["subjects"] = [{**MINDSPORE, "mode": mode} for mode in ("eager", "graph")]
-    result = equivalence.measure(equivalence.Parameters(**values), SyntheticLab(tmp_path))
-    caption, table = result.tables()["settled"]
-    assert "stays so when speed is measured" in caption
-    assert table.columns.tolist() == ["workload", "what", "how"]
-    expected = [
-        (model["workload"], what, how)
-        for model in values["models"]
-        for what, how in workloads.load(model["workload"]).settled.items()
-    ]
-    assert list(table.itertuples(index=False, name=None)) == expected
-    assert {workload for workload, _, _ in expected} == {model["workload"] for model in values["models"]}
-    assert "tanh form unless told" in result.show_table("settled").data
 
 
 def test_failed_and_different_runs_are_told(tmp_path: Path) -> None:
@@ -852,7 +799,7 @@ def test_notebooks_run_and_the_report_gathers_them(
     run_notebook: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(figures, "KINDS", ("png", "svg", "pdf"))
-    for name in MEASURING[:-1]:
+    for name in MEASURING:
         differs = name == "batch_size" and (lambda c: c.framework == "mindspore")
         lab = SyntheticLab(tmp_path, fails=lambda c: c.learning_rate == 0.05, differs=differs or (lambda c: False))
         shown, glued = run_notebook(name, lab)
@@ -868,7 +815,7 @@ def test_notebooks_run_and_the_report_gathers_them(
         assert all("<figcaption>" in html for html in images)
         explored.save(tmp_path, name, summary)
     page = explored.report(tmp_path).read_text()
-    for name in [*MEASURING[:-1], "claims"]:
+    for name in [*MEASURING, "claims"]:
         for finding in explored.summary_of(tmp_path, name)["findings"]:
             assert finding.split(" [")[0].replace("&", "&amp;") in page
 

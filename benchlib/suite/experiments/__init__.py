@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from benchlib.suite.experiments.result import Result
 
 OLD = ("batch_size", "learning_rate", "operators", "inference", "versions")
-OLD += ("equivalence", "instrument")
+OLD += ("instrument",)
 """The notebooks that measure and have no design cell yet."""
 
 NOTEBOOKS = OLD
