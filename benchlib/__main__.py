@@ -17,8 +17,8 @@ from typing import Any, TextIO
 
 import benchlib
 from benchlib.errors import UNWRITABLE, BenchlibError, require_package, unwritable
+from benchlib.report.pdf import PAPERS
 from benchlib.runner.interrupt import one_interrupt
-from benchlib.suite.report.pdf import PAPERS
 
 EXIT_CODES = """exit codes:
   0    all went well, and nothing is missing

@@ -1,6 +1,6 @@
 """Results that show themselves: HTML in a notebook, text in a script, a figure by ``plot()``.
 
-The suite draws them. Each method imports it only then: without the suite's packages a lab measures all the same.
+What draws is imported only then: a lab measures without it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Shown:
-    """A result that the suite shows and draws."""
+    """A result that shows itself."""
 
     def plot(self) -> Figure:
-        """Draw it, as a figure that a notebook shows with its caption; a BenchlibError without the suite's packages."""
+        """Draw it, as a figure that a notebook shows with its caption."""
         try:
             from benchlib.plotting import plots
         except ModuleNotFoundError as error:

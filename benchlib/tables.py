@@ -27,53 +27,33 @@ from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECK
 if TYPE_CHECKING:
     from IPython.display import HTML
 
-CHOSEN = {
+HEADINGS = {
     "subject": "framework, mode, lane",
     "baseline": "relative to",
     "train_samples": "training samples",
     "epochs_trained": "after epochs",
     "metric_of": "metric",
-    "world_size": "world size",
-    "published_on": "published on",
     "verdict_here": "verdict",
     "takes": "what the rest would take",
     "first_why": "why",
     "control_why": "why no A/A",
-    "times_left_out": "times left out",
-}
-"""Headings of columns that say what a row is about, where their names do not do; words with _ between them do."""
-
-MEASURED = {
     "ratio": "throughput ratio",
     "control": "A/A",
-    "verdict": "verdict",
-    "processes": "processes",
-    "failed": "failed",
     "samples_per_second": "throughput (samples/s)",
     "steps_per_second": "steps/s",
-    "step_ms": "step (ms)",
-    "cores_used": "cores used",
     "cpu_percent": "CPU (% of machine)",
     "memory_mib": "peak memory (MiB)",
-    "peak_memory_mib": "peak memory (MiB)",
     "memory_import_mib": "memory after import (MiB)",
     "memory_steady_mib": "after the last step (MiB)",
     "memory_private_mib": "of it private (MiB)",
     "memory_children_mib": "its children (MiB)",
-    "accelerator_percent": "accelerator (%)",
-    "accelerator_memory_mib": "its memory, driver (MiB)",
-    "accelerator_power_w": "its power (W)",
-    "accelerator_temperature_c": "its temperature (°C)",
-    "accelerator_clock_mhz": "its clock (MHz)",
+    "accelerator_memory_mib": "accelerator memory, driver (MiB)",
+    "device_peak_mib": "accelerator memory, framework's peak (MiB)",
     "accelerator_throttled": "throttled (share of the time)",
     "joules_per_sample": "energy (J/sample)",
-    "device_peak_mib": "its memory, framework's peak (MiB)",
-    "first_step_s": "first step (s)",
-    "warm_up_s": "warm-up (s)",
     "steady": "steady (share of processes)",
     "idle_cores": "cores of others",
     "parent_cores": "cores of the parent",
-    "slows_down": "slows down",
     "disturbed": "disturbed (share of blocks)",
     "disturbed_time": "disturbed (share of the time)",
     "times_count": "its times count",
@@ -81,25 +61,16 @@ MEASURED = {
     "ended": "why it ended",
     "peak_share_percent": "share of the machine's peak (%)",
     "million_multiply_adds": "million multiply-adds",
-    "accuracy_percent": "test accuracy (%)",
     "lowest": "lowest seed",
     "highest": "highest seed",
-    "known_s": "known (s)",
     "timed_s": "seen by the timer (s)",
     "timed_share": "share",
     "share_of_few": "share of a few steps",
-    "metric": "metric",
     "final_metric": "mean",
     "difference": "difference from the first",
-    "runs": "runs",
-    "best_metric": "best metric",
-    "epochs": "epochs",
-    "reached": "reached",
-    "epochs_to_threshold": "epochs to threshold",
     "epochs_longest": "epochs of the longest run",
     "seconds_to_threshold": "time to threshold (s)",
     "seconds": "training time (s)",
-    "epoch_s": "epoch (s)",
     "epoch_ratio": "throughput ratio, whole epochs",
     "threshold_ratio": "times as soon at the threshold",
     "within_ratio": "throughput ratio",
@@ -112,29 +83,31 @@ MEASURED = {
     "first_graph_s": "first step, graph (s)",
     "step_eager_ms": "step, eager (ms)",
     "step_graph_ms": "step, graph (ms)",
-    "pays_after_steps": "pays after steps",
     "pays_after_epochs": "epochs",
     "pays_after_s": "time (s)",
-    "efficiency_percent": "efficiency (%)",
     "same_threads_ratio": "relative to one process with as many threads",
     "communication_percent": "communication (% of a step)",
-    "loss": "loss",
     "loss_ratio": "relative to fp32",
-    "diverged": "diverged",
-    "half_width_median": "half width, median (%)",
-    "half_width_largest": "half width, largest (%)",
 }
-"""Headings, with units, of columns that hold results: these are rounded, and shown even where they are all the same."""
+"""Headings of columns whose names, with a unit at the end, do not say it."""
+
+UNITS = {"percent": "%", "mib": "MiB", "ms": "ms", "s": "s", "w": "W", "c": "°C", "mhz": "MHz"}
+"""At the end of the name of a column, behind a _."""
+
+MEASURED = (
+    *("ratio", "control", "verdict", "processes", "failed", *tidy.QUANTITIES, "peak_memory_mib", "disturbed_time"),
+    *("times_count", "half_width_percent", "ended", "million_multiply_adds", "accuracy_percent", "lowest", "highest"),
+    *("known_s", "timed_s", "timed_share", "share_of_few", "metric", "difference", "runs", "epochs", "reached"),
+    *("seconds", "claimed_ratio", "published_ratio", "first_epoch", "first_epoch_alone", "loss"),
+    *("half_width_median", "half_width_largest"),
+)
+"""Columns that hold results: these are rounded, and shown even where they are all the same."""
 
 MISSING = "–"
-
 NOTHING = "There is nothing to show: the table has no rows."
-
-WHY = "why"
-"""The column that says of a row without a number why it has none; empty in the others."""
-
-FILES = "measurements"
-"""The column with the keys of the files that a row was made from, a space between them."""
+WHY = "why"  # the column that says of a row without a number why it has none; empty in the others
+FILES = "measurements"  # the column with the keys of the files that a row was made from, a space between them
+PAGE = 7.2  # inches across a page's two columns
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -216,7 +189,9 @@ def _reasons(frame: pd.DataFrame) -> Iterator[str]:
 
 def heading(name: str) -> str:
     """Of a column, as people read it."""
-    return CHOSEN.get(name) or MEASURED.get(name) or name.replace("_", " ")
+    words, _, last = name.rpartition("_")
+    plain = f"{words} ({UNITS[last]})" if words and last in UNITS else name
+    return HEADINGS.get(name, plain.replace("_", " "))
 
 
 def html(frame: pd.DataFrame, caption: str) -> HTML:
@@ -225,24 +200,40 @@ def html(frame: pd.DataFrame, caption: str) -> HTML:
 
     if not len(frame):
         return bullets([f"{caption} {NOTHING}"])
-    text, same = display(frame)
-    numbers = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame if heading(name) in text]
-    styles = {"th": ["text-align: right" if number else "text-align: left" for number in numbers]}
-    styles["td"] = ["text-align: right; white-space: nowrap" if number else "text-align: left" for number in numbers]
+    text, above, right = _shown(frame, caption)
 
     def row(cells: Iterable[str], tag: str) -> str:
-        each = zip(cells, styles[tag], strict=True)
-        cells = (f'<{tag} style="{style}">{_lines(cell)}</{tag}>' for cell, style in each)
-        return f"<tr>{''.join(cells)}</tr>"
+        styles = (("right; white-space: nowrap" if tag == "td" else "right") if one else "left" for one in right)
+        made = (html_text.escape(cell).replace("\n", "<br>") for cell in cells)
+        each = (f'<{tag} style="text-align: {style}">{cell}</{tag}>' for style, cell in zip(styles, made, strict=True))
+        return f"<tr>{''.join(each)}</tr>"
 
-    head = row(text.columns, "th")
     body = "".join(row(cells, "td") for cells in text.itertuples(index=False))
-    above = html_text.escape(f"{caption} {same}".strip())
-    return HTML(f"<table><caption>{above}</caption><thead>{head}</thead><tbody>{body}</tbody></table>")
+    head = f"<caption>{html_text.escape(above)}</caption><thead>{row(text.columns, 'th')}</thead>"
+    return HTML(f"<table>{head}<tbody>{body}</tbody></table>")
 
 
-def _lines(text: str) -> str:
-    return html_text.escape(text).replace("\n", "<br>")
+def markdown(frame: pd.DataFrame, caption: str) -> str:
+    """The frame as it is shown, as a table of GitHub's Markdown under its caption."""
+    if not len(frame):
+        return f"{caption} {NOTHING}\n"
+    text, above, right = _shown(frame, caption)
+    rules = ["---:" if number else "---" for number in right]
+    rows = [text.columns, rules, *text.itertuples(index=False)]
+    cells = ([cell.replace("|", "&#124;").replace("\n", "<br>") for cell in row] for row in rows)
+    return "\n".join([above, "", *(f"| {' | '.join(row)} |" for row in cells)]) + "\n"
+
+
+def plain(frame: pd.DataFrame) -> str:
+    """The frame as it is shown, as text for a terminal: of each cell the first line."""
+    return display(frame)[0].map(lambda cell: cell.partition("\n")[0]).to_string(index=False) if len(frame) else NOTHING
+
+
+def _shown(frame: pd.DataFrame, caption: str) -> tuple[pd.DataFrame, str, list[bool]]:
+    """The frame as text, what stands above it, and which of its columns are numbers."""
+    text, same = display(frame)
+    right = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame if heading(name) in text]
+    return text, f"{caption} {same}".strip(), right
 
 
 def bullets(sentences: Iterable[str]) -> HTML:
@@ -250,21 +241,6 @@ def bullets(sentences: Iterable[str]) -> HTML:
     from IPython.display import HTML
 
     return HTML("<ul>" + "".join(f"<li>{html_text.escape(sentence)}</li>" for sentence in sentences) + "</ul>")
-
-
-def markdown(frame: pd.DataFrame, caption: str) -> str:
-    """The frame as it is shown, as a table of GitHub's Markdown under its caption."""
-    if not len(frame):
-        return f"{caption} {NOTHING}\n"
-    text, same = display(frame)
-    right = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame if heading(name) in text]
-
-    def row(cells: Iterable[str]) -> str:
-        return f"| {' | '.join(cell.replace('|', '&#124;').replace(chr(10), '<br>') for cell in cells)} |"
-
-    rules = ["---:" if number else "---" for number in right]
-    body = [row(cells) for cells in text.itertuples(index=False)]
-    return "\n".join([f"{caption} {same}".strip(), "", row(text.columns), row(rules), *body]) + "\n"
 
 
 def save(frame: pd.DataFrame, folder: Path, name: str, caption: str) -> list[Path]:
@@ -541,12 +517,7 @@ PROCESSES = Table(
     "process used, which asks, waits and samples. Disturbed: the share of blocks that count although in every take of "
     "them something else used the machine, or they were far from the process's others.",
     "samples_per_second",
-    (
-        *(*CONDITION, HYPERPARAMETERS, "cores_used", "memory_steady_mib", "memory_private_mib", "memory_import_mib"),
-        *("memory_children_mib", "accelerator_temperature_c", "accelerator_clock_mhz", "accelerator_throttled"),
-        *("device_peak_mib", "first_step_s", "warm_up_s", "steady", "slows_down", "disturbed", "idle_cores"),
-        *("parent_cores", *COUNTS),
-    ),
+    (*CONDITION, HYPERPARAMETERS, *OF_PROCESSES),
 )
 """How it went in the processes of all that was compared."""
 
@@ -629,10 +600,6 @@ def span_text(values: list[float], digits: int) -> str:
 def ends_text(ordered: list[str]) -> str:
     """The first and the last of some texts, or the one that they all are."""
     return ordered[0] if ordered[0] == ordered[-1] else f"{ordered[0]} to {ordered[-1]}"
-
-
-PAGE = 7.2
-"""Inches across a page's two columns."""
 
 
 def failed(frame: pd.DataFrame) -> HTML:

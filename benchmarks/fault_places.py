@@ -39,8 +39,7 @@ CELLS = {
 sys.path[:0] = [{str(subject.ROOT)!r}, {str(subject.ROOT / "benchmarks")!r}]
 import fault_subject
 fault_subject.prepare()
-import scrapbook
-scrapbook.glue("summary", fault_subject.notebook(outputs))""",
+study = fault_subject.study(outputs)""",
     "report": "print('what was measured')",
 }
 
@@ -205,6 +204,9 @@ def _make_project(project: Path) -> None:
         parameters = nbformat.v4.new_code_cell("outputs = None", metadata={"tags": ["parameters"]})
         kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
         cells = [parameters, nbformat.v4.new_code_cell(source)]
+        if name != "report":
+            cells[1].metadata["tags"] = ["design"]
+            cells.append(nbformat.v4.new_code_cell("study.measure()\nstudy.finish()"))
         nbformat.write(
             nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernelspec}),
             project / "notebooks" / f"{name}.ipynb",

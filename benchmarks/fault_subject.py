@@ -15,8 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 import benchlib.frameworks
 import benchlib.workloads
 from benchlib import variables
@@ -24,8 +22,7 @@ from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.runner import machine_lock
-from benchlib.stats.comparison import Comparison
-from benchlib.stats.training_runs import TrainingRuns
+from benchlib.study import Study
 
 ROOT = Path(__file__).resolve().parents[1]
 DOUBLES = ROOT / "tests" / "doubles"
@@ -123,37 +120,19 @@ SUITE = "suite"
 """``benchlib run`` of a notebook that compares and trains, and of a report."""
 
 
-class Measuring:
-    """In place of an experiment's module: what the suite measures for its notebook."""
-
-    class Parameters(BaseModel):
-        """None."""
-
-    @staticmethod
-    def measure(parameters: Parameters, lab: Lab) -> tuple[Comparison, TrainingRuns]:
-        """Compare and train."""
-        return (
-            lab.compare([toy(), toy(burn_ms=3.0)], **COMPARED),
-            lab.train([toy()], seeds=[0, 1], epochs=2),
-        )
-
-
-def notebook(outputs: str) -> dict[str, Any]:
-    """What the suite's notebook does, and the summary that it glues."""
-    compared, trained = Measuring.measure(Measuring.Parameters(), Lab(outputs=outputs))
-    failures = len(compared.failures()) + len(trained.failures())
-    files = {m.file for m in (*compared.measurements, *trained.measurements)}
-    measured = {"failures": failures, "crashed": failures, "measurements": sorted(files)}
-    return {"title": "of the trials", "figures": [], "tables": [], **measured}
+def study(outputs: str | None) -> Study:
+    """What the suite's notebook measures."""
+    made = Study(
+        "measuring", title="of the trials", question="", settings={**COMPARED, "margin": 0.05}, outputs=outputs
+    )
+    made.compare([toy(), toy(burn_ms=3.0)])
+    made.train([toy()], seeds=[0, 1], epochs=2)
+    return made
 
 
 def _suite(outputs: str) -> int:
     from benchlib.__main__ import main as run
-    from benchlib.suite import clock, experiments, plan
 
-    experiments.NOTEBOOKS = ("measuring", plan.REPORT)
-    experiments.module = clock.module = lambda name: Measuring
-    plan.checked = lambda name, file: ({}, {}, [toy(), toy(burn_ms=3.0)])
     begin()
     return run(["run", "--profile", "tiny", "--outputs", outputs])
 

@@ -26,15 +26,17 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from benchlib.errors import BenchlibError
+from benchlib.parameter_types import DEFAULTS, defaults, read
+from benchlib.study import has_design, schema
 from benchlib.suite import experiments, plan
-from benchlib.suite.experiments.parameters import Compared
+from benchlib.validation import Strict
 
 FOLDER = Path(__file__).resolve().parents[1] / "parameters"
 SHIPPED = sorted(
     path
     for name in ("quick", "full", "subset", "features")
     for path in (FOLDER / name).glob("*")
-    if path.name != experiments.DEFAULTS
+    if path.name != DEFAULTS
 )
 MOST_SECONDS = 2.0
 LONGEST_LINE = 1000  # characters of a line of a refusal
@@ -126,7 +128,7 @@ def mutated(draw: st.DrawFn) -> tuple[str, bytes]:
     text = path.read_text(encoding="utf-8")
     if draw(st.integers(0, 4)) == 0:
         return path.stem, draw(_damaged(text))
-    parameters = experiments.values(path.stem, path)
+    parameters = _values(path)
     for _ in range(draw(st.sampled_from([1, 1, 1, 2, 3]))):
         _mutate(draw, parameters)
     written = yaml.dump(parameters, Dumper=Plain, sort_keys=False, allow_unicode=draw(st.booleans()))
@@ -198,14 +200,14 @@ def judge(notebook: str, raw: bytes, folder: Path) -> str:
     path.write_bytes(raw)
     started = time.process_time()
     try:
-        parameters, _, conditions = plan.checked(notebook, path)
+        planned = plan.planned(notebook, path)
         refusal = None
     except BenchlibError as error:
         refusal = str(error)
     took = time.process_time() - started
     assert took < MOST_SECONDS, f"{took:.1f} s of processor time"
     if refusal is None:
-        _check_plan(notebook, path, parameters, conditions)
+        _check_plan(notebook, path, planned)
         return "accepted"
     _check_refusal(notebook, path, refusal)
     return "refused"
@@ -213,7 +215,7 @@ def judge(notebook: str, raw: bytes, folder: Path) -> str:
 
 def _check_refusal(notebook: str, path: Path, message: str) -> None:
     message.encode("utf-8")  # or it could not be printed
-    fields = _fields(experiments.module(notebook).Parameters.model_json_schema())
+    fields = _fields(_schema(notebook).model_json_schema())
     for line in message.splitlines():
         assert line.startswith(f"{path}: "), f"no file in: {line}"
         rest = line.removeprefix(f"{path}: ")
@@ -225,15 +227,27 @@ def _check_refusal(notebook: str, path: Path, message: str) -> None:
         assert line.isprintable(), f"cannot be shown: {line!r}"
 
 
-def _check_plan(notebook: str, path: Path, parameters: dict[str, Any], conditions: list[Any]) -> None:
+def _check_plan(notebook: str, path: Path, planned: plan.Planned) -> None:
     """What a run would do with them before it starts a worker, on a machine that has all data sets."""
-    again = experiments.module(notebook).Parameters(**json.loads(json.dumps(parameters, allow_nan=False)))
-    assert again == experiments.load(notebook, path), "a notebook would get other parameters"
-    assert experiments.conditions(notebook, again) == conditions
-    assert all(condition.key and str(condition) for condition in conditions)
-    groups = experiments.module(notebook).comparisons(again) if isinstance(again, Compared) else [conditions]
-    for group in groups:
+    again = _schema(notebook)(**json.loads(json.dumps(planned.parameters, allow_nan=False)))
+    assert again.model_dump(mode="json") == planned.parameters, "a notebook would get other parameters"
+    assert all(condition.key and str(condition) for condition in planned.conditions)
+    for group in planned.study.groups:
         assert len(set(group)) == len(group), "a condition is there twice"
+
+
+def _values(path: Path) -> dict[str, Any]:
+    """The values of a parameter file, with the settings of its profile."""
+    if path.stem in experiments.OLD and not has_design(Path("notebooks", f"{path.stem}.ipynb")):
+        return experiments.values(path.stem, path)
+    given, own = defaults(path.parent), read(path)
+    of_profile = given.model_dump(mode="json", exclude={"minutes"}) if given else {}
+    return own | ({"settings": of_profile} if "settings" in _schema(path.stem).model_fields else {})
+
+
+def _schema(notebook: str) -> type[Strict]:
+    path = Path("notebooks", f"{notebook}.ipynb")
+    return schema(path) if has_design(path) else experiments.module(notebook).Parameters
 
 
 def _fields(schema: Any) -> set[str]:
@@ -264,9 +278,9 @@ def run(cases: int) -> Counter[str]:
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        shutil.copy(FOLDER / "quick" / experiments.DEFAULTS, folder)
+        shutil.copy(FOLDER / "quick" / DEFAULTS, folder)
         for notebook in {path.stem for path in SHIPPED}:
-            experiments.module(notebook)  # the import is off the clock
+            _schema(notebook)  # the import is off the clock
         every_file_is_refused_by_name_or_can_be_measured()
     return count
 

@@ -13,13 +13,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 import golden  # noqa: E402
-from test_golden import expected  # noqa: E402
+from test_golden import expected, measured  # noqa: E402
 
 from benchlib.condition import Condition  # noqa: E402
 from benchlib.equivalence.certificate import Certificate  # noqa: E402
 from benchlib.lab import Lab, Measures, NotMeasured  # noqa: E402
 from benchlib.store import load  # noqa: E402
-from benchlib.suite import experiments, runs  # noqa: E402
+from benchlib.suite import runs  # noqa: E402
 
 
 class Recorder(Lab):
@@ -66,16 +66,13 @@ def main() -> int:
         return runs.run("quick", asked.folder)
     lab = Recorder(asked.folder)
     every, notebooks = [], []
-    for name in experiments.NOTEBOOKS:
-        file = ROOT / "parameters" / "quick" / f"{name}.yaml"
-        if file.exists() and name not in ("claims", "report"):
-            parameters = experiments.load(name, file)
+    for name in sorted(path.stem for path in (ROOT / "parameters" / "quick").glob("*.yaml")):
+        if name != "defaults":
             try:
-                experiments.module(name).measure(parameters, lab)
+                every += measured(name, lab).every
             except NotMeasured as error:  # of a run that was ended early
                 print(f"{name} is left out: {error}")
                 continue
-            every += experiments.conditions(name, parameters)
             notebooks.append(name)
     certificates = [load(Certificate, lab.certificate_path(one)) for one in golden.gated(every)]
     raw = {

@@ -25,9 +25,9 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 
+from benchlib import records
 from benchlib.store import Store
-from benchlib.suite import records
-from benchlib.suite.plan import GATHERING
+from benchlib.suite.plan import gathers, notebooks
 from benchlib.tables import FILES
 
 LEAST = 10_000
@@ -46,7 +46,7 @@ def main() -> None:
         count = multiply(folder)
         command = [sys.executable, "-m", "benchlib", "report", "--outputs", str(folder)]
         subprocess.run(command, check=True, capture_output=True)  # so that neither disk nor bytecode is cold
-        for name in GATHERING:
+        for name in filter(gathers, notebooks()):
             records.path_of(folder, name).unlink()
         started = time.monotonic()
         subprocess.run(command, check=True)

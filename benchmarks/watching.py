@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from benchlib import events
 from benchlib.condition import Condition
 from benchlib.runner import recording
 from benchlib.store import Epoch, Measurement
-from benchlib.suite import events
 
 TIMES = 10
 

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
+import nbformat
 import papermill
 from synthetic_lab import SyntheticLab
-from test_experiments import save_as_the_suite_does
 
-from benchlib import frameworks, workloads
+from benchlib import frameworks, records, tables, workloads
 from benchlib.condition import Condition
-from benchlib.plotting import Bars, Picture
-from benchlib.suite.experiments.result import Declaration, Part, Result
-from benchlib.suite.report.export import export_html
-from benchlib.tables import CONDITION, RATIO, Table
+from benchlib.plotting import figures, naming
+from benchlib.report.export import export_html
+from benchlib.stats import derived_ratios
+from benchlib.stats import frame as tidy
 
 ROOT = Path(__file__).parents[1]
-
-DECLARED = {
-    "figures": {
-        "ratios": Picture(
-            caption="Throughput of each.",
-            panels=[Bars(quantity="throughput_ratio", xlabel="ratio", labels="subject")],
-            each="task",
-        )
-    },
-    "tables": {"ratios": Table("Throughput relative to the first.", "throughput_ratio", (*CONDITION, *RATIO))},
-    "in_report": ("ratios",),
-}
+SCRAP = "application/scrapbook.scrap.json+json"
 
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
 GRAPH = TORCH.but(mode="graph")
@@ -67,20 +58,91 @@ def seconds(condition: Condition) -> float:
 
 
 def results(
-    folder: Path, groups: list[list[Condition]] = COMPARED, notebook: str = "modes", title: str = "Modes"
-) -> Result:
-    """The results of a notebook that compares these groups."""
-    lab = SyntheticLab(folder, step=seconds, spread=0.01)
-    asked = {"precision": 0.03, "budget_s": 1, "block_s": 0.1}
-    parts = [Part(lab.compare(group, **asked), f"{group[0].workload} on {group[0].data}") for group in groups]
-    declared = Declaration(notebook=notebook, title=title, question="What does graph mode give?", **DECLARED)
-    result = Result(declared, folder, parts, ["digits: a small, easy task."])
-    save_as_the_suite_does(folder, notebook, result.summary())
-    return result
+    folder: Path, groups: list[list[Condition]] = COMPARED, notebook: str = "modes", height: float = 1.5, **lab: Any
+) -> dict[str, Any]:
+    """Keep the results of a notebook that compares these groups; its summary."""
+    made = SyntheticLab(folder, **{"step": seconds, "spread": 0.01, **lab})
+    every = [made.compare(group, precision=0.03, budget_s=1, block_s=0.1) for group in groups]
+    frame = naming.in_rows(
+        tidy.together(
+            tidy.of_comparison(
+                *(one, derived_ratios.pairs(one)),
+                **{"notebook": notebook, "part": part, "task": f"{one.baseline.workload} on {one.baseline.data}"},
+            )
+            for part, one in enumerate(every)
+        )
+    )
+    tidy.save(frame, folder / "tables" / f"{notebook}_frame.parquet")
+    shown = frame[frame["quantity"] == "throughput_ratio"]
+    table = shown[["subject", "task", "verdict"]].assign(
+        ratio=shown["estimate"], ratio_low=shown["low"], ratio_high=shown["high"], **{tables.FILES: shown["files"]}
+    )
+    tables.save(table, folder / "tables", f"{notebook}_ratios", "Ratios.")
+    drawn = figures.save(figures.panels(1, 1, height)[0], folder / "figures", f"{notebook}_ratios")
+    paths = [path.relative_to(folder).as_posix() for path in drawn]
+    certificates = {one.condition: one for each in every for one in each.certificates.values()}
+    failed = [row for one in every for row in one.failures().astype(str).to_dict("records")]
+    summary = {
+        "title": notebook.capitalize(),
+        "question": f"What does {notebook} ask?",
+        "answers": ["MindSpore is slower."],
+        "findings": ["It was measured."],
+        "warnings": [],
+        "notes": ["digits: a small, easy task."],
+        "figures": paths,
+        "tables": [f"tables/{notebook}_frame.parquet", f"tables/{notebook}_ratios.csv"],
+        "captions": dict.fromkeys(paths, "Throughput of each."),
+        "in_report": [[f"tables/{notebook}_ratios.csv", tables.html(table, "Throughput ratios.").data]],
+        "failures": len(failed),
+        "failed": failed,
+        "certificates": [one.model_dump_json() for one in certificates.values()],
+        "measurements": sorted({file for one in every for file in one.files()}),
+        "conditions": [one.model_dump(mode="json") for each in every for one in each.conditions],
+        "knobs": [row for one in every for row in one.ledger().frame.to_dict("records")],
+        "left_out": [],
+    }
+    save(folder, notebook, summary)
+    return summary
+
+
+def claims(folder: Path, verdicts: dict[str, tuple[str, bool, str]]) -> None:
+    """Keep the results of a notebook that judges claims: by claim the verdict, is it undecided, what came out here."""
+    columns = {
+        "claim": list(verdicts),
+        **dict(zip(("verdict", "undecided", "here"), map(list, zip(*verdicts.values(), strict=True)), strict=True)),
+        **{name: [text] * len(verdicts) for name, text in (("says", "so"), ("published_on", "V100"), ("doubt", "–"))},
+    }
+    nothing = ("warnings", "notes", "figures", "tables", "in_report", "failed", "certificates", "measurements")
+    summary = {name: [] for name in (*nothing, "answers", "conditions", "knobs")}
+    names = list(columns)
+    rows = [list(row) for row in zip(*columns.values(), strict=True)]
+    frame = {"index": list(range(len(rows))), "columns": names, "data": rows}
+    text = {"title": "Claims", "question": "What holds?", "findings": ["So much."], "captions": {}, "failures": 0}
+    save(folder, "claims", {**summary, **text, "verdicts": frame})
+
+
+def save(folder: Path, name: str, summary: dict[str, Any]) -> None:
+    """Keep an executed notebook with its summary, and the record that it succeeded, as the suite does."""
+    scrap = {"name": "summary", "data": summary, "encoder": "json", "version": 1}
+    output = nbformat.v4.new_output("display_data", {SCRAP: scrap})
+    executed = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=[output])])
+    (folder / "notebooks").mkdir(exist_ok=True)
+    nbformat.write(executed, folder / "notebooks" / f"{name}.ipynb")
+    measured = (f"measurements/{key}.parquet" for key in summary["measurements"])
+    paths = [*summary["figures"], *summary["tables"], *measured]
+    files = {path: records.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
+    record = {"notebook": name, "status": "succeeded", "files": files}
+    (folder / "notebooks" / f"{name}.json").write_text(json.dumps(record), encoding="utf-8")
+
+
+def summary_of(folder: Path, name: str) -> dict[str, Any]:
+    """Return what a notebook glued."""
+    notebook = nbformat.read(folder / "notebooks" / f"{name}.ipynb", as_version=4)
+    return notebook.cells[0].outputs[0].data[SCRAP]["data"]
 
 
 def report(folder: Path) -> Path:
-    """The whole report of a folder as a page."""
+    """Make the whole report of a folder as a page."""
     executed, parameters = folder / "notebooks" / "report.ipynb", {"outputs": str(folder)}
     papermill.execute_notebook(ROOT / "notebooks" / "report.ipynb", executed, parameters, cwd=ROOT, progress_bar=False)
     export_html(executed, folder / "report.html")

@@ -7,9 +7,9 @@ import math
 from pathlib import Path
 from typing import Any
 
+from benchlib import records
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import MARGIN
-from benchlib.suite import records
 
 UNKNOWN = (math.nan, math.nan)
 

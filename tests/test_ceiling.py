@@ -14,7 +14,7 @@ from benchlib.lab import Lab, Measures
 from benchlib.runner import roofline
 from benchlib.runner.processes import WorkerFailed, WorkerProcess
 from benchlib.runner.roofline import Ceiling
-from benchlib.suite.experiments.result import ceiling_text, failures_beside
+from benchlib.study import ceiling_text, failures_beside
 
 LIMITS = Ceiling(device="cpu", precision="fp32", multiply_adds_per_s=1e9, bytes_per_s=1e9)
 

@@ -19,18 +19,13 @@ from frames import PYTORCH, UNKNOWN, row
 from matplotlib.colors import to_rgb
 from synthetic_lab import SyntheticLab
 
-from benchlib import tables, workloads
+from benchlib import literature, records, tables, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.plotting import figures
-from benchlib.stats import frame as tidy
-from benchlib.stats.comparison import DISTURBED
-from benchlib.stats.intervals import Interval, geometric_interval
-from benchlib.store import Store
-from benchlib.suite import claims, experiments, published, records
-from benchlib.suite.claims.cases import bearing
-from benchlib.suite.claims.results import Results
-from benchlib.suite.claims.verdicts import (
+from benchlib.literature import works
+from benchlib.literature.cases import bearing
+from benchlib.literature.results import Results
+from benchlib.literature.verdicts import (
     CONTRADICTS,
     NO_DIFFERENCE,
     NO_INTERVAL,
@@ -51,6 +46,12 @@ from benchlib.suite.claims.verdicts import (
     judge,
     undecided,
 )
+from benchlib.plotting import figures
+from benchlib.stats import frame as tidy
+from benchlib.stats.comparison import DISTURBED
+from benchlib.stats.intervals import Interval, geometric_interval
+from benchlib.store import Store
+from benchlib.suite import experiments
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")
 
@@ -65,15 +66,15 @@ def write(tmp_path: Path) -> Callable[..., None]:
 
 
 def judged_of(folder: Path, number: str) -> Judged:
-    return next(one for one in claims.judged(Results(folder)) if one.claim.id == number)
+    return next(one for one in literature.judged(Results(folder)) if one.claim.id == number)
 
 
 def test_every_claim_has_a_source_a_rule_that_says_itself_and_known_workloads() -> None:
-    every = published.claims()
+    every = works.claims()
     assert [one.id for one in every] == [f"C{number}" for number in range(1, 19)]
     for claim in every:
-        assert claim.source in published.sources()
-        of_rows = claims.FUNCTIONS[claim.rule.function] is claims.cases_of_rows
+        assert claim.source in works.sources()
+        of_rows = literature.FUNCTIONS[claim.rule.function] is literature.cases_of_rows
         assert of_rows == bool(claim.rule.rows or claim.rule.takes)
         assert len(claim.rule.says) > 30
         for part in claim.rule.rows:
@@ -86,16 +87,16 @@ def test_every_claim_has_a_source_a_rule_that_says_itself_and_known_workloads() 
 @pytest.mark.skipif(not SHARED.is_file(), reason="THE COLLECTED FIGURES ARE ABSENT: ours are not compared with them")
 def test_figures_are_those_that_were_collected() -> None:
     theirs = yaml.safe_load(SHARED.read_text(encoding="utf-8"))
-    ours = published.works()
+    ours = works.works()
     assert set(ours) == set(theirs)
     for section in set(theirs) - {"claims", "sources"}:
         assert ours[section] == theirs[section], section
     assert set(ours["sources"]) == set(theirs["sources"])
     for name, source in theirs["sources"].items():
         assert {key: value for key, value in ours["sources"][name].items() if key not in {"short", "used"}} == source
-    assert {one["id"]: one["source"] for one in theirs["claims"]} == {c.id: c.source for c in published.claims()}
+    assert {one["id"]: one["source"] for one in theirs["claims"]} == {c.id: c.source for c in works.claims()}
     for one in theirs["claims"]:
-        claim = next(claim for claim in published.claims() if claim.id == one["id"])
+        claim = next(claim for claim in works.claims() if claim.id == one["id"])
         values = list(one["published"].values()) if "published" in one else [one["ratio"]] if "ratio" in one else []
         assert list(claim.published.values()) == values
         assert claim.device.replace(" against ", " / ").replace(" 910", "910") == one["device"]
@@ -104,8 +105,8 @@ def test_figures_are_those_that_were_collected() -> None:
 
 def test_what_a_work_used_is_what_its_figures_say() -> None:
     names = {"aclImdb_v1": "imdb", "multi30k en-fr": "multi30k"}
-    for one in [*published.works()["thresholds"], *published.works()["training"]]:
-        used = published.sources()[one["source"]].used
+    for one in [*works.works()["thresholds"], *works.works()["training"]]:
+        used = works.sources()[one["source"]].used
         assert used[one["workload"]] == names.get(one["data"], one["data"])
 
 
@@ -219,7 +220,7 @@ def test_the_figure_of_claims_has_the_band_of_what_is_the_same(tmp_path: Path, w
 
 
 def test_nothing_measured_is_no_verdict(tmp_path: Path) -> None:
-    every = claims.judged(Results(tmp_path))
+    every = literature.judged(Results(tmp_path))
     assert {one.verdict for one in every} == {NOT_MEASURED}
     assert all(one.outcome.missing for one in every), "it is said what it would take"
 
@@ -762,7 +763,7 @@ def test_best_near_the_published_best(
 def test_of_a_claim_that_things_are_alike_an_open_case_is_not_its_confirmation(
     tmp_path: Path, write: Callable, ends: tuple[float, float], bears: str, why: str
 ) -> None:
-    flat, alike = (next(one for one in published.claims() if one.id == each).rule.alike for each in ("C15", "C17"))
+    flat, alike = (next(one for one in works.claims() if one.id == each).rule.alike for each in ("C15", "C17"))
     assert flat < alike, "the margin of the claim about the GRU is wider"
     low, high = (end * alike / flat if end > flat else end for end in ends)
     write("frameworks", [row("throughput_ratio", (low, high), on="gru on imdb", device="cuda") | {"estimate": 1.07}])
@@ -976,7 +977,7 @@ def test_verdicts_on_the_frames_of_operators_and_inference(tmp_path: Path) -> No
 
 
 def test_verdicts_on_the_frames_of_the_learning_rates(tmp_path: Path) -> None:
-    rates = published.tried("learning_rate")
+    rates = works.tried("learning_rate")
     subject = {"framework": "pytorch", "mode": "eager", "lane": "tuned", "learning_rates": rates}
     longer = {"subjects": [subject], "epochs": 10, "most_epochs": 20, "seeds": [0, 1, 2]}
 
@@ -1074,7 +1075,7 @@ def test_an_interval_that_runs_out_of_the_figure_ends_in_an_arrow(tmp_path: Path
 
 
 def test_a_claim_of_which_some_cases_show_a_difference_is_said_to_be_undecided() -> None:
-    (claim, *_) = published.claims()
+    (claim, *_) = works.claims()
 
     def said(*bears: str) -> bool:
         outcome = Outcome([Case("x", one, "1", "") for one in bears])
@@ -1092,8 +1093,8 @@ def test_a_claim_of_a_ratio_is_a_declaration(tmp_path: Path, write: Callable, mo
     rule = {"says": "One thread over four, same framework.", "rows": [rows]}
     claim = {"id": "C99", "source": "yin2020", "device": "i7-8650U", "says": "More threads are no faster."}
     with pytest.raises(ValueError, match=r"rule\.rows\.0\.were"):
-        published.Claim(**claim, rule={**rule, "rows": [{**rows, "were": ""}]})
-    monkeypatch.setattr(published, "claims", lambda: [published.Claim(**claim, rule=rule)])
+        works.Claim(**claim, rule={**rule, "rows": [{**rows, "were": ""}]})
+    monkeypatch.setattr(works, "claims", lambda: [works.Claim(**claim, rule=rule)])
     threads = {"subject": PYTORCH, "on": "cnn on digits", "baseline_threads": 1}
     write("devices", [row("throughput_ratio", (1.5, 2), threads=2, **threads)])
     assert judged_of(tmp_path, "C99").outcome.missing == ["four threads"]
@@ -1105,7 +1106,7 @@ def test_a_claim_of_a_ratio_is_a_declaration(tmp_path: Path, write: Callable, mo
 
 
 def test_the_rules_are_shown_with_what_they_are_asked_of(tmp_path: Path) -> None:
-    texts = [one.rule for one in claims.judged(Results(tmp_path))]
+    texts = [one.rule for one in literature.judged(Results(tmp_path))]
     assert len(set(texts)) == len(texts)
     assert all(len(one) > 30 for one in texts)
     assert texts[0].endswith("Here faster: mindspore; names: resnet50.")

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import time
+from pathlib import Path
 
 import pytest
 from synthetic_lab import SyntheticLab
@@ -11,7 +12,7 @@ from synthetic_lab import SyntheticLab
 from benchlib import lab
 from benchlib.errors import BenchlibError
 from benchlib.stats import planner
-from benchlib.suite import clock, experiments, plan
+from benchlib.suite import clock, plan
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def test_a_count_that_cannot_be_kept_is_said_and_stops_nothing(tmp_path, capsys)
 
 
 def quick(name):
-    return experiments.load(name, f"parameters/quick/{name}.yaml")
+    return plan.planned(name, Path(f"parameters/quick/{name}.yaml")).study
 
 
 def test_less_time_than_the_pilots_need_is_refused_with_the_least_that_would_do():
@@ -72,12 +73,12 @@ def test_less_time_than_the_pilots_need_is_refused_with_the_least_that_would_do(
     with pytest.raises(BenchlibError, match=r"minutes 0\.1: .* at the very least: give \d or more, or 0 to make"):
         clock.require(0.1, missing)
     clock.require(0.1, {})
-    pilots_s = sum(experiments.least_s(name, missing[name]) for name in ("batch_size", "operators"))
+    pilots_s = sum(clock.pilots_s(missing[name], planner.least_s) for name in ("batch_size", "operators"))
     assert 10 < pilots_s < 120
-    trained = len(experiments.conditions("learning_rate", missing["learning_rate"]))
-    assert trained == experiments.least_runs("learning_rate", missing["learning_rate"]) / 2, "from two seeds"
+    trained = len(missing["learning_rate"].every)
+    assert trained == missing["learning_rate"].least_runs / 2, "from two seeds"
     by_gate = 2  # PyTorch and MindSpore, each in one mode
-    least = pilots_s + planner.LEAST_START_S * (experiments.least_runs("batch_size", missing["batch_size"]))
+    least = pilots_s + planner.LEAST_START_S * missing["batch_size"].least_runs
     least += planner.LEAST_START_S * (2 * trained + by_gate)
     clock.require(least / 60 + 0.001, missing)
     with pytest.raises(BenchlibError, match=r"the training runs and the first processes"):
@@ -85,36 +86,34 @@ def test_less_time_than_the_pilots_need_is_refused_with_the_least_that_would_do(
 
 
 def test_the_gate_needs_a_process_in_each_environment(torch_2_9):
-    parameters = quick("versions")
-    there = {condition.environment for condition in experiments.conditions("versions", parameters)}
+    study = quick("versions")
+    there = {condition.environment for condition in study.every}
     assert there == {"default", "torch-2.9"}
-    least = experiments.least_s("versions", parameters) + 2 * planner.LEAST_START_S
-    clock.require(least / 60 + 0.001, {"versions": parameters})
+    least = clock.pilots_s(study, planner.least_s) + 2 * planner.LEAST_START_S
+    clock.require(least / 60 + 0.001, {"versions": study})
     with pytest.raises(BenchlibError, match="at the very least"):
-        clock.require(least / 60 - 0.001, {"versions": parameters})
+        clock.require(least / 60 - 0.001, {"versions": study})
 
 
 def test_what_comes_before_the_time_is_shared_is_said_with_whether_it_fits():
-    notebooks = {name: quick(name) for name in experiments.NOTEBOOKS if name not in plan.GATHERING}
+    notebooks = {name: quick(name) for name in plan.notebooks() if not plan.gathers(name)}
     said = clock.expectation(30, notebooks)
     minutes = int(re.search(r"takes about (\d+) min on a quiet machine, training runs aside$", said)[1])
     assert 9 <= minutes <= 13, "README says 13, training runs included"
     assert clock.expectation(3, notebooks) == (
         f"{said}: more than the 3 min that there are, and all is measured all the same"
     )
-    slow = quick("operators").model_copy(update={"block_s": 2.0})
-    pilots = planner.usual_s(slow.pilot, 2.0, 12)
-    assert pilots == 3 * 12 * (planner.USUAL_START_S + planner.LEAST_ROUNDS * 2.0)
-    assert experiments.usual_s("operators", slow) == pilots
+    slow = quick("operators")
+    slow.settings = {**slow.settings, "block_s": 2.0}
+    assert clock.pilots_s(slow, planner.usual_s) == 3 * 12 * (planner.USUAL_START_S + planner.LEAST_ROUNDS * 2.0)
 
 
 def test_the_least_time_counts_a_start_and_the_blocks_of_each_process():
-    parameters = quick("batch_size")
-    groups = experiments.module("batch_size").comparisons(parameters)
-    each = [1 + len(group) for group in groups]
-    blocks_s = parameters.pilot * planner.LEAST_ROUNDS * parameters.block_s * sum(each)
-    starts_s = parameters.pilot * planner.LEAST_START_S * sum(each)
-    assert experiments.least_s("batch_size", parameters) == pytest.approx(blocks_s + starts_s)
+    study = quick("batch_size")
+    each = [1 + len(group) for group in study.groups]
+    blocks_s = study.settings["pilot"] * planner.LEAST_ROUNDS * study.settings["block_s"] * sum(each)
+    starts_s = study.settings["pilot"] * planner.LEAST_START_S * sum(each)
+    assert clock.pilots_s(study, planner.least_s) == pytest.approx(blocks_s + starts_s)
 
 
 class Labs:
@@ -184,16 +183,15 @@ def test_pilots_that_break_off_leave_the_clock_to_those_of_which_nothing_is_ther
         return lab_
 
     monkeypatch.setattr(clock, "Lab", made)
-    module = experiments.module("batch_size")
-    measure = module.measure
+    notebooks = {name: quick(name) for name in ("batch_size", "inference")}
+    measure = notebooks["batch_size"].measure
 
-    def nothing_there(parameters, of):
+    def nothing_there(of):
         if of.measures is lab.Measures.NOTHING:
             raise lab.NotMeasured("its comparisons")
-        return measure(parameters, of)
+        return measure(of)
 
-    monkeypatch.setattr(module, "measure", nothing_there)
-    notebooks = {name: quick(name) for name in ("batch_size", "inference")}
+    monkeypatch.setattr(notebooks["batch_size"], "measure", nothing_there)
     allowed = clock.Clock(tmp_path, "these", 10, None, 0)
     assert measured(notebooks, tmp_path, allowed) == ["batch_size"], "the other shows what is there"
     assert allowed.broke_off, "the run has failed"
@@ -211,13 +209,12 @@ def test_without_a_clock_each_comparison_has_its_own_budget(tmp_path, monkeypatc
 
 def test_a_notebook_that_cannot_be_measured_stops_no_other(tmp_path, monkeypatch, capsys):
     labs = Labs(monkeypatch)
-    module = experiments.module("batch_size")
+    notebooks = {name: quick(name) for name in ("batch_size", "inference")}
 
-    def broken(parameters, of):
+    def broken(of):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(module, "measure", broken)
-    notebooks = {name: quick(name) for name in ("batch_size", "inference")}
+    monkeypatch.setattr(notebooks["batch_size"], "measure", broken)
     assert measured(notebooks, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0)) == ["batch_size"]
     assert labs.made[0].asked, "the other was measured"
     assert "batch_size: not measured, and tried again by itself: RuntimeError: a bug" in capsys.readouterr().err
@@ -225,18 +222,18 @@ def test_a_notebook_that_cannot_be_measured_stops_no_other(tmp_path, monkeypatch
 
 def test_pilots_that_take_longer_than_there_was_are_said(tmp_path, now, monkeypatch, capsys):
     labs = Labs(monkeypatch)
-    module = experiments.module("inference")
-    measure = module.measure
+    study = quick("inference")
+    measure = study.measure
 
-    def slow(parameters, of):
+    def slow(of):
         now[0] += 700
-        return measure(parameters, of)
+        return measure(of)
 
-    monkeypatch.setattr(module, "measure", slow)
-    measured({"inference": quick("inference")}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
+    monkeypatch.setattr(study, "measure", slow)
+    measured({"inference": study}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
     assert "took 2 min more than there was" in capsys.readouterr().err
     labs.missing = False
-    measured({"inference": quick("inference")}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
+    measured({"inference": study}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
     assert "more than there was" not in capsys.readouterr().err, "these took no time"
 
 
@@ -262,17 +259,17 @@ def test_what_goes_wrong_after_the_pilots_leaves_them_to_the_report(tmp_path, no
 
 def test_what_was_spent_is_written_down_whenever_something_is_kept(tmp_path, now, monkeypatch):
     labs = Labs(monkeypatch)
-    module = experiments.module("inference")
+    study = quick("inference")
 
-    def killed(parameters, of):
+    def killed(of):
         now[0] += 100
         labs.made[-1].waited_s = 30.0
         of.after_keeping()
         assert json.loads((tmp_path / "clock.json").read_text())["seconds"] == 70, "it waited for others for the rest"
         return []
 
-    monkeypatch.setattr(module, "measure", killed)
-    measured({"inference": quick("inference")}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
+    monkeypatch.setattr(study, "measure", killed)
+    measured({"inference": study}, tmp_path, clock.Clock(tmp_path, "these", 10, None, 0))
     assert labs.made[0].until == 1100 + 530
 
 

@@ -19,6 +19,7 @@ from synthetic_lab import SyntheticLab
 
 from benchlib import reprs
 from benchlib.condition import Condition
+from benchlib.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.runner import interference, rounds
 from benchlib.runner.interference import (
     FAR_OFF,
@@ -39,7 +40,6 @@ from benchlib.stats.planner import BUDGET, PILOT, PRECISION, Paired, plan
 from benchlib.stats.training_runs import TrainingRuns, undisturbed
 from benchlib.store import Block, counted
 from benchlib.suite import experiments
-from benchlib.suite.experiments.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.tables import NO_RATIO, ratio_text, wide
 
 pytestmark = pytest.mark.usefixtures("one_kind_of_figure")

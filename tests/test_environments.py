@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchlib import environments, inspection, interpreters
+from benchlib import environments, inspection, interpreters, records
 from benchlib.__main__ import main
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
@@ -23,7 +23,7 @@ from benchlib.lab import Lab
 from benchlib.provenance import installed, knobs
 from benchlib.runner import availability, process_group, roofline, rounds
 from benchlib.store import Measurement
-from benchlib.suite import outputs, plan, records, sources
+from benchlib.suite import outputs, plan, sources
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -500,7 +500,7 @@ def test_the_suite_refuses_it_by_file_and_key(tmp_path):
     text = (ROOT / "parameters" / "quick" / "devices.yaml").read_text()
     (tmp_path / "devices.yaml").write_text(text.replace("framework: pytorch", "framework: pytorch, environment: small"))
     with pytest.raises(BenchlibError, match=r"devices.yaml: subjects.0.environment: .*create small makes it"):
-        plan.checked("devices", tmp_path / "devices.yaml")
+        plan.planned("devices", tmp_path / "devices.yaml")
 
 
 @pytest.mark.slow

@@ -24,15 +24,14 @@ from test_ratios import group, ratio
 from benchlib import tables
 from benchlib.lab import Lab
 from benchlib.plotting import style
+from benchlib.report import forest, pdf, ratios
+from benchlib.report.export import export_html
+from benchlib.report.ratios import Group, Member, Ratio
 from benchlib.runner import availability
 from benchlib.stats import frame as tidy
 from benchlib.stats.intervals import Interval
 from benchlib.suite import experiments
 from benchlib.suite.experiments.claims import Claims
-from benchlib.suite.plan import GATHERING
-from benchlib.suite.report import forest, pdf, ratios
-from benchlib.suite.report.export import export_html
-from benchlib.suite.report.ratios import Group, Member, Ratio
 
 pytestmark = pytest.mark.slow
 
@@ -312,9 +311,9 @@ class TestPaper:
     ) -> None:
         if profile == "frameworks":  # whose environments may not be here
             monkeypatch.setattr(availability, "available", lambda framework, device, environment: None)
-        for name in experiments.NOTEBOOKS:
+        for name in experiments.OLD:
             asked = explored.ROOT / "parameters" / profile / f"{name}.yaml"
-            if name not in GATHERING and asked.is_file():
+            if asked.is_file():
                 result = experiments.measure(name, SyntheticLab(tmp_path), **experiments.values(name, asked))
                 save_as_the_suite_does(tmp_path, name, result.summary())
         save_as_the_suite_does(tmp_path, "claims", Claims(Lab(outputs=tmp_path)).summary())

@@ -17,11 +17,11 @@ import pytest
 import yaml
 from test_suite import make_project, printed, run_and_read, write_notebook, write_parameters
 
-from benchlib import tables
+from benchlib import records, tables
 from benchlib.errors import BenchlibError
-from benchlib.suite import appendix, execution, experiments, records
-from benchlib.suite.report import pdf
-from benchlib.suite.report.export import export_html
+from benchlib.report import pdf
+from benchlib.report.export import export_html
+from benchlib.suite import appendix, execution, experiments
 
 MADE = Path("outputs/quick/appendix")
 SIZES = {"a4": (210, 297), "letter": (215.9, 279.4)}  # millimetres

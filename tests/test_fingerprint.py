@@ -96,7 +96,7 @@ IN_PYTORCH = {"timed", "certificate", "of another"}
         ("workloads/cnn/jax.py", set()),
         ("workloads/resnet50/pytorch.py", {"of another"}),
         ("suite/figures.py", set()),
-        ("suite/report/results.py", set()),
+        ("report/results.py", set()),
         ("stats/intervals.py", set()),
         ("condition.py", set()),
     ],

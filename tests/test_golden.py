@@ -13,13 +13,15 @@ import golden
 import pandas as pd
 import pytest
 
+from benchlib import literature, study
 from benchlib.equivalence.certificate import Certificate
 from benchlib.lab import Lab, Measures
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.intervals import Interval
-from benchlib.suite import claims, experiments
+from benchlib.suite import experiments
 
-QUICK = Path(__file__).resolve().parents[1] / "parameters" / "quick"
+ROOT = Path(__file__).resolve().parents[1]
+QUICK = ROOT / "parameters" / "quick"
 NOTEBOOKS = list(golden.read(golden.EXPECTED)["frames"]) if golden.EXPECTED.exists() else []
 IDENTITY = ("part", "quantity", "label", "baseline_label")
 NUMBERS = ("estimate", "low", "high", "processes", "failed", "control", "control_low", "control_high", "margin")
@@ -40,10 +42,14 @@ class Frames:
 def frames_of(folder: Path, notebooks: list[str]) -> dict[str, pd.DataFrame]:
     """The frame of each notebook, from a folder in which all of it is measured."""
     lab = Lab(outputs=folder, measures=Measures.NOTHING)
-    return {
-        name: experiments.module(name).measure(experiments.load(name, QUICK / f"{name}.yaml"), lab).frame
-        for name in notebooks
-    }
+    return {name: measured(name, lab).frame for name in notebooks}
+
+
+def measured(name: str, lab: Lab) -> Any:
+    """A notebook's study, or the result of one that has no design yet, measured in a lab."""
+    notebook, file = ROOT / "notebooks" / f"{name}.ipynb", QUICK / f"{name}.yaml"
+    made = study.design(notebook, file) if study.has_design(notebook) else experiments.Old(name, file)
+    return made.measure(lab) or made
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -59,7 +65,7 @@ def expected(folder: Path, notebooks: list[str]) -> dict[str, Any]:
         "frames": {name: rows_of(frame) for name, frame in frames.items()},
         "claims": {
             one.claim.id: {"verdict": one.verdict, "cases": [(case.of, case.bears) for case in one.outcome.cases]}
-            for one in claims.judged(Frames(frames))
+            for one in literature.judged(Frames(frames))
         },
     }
 

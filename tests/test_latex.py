@@ -9,8 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from benchlib import tables
-from benchlib.suite import latex
+from benchlib import latex, tables
 
 
 def frame() -> pd.DataFrame:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from benchlib import parameter_types
 from benchlib.errors import BenchlibError
-from benchlib.suite.experiments import parameter_file
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def read(text: str, folder: Path) -> dict:
     path = folder / "batch_size.yaml"
     path.write_text(text, encoding="utf-8")
-    return parameter_file.read(path)
+    return parameter_types.read(path)
 
 
 @pytest.mark.parametrize(

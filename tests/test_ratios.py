@@ -12,17 +12,17 @@ from pathlib import Path
 import explored
 import pandas as pd
 import pytest
+from benchlib.suite.experiments.report import Report
 
 from benchlib import tables
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.plotting import style
+from benchlib.report import forest, forest_figure, ratios
+from benchlib.report.ratios import Group, Member, Ratio
 from benchlib.stats import frame as tidy
 from benchlib.stats.intervals import Interval
 from benchlib.suite import trace
-from benchlib.suite.experiments.report import Report
-from benchlib.suite.report import forest, forest_figure, ratios
-from benchlib.suite.report.ratios import Group, Member, Ratio
 
 
 @pytest.fixture(scope="module")

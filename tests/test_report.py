@@ -15,19 +15,20 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from benchlib.suite.experiments.report import Report
 from synthetic_lab import SyntheticLab
 from test_experiments import quick, read_summary, save_as_the_suite_does
 
+from benchlib import records
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate, Check
 from benchlib.lab import Lab
+from benchlib.literature.verdicts import NO_DIFFERENCE, NOT_MEASURED, REPRODUCED, VERDICTS
+from benchlib.report import certainty, glance, page_one, results
 from benchlib.stats.frame import IMPOSSIBLE
 from benchlib.store import Store
-from benchlib.suite import experiments, records
-from benchlib.suite.claims.verdicts import NO_DIFFERENCE, NOT_MEASURED, REPRODUCED, VERDICTS
+from benchlib.suite import experiments
 from benchlib.suite.experiments.claims import Claims
-from benchlib.suite.experiments.report import Report
-from benchlib.suite.report import certainty, glance, page_one, results
 
 
 def measured(folder: Path, name: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from fixed_lab import all_the_same
 
 from benchlib import lab as lab_module
+from benchlib import records
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
@@ -19,7 +20,7 @@ from benchlib.runner import entries, interference, rounds, timer_check
 from benchlib.runner.scheduler import Asked
 from benchlib.stats import length
 from benchlib.stats.planner import PRECISION
-from benchlib.suite import experiments, records
+from benchlib.suite import experiments
 
 ASKED = {"precision": 0.9, "budget_s": 60.0, "block_s": 0.004, "pilot": 3}
 COARSE = {**ASKED, "precision": 0.001}

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 from test_suite import make_project, run_and_read, write_notebook, write_parameters
 
+from benchlib import records
 from benchlib.errors import BenchlibError
-from benchlib.suite import experiments, opened, outputs, plan, records, start
+from benchlib.study import cells
+from benchlib.suite import opened, outputs, plan, start
 
 ROOT = Path(__file__).parents[1]
 
@@ -83,7 +85,10 @@ class TestStates:
         record("second")
         write_parameters("second", count="many")
         found = states()
-        assert found["second"] == ("stale", "parameters/quick/second.yaml: count: 'many' is no whole number")
+        assert found["second"] == (
+            "stale",
+            "parameters/quick/second.yaml: count: 'many': Input should be a valid integer",
+        )
         assert found["first"] == ("missing", "it has not been started")
         Path("parameters/quick/first.yaml").unlink()
         assert states()["first"] == ("missing", "there is no parameters/quick/first.yaml")
@@ -224,11 +229,10 @@ class TestCopies:
         path, changed = opened.copy(notebook, file, profile)
         assert (path, changed) == (Path("outputs", profile, "lab", f"{name}.ipynb"), False)
         values = variables(path, "injected-parameters")
-        assert values == {**experiments.values(name, file), "outputs": ".."}
+        assert values == {**plan.planned(name, file).parameters, "outputs": ".."}
         assert set(values) <= set(variables(path, "parameters")), "each takes the place of one of the notebook's own"
         assert (path.parent / values["outputs"]).resolve() == Path("outputs", profile).resolve()
-        cells = plan.sources(path)
-        assert [one for one in cells if "# Parameters" not in one[1]] == plan.sources(notebook)
+        assert [one for one in cells(path) if "# Parameters" not in one.source] == cells(notebook)
         assert notebook.read_bytes() == before
 
     def test_outputs_are_no_change_and_go_where_the_parameters_are_others(self):

@@ -22,17 +22,15 @@ import psutil
 import pytest
 import yaml
 
-from benchlib import progress, variables
+from benchlib import progress, records, variables
 from benchlib.__main__ import main
-from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.provenance import fingerprint, installed, machine
+from benchlib.report.pdf import NoBrowser
 from benchlib.runner import availability
 from benchlib.runner.machine_lock import turn
-from benchlib.suite import execution, experiments, outputs, pages, plan, records
+from benchlib.suite import execution, outputs, pages, plan
 from benchlib.suite import runs as suite
-from benchlib.suite.experiments import parameter_file
-from benchlib.suite.report.pdf import NoBrowser
 from benchlib.worker import files
 
 ROOT = Path(__file__).parents[1]
@@ -64,6 +62,8 @@ resource.setrlimit(resource.RLIMIT_AS, (now + {more}, now + {more}))
 LEAK = "x = [bytearray(1000) for _ in range(10**7)]"
 """A kernel whose memory runs out: with a little more it can still say so, with none it cannot."""
 
+CERTIFYING = "study.certify(study.conditions([{'framework': 'pytorch'}], workload='cnn', batch_size=count))"
+
 REPORT = """
 import json
 from pathlib import Path
@@ -73,12 +73,26 @@ for path in sorted(Path(outputs, "notebooks").glob("*.json")):
 """
 
 
-def write_notebook(name, *cells):
-    """A notebook with a parameters cell and these; a cell that begins with # and a blank is Markdown."""
-    parameters = nbformat.v4.new_code_cell("count = 0\noutputs = ''", metadata={"tags": ["parameters"]})
+DESIGN = """
+import sys
+if "benchlib.study" in sys.modules:  # in the suite's process: a kernel need not wait for the import
+    from benchlib.study import Study
+    study = Study({name!r}, title="a toy", question="Which?", settings=settings or None)
+"""
+
+
+def write_notebook(name, *cells, design=""):
+    """A notebook with its tagged cells and these; a cell that begins with # and a blank is Markdown. The report has no
+    design; what another's has besides is ``design``, of one line.
+    """
+    source = "count: int = 0\nsettings: dict = {}\noutputs = ''" if name != "report" else "outputs = ''"
+    tagged = [nbformat.v4.new_code_cell(source, metadata={"tags": ["parameters"]})]
+    if name != "report":
+        source = DESIGN.format(name=name) + (f"    {design}" if design else "")
+        tagged.append(nbformat.v4.new_code_cell(source, metadata={"tags": ["design"]}))
     new = [nbformat.v4.new_markdown_cell(c) if re.match("#+ ", c) else nbformat.v4.new_code_cell(c) for c in cells]
     kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = nbformat.v4.new_notebook(cells=[parameters, *new], metadata={"kernelspec": kernelspec})
+    notebook = nbformat.v4.new_notebook(cells=[*tagged, *new], metadata={"kernelspec": kernelspec})
     Path("notebooks").mkdir(exist_ok=True)
     nbformat.write(notebook, Path("notebooks", f"{name}.ipynb"))
 
@@ -86,14 +100,6 @@ def write_notebook(name, *cells):
 def write_parameters(name, **parameters):
     Path("parameters/quick").mkdir(parents=True, exist_ok=True)
     Path("parameters/quick", f"{name}.yaml").write_text(yaml.safe_dump(parameters))
-
-
-def checked(name, file):
-    """In place of the experiments' own check."""
-    parameters = yaml.safe_load(file.read_text())
-    if not isinstance(parameters["count"], int):
-        raise BenchlibError(f"{file}: count: {parameters['count']!r} is no whole number")
-    return parameters, {"images": os.environ.get("IMAGES", "")}, []
 
 
 def printed(html, pdf, paper, date):
@@ -125,9 +131,6 @@ def make_project(folder, patch, names):
     folder.mkdir(exist_ok=True)
     patch.chdir(folder)
     patch.setenv("PYTHONPATH", str(ROOT))
-    patch.setattr(experiments, "NOTEBOOKS", (*names, "report"))
-    patch.setattr(plan, "checked", checked)
-    patch.setattr(experiments, "values", lambda name, file: parameter_file.read(file))
     patch.setattr(pages, "print_pdf", printed)
     for name in names:
         write_parameters(name, count=1)
@@ -150,8 +153,7 @@ def run_and_read(arguments=("run",)):
 
 
 def measure_nothing(monkeypatch):
-    """Notebooks of these tests have conditions, but no experiments of these names."""
-    monkeypatch.setattr(plan.Planned, "typed", None)
+    """Notebooks of these tests have conditions that nobody measures."""
     monkeypatch.setattr(suite.clock, "measure", lambda notebooks, lab, clock: list(notebooks))
 
 
@@ -195,7 +197,11 @@ class TestFirstRun:
         assert executed("good").exists()
         assert not executed(".partial-good").exists()
         record = record_of("good")
-        assert (record["status"], record["failures"], record["parameters"]) == ("succeeded", 0, {"count": 1})
+        assert (record["status"], record["failures"], record["parameters"]) == (
+            "succeeded",
+            0,
+            {"count": 1, "settings": {}},
+        )
         assert record["versions"]["ipykernel"]
         assert record["machine"]["cores"] >= 1
         assert record["seconds"] > 0
@@ -222,25 +228,25 @@ class TestFirstRun:
     @pytest.mark.parametrize(
         ("name", "cell", "error"),
         [
-            ("raising", "In [4] (1 / 0)", "ZeroDivisionError: division by zero"),
+            ("raising", "In [5] (1 / 0)", "ZeroDivisionError: division by zero"),
             (
                 "killed",
-                "In [4] (import os)",
+                "In [5] (import os)",
                 "the kernel was killed, or ended itself. Where the system did that for want of memory, "
                 f"{execution.MEMORY}",
             ),
             (
                 "leaking",
-                "In [5] (x = [bytearray(1000) for _ in range(10**7)])",
+                "In [6] (x = [bytearray(1000) for _ in range(10**7)])",
                 f"MemoryError: the kernel got no more memory: {execution.MEMORY}",
             ),
             (
                 "starved",
-                "In [4] (now = int(open('/proc/self/statm').read().split()[0]) * 4096)",
+                "In [5] (now = int(open('/proc/self/statm').read().split()[0]) * 4096)",
                 "the kernel said no error, only that the cell failed. Where it had no memory left to say it, "
                 f"{execution.MEMORY}",
             ),
-            ("leaving", "In [4] (import sys)", "the notebook ended itself before its last cell (sys.exit)"),
+            ("leaving", "In [5] (import sys)", "the notebook ended itself before its last cell (sys.exit)"),
             ("silent", "its last cell", "it glued no summary: scrapbook.glue('summary', result.summary())"),
         ],
     )
@@ -313,11 +319,8 @@ class TestUnchanged:
             asked.append((self.folder.name, [one.batch_size for one in conditions]))
             raise KeyError("weights")
 
-        def with_conditions(name, file):
-            parameters, data, _ = checked(name, file)
-            return parameters, data, [Condition(workload="cnn", batch_size=parameters["count"])]
-
-        monkeypatch.setattr(plan, "checked", with_conditions)
+        for name in ("first", "second"):
+            write_notebook(name, "1", design=CERTIFYING)
         monkeypatch.setattr(suite.lab.Lab, "certify", certify)
         measure_nothing(monkeypatch)
         write_parameters("first", count=4)
@@ -335,7 +338,7 @@ class TestUnchanged:
         assert self.run() == ["report"]
         assert "Another report" in Path("outputs/quick/report.html").read_text()
 
-    def test_another_library_lock_machine_or_data(self, monkeypatch):
+    def test_another_library_lock_or_machine(self, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(outputs, "_library", dict)
             assert self.run() == ["first", "second", "report"]
@@ -344,8 +347,6 @@ class TestUnchanged:
         assert self.run() == ["first", "second", "report"]
         monkeypatch.setenv("BENCHLIB_DATA", "/elsewhere")
         assert self.run() == [], "it is the images that count, not where they lie"
-        monkeypatch.setenv("IMAGES", "other ones")
-        assert self.run() == ["first", "second", "report"]
         monkeypatch.setattr(machine, "describe", lambda: {"cpu": "another"})
         assert self.run() == ["first", "second", "report"]
         assert "again: these have changed: machine (" in self.said
@@ -362,11 +363,9 @@ class TestUnchanged:
         assert f"first: started again: these have changed: {changed}\n" in self.said
 
     def test_other_variables_or_packages_of_what_is_measured(self, tmp_path, monkeypatch):
-        def with_conditions(name, file):
-            return *checked(name, file)[:2], [Condition(workload="cnn")] if name == "first" else []
-
+        write_notebook("first", "1", design=CERTIFYING)
+        write_parameters("first", count=4)
         monkeypatch.delenv(variables.WORKER_PATH, raising=False)
-        monkeypatch.setattr(plan, "checked", with_conditions)
         monkeypatch.setattr(suite.lab.Lab, "certify", lambda self, conditions: None)
         measure_nothing(monkeypatch)
         assert self.run() == ["first", "report"], "other conditions, other inputs"
@@ -385,6 +384,9 @@ class TestUnchanged:
         monkeypatch.setattr(installed, "packages", needed)
         assert self.run() == ["first", "report"]
         assert "first: started again: these have changed: packages\n" in self.said
+        monkeypatch.setattr(plan.prepare, "identity", lambda name: "other images")
+        assert self.run() == ["first", "report"]
+        assert "first: started again: these have changed: data\n" in self.said
         assert self.run() == []
 
     def test_what_crashed_is_measured_again_by_the_next_run_and_a_refusal_is_not(self):
@@ -670,13 +672,16 @@ class TestRefused:
             2,
             "error: parameters/quick/secnd.yaml: unknown notebook 'secnd': did you mean 'second'? "
             "(there are: first, report, second)\n"
-            "parameters/quick/first.yaml: count: 'many' is no whole number\n"
-            "parameters/quick/second.yaml: count: 'few' is no whole number\n",
+            "parameters/quick/first.yaml: count: 'many': Input should be a valid integer\n"
+            "parameters/quick/second.yaml: count: 'few': Input should be a valid integer\n",
         )
 
     def test_a_missing_notebook(self):
         Path("notebooks/second.ipynb").unlink()
-        assert run_and_read() == (2, "error: notebooks/second.ipynb is missing\n")
+        assert run_and_read() == (
+            2,
+            "error: parameters/quick/second.yaml: unknown notebook 'second': (there are: first, report)\n",
+        )
 
     @pytest.mark.parametrize("command", ["run", "report"])
     @pytest.mark.parametrize("wrong", ["gone", "moved", "twice"])
@@ -726,13 +731,13 @@ class TestRefused:
 
 def test_what_this_machine_does_not_have_is_refused_with_the_file(tmp_path, monkeypatch):
     def refuse(conditions):
-        raise BenchlibError(f"{conditions[0]}: device 'npu': no Ascend device")
+        raise BenchlibError(f"{conditions[0].workload}: device 'npu': no Ascend device")
 
-    monkeypatch.setattr(experiments, "load", lambda name, file: {"devices": ["npu"]})
-    monkeypatch.setattr(experiments, "conditions", lambda name, parameters: ["cnn"])
+    make_project(tmp_path / "project", monkeypatch, ["first"])
+    write_notebook("first", "1", design=CERTIFYING)
     monkeypatch.setattr(availability, "require", refuse)
-    with pytest.raises(BenchlibError, match=r"^devices\.yaml: cnn: device 'npu': no Ascend device$"):
-        plan.checked("devices", Path("devices.yaml"))
+    with pytest.raises(BenchlibError, match=r"^parameters/quick/first\.yaml: cnn: device 'npu': no Ascend device$"):
+        plan.plan("quick")
 
 
 def test_files_of_the_working_directory_and_ipythons_start_up_files_change_no_kernel(tmp_path, monkeypatch):
@@ -754,10 +759,8 @@ DRIVER = """
 import sys
 sys.path.insert(0, {tests!r})
 import test_suite
-from benchlib.suite import experiments, pages, plan
+from benchlib.suite import pages
 from benchlib.__main__ import main
-experiments.NOTEBOOKS = ("sleeping", "report")
-plan.checked = test_suite.checked
 pages.print_pdf = test_suite.printed
 sys.exit(main(["run"]))
 """
@@ -914,10 +917,10 @@ class TestReport:
             assert "report: started again: these have changed: results" in said
 
     def test_it_asks_for_no_framework_and_no_data(self, monkeypatch):
-        def refuse(name, file):
+        def refuse(*given):
             raise BenchlibError("not here")
 
-        monkeypatch.setattr(plan, "checked", refuse)
+        monkeypatch.setattr(plan, "design", refuse)
         assert run_and_read(["report"])[0] == 0
 
     def test_without_results_it_says_how_to_get_them(self):
@@ -933,10 +936,10 @@ def test_outputs_that_jupyterlab_saves_into_a_notebook_do_not_make_its_result_st
     assert run_and_read()[0] == 0
     path = Path("notebooks/first.ipynb")
     notebook = nbformat.read(path, as_version=4)
-    notebook.cells[1].outputs = [nbformat.v4.new_output("stream", text="seen in JupyterLab")]
+    notebook.cells[2].outputs = [nbformat.v4.new_output("stream", text="seen in JupyterLab")]
     nbformat.write(notebook, path)
     assert "first: unchanged" in run_and_read()[1]
-    notebook.cells[1].source += "\nprint('other')"
+    notebook.cells[2].source += "\nprint('other')"
     nbformat.write(notebook, path)
     assert "first: started again: these have changed: notebook" in run_and_read()[1]
 
@@ -951,10 +954,9 @@ class TestTime:
     def project(self, tmp_path, monkeypatch):
         make_project(tmp_path / "project", monkeypatch, ("one", "two"))
         for name in ("one", "two"):
-            write_notebook(name, "import os\nprint(os.environ['BENCHLIB_MEASURES'])", SUMMARY.format(failures=0))
+            asks = "import os\nprint(os.environ['BENCHLIB_MEASURES'])"
+            write_notebook(name, asks, SUMMARY.format(failures=0), design=CERTIFYING)
         write_parameters("defaults", precision=0.03, pilot=3, block_s=0.1, margin=0.05, minutes=3)
-        monkeypatch.setattr(plan, "checked", self._checked)
-        monkeypatch.setattr(plan.Planned, "typed", None)
         monkeypatch.setattr(suite, "_certify", lambda due, lab: None)
         monkeypatch.setattr(suite.clock, "require", lambda *given: None)  # no time is known of these
         monkeypatch.setattr(suite.clock, "expectation", lambda minutes, missing: f"expected of {', '.join(missing)}")
@@ -963,10 +965,6 @@ class TestTime:
         self.really = execution.execute
         monkeypatch.setattr(execution, "execute", pretend)
         self.wrong, self.spends, self.breaks_off = [], 0.0, False
-
-    def _checked(self, name, file):
-        parameters, data, _ = checked(name, file)
-        return parameters | {"block_s": 0.1}, data, [] if name == "report" else [Condition(workload="cnn")]
 
     def _measure(self, notebooks, lab, time_):
         folder = lab.folder
@@ -1014,7 +1012,7 @@ class TestTime:
         monkeypatch.setattr(execution, "execute", self.really)
         needs = "import os\nif not os.path.exists(f'{outputs}/measurements/{count}.parquet'):\n    "
         raises = "from benchlib.lab import NotMeasured\n    raise NotMeasured('a toy')"
-        write_notebook("one", needs + raises, SUMMARY.format(failures=0))
+        write_notebook("one", needs + raises, SUMMARY.format(failures=0), design=CERTIFYING)
         assert run_and_read()[0] == 0
         before = executed("one").read_bytes()
         write_parameters("one", count=2)
@@ -1039,7 +1037,7 @@ class TestTime:
     def test_without_minutes_a_result_of_before_does_not_outlive_a_notebook_that_fails(self, monkeypatch):
         monkeypatch.setattr(execution, "execute", self.really)
         run_and_read()
-        write_notebook("one", "1 / 0")
+        write_notebook("one", "1 / 0", design=CERTIFYING)
         run_and_read(("run", "--minutes", "0"))
         assert record_of("one")["status"] == "failed"
         assert not executed("one").exists()

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
+from frames import PYTORCH, row
 
 from benchlib import tables
+from benchlib.condition import Condition
+from benchlib.plotting import naming
+from benchlib.stats import frame as tidy
+from benchlib.tables import HYPERPARAMETERS, Column, Table, disturbed, verdict, wide
+
+MINDSPORE = "mindspore graph tuned"
 
 
 @pytest.mark.parametrize(
@@ -49,82 +58,130 @@ def test_ratio_never_rounds_an_end_to_1(ends: tuple[float, float, float], text: 
 
 
 def frame() -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "subject": ["pytorch eager tuned", "pytorch eager tuned"],
-            "framework": "pytorch",
-            "mode": "eager",
-            "lane": "tuned",
-            "workload": "cnn",
-            "threads": [None, 1],
-            "channels": [16, None],
-            "image_size": 8,
-            "accelerator_percent": [math.nan, math.nan],
-            "processes": 5,
-            "ratio": [0.5, math.nan],
-            "ratio_low": [0.49, math.nan],
-            "ratio_high": [0.51, math.nan],
-        }
-    )
+    said = {"subject": PYTORCH, "framework": "pytorch", "mode": "eager", "lane": "tuned", "workload": "cnn"}
+    ends = {"ratio": [0.5, math.nan], "ratio_low": [0.49, math.nan], "ratio_high": [0.51, math.nan]}
+    unlike = {"threads": [None, 1], "channels": [16, None], "image_size": 8, "accelerator_percent": math.nan}
+    return pd.DataFrame({**said, **unlike, "processes": 5, **ends})
 
 
 def test_display_leaves_out_only_what_is_the_same_in_all_rows() -> None:
     text, same = tables.display(frame())
     assert same == "In all rows: framework, mode, lane pytorch eager tuned; workload cnn; image size 8."
-    assert text["threads"].tolist() == ["all", "1"]
-    assert text["channels"].tolist() == ["16", "–"], "what only one row has is not the same in all"
-    assert text["throughput ratio"].tolist() == ["0.500 [0.490, 0.510]", "–"]
-    assert text["processes"].tolist() == ["5", "5"], "results are shown even where they are the same"
-    assert list(text) == ["threads", "channels", "processes", "throughput ratio"]
+    assert text.to_dict("list") == {
+        "threads": ["all", "1"],
+        "channels": ["16", "–"],
+        "processes": ["5", "5"],
+        "throughput ratio": ["0.500 [0.490, 0.510]", "–"],
+    }
 
 
-def test_why_some_rows_have_no_number_is_said_above_the_table_and_fills_no_column() -> None:
-    subjects = {"subject": ["pytorch eager", "mindspore graph", "mindspore eager"], "ratio": [0.5, math.nan, math.nan]}
+def test_why_some_rows_have_no_number_is_said_above_the_table() -> None:
+    subjects = {"subject": [PYTORCH, MINDSPORE, "jax graph"], "ratio": [0.5, math.nan, math.nan]}
     shown = pd.DataFrame({**subjects, "why": [None, "no kernel", "no kernel"], "measurements": "ab12"})
     text, same = tables.display(shown)
     assert list(text) == ["framework, mode, lane", "throughput ratio"]
-    assert same == "mindspore graph, mindspore eager: no kernel."
-    assert tables.display(shown.assign(why=None))[1] == ""
+    assert same == f"{MINDSPORE}, jax graph: no kernel."
     of_tasks = tables.display(shown.assign(task=["gcn", "gcn", "cnn"]))[1]
-    assert of_tasks == "mindspore graph on gcn, mindspore eager on cnn: no kernel."
+    assert of_tasks == f"{MINDSPORE} on gcn, jax graph on cnn: no kernel."
 
 
-def test_display_is_the_same_after_a_csv(tmp_path: Path) -> None:
-    path, _ = tables.save(frame(), tmp_path, "ratios", "Ratios.")
-    assert path.read_text(encoding="utf-8").count("0.49") == 1
-    read, read_same = tables.display(pd.read_csv(path))
-    text, same = tables.display(frame())
+def test_csv_markdown_and_html_have_the_same_table(tmp_path: Path) -> None:
+    made = frame().assign(measurements=["ab12 cd34", "ef56"], note="a|<b>\nTraceback")
+    csv, markdown = tables.save(made, tmp_path, "ratios", "Ratios.")
+    read, read_same = tables.display(pd.read_csv(csv))
+    text, same = tables.display(made)
     assert (read == text).all(axis=None)
     assert read_same == same
-
-
-def test_html_escapes_and_keeps_lines() -> None:
-    shown = tables.html(pd.DataFrame({"failure": ["<b>died</b>\nTraceback"]}), "What <failed>").data
-    assert "&lt;b&gt;died&lt;/b&gt;<br>Traceback" in shown
+    assert "ab12 cd34" in csv.read_text(encoding="utf-8"), "for trace"
+    written = markdown.read_text(encoding="utf-8")
+    assert "| all | 16 | 5 | 0.500 [0.490, 0.510] |" in written
+    assert "ab12" not in written, "nobody wants to read keys"
+    shown = tables.html(pd.DataFrame({"note": ["a|<b>\nTraceback"]}), "What <failed>").data
+    assert "a|&lt;b&gt;<br>Traceback" in shown
     assert "<caption>What &lt;failed&gt;</caption>" in shown
-    assert "&lt;i&gt;" in tables.bullets(["<i>"]).data
-
-
-def test_markdown_is_the_table_as_it_is_shown_and_names_no_file(tmp_path: Path) -> None:
-    made = frame().assign(measurements=["ab12 cd34", "ef56"], why="a|b")
-    _, path = tables.save(made, tmp_path, "ratios", "Ratios.")
-    lines = path.read_text(encoding="utf-8").splitlines()
-    assert lines[0].startswith("Ratios. In all rows: framework, mode, lane pytorch eager tuned;")
-    assert lines[2] == "| threads | channels | processes | throughput ratio |"
-    assert lines[4] == "| all | 16 | 5 | 0.500 [0.490, 0.510] |"
-    assert len({line.count("|") for line in lines[2:]}) == 1
-    assert "ab12" not in path.read_text(encoding="utf-8"), "nobody wants to read keys"
-    assert "ab12 cd34" in (tmp_path / "ratios.csv").read_text(encoding="utf-8"), "but the CSV has them, for trace"
-    assert "a&#124;b" in tables.markdown(pd.DataFrame({"why": ["a|b", "c"]}), "")
-
-
-def test_files_of_rows_that_are_made_into_one_are_each_named_once() -> None:
-    assert tables.together(["ab cd", "cd ef", ""]) == "ab cd ef"
+    assert "a&#124;<b><br>Traceback" in tables.markdown(pd.DataFrame({"note": ["a|<b>\nTraceback"]}), "")
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame(), pd.DataFrame(columns=["claim", "ratio", "ratio_low", "ratio_high"])])
 def test_a_table_without_rows_says_that_there_is_nothing(frame: pd.DataFrame, tmp_path: Path) -> None:
-    assert tables.html(frame, "The cases.").data == f"<ul><li>The cases. {tables.NOTHING}</li></ul>"
+    assert tables.NOTHING in tables.html(frame, "The cases.").data
     csv, markdown = tables.save(frame, tmp_path, "x", "The cases.")
     assert not len(pd.read_csv(csv))
-    assert markdown.read_text(encoding="utf-8") == f"The cases. {tables.NOTHING}\n"
+    assert tables.NOTHING in markdown.read_text(encoding="utf-8")
+
+
+# -- tables of a frame
+
+
+def of(quantity: str, subject: str, estimate: float | None, part: int = 0, **columns: Any) -> dict[str, Any]:
+    """A row of a quantity of a subject, of which nothing else has to be said."""
+    made = {**row(quantity, subject=subject), "part": part, "label": subject, "files": f"{quantity} {subject[0]}"}
+    return {**made, "estimate": estimate, "low": estimate, "high": estimate, **columns}
+
+
+def table(rows: list[dict[str, Any]], *columns: str | Column, quantity: str = "step_ms", **more: Any) -> pd.DataFrame:
+    return Table("", quantity, columns, **more).of(SimpleNamespace(frame=tidy.of_rows(rows)))
+
+
+STEPS = [of("step_ms", PYTORCH, 2.0), of("step_ms", MINDSPORE, 6.0), of("step_ms", PYTORCH, 3.0, part=1)]
+
+
+def test_beside_a_row_is_what_was_measured_of_the_same_condition_in_the_same_part() -> None:
+    memory = [of("memory_mib", PYTORCH, 400.0), of("memory_mib", PYTORCH, 500.0, part=1)]
+    within = [of("within_ratio", PYTORCH, value, baseline_subject=name) for value, name in ((2.0, "a"), (3.0, "b"))]
+    rows = wide(tidy.of_rows([*STEPS, *memory, *within]), "step_ms")
+    assert rows["memory_mib"].tolist() == pytest.approx([400, math.nan, 500], nan_ok=True)
+    assert "within_ratio" not in rows, "it has several, relative to several baselines"
+
+
+def test_a_quantity_is_a_column_with_its_interval_and_the_files_of_all_that_a_row_shows() -> None:
+    slow = [of("slows_down", name, value) for name, value in ((PYTORCH, 0.0), (MINDSPORE, 1.0))]
+    made = table([*STEPS[:2], *slow], "subject", "step_ms", "slows_down", "joules_per_sample")
+    assert list(made) == ["subject", "step_ms", "step_ms_low", "step_ms_high", "slows_down", "measurements"]
+    assert made["slows_down"].tolist() == [False, True]
+    assert made["measurements"].tolist() == ["p slows_down step_ms", "m slows_down step_ms"]
+    named = table(STEPS, Column("fast", ("estimate", "low", "high")), Column("who", lambda row: row["mode"]))
+    assert named["fast_high"].tolist() == [2, 6, 3]
+    assert named["who"].tolist() == ["eager", "graph", "eager"]
+    assert len(table(STEPS, "subject", where=lambda rows: rows["part"] == 1)) == 1
+    assert not len(table(STEPS, "subject", where=lambda rows: rows["part"] == 9))
+
+
+def test_hyperparameters_have_columns_of_their_own() -> None:
+    rows = [of("step_ms", name, 1.0, hyperparameters=text) for name, text in ((PYTORCH, '{"a": 1}'), (MINDSPORE, "{}"))]
+    assert table(rows, HYPERPARAMETERS)["a"].tolist() == pytest.approx([1, math.nan], nan_ok=True)
+
+
+def test_a_ratio_without_a_number_shows_why() -> None:
+    rows = [of("throughput_ratio", PYTORCH, 2.0, verdict="faster")]
+    rows += [of("throughput_ratio", MINDSPORE, None, why="disturbed")]
+    made = table(rows, Column("verdict", verdict), Column("why", disturbed()), quantity="throughput_ratio")
+    assert made["verdict"].tolist() == ["faster", "disturbed"]
+    assert made["why"].isna().tolist() == [True, False]
+
+
+# -- what subjects are called
+
+
+def test_an_environment_called_like_its_framework_goes_without_saying() -> None:
+    torch = Condition(workload="cnn", lane="tuned")
+    jax, other = torch.but(framework="jax", environment="jax"), torch.but(environment="torch-2.9")
+    beside = jax.but(environment="default")
+    assert [*naming.subjects([torch, jax, other]).values()] == [
+        PYTORCH,
+        "jax eager tuned",
+        "pytorch torch-2.9 eager tuned",
+    ]
+    assert naming.subjects([jax, beside]) == {jax: "jax jax eager tuned", beside: "jax eager tuned"}
+    rows = tidy.of_rows(
+        tidy.row("throughput_ratio", one, tidy.Interval(1.0, 1.0, 1.0, 1), baseline)
+        for one, baseline in ((jax, torch), (torch, jax))
+    )
+    once = naming.in_rows(rows)
+    assert once["subject"].tolist() == ["jax eager tuned", PYTORCH]
+    assert once["baseline_subject"].tolist() == [PYTORCH, "jax eager tuned"]
+    assert once["environment"].tolist() == ["jax", "default"], "by which it is looked for"
+    pd.testing.assert_frame_equal(naming.in_rows(once), once)
+    assert naming.implementation_of(once.iloc[0]) == "jax"
+    both = rows.assign(baseline_environment="default")
+    pd.testing.assert_frame_equal(naming.in_rows(both), both)

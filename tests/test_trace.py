@@ -11,14 +11,14 @@ import pandas as pd
 import pytest
 from synthetic_lab import SyntheticLab
 
-from benchlib import variables
+from benchlib import records, variables
 from benchlib.__main__ import main
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
 from benchlib.provenance import fingerprint, installed, knobs, machine
 from benchlib.runner.jobs import prepare_job
 from benchlib.store import Measurement, Store, save
-from benchlib.suite import experiments, records, sources, trace
+from benchlib.suite import experiments, sources, trace
 from benchlib.worker import files, service
 
 ROOT = Path(__file__).parents[1]

@@ -15,12 +15,12 @@ import pytest
 from synthetic_lab import SyntheticLab
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from benchlib import events
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.runner import epochs, interference
 from benchlib.stats.training_runs import TrainingRuns
 from benchlib.store import Measurement
-from benchlib.suite import events
 
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
 SEEDS, EPOCHS = [0, 1], 3
@@ -211,7 +211,7 @@ def test_they_import_no_framework_and_start_no_thread(tmp_path: Path) -> None:
     events.keep(tmp_path / "events", [run])
     assert threading.active_count() == before
     script = (
-        "import sys, benchlib.suite.events\n"
+        "import sys, benchlib.events\n"
         "print(sorted({'torch', 'tensorflow', 'mindspore', 'jax', 'matplotlib'} & set(sys.modules)))"
     )
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -1,8 +1,8 @@
 """The style of all figures, and the panels they are made of.
 
 Made for print: a figure is one column (3.5 in) or one page (7.2 in) wide with text of 8 points. Colour-blind readers
-can tell the colours apart, and every colour comes with a marker and a line style of its own. Intervals are drawn
-wherever they are known.
+can tell the colours apart, and every colour has a marker and a line style of its own. Intervals are drawn wherever
+they are known.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import io
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -25,73 +26,79 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 from scipy import stats
 
 from benchlib import tables
 from benchlib.plotting.style import REACH, Look, looks
 from benchlib.stats.comparison import NO_DIFFERENCE, same_within
 
-COLUMN, PAGE = 3.5, tables.PAGE
-"""Widths of a figure in inches: one column, and the page."""
-
-KINDS = ("png", "svg", "pdf")
-"""Of the files of a figure: for a page (300 dpi), for the report, for a paper."""
-
+COLUMN, PAGE = 3.5, tables.PAGE  # inches: a figure is as wide as one column, or as the page
+KINDS = ("png", "svg", "pdf")  # files of a figure: for a page (300 dpi), for the report, for a paper
 FONT_SIZE = 8  # points, the least that journals take
-
+LABEL = 42  # characters of a line of a label of the forest plot, which leave the plot 40 % of the page
+NEAREST = 1e-4  # of what is allowed: a smaller difference is rounding, and is drawn at the left edge
 GREY = "0.45"
-NEAREST = 1e-4
-"""Of what is allowed: less of it is drawn as so much, or a difference of rounding would take half of the panel."""
-
-PALE = "#e3eef7"
-"""Of the band within the margin of 1, in which a ratio is the same."""
+PALE = "#e3eef7"  # of the band within the margin of 1
+LINE = {"color": "0.2", "linewidth": 0.8}
 
 STYLE = {
     **sns.axes_style("ticks"),
-    "axes.spines.right": False,
-    "axes.spines.top": False,
+    **dict.fromkeys(("axes.labelsize", "axes.titlesize", "font.size", "legend.fontsize"), FONT_SIZE),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize"), FONT_SIZE),
+    **dict.fromkeys(("axes.spines.right", "axes.spines.top", "legend.frameon"), False),
+    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
     "axes.grid": True,
-    "axes.grid.which": "major",
-    "axes.axisbelow": True,
-    "axes.linewidth": 0.6,
-    "axes.labelsize": FONT_SIZE,
-    "axes.titlesize": FONT_SIZE,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
     "font.family": ["sans-serif"],
     "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same figure on every machine
-    "font.size": FONT_SIZE,
     "grid.color": "0.9",
     "grid.linewidth": 0.5,
-    "legend.fontsize": FONT_SIZE,
-    "legend.frameon": False,
     "lines.linewidth": 1.1,
     "lines.markersize": 4.5,
     "pdf.fonttype": 42,  # text stays text
     "svg.hashsalt": "benchlib",  # the same figure gives the same file
-    "xtick.labelsize": FONT_SIZE,
-    "ytick.labelsize": FONT_SIZE,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
     "xtick.minor.size": 2,
     "ytick.minor.size": 2,
 }
 
 Draw = TypeVar("Draw", bound=Callable)
+Legend = tuple[str, Line2D | Patch]  # an entry: its text, and what stands before it
 
 
-Legend = tuple[str, Line2D | Patch]
-"""An entry: its text, and what stands before it."""
+def _mark(**style: object) -> Line2D:
+    return Line2D([], [], **{"color": "0.2", "linestyle": "", **style})
+
+
+STRIPES = (0, (0.2, 0.2))  # of a line as wide as a band: hatched in effect
+CONTROL = ("A/A control: the baseline against itself (95 % interval)", Patch(color=GREY, alpha=0.35, linewidth=0))
+RESTLESS = (
+    "A/A excludes 1: believe nothing of that size",
+    Patch(facecolor="none", edgecolor=GREY, alpha=0.6, hatch="||||||", linewidth=0),
+)
+UNDECIDED = ("no difference shown", _mark(color=GREY, marker="o", markerfacecolor="white"))
+NO_RATIO = ("no ratio (failed, disturbed, or models differ)", _mark(marker="x"))
+CENSORED = (
+    "threshold not reached: how far the run got",
+    _mark(marker="^", markerfacecolor="none", markersize=6),
+)
+THRESHOLD = Line2D([], [], linestyle=":", **LINE)
+COMPARED = ("a quantity that is compared", _mark(color=GREY, marker="|", markersize=6))
+FARTHEST = ("the one that is farthest", _mark(color=GREY, marker="o"))
+PUBLISHED = ("published, of other hardware", _mark(marker="D", markerfacecolor="none", markersize=6))
+DIVERGED = ("loss no longer finite", _mark(marker="x"))
+DISTURBED = ("disturbed", _mark(marker="x"))
+"""Legend entries beside the series'."""
 
 
 def styled(draw: Draw) -> Draw:
-    """Run a drawing function in the style of all figures."""
+    """Run a drawing function in the style of all figures, whatever a user's matplotlibrc says."""
 
     @functools.wraps(draw)
     def inner(*args: object, **kwargs: object) -> object:
         with mpl.rc_context():
-            mpl.rcdefaults()  # not from what a matplotlibrc of the user's says
+            mpl.rcdefaults()
             mpl.rcParams.update(STYLE)
             return draw(*args, **kwargs)
 
@@ -114,7 +121,111 @@ def panels(rows: int, columns: int, height: float, width: float = PAGE) -> tuple
     return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 
 
+def intervals(
+    axes: Axes,
+    rows: pd.DataFrame,
+    looks: Mapping[str, Look],
+    at: Iterable[float],
+    *,
+    margin: float | None = None,
+    upright: bool = False,
+    joined: bool = False,
+    beside: Mapping[str, float] | None = None,
+    band: float = 7,
+) -> None:
+    """Each row's estimate with its interval at its place on the panel's other axis, in the look of its ``hue``.
+
+    With a ``margin`` these are ratios. Then there is a line at 1, a pale band within the margin of 1, and in grey,
+    ``band`` points wide, the interval of each A/A control: striped where it excludes 1. A ratio that shows no
+    difference has an open grey marker. What has no estimate is a cross (``upright``), or says why. Of a hue the places
+    are multiplied by ``beside``, so that none hides another.
+    """
+    rows = rows.assign(at=list(at))
+    if margin is not None:
+        (axes.axhline if upright else axes.axvline)(1, zorder=1.5, **LINE)
+        (axes.axhspan if upright else axes.axvspan)(1 - margin, 1 + margin, color=PALE, linewidth=0, zorder=0)
+        controls = rows[["at", "control_low", "control_high"]].drop_duplicates()
+        for of, line in ((controls[~_excludes_1(controls)], "-"), (controls[_excludes_1(controls)], STRIPES)):
+            strokes = axes.vlines if upright else axes.hlines
+            strokes(*of.to_numpy().T, color=GREY, alpha=0.35, linewidth=band, linestyles=[line], zorder=1)
+    rows["at"] *= rows["hue"].map(beside or {}).fillna(1)
+    for hue, own in rows.dropna(subset="estimate").groupby("hue", sort=False):
+        look, ends = looks[hue], np.abs(own[["low", "high"]].sub(own["estimate"], axis=0).to_numpy(float).T)
+        points = own[["at", "estimate"] if upright else ["estimate", "at"]].to_numpy(float)
+        axes.plot(*points.T, look.marker, color=look.color, linestyle=look.line if joined else "", zorder=3)
+        axes.errorbar(
+            *points.T,
+            **{"yerr" if upright else "xerr": ends},
+            color=look.color,
+            capsize=2,
+            linestyle="none",
+            zorder=3,
+        )
+        if "verdict" in own:
+            undecided = points[(own["verdict"] == NO_DIFFERENCE).to_numpy()]
+            axes.plot(*undecided.T, look.marker, color=GREY, markerfacecolor="white", linestyle="", zorder=4)
+    for _, row in rows[rows["estimate"].isna() & rows["hue"].notna()].iterrows():
+        if upright:
+            _cross(axes, row["at"], 0.04, looks[row["hue"]])
+        else:
+            why, edge = row.get("why"), axes.get_yaxis_transform()
+            why = tables.MISSING if pd.isna(why) else why
+            axes.annotate(why, (0, row["at"]), (4, 0), edge, textcoords="offset points", va="center")
+
+
+def row_panel(
+    axes: Axes,
+    rows: pd.DataFrame,
+    looks: Mapping[str, Look],
+    labels: Sequence[str],
+    xlabel: str,
+    margin: float | None = None,
+    at: Sequence[float] | None = None,
+    band: float = 9,
+    with_ends: bool = False,
+) -> None:
+    """The intervals of rows from the top down with their ``labels``, and at the right their numbers, ``with_ends`` or
+    without. With a ``margin`` they are ratios on a logarithmic axis; without, bars from 0. A stroke stands at a row's
+    ``target``, if it has one.
+    """
+    _rows(axes, labels, xlabel, at)
+    at = range(len(rows)) if at is None else at
+    known = rows["estimate"].dropna()
+    if margin is None:
+        axes.barh(at, rows["estimate"].fillna(0), 0.6, color=[looks[hue].color for hue in rows["hue"]], alpha=0.3)
+        most = 1.1 * (known.max() if len(known) else 1)
+        axes.set_xlim(0, np.nanmax([most, *(1.05 * rows["high"]).clip(upper=2 * most)]) or 1)
+        axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
+    else:
+        axes.set_xscale("log")
+        ratio_axis(axes.xaxis, [*known, *rows.get("target", [])], [*_ends(rows), 1 - margin, 1 + margin])
+    intervals(axes, rows, looks, at, margin=margin, band=band)
+    for place, row in zip(at, rows.to_dict("records"), strict=True):
+        if pd.notna(target := row.get("target")):
+            axes.plot([target, target], [place - 0.35, place + 0.35], color="0.2", linewidth=1)
+        if pd.notna(row["estimate"]):
+            number = (tables.interval if margin is None else tables.ratio)(row["estimate"], row["low"], row["high"])
+            _beside(axes, place, number if with_ends else number.partition(" ")[0])
+
+
 @styled
+def forest(rows: pd.DataFrame, looks: Mapping[str, Look], xlabel: str, margin: float, width: float = PAGE) -> Figure:
+    """All ratios in one picture: a row for each, with its ``label`` and, at the right, its interval in numbers.
+
+    ``rows`` are as of :func:`intervals`: label, hue, estimate, low, high, control_low, control_high, verdict, why. A
+    row without a ``hue`` is a heading.
+    """
+    labels = [textwrap.fill(label, LABEL) for label in rows["label"]]
+    heights = np.array([0.05 + 0.13 * (1 + label.count("\n")) for label in labels])
+    middles = heights.cumsum() - heights / 2
+    figure, (axes,) = panels(1, 1, height=0.5 + heights.sum(), width=width)
+    row_panel(axes, rows, looks, labels, xlabel, margin, middles, band=72 * 0.15, with_ends=True)
+    axes.set_ylim(heights.sum(), 0)
+    for text, hue in zip(axes.get_yticklabels(), rows["hue"], strict=True):
+        text.set_fontweight("bold" if pd.isna(hue) else "normal")
+    return finish(figure, {}, ratio_legend(rows[rows["hue"].notna()], margin, crosses=False))
+
+
 def line_panel(
     axes: Axes,
     rows: pd.DataFrame,
@@ -124,183 +235,57 @@ def line_panel(
     ylabel: str,
     log_y: bool = False,
     ticks: Iterable[float] | None = None,
+    margin: float | None = None,
 ) -> None:
-    """The estimates of rows against ``x`` (a logarithmic axis), a line for each ``hue``, with intervals where they are
-    known. Ticks of ``x`` are its values if None, round numbers if empty.
+    """The intervals of rows against ``x`` (a logarithmic axis), a line for each ``hue``; with a ``margin`` of ratios.
+    Ticks of ``x`` are its values if None, round numbers if empty.
     """
     axes.set(xlabel=xlabel, ylabel=ylabel)
-    for name, look, shift in _side_by_side(series, rows[x]):
-        of_hue = rows[rows["hue"] == name].dropna(subset="estimate").sort_values(x)
-        _interval_line(axes, of_hue[x] * shift, of_hue, look)
+    drawn = rows.sort_values(x) if margin is not None else rows.dropna(subset="estimate").sort_values(x)
+    beside = _side_by_side(series, rows[x])
+    intervals(axes, drawn, series, drawn[x], margin=margin, upright=True, joined=True, beside=beside)
     value_axis(axes, rows[x], ticks)
-    _y_axis(axes, rows["estimate"], log_y)
+    if margin is None:
+        _y_axis(axes, rows["estimate"], log_y)
+    else:
+        axes.set_yscale("log")
+        ratio_axis(axes.yaxis, rows["estimate"], [*_ends(rows), 1 - margin, 1 + margin])
 
 
-@styled
-def ratio_panel(
+def dot_panel(
     axes: Axes,
-    rows: pd.DataFrame,
+    frame: pd.DataFrame,
     series: Mapping[str, Look],
     x: str,
     xlabel: str,
-    ylabel: str,
-    ticks: Iterable[float] | None = None,
-    *,
-    margin: float,
+    rows: str,
+    named: str | None = None,
 ) -> None:
-    """As :func:`line_panel`, of ratios: with the line at 1, in a pale band what is within the ``margin`` of it, and in
-    grey the interval of each comparison's A/A control. A row without a ratio is a cross at the bottom.
-    """
-    axes.set(xlabel=xlabel, ylabel=ylabel, yscale="log")
-    axes.axhline(1, color="0.2", linewidth=0.8, zorder=1.5)
-    axes.axhspan(1 - margin, 1 + margin, color=PALE, linewidth=0, zorder=0)
-    controls = rows.drop_duplicates([x, "control_low", "control_high"])  # equal work is not the same comparison
-    restless = _excludes_1(controls)
-    for of, line in ((controls[~restless], "-"), (controls[restless], STRIPES)):
-        ends = of["control_low"], of["control_high"]
-        axes.vlines(of[x], *ends, color=GREY, alpha=0.35, linewidth=7, linestyles=[line], zorder=1)
-    for name, look, shift in _side_by_side(series, rows[x]):
-        of_hue = rows[rows["hue"] == name].sort_values(x)
-        there = of_hue["estimate"].notna()
-        _interval_line(axes, of_hue.loc[there, x] * shift, of_hue[there], look)
-        for missing in of_hue.loc[~there, x] * shift:
-            _cross(axes, missing, 0.04, look)
-    value_axis(axes, rows[x], ticks)
-    ends = pd.concat([rows[name] for name in ("low", "high", "control_low", "control_high")])
-    ratio_axis(axes.yaxis, rows["estimate"], [*ends, 1 - margin, 1 + margin])
+    """Points over a logarithmic axis with a line at 1, in a row for each value of ``rows`` from the top down. What is
+    less than ``NEAREST``, or infinite, is drawn at the edges.
 
-
-@styled
-def bar_panel(
-    axes: Axes,
-    rows: pd.DataFrame,
-    series: Mapping[str, Look],
-    xlabel: str,
-    labels: Sequence[str],
-    margin: float | None = None,
-) -> None:
-    """A bar for each row from the top down, with its interval and its number; ``labels`` name the rows. A row without
-    a number says ``why``. With a ``margin`` they are ratios: they have the interval of their comparison's A/A control
-    behind them, and behind that a pale band of what is within the margin of 1, and their numbers at the right, where
-    nothing lies below them. A stroke stands at a row's ``target``, if it has one.
-    """
-    _rows(axes, labels, xlabel)
-    if margin is not None:
-        axes.axvline(1, color="0.2", linewidth=0.8)
-        axes.axvspan(1 - margin, 1 + margin, color=PALE, linewidth=0, zorder=-1)
-        controls = zip(rows["control_low"], rows["control_high"], _excludes_1(rows), strict=True)
-        for place, (*ends, restless) in enumerate(controls):
-            fill = HATCHED if restless else FILLED
-            axes.fill_betweenx([place - 0.5, place + 0.5], *ends, zorder=0, **fill)
-    limit = 1.5 * (rows["estimate"].max() if rows["estimate"].notna().any() else 1)
-    if rows["high"].notna().any():
-        limit = min(max(limit, 1.5 * rows["high"].max()), 2 * limit)
-    if "target" in rows:
-        limit = np.nanmax([limit, 1.5 * rows["target"].max()])
-    if margin is not None:  # the line at 1, with the margin and the A/A control around it, is to be seen
-        limit = max(limit, 1.3 * min(np.nanmax([1 + margin, rows["control_high"].max()]), REACH))
-    for place, (_, row) in enumerate(rows.iterrows()):
-        value, low, high = row["estimate"], row["low"], row["high"]
-        if pd.isna(value):
-            why = tables.MISSING if pd.isna(row["why"]) else row["why"]
-            axes.annotate(why, (0, place), xytext=(4, 0), textcoords="offset points", va="center")
-            continue
-        look, end = series[row["hue"]], value
-        color = GREY if _is_open(row) else look.color
-        axes.barh(place, value, height=0.6, color=color, alpha=0.35, linewidth=0)
-        if pd.notna(high):
-            end = min(high, limit / 1.5)
-            axes.errorbar(value, place, xerr=[[value - low], [high - value]], color=color, capsize=2)
-        axes.plot(value, place, look.marker, color=color, markerfacecolor="white" if _is_open(row) else color)
-        if pd.notna(target := row.get("target")):
-            axes.plot([target, target], [place - 0.35, place + 0.35], color="0.2", linewidth=1)
-        if margin is not None:
-            at, side = {"xy": (1, place), "xycoords": axes.get_yaxis_transform(), "xytext": (-2, 0)}, "right"
-        else:
-            at, side = {"xy": (end, place), "xytext": (5, 0)}, "left"
-        rounded = tables.interval if margin is None else tables.ratio  # as in tables
-        number = rounded(value, low, high).partition(" ")[0]
-        axes.annotate(number, **at, textcoords="offset points", ha=side, va="center")
-    axes.set_xlim(0, limit)
-    axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
-
-
-@styled
-def interval_panel(
-    axes: Axes, rows: pd.DataFrame, series: Mapping[str, Look], xlabel: str, labels: Sequence[str]
-) -> None:
-    """A point with its interval for each row from the top down, around a line at 1; ``labels`` name the rows. A row
-    without a number says ``why``.
-    """
-    _rows(axes, labels, xlabel)
-    axes.axvline(1, color="0.2", linewidth=0.8)
-    known = rows.dropna(subset="estimate")
-    reach = 1.1 * max([0.01, *(abs(known[name] - 1).max() for name in ("estimate", "low", "high") if len(known))])
-    axes.set_xlim(1 - min(reach, 1), 1 + min(reach, 1))
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-    for place, (_, row) in enumerate(rows.iterrows()):
-        look = series[row["hue"]]
-        if pd.isna(row["estimate"]):
-            why = tables.MISSING if pd.isna(row["why"]) else row["why"]
-            axes.annotate(why, (1, place), xytext=(4, 0), textcoords="offset points", va="center")
-            continue
-        axes.plot([row["low"], row["high"]], [place, place], color=look.color, linestyle=look.line)
-        axes.plot(row["estimate"], place, look.marker, color=look.color)
-        if not row["low"] <= 1 <= row["high"]:
-            axes.axhspan(place - 0.4, place + 0.4, zorder=0, **HATCHED)
-
-
-@styled
-def dot_panel(
-    axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], x: str, xlabel: str, rows: str, column: str
-) -> None:
-    """Points over a logarithmic axis, in a row for each value of ``rows`` from the top down, looking as ``column``
-    says. What is 0, and what is infinite, is drawn at the edges.
+    With ``named`` they are many: all are grey strokes but the farthest of each row, whose ``named`` and value stand
+    beside the panel.
     """
     names = list(dict.fromkeys(frame[rows]))
     _rows(axes, names, xlabel)
     axes.set_xscale("log")
-    finite = frame.loc[np.isfinite(frame[x]) & (frame[x] > 0), x]
-    least, most = min([0.1, *finite]) / 2, max([2.0, *finite]) * 2
-    axes.set_xlim(least, most)
-    for _, row in frame.iterrows():
-        look, at = series[row[column]], min(max(row[x], least), most)
-        axes.plot(at, names.index(row[rows]), look.marker, color=look.color, clip_on=False)
-
-
-@styled
-def farthest_panel(
-    axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], x: str, xlabel: str, rows: str, named: str
-) -> None:
-    """As :func:`dot_panel`, of many points: all are grey strokes but the one farthest to the right in each row, which
-    looks as its ``hue`` says; beside the panel stand its ``named`` and how far it is. What is less than ``NEAREST`` is
-    drawn at the left edge.
-    """
-    names = list(dict.fromkeys(frame[rows]))
-    _rows(axes, names, xlabel)
-    axes.set_xscale("log")
-    frame = frame.assign(**{x: frame[x].fillna(math.inf)})  # what is no number is not near
-    most = max([2.0, *frame.loc[np.isfinite(frame[x]), x]]) * 2
+    axes.axvline(1, **LINE)
+    far = frame[x].fillna(math.inf)  # what is no number is not near
+    most = max([2.0, *far[np.isfinite(far)]]) * 2
     axes.set_xlim(NEAREST, most)
-    for place, name in enumerate(names):
-        of_row = frame[frame[rows] == name].reset_index()
-        at = of_row[x].clip(NEAREST, most)
-        farthest = of_row.loc[of_row[x].idxmax()]
-        axes.plot(at, [place] * len(at), "|", color=GREY, markersize=6, markeredgewidth=0.8, clip_on=False)
-        look = series[farthest["hue"]]
-        axes.plot(at.max(), place, look.marker, color=look.color, zorder=4, clip_on=False)
-        axes.annotate(
-            f"{tables.number(farthest[x], 2)} {farthest[named]}",
-            (1, place),
-            xycoords=axes.get_yaxis_transform(),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            annotation_clip=False,
-        )
+    frame = frame.assign(far=far, at=far.clip(NEAREST, most), place=frame[rows].map(names.index))
+    marked = frame.reset_index(drop=True)
+    if named:
+        axes.plot(frame["at"], frame["place"], "|", color=GREY, markersize=6, markeredgewidth=0.8, clip_on=False)
+        marked = marked.loc[marked.groupby("place")["far"].idxmax()]
+    for _, row in marked.iterrows():
+        look = series[row["hue"]]
+        axes.plot(row["at"], row["place"], look.marker, color=look.color, zorder=4, clip_on=False)
+        if named:
+            _beside(axes, row["place"], f"{tables.number(row['far'], 2)} {row[named]}")
 
 
-@styled
 def run_panel(
     axes: Axes,
     frame: pd.DataFrame,
@@ -319,8 +304,8 @@ def run_panel(
     triangle that points up. A median that is such a run is not known, and the line leaves it out.
     """
     axes.set(xlabel=xlabel, ylabel=ylabel)
-    for name, look, shift in _side_by_side(series, frame[x]):
-        rows = frame[frame["hue"] == name].dropna(subset=[y])
+    for name, shift in _side_by_side(series, frame[x]).items():
+        look, rows = series[name], frame[frame["hue"] == name].dropna(subset=[y])
         open_ended = rows[censored] if censored else pd.Series(False, index=rows.index)
         done, cut = rows[~open_ended], rows[open_ended]
         axes.plot(done[x] * shift, done[y], look.marker, color=look.color, alpha=0.8, markeredgewidth=0)
@@ -332,7 +317,6 @@ def run_panel(
     _y_axis(axes, frame[y], log_y, from_zero)
 
 
-@styled
 def curve_panel(
     axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], y: str, ylabel: str, log_y: bool = False
 ) -> None:
@@ -345,40 +329,27 @@ def curve_panel(
     epochs = sorted(frame["epoch"].unique())
     for name, look in series.items():
         rows = frame[frame["hue"] == name]
-        finite = np.isfinite(rows[y]).groupby(rows["epoch"]).all()
-        lost = finite.index[~finite]
-        if len(lost):
-            _cross(axes, lost[0], 0.96, look)
-            rows = rows[rows["epoch"] < lost[0]]
+        lost = rows.loc[~np.isfinite(rows[y]), "epoch"].min()
+        if pd.notna(lost):
+            _cross(axes, lost, 0.96, look)
+            rows = rows[rows["epoch"] < lost]
         seeds = rows.groupby("epoch")[y].agg(["mean", "min", "max", "count"])
         seeds = seeds[seeds["count"] == seeds["count"].max()]
-        every = max(1, len(epochs) // 8)
-        axes.plot(
-            seeds.index,
-            seeds["mean"],
-            color=look.color,
-            linestyle=look.line,
-            marker=look.marker,
-            markevery=every,
-            markersize=3.5,
-        )
+        line = {"linestyle": look.line, "marker": look.marker, "markevery": max(1, len(epochs) // 8), "markersize": 3.5}
+        axes.plot(seeds.index, seeds["mean"], color=look.color, **line)
         axes.fill_between(seeds.index, seeds["min"], seeds["max"], color=look.color, alpha=0.15, linewidth=0)
     axes.set_xlim(min(epochs) - 0.4, max(epochs) + 0.4)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     _y_axis(axes, frame[y][np.isfinite(frame[y])], log_y, from_zero=False)
 
 
-@styled
 def survival_panel(axes: Axes, runs: pd.DataFrame, series: Mapping[str, Look]) -> None:
     """The share of training runs that have not reached the threshold yet: a step down for each that has, a cross where
     one was given up.
     """
     axes.set(xlabel="training time (s)", ylabel="runs not there yet (%)", ylim=(-4, 104))
-    for name, look in series.items():
-        rows = runs[runs["hue"] == name]
-        if not len(rows):
-            continue
-        reached = rows["reached"].to_numpy(dtype=bool)
+    for name, rows in runs.groupby("hue", sort=False):
+        look, reached = series[name], rows["reached"].to_numpy(dtype=bool)
         seconds = rows["seconds_to_threshold"].where(reached, rows["seconds"]).to_numpy()
         share = stats.ecdf(stats.CensoredData.right_censored(seconds, ~reached)).sf
         at = np.concatenate([[0.0], share.quantiles, [seconds.max()]])
@@ -391,18 +362,16 @@ def value_axis(axes: Axes, values: Iterable[float], ticks: Iterable[float] | Non
     """Make the x axis logarithmic, with plain numbers at the values; at ``ticks`` if given, round ones if empty."""
     values = sorted(set(values))
     pad = max((values[-1] / values[0]) ** 0.06, 1.12)
-    axes.set_xscale("log")
-    axes.set_xlim(values[0] / pad, values[-1] * pad)
-    ticks = values if ticks is None else list(ticks)
-    if ticks:
+    axes.set(xscale="log", xlim=(values[0] / pad, values[-1] * pad))
+    if ticks := values if ticks is None else list(ticks):
         _fix(axes.xaxis, ticks)
     else:
         plain_log_axis(axes.xaxis)
 
 
-def ratio_axis(axis: Axis, points: Iterable[float], ends: Iterable[float]) -> tuple[float, float]:
-    """The limits of a logarithmic axis of ratios, which it gets, with plain numbers: 1 and all ``points`` are on it; an
-    interval that ends far from them runs out. A band that is to be seen is among the ``ends``.
+def ratio_axis(axis: Axis, points: Iterable[float], ends: Iterable[float]) -> None:
+    """Limits and plain numbers for a logarithmic axis of ratios: 1 and all ``points`` are on it; an interval that ends
+    far from them runs out. A band that is to be seen is among the ``ends``.
     """
     points = [1.0, *(point for point in points if math.isfinite(point))]
     ends = [*points, *(end for end in ends if math.isfinite(end))]
@@ -411,7 +380,6 @@ def ratio_axis(axis: Axis, points: Iterable[float], ends: Iterable[float]) -> tu
     set_limits = axis.axes.set_xlim if axis.axis_name == "x" else axis.axes.set_ylim
     set_limits(low / room, high * room)
     plain_log_axis(axis)
-    return low / room, high * room
 
 
 def plain_log_axis(axis: Axis) -> None:
@@ -444,42 +412,12 @@ def _add_legend(figure: Figure, entries: Sequence[Legend]) -> None:
     names, handles = zip(*entries, strict=True)
     width = figure.get_figwidth() * figure.dpi
     for columns in range(min(len(names), 6), 0, -1):
-        legend = figure.legend(
-            handles, names, loc="outside upper left", ncols=columns, handlelength=2.6, columnspacing=1.6
-        )
+        place = {"loc": "outside upper left", "ncols": columns, "handlelength": 2.6, "columnspacing": 1.6}
+        legend = figure.legend(handles, names, **place)
         if columns == 1 or legend.get_window_extent(figure.canvas.get_renderer()).width <= 0.98 * width:
             break
         legend.remove()
-    rows = math.ceil(len(names) / columns)
-    figure.set_figheight(figure.get_figheight() + 0.17 * (rows - 1))
-
-
-STRIPES = (0, (0.2, 0.2))
-"""Of a line as wide as a band, hatched in effect."""
-
-FILLED = {"color": GREY, "alpha": 0.35, "linewidth": 0}
-HATCHED = {"facecolor": "none", "edgecolor": GREY, "alpha": 0.6, "hatch": "//////", "linewidth": 0}
-
-CONTROL = ("A/A control: the baseline against itself (95 % interval)", Patch(**FILLED))
-RESTLESS = ("A/A excludes 1: believe nothing of that size", Patch(**HATCHED))
-UNDECIDED = (
-    "no difference shown",
-    Line2D([], [], color=GREY, marker="o", markerfacecolor="white", linestyle=""),
-)
-NO_RATIO = ("no ratio (failed, disturbed, or models differ)", Line2D([], [], color="0.2", marker="x", linestyle=""))
-CENSORED = (
-    "threshold not reached: how far the run got",
-    Line2D([], [], color="0.2", marker="^", markerfacecolor="none", markersize=6, linestyle=""),
-)
-THRESHOLD = Line2D([], [], color="0.2", linewidth=0.8, linestyle=":")
-COMPARED = ("a quantity that is compared", Line2D([], [], color=GREY, marker="|", markersize=6, linestyle=""))
-FARTHEST = ("the one that is farthest", Line2D([], [], color=GREY, marker="o", linestyle=""))
-PUBLISHED = (
-    "published, of other hardware",
-    Line2D([], [], color="0.2", marker="D", markerfacecolor="none", markersize=6, linestyle=""),
-)
-DIVERGED = ("loss no longer finite", Line2D([], [], color="0.2", marker="x", linestyle=""))
-"""Legend entries beside the series'."""
+    figure.set_figheight(figure.get_figheight() + 0.17 * (math.ceil(len(names) / columns) - 1))
 
 
 def margin_legend(margin: float) -> Legend:
@@ -494,10 +432,9 @@ def margin_text(margin: float) -> str:
 
 def ratio_legend(rows: pd.DataFrame, margin: float, crosses: bool = True) -> list[Legend]:
     """The legend entries that a figure of ratios needs; ``crosses``: where one is missing there is a cross."""
-    restless = "control_low" in rows and _excludes_1(rows).any()
     undecided = "verdict" in rows and (rows["verdict"] == NO_DIFFERENCE).any()
     missing = crosses and rows["estimate"].isna().any()
-    more = {RESTLESS: restless, UNDECIDED: undecided, NO_RATIO: missing}
+    more = {RESTLESS: _excludes_1(rows).any(), UNDECIDED: undecided, NO_RATIO: missing}
     return [CONTROL, margin_legend(margin), *(entry for entry, needed in more.items() if needed)]
 
 
@@ -524,26 +461,23 @@ def _render(figure: Figure, kind: str) -> bytes:
     return file.getvalue()
 
 
-def _rows(axes: Axes, labels: Sequence[str], xlabel: str) -> None:
+def _rows(axes: Axes, labels: Sequence[str], xlabel: str, at: Sequence[float] | None = None) -> None:
     """A row for each label from the top down."""
     axes.set(xlabel=xlabel, ylim=(len(labels) - 0.4, -0.6))
-    axes.set_yticks(range(len(labels)), labels)
+    axes.set_yticks(range(len(labels)) if at is None else at, labels)
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0)
 
 
-def _interval_line(axes: Axes, at: pd.Series, rows: pd.DataFrame, look: Look) -> None:
-    axes.plot(at, rows["estimate"], color=look.color, marker=look.marker, linestyle=look.line, zorder=3)
-    if rows["high"].notna().any():
-        error = np.abs(rows[["low", "high"]].sub(rows["estimate"], axis=0).to_numpy().T)
-        axes.errorbar(at, rows["estimate"], yerr=error, color=look.color, capsize=2, linestyle="none", zorder=3)
-    open_ones = [_is_open(row) for _, row in rows.iterrows()]
-    axes.plot(at[open_ones], rows["estimate"][open_ones], look.marker, color=GREY, markerfacecolor="white", zorder=4)
+def _beside(axes: Axes, place: float, text: str) -> None:
+    """A text at the right of a row."""
+    where = {"xycoords": axes.get_yaxis_transform(), "xytext": (4, 0), "textcoords": "offset points"}
+    axes.annotate(text, (1, place), va="center", annotation_clip=False, **where)
 
 
-def _is_open(row: pd.Series) -> bool:
-    """Is neither a difference nor sameness shown?"""
-    return row.get("verdict") == NO_DIFFERENCE
+def _ends(rows: pd.DataFrame) -> list[float]:
+    """Of the intervals of ratios, and of their controls'."""
+    return [end for name in ("low", "high", "control_low", "control_high") for end in rows[name]]
 
 
 def _excludes_1(rows: pd.DataFrame) -> pd.Series:
@@ -574,19 +508,17 @@ def _y_axis(axes: Axes, values: pd.Series, log: bool, from_zero: bool = True) ->
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 
-def _side_by_side(series: Mapping[str, Look], values: pd.Series) -> Iterator[tuple[str, Look, float]]:
-    """Each series, with the factor by which it stands beside the others that share a value of a logarithmic axis."""
-    values = sorted(set(values))
-    spread = 0.02 * math.log(values[-1] / values[0]) if len(values) > 1 else 0.03
-    for number, (name, look) in enumerate(series.items()):
-        yield name, look, math.exp((number - (len(series) - 1) / 2) * spread)
+def _side_by_side(series: Iterable[str], values: pd.Series) -> dict[str, float]:
+    """For each series the factor by which it stands beside the others that share a value of a logarithmic axis."""
+    low, high, names = values.min(), values.max(), list(series)
+    spread = 0.02 * math.log(high / low) if low < high else 0.03
+    return {name: math.exp((number - (len(names) - 1) / 2) * spread) for number, name in enumerate(names)}
 
 
 def _fix(axis: Axis, ticks: list[float]) -> None:
     axis.set_major_locator(FixedLocator(ticks))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6f}".rstrip("0").rstrip(".")))
     axis.set_minor_locator(NullLocator())
-    axis.set_minor_formatter(NullFormatter())
 
 
 def _thin(axis: Axis) -> None:

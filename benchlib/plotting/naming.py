@@ -12,8 +12,7 @@ import pandas as pd
 from benchlib.condition import Condition, implementation
 from benchlib.environments import DEFAULT
 
-Home = tuple[str, str]
-"""A framework and its environment."""
+Home = tuple[str, str]  # a framework and its environment
 
 
 def implementations(homes: Iterable[Home]) -> dict[Home, str]:
@@ -35,17 +34,14 @@ def subjects(conditions: Iterable[Condition]) -> dict[Condition, str]:
 def in_rows(rows: pd.DataFrame) -> pd.DataFrame:
     """Rows of a frame with their subjects, and those of their baselines, as they are called."""
     sides = [side for side in ("", "baseline_") if f"{side}framework" in rows and f"{side}environment" in rows]
-    homes = (
-        pair for side in sides for pair in rows[[f"{side}framework", f"{side}environment"]].itertuples(index=False)
-    )
-    for home, name in implementations(tuple(pair) for pair in homes if all(map(pd.notna, pair))).items():
-        full = f"{implementation(*home)} "
-        for side in sides if full != f"{name} " else ():
-            subject = rows[f"{side}subject"]
-            longer = (rows[f"{side}framework"] == home[0]) & (rows[f"{side}environment"] == home[1])
-            longer &= subject.str.startswith(full, na=False)
-            shorter = f"{name} " + subject.str.removeprefix(full)
-            rows = rows.assign(**{f"{side}subject": subject.mask(longer, shorter)})
+    homes = [zip(rows[f"{side}framework"], rows[f"{side}environment"], strict=True) for side in sides]
+    named = implementations(home for each in homes for home in each if all(map(pd.notna, home)))
+    shorter = {f"{implementation(*home)} ": f"{name} " for home, name in named.items() if name == home[0] == home[1]}
+    for side in sides:
+        subject = rows[f"{side}subject"]
+        for full, name in shorter.items():
+            subject = subject.mask(subject.str.startswith(full, na=False), name + subject.str.removeprefix(full))
+        rows = rows.assign(**{f"{side}subject": subject})
     return rows
 
 
@@ -53,3 +49,17 @@ def implementation_of(row: Mapping[str, Any]) -> str:
     """Framework and environment of a row, as its subject names them."""
     full = implementation(row["framework"], row["environment"])
     return full if row["subject"].startswith(f"{full} ") else row["framework"]
+
+
+PRODUCTS = {"pytorch": "PyTorch", "mindspore": "MindSpore", "jax": "JAX", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
+
+
+def product(framework: str) -> str:
+    """Return a framework's name as its makers write it; one that is not known is called as its file."""
+    return PRODUCTS.get(framework, framework)
+
+
+def spelled(subject: str) -> str:
+    """Return a subject with its framework's name as its makers write it: ``PyTorch eager tuned``."""
+    framework, between, rest = subject.partition(" ")
+    return f"{product(framework)}{between}{rest}"

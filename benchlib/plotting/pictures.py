@@ -1,4 +1,4 @@
-"""The figures that an experiment declares: panels, each of a quantity of its frame, or of its training runs.
+"""The figures that a notebook names: panels, each of a quantity of a tidy frame, or of training runs.
 
 A :class:`Picture` has its panels once, or once for each value of ``each``. What a panel shows are rows; ``hue`` says
 which of them look alike.
@@ -19,20 +19,25 @@ from matplotlib.figure import Figure
 
 from benchlib import metrics, workloads
 from benchlib.plotting import figures
-from benchlib.plotting.figures import Legend, Look
-from benchlib.plotting.style import hue_looks, named_once, subject_looks
+from benchlib.plotting.figures import Legend
+from benchlib.plotting.style import Look, hue_looks, named_once, subject_looks
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import DISTURBED
 from benchlib.stats.training_runs import undisturbed
 from benchlib.tables import Measured, wide
 
-Value = str | Callable[[pd.Series], Any]
-"""A column of the rows, or what to make of a row."""
+Value = str | Callable[[pd.Series], Any]  # a column of the rows, or what to make of a row
+Text = str | Callable[[pd.DataFrame], str]  # the same for all rows, or made from them
 
 
 def values(rows: pd.DataFrame, of: Value) -> list[Any]:
     """For each row."""
     return list(rows[of]) if isinstance(of, str) else [of(row) for _, row in rows.iterrows()]
+
+
+def text(rows: pd.DataFrame, of: Text) -> str:
+    """For all rows."""
+    return of if isinstance(of, str) else of(rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,20 +82,34 @@ class Panel(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class OfQuantity(Panel):
-    """Rows of a quantity, with what else is known of their conditions beside them (see ``selections.wide``)."""
+    """Rows of a quantity, with what else is known of their conditions beside them (see ``tables.wide``)."""
 
     quantity: str
 
     def source(self, result: Measured) -> pd.DataFrame:
         return wide(result.frame, self.quantity)
 
+    @property
+    def margin(self) -> bool:
+        return self.quantity.endswith("_ratio")
+
+    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
+        return figures.ratio_legend(rows, result.margin, crosses=isinstance(self, Lines)) if self.margin else []
+
 
 @dataclass(frozen=True, kw_only=True)
-class Rows(OfQuantity):
-    """The rows from the top down; ``labels`` name them."""
+class Bars(OfQuantity):
+    """The interval and the number of each row, from the top down: bars, or ratios around a line at 1."""
 
-    xlabel: str | Callable[[pd.DataFrame], str]
+    xlabel: Text
     labels: Value
+    target: Callable[[pd.Series], float] | None = None  # where a stroke stands; nan: nowhere
+
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
+        if self.target is not None:
+            rows = rows.assign(target=values(rows, self.target))
+        labels = self.names(rows) if at_left else [""] * len(rows)
+        figures.row_panel(axes, rows, looks, labels, text(rows, self.xlabel), result.margin if self.margin else None)
 
     def height(self, rows: pd.DataFrame) -> float:
         return 0.45 + 0.24 * max(len(rows), 2)  # one row needs more for its number
@@ -103,73 +122,41 @@ class Rows(OfQuantity):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bars(Rows):
-    """A bar for each row, with its interval and its number."""
+class Intervals(Bars):
+    """Ratios of a baseline to itself (A/A): each is its own control."""
 
-    target: Callable[[pd.Series], float] | None = None  # where a stroke stands; nan: nowhere
-
-    @property
-    def margin(self) -> bool:
-        return self.quantity.endswith("_ratio")
-
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
-        if self.target is not None:
-            rows = rows.assign(target=values(rows, self.target))
-        labels = self.names(rows) if at_left else [""] * len(rows)
-        xlabel = self.xlabel if isinstance(self.xlabel, str) else self.xlabel(rows)
-        figures.bar_panel(axes, rows, looks, xlabel, labels, result.margin if self.margin else None)
-
-    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
-        return figures.ratio_legend(rows, result.margin, crosses=False) if self.margin else []
-
-
-@dataclass(frozen=True, kw_only=True)
-class Intervals(Rows):
-    """A point with its interval for each row, around a line at 1."""
-
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
-        figures.interval_panel(axes, rows, looks, self.xlabel, self.names(rows))
+    def rows(self, result: Measured) -> pd.DataFrame:
+        rows = super().rows(result)
+        return rows.assign(control_low=rows["low"], control_high=rows["high"]) if len(rows) else rows
 
 
 @dataclass(frozen=True, kw_only=True)
 class Lines(OfQuantity):
-    """A quantity against a column ``x``."""
+    """A quantity against a column ``x``; of ratios with the A/A controls and the margin."""
 
     x: str
     xlabel: str
-    ylabel: str | Callable[[pd.DataFrame], str]
+    ylabel: Text
     log_y: bool = False
     round_ticks: bool = False  # not the values of ``x``
 
     def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
-        ylabel = self.ylabel if isinstance(self.ylabel, str) else self.ylabel(rows)
-        self.lines(axes, rows, looks, ylabel if at_left or not self.round_ticks else "", result)
-
-    def lines(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], ylabel: str, result: Measured) -> None:
-        """Draw them."""
-        ticks = () if self.round_ticks else None
-        figures.line_panel(axes, rows, looks, self.x, self.xlabel, ylabel, self.log_y, ticks)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ratios(Lines):
-    """A ratio against a column ``x``, with the A/A controls and the margin."""
-
-    quantity: str = "throughput_ratio"
-    ylabel: str | Callable[[pd.DataFrame], str] = lambda rows: relative_to(rows, "\n")
-    margin: ClassVar[bool] = True
-
-    def lines(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], ylabel: str, result: Measured) -> None:
-        ticks = () if self.round_ticks else None
-        figures.ratio_panel(axes, rows, looks, self.x, self.xlabel, ylabel, ticks, margin=result.margin)
-
-    def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
-        return figures.ratio_legend(rows, result.margin)
+        ylabel = text(rows, self.ylabel) if at_left or not self.round_ticks else ""
+        ticks, margin = () if self.round_ticks else None, result.margin if self.margin else None
+        figures.line_panel(axes, rows, looks, self.x, self.xlabel, ylabel, self.log_y, ticks, margin)
 
 
 def relative_to(rows: pd.DataFrame, between: str = " ") -> str:
     """What an axis of ratios to the first row's baseline is of."""
     return f"throughput relative to{between}{rows['baseline_subject'].iloc[0]}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratios(Lines):
+    """The throughput ratio against a column ``x``."""
+
+    quantity: str = "throughput_ratio"
+    ylabel: Text = lambda rows: relative_to(rows, "\n")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,9 +189,8 @@ class Points(Panel):
         )
 
     def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
-        words = self.x.replace("_", " ")
-        more = (self.censored, self.log_y, self.from_zero)
-        figures.run_panel(axes, rows, looks, self.x, self.y, words, self.ylabel, *more)
+        labels = (self.x.replace("_", " "), self.ylabel)
+        figures.run_panel(axes, rows, looks, self.x, self.y, *labels, self.censored, self.log_y, self.from_zero)
 
     def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
         return [figures.CENSORED] if self.censored and rows[self.censored].any() else []
@@ -215,17 +201,16 @@ class Curves(Panel):
     """``loss``, or the ``metric`` in its readable unit, by epoch: means over seeds, bands from lowest to highest."""
 
     y: str
-    ylabel: str | Callable[[pd.DataFrame], str]
+    ylabel: Text
     threshold: Callable[[pd.DataFrame], float | None] | None = None  # of what is shown
 
     def source(self, result: Measured) -> pd.DataFrame:
         return _readable(result.curves)
 
     def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
-        ylabel = self.ylabel if isinstance(self.ylabel, str) else self.ylabel(rows)
-        figures.curve_panel(axes, rows, looks, self.y, ylabel, log_y=self.y == "loss")
+        figures.curve_panel(axes, rows, looks, self.y, text(rows, self.ylabel), log_y=self.y == "loss")
         if (threshold := self._threshold(rows)) is not None:
-            axes.axhline(threshold, color="0.2", linewidth=0.8, linestyle=":")
+            axes.axhline(threshold, linestyle=":", **figures.LINE)
 
     def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
         entries = [figures.DIVERGED] if self.y == "loss" and not np.isfinite(rows["loss"]).all() else []
@@ -268,8 +253,7 @@ class Costs(OfQuantity):
         if paid["why"] == DISTURBED:
             axes.text(0.5, 0.5, "disturbed", transform=axes.transAxes, ha="center", va="center")
             return
-        far = 1000.0 if pd.isna(paid["estimate"]) else max(10 * paid["estimate"], 100.0)
-        steps = np.geomspace(1, far, 60)
+        steps = np.geomspace(1, 1000.0 if pd.isna(paid["estimate"]) else max(10 * paid["estimate"], 100.0), 60)
         for _, row in rows.iterrows():
             look, seconds = looks[row["hue"]], row["first"] + (steps - 1) * row["step_s"]
             axes.plot(steps, seconds, color=look.color, linestyle=look.line, marker=look.marker, markevery=20)
@@ -282,9 +266,9 @@ class Costs(OfQuantity):
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """A figure of an experiment. Beside the band of a margin its caption says what that is."""
+    """A figure of a notebook. Beside the band of a margin its caption says what that is."""
 
-    caption: str | Callable[[pd.DataFrame], str]  # from all rows that it shows
+    caption: Text  # from all rows that it shows
     panels: Sequence[Panel]
     each: Value | None = None  # the panels again for each of its values
     title: Callable[[pd.DataFrame], str] | None = None  # of the first panel of each, where it is not its value
@@ -300,26 +284,24 @@ class Picture:
         if not shown:
             return None
         every = pd.concat([rows for _, rows in shown])
-        cells = self._cells(shown)
-        looks = self._looks(every)
+        cells, looks = self._cells(shown), self._looks(every)
         most = self.columns(every) if callable(self.columns) else self.columns
         columns = min(most or len(shown), len(cells))
-        height = max((panel.height(rows) or self.height for panel, rows, _ in cells))
+        height = max(panel.height(rows) or self.height for panel, rows, _ in cells)
         figure, axes = figures.panels(math.ceil(len(cells) / columns), columns, height, self.width)
         legend: dict[str, Any] = {}
         before: list[str] | None = None
         for number, (place, (panel, rows, title)) in enumerate(zip(axes, cells, strict=False)):
-            own = {name: look for name, look in looks.items() if name in set(rows["hue"])}
             names = panel.names(rows)
-            at_left = number % columns == 0 or names != before
-            panel.draw(place, rows, own, result, at_left)
+            own = {name: look for name, look in looks.items() if name in set(rows["hue"])}
+            panel.draw(place, rows, own, result, number % columns == 0 or names != before)
             before = names
             legend |= panel.legend(rows, result)
             if title:
                 place.set_title(title)
         for place in axes[len(cells) :]:
             place.remove()
-        caption = self.caption if isinstance(self.caption, str) else self.caption(every)
+        caption = text(every, self.caption)
         if any(panel.margin for panel, _ in shown):
             caption = f"{caption} {figures.margin_text(result.margin)}"
         titled = self.each == "subject" and all(panel.hue == "subject" for panel, _ in shown)
@@ -336,21 +318,20 @@ class Picture:
         return [(panel, rows) for panel, rows in shown if len(rows) and _known(panel, rows)]
 
     def _looks(self, rows: pd.DataFrame) -> dict[str, Look]:
-        if self.looks:
-            return self.looks(rows)
         of_subjects = all(panel.hue == "subject" for panel in self.panels)
-        return subject_looks(rows) if of_subjects else hue_looks(rows)
+        return (self.looks or (subject_looks if of_subjects else hue_looks))(rows)
 
     def _cells(self, shown: list[tuple[Panel, pd.DataFrame]]) -> list[tuple[Panel, pd.DataFrame, str]]:
         """Each panel with its rows and its title."""
         if self.each is None:
             return [(panel, rows, "") for panel, rows in shown]
-        split = [(panel, rows, pd.Series(values(rows, self.each), rows.index, dtype=object)) for panel, rows in shown]
-        names = dict.fromkeys(name for _, _, of in split for name in of)
+        split = [
+            (panel, dict(tuple(rows.groupby(values(rows, self.each), sort=False, dropna=False))))
+            for panel, rows in shown
+        ]
         cells = []
-        for name in names:
-            of_each = [(panel, rows[of == name]) for panel, rows, of in split]
-            of_each = [(panel, rows) for panel, rows in of_each if len(rows)]
+        for name in dict.fromkeys(name for _, parts in split for name in parts):
+            of_each = [(panel, parts[name]) for panel, parts in split if name in parts]
             title = self.title(of_each[0][1]) if self.title else str(name)
             cells += [(panel, rows, "" if number else title) for number, (panel, rows) in enumerate(of_each)]
         return cells

@@ -1,13 +1,14 @@
 """How a series is drawn, the same in every figure and on every page: by colour, marker and line, never by colour alone.
 
-Imports nothing that draws: pages need colours too, and need not wait for matplotlib.
+Imports nothing that draws: pages need colours too.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -17,27 +18,16 @@ from benchlib.environments import DEFAULT
 from benchlib.plotting import naming
 from benchlib.stats import frame as tidy
 
-_COLORS = [
+_COLORS = [  # of seaborn's palette for colour-blind readers, most distinct first
     tuple(int(code[at : at + 2], 16) / 255 for at in (0, 2, 4))
     for code in ("0173b2", "d55e00", "029e73", "56b4e9", "cc78bc", "de8f05", "ca9161")
 ]
-"""Of seaborn's palette for colour-blind readers, most distinct first."""
-
 _MARKERS = ["o", "s", "D", "^", "v", "P", "X", "<", ">", "p", "*"]
 _LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (2, 4))]
-
-SHADES = (0.0, 0.15, -0.4, -0.2, 0.3, 0.45)
-"""By how much a colour is made lighter, or darker, for subjects of one framework: most of what differs first."""
-
-
-GREYS = ("0.15", "0.55", "0.35", "0.7")
-"""Of what is no framework's."""
-
-THIRD_MODE = 20
-"""More than all kinds of the first two modes: the marker of TensorFlow's is then none of theirs of five frameworks."""
-
-REACH = 5
-"""An interval that ends further than this factor from all points runs out of its panel: the others can then be read."""
+SHADES = (0.0, 0.15, -0.4, -0.2, 0.3, 0.45)  # how much lighter, or darker, subjects of one framework are
+GREYS = ("0.15", "0.55", "0.35", "0.7")  # of what is no framework's
+THIRD_MODE = 20  # more than all kinds of the first two modes, so that a third mode has markers of its own
+REACH = 5  # an interval that ends further than this factor from all points runs out of its panel
 
 
 @dataclass(frozen=True)
@@ -51,10 +41,11 @@ class Look:
 
 def looks(names: Iterable[str]) -> dict[str, Look]:
     """A look for each name, in order; the same names in the same order look the same in every figure."""
-    names = list(dict.fromkeys(names))
-    return {
-        name: Look(*(cycle[i % len(cycle)] for cycle in (_COLORS, _MARKERS, _LINES))) for i, name in enumerate(names)
-    }
+    return {name: _cycled(number, _COLORS) for number, name in enumerate(dict.fromkeys(names))}
+
+
+def _cycled(number: int, colors: Sequence[Any]) -> Look:
+    return Look(*(cycle[number % len(cycle)] for cycle in (colors, _MARKERS, _LINES)))
 
 
 def subject_looks(rows: pd.DataFrame) -> dict[str, Look]:
@@ -74,23 +65,14 @@ def hue_looks(rows: pd.DataFrame) -> dict[str, Look]:
     seen: Counter[str] = Counter()
     for hue, of in rows.groupby("hue", sort=False)["framework"]:
         framework = of.iloc[0] if of.nunique() == 1 else ""
-        number = seen[framework]
+        made[hue] = _look(framework, seen[framework]) if framework else _cycled(seen[framework], GREYS)
         seen[framework] += 1
-        if framework:
-            made[hue] = _look(framework, number)
-        else:
-            made[hue] = Look(*(cycle[number % len(cycle)] for cycle in (GREYS, _MARKERS, _LINES)))
     return made
 
 
 def condition_looks(conditions: Mapping[str, Condition]) -> dict[str, Look]:
-    """A look for each condition, by name: its subject's; those that share it have others of their framework's."""
-    made: dict[str, Look] = {}
-    for name, one in conditions.items():
-        look = subject_look(*(getattr(one, part) for part in tidy.SUBJECT))
-        others = (_look(one.framework, number) for number in range(len(SHADES) * len(_MARKERS)))
-        made[name] = next((free for free in (look, *others) if free not in made.values()), look)
-    return made
+    """A look for each condition, by name: of its framework's colour."""
+    return hue_looks(pd.DataFrame([{"hue": name, "framework": one.framework} for name, one in conditions.items()]))
 
 
 def subject_look(framework: str, environment: str, mode: str, precision: str, lane: str) -> Look:

@@ -18,13 +18,13 @@ from typing import Any
 
 import yaml
 
+from benchlib import records
 from benchlib.errors import BenchlibError
-from benchlib.suite import experiments, records
+from benchlib.report.export import export_html
+from benchlib.report.load import glued
+from benchlib.report.pdf import NoBrowser, print_pdf
 from benchlib.suite.at_work import alone
-from benchlib.suite.plan import GATHERING, REPORT, require_profile
-from benchlib.suite.report.export import export_html
-from benchlib.suite.report.gathered import glued
-from benchlib.suite.report.pdf import NoBrowser, print_pdf
+from benchlib.suite.plan import REPORT, gathers, notebooks, require_profile
 
 LOCK = "requirements.lock"
 PROJECT = ("pyproject.toml", "CITATION.cff", "LICENSE")
@@ -71,20 +71,20 @@ class _Bundle:
         self.missing: dict[str, None] = {}
         self.notes: list[str] = []
         self.records: dict[str, dict[str, Any]] = {}  # of the notebooks that succeeded
-        for name in experiments.NOTEBOOKS:
+        for name in notebooks():
             record = records.read(folder, name)
             if record and record["status"] == "succeeded":
                 self.records[name] = record
                 if "stale" in record:
                     self._miss(f"executed/{name}.ipynb: is an older result, stale: {record['stale']}")
-            elif name in GATHERING or Path("parameters", profile, f"{name}.yaml").is_file():
+            elif gathers(name) or Path("parameters", profile, f"{name}.yaml").is_file():
                 self._miss(f"notebooks/{name}.ipynb: {record['status'] if record else 'there is no whole record'}")
         if not self.records:
             raise BenchlibError(f"{folder}: no notebook has succeeded: python -m benchlib run --profile {profile}")
 
     def fill(self, code: bool, paper: str) -> None:
         """Write all files, then the README and the manifest."""
-        wrong = records.all_wrong(self.folder, experiments.NOTEBOOKS)
+        wrong = records.all_wrong(self.folder)
         for name, record in self.records.items():
             captions = self._notebook(name, record, code and name != REPORT, paper)
             for path in record["files"]:

@@ -6,8 +6,8 @@ import shutil
 from contextlib import nullcontext
 from pathlib import Path
 
+from benchlib import events, records
 from benchlib.errors import BenchlibError
-from benchlib.suite import events, experiments, records
 from benchlib.suite.at_work import alone
 
 
@@ -36,7 +36,8 @@ def unused(folder: Path) -> list[Path]:
 
     A BenchlibError where it is not known what is needed: a notebook has not come to its end, or its record is gone.
     """
-    by_name = {name: records.read(folder, name) for name in experiments.NOTEBOOKS}
+    executed = (path.stem for path in folder.glob("notebooks/[!.]*.ipynb"))
+    by_name = {name: records.read(folder, name) for name in sorted({*records.names(folder), *executed})}
     unknown = [name for name, record in by_name.items() if record and record["status"] != "succeeded"]
     unknown += [name for name, record in by_name.items() if record is None and _left_something(folder, name)]
     if unknown or not any(by_name.values()):

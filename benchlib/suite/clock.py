@@ -10,18 +10,16 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from benchlib import progress
+from benchlib import progress, records
 from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures
-from benchlib.stats.planner import LEAST_START_S
-from benchlib.suite import records
-from benchlib.suite.experiments import conditions, least_runs, least_s, module, usual_s
-from benchlib.suite.experiments.parameters import Compared, Parameters
+from benchlib.stats import planner
+from benchlib.study import Study
 
 NOTEBOOK_S = 4.5
 """What a notebook takes, about, two being executed at once, when all is measured; of the report's pages, too."""
@@ -98,21 +96,21 @@ def lab_on(clock: Clock, folder: Path) -> Lab:
     return clock.labs[-1]
 
 
-def measure(notebooks: Mapping[str, Parameters], lab: Lab, clock: Clock) -> list[str]:
-    """Measure what these notebooks will ask for, in the order given; the names of those that could not be measured,
-    which find out themselves what is wrong.
+def measure(studies: Mapping[str, Study], lab: Lab, clock: Clock) -> list[str]:
+    """Measure what the studies of these notebooks ask for, in the order given; the names of those that could not be
+    measured, which find out themselves what is wrong.
     """
     try:
-        return _measured(notebooks, lab, clock)
+        return _measured(studies, lab, clock)
     finally:
         clock.keep()
 
 
-def _measured(notebooks: Mapping[str, Parameters], lab: Lab, clock: Clock) -> list[str]:
+def _measured(studies: Mapping[str, Study], lab: Lab, clock: Clock) -> list[str]:
     wrong = []
-    for name, parameters in notebooks.items():
+    for name, study in studies.items():
         try:
-            module(name).measure(parameters, lab)
+            study.measure(lab)
         except Exception as error:  # whatever it is: it must not stop the others
             progress.say(f"{name}: not measured, and tried again by itself: {type(error).__name__}: {error}")
             wrong.append(name)
@@ -123,7 +121,7 @@ def _measured(notebooks: Mapping[str, Parameters], lab: Lab, clock: Clock) -> li
         were_missing = lab.pilots()
     except Exception as error:  # as above; a notebook of which nothing is there then shows what is wrong
         clock.broke_off = True
-        empty = [name for name, one in notebooks.items() if name in wrong or not _is_there(name, one, lab.folder)]
+        empty = [name for name, one in studies.items() if name in wrong or not _is_there(one, lab.folder)]
         again = f", and tried again by themselves: {', '.join(empty)}" if empty else ""
         progress.say(f"not all is measured{again}: {type(error).__name__}: {error}")
         return empty
@@ -143,16 +141,16 @@ def _measured(notebooks: Mapping[str, Parameters], lab: Lab, clock: Clock) -> li
     return wrong
 
 
-def _is_there(name: str, parameters: Parameters, folder: Path) -> bool:
+def _is_there(study: Study, folder: Path) -> bool:
     """Is there something that a notebook could show, if nothing more is measured?"""
     try:
-        module(name).measure(parameters, Lab(outputs=folder, measures=Measures.NOTHING))
+        study.measure(Lab(outputs=folder, measures=Measures.NOTHING))
     except Exception:  # not measured, or what it was that could not be
         return False
     return True
 
 
-def require(minutes: float, missing: Mapping[str, Parameters], notebooks: int = 0) -> None:
+def require(minutes: float, missing: Mapping[str, Study], notebooks: int = 0) -> None:
     """Refuse a time in which the pilots of the notebooks that are ``missing`` cannot be measured and so many executed,
     whatever else there is, with a BenchlibError that says how much would do.
     """
@@ -168,11 +166,10 @@ def require(minutes: float, missing: Mapping[str, Parameters], notebooks: int = 
         )
 
 
-def expectation(minutes: float, missing: Mapping[str, Parameters]) -> str:
+def expectation(minutes: float, missing: Mapping[str, Study]) -> str:
     """What comes before anything of a time is shared among the comparisons of the notebooks that are ``missing``."""
-    gated = {gate.gated(condition) for name, one in missing.items() for condition in conditions(name, one)}
-    pilots_s = sum(usual_s(name, one) for name, one in missing.items() if isinstance(one, Compared))
-    usual = GATE_S * len(gated) + pilots_s
+    gated = {gate.gated(condition) for study in missing.values() for condition in study.every}
+    usual = GATE_S * len(gated) + sum(pilots_s(study, planner.usual_s) for study in missing.values())
     text = (
         "to check the models and measure the first processes of all comparisons takes about "
         f"{progress.duration(usual)} on a quiet machine, training runs aside"
@@ -186,13 +183,18 @@ def is_piloted(folder: Path, of: str) -> bool:
     return _read(folder / "clock.json", of).piloted
 
 
-def _least_s(missing: Mapping[str, Parameters]) -> float:
+def _least_s(missing: Mapping[str, Study]) -> float:
     """Seconds of the pilots, of a start for each training run, and of one for each process that the gate needs."""
-    pilots_s = sum(least_s(name, one) for name, one in missing.items() if isinstance(one, Compared))
-    every = [condition for name, one in missing.items() for condition in conditions(name, one)]
+    every = [condition for study in missing.values() for condition in study.every]
     starts = len({(one.implementation, one.mode, one.precision, one.device) for one in every})
-    starts += sum(least_runs(name, one) for name, one in missing.items())
-    return pilots_s + LEAST_START_S * starts
+    starts += sum(study.least_runs for study in missing.values())
+    return sum(pilots_s(study, planner.least_s) for study in missing.values()) + planner.LEAST_START_S * starts
+
+
+def pilots_s(study: Study, seconds: Callable[[int, float, int], float]) -> float:
+    """Seconds of the pilots of a study's comparisons, each of which has a control."""
+    processes = sum(1 + len(group) for group in study.groups)
+    return seconds(study.settings["pilot"], study.settings["block_s"], processes) if processes else 0.0
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Any
 
 import nbformat
 
-from benchlib.suite import experiments, records
-from benchlib.suite.plan import sources
+from benchlib import records
+from benchlib.suite.plan import planned
 
 FOLDER = "lab"
 """In a folder of results."""
@@ -24,9 +24,8 @@ def copy(notebook: Path, file: Path | None, profile: str) -> tuple[Path, bool]:
     import papermill  # takes long to import
 
     logging.getLogger("papermill").setLevel(logging.ERROR)
-    sources(notebook)  # refuses one without a parameters cell
     path = Path("outputs", profile, FOLDER, notebook.name)
-    values = {**(experiments.values(notebook.stem, file) if file else {}), "outputs": ".."}  # from the copy's folder
+    values = {**planned(notebook.stem, file).parameters, "outputs": ".."}  # from the copy's folder
     made = papermill.execute_notebook(notebook, None, values, prepare_only=True, progress_bar=False)
     digest = _digest(made)
     if path.exists():

@@ -14,13 +14,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchlib import frameworks, plugins, variables
+from benchlib import frameworks, plugins, records, variables
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
 from benchlib.provenance import fingerprint, installed, machine
-from benchlib.suite import experiments, records
-from benchlib.suite.plan import GATHERING, Planned, parameter_files, planned, sources
+from benchlib.study import cells
+from benchlib.suite.plan import Planned, gathers, notebooks, parameter_files, planned
 
 MOST_NAMED = 3
 """Of what has changed in an input so much is named."""
@@ -46,7 +46,7 @@ def states(profile: str, folder: Path | None = None) -> list[State]:
     too: whoever looks wants to see the others.
     """
     files, outputs = parameter_files(profile), Outputs(folder or Path("outputs", profile))
-    return [_state(name, profile, files, outputs) for name in experiments.NOTEBOOKS]
+    return [_state(name, profile, files, outputs) for name in notebooks()]
 
 
 class Outputs:
@@ -77,7 +77,7 @@ class Outputs:
         lock = Path("requirements.lock")
         environment = self.environment
         inputs = {
-            "notebook": records.digest(sources(item.notebook)),
+            "notebook": records.digest([[one.kind, one.source] for one in cells(item.notebook)]),
             "parameters": records.digest(item.parameters),
             "benchlib": records.digest(_library()),
             "requirements.lock": records.digest(lock.read_bytes()) if lock.exists() else "",
@@ -87,8 +87,9 @@ class Outputs:
             "variables": records.digest(_distinct(variables.identity(one) for one in item.conditions)),
             "data": records.digest(item.data),
         }
-        if item.name in GATHERING:
-            before = experiments.NOTEBOOKS[: experiments.NOTEBOOKS.index(item.name)]
+        if item.study is None:
+            every = notebooks()
+            before = every[: every.index(item.name)]
             paths = [records.path_of(self.folder, name) for name in before]
             texts = [path.read_text(encoding="utf-8") for path in paths if path.exists()]
             inputs["results"] = records.digest([texts, sorted(records.all_wrong(self.folder, before).items())])
@@ -154,7 +155,7 @@ def _state(name: str, profile: str, files: dict[str, Path], outputs: Outputs) ->
     old = STALE if facts["executed"] else MISSING
     if record and record["status"] == "failed":
         return State(name, FAILED, f"in {record['error']['cell']}: {record['error']['text']}", **facts)
-    if name not in files and name not in GATHERING:
+    if name not in files and not gathers(name):
         return State(name, MISSING, f"there is no {Path('parameters', profile, name)}.yaml", **facts)
     try:
         item = planned(name, files.get(name))

@@ -7,11 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from benchlib import records
 from benchlib.errors import BenchlibError
-from benchlib.suite import records
+from benchlib.report.pdf import NoBrowser, print_pdf
 from benchlib.suite.at_work import say
 from benchlib.suite.plan import REPORT
-from benchlib.suite.report.pdf import NoBrowser, print_pdf
 
 
 def bring_up_to_date(folder: Path) -> bool:
@@ -28,7 +28,7 @@ def bring_up_to_date(folder: Path) -> bool:
     notebook = folder / "notebooks" / f"{REPORT}.ipynb"
     try:
         if not _is_made_of(html, notebook, record):
-            from benchlib.suite.report.export import export_html  # nbconvert takes long to import: not for nothing
+            from benchlib.report.export import export_html  # nbconvert takes long to import: not for nothing
 
             export_html(notebook, html)
             _keep(folder, record, [notebook, html])

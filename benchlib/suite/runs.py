@@ -25,13 +25,13 @@ from typing import Any
 
 import psutil
 
-from benchlib import lab, progress, scratch
+from benchlib import lab, progress, records, scratch
 from benchlib.errors import BenchlibError, unwritable
 from benchlib.runner.interrupt import one_interrupt
-from benchlib.suite import clock, experiments, pages, records
+from benchlib.suite import clock, pages
 from benchlib.suite.at_work import alone, followed, say, writable
 from benchlib.suite.outputs import Outputs
-from benchlib.suite.plan import GATHERING, REPORT, Planned, parameter_files, plan, planned
+from benchlib.suite.plan import REPORT, Planned, gathers, notebooks, parameter_files, plan, planned
 from benchlib.suite.plan import minutes as minutes_of
 
 Record = dict[str, Any]
@@ -58,10 +58,10 @@ def run(profile: str, outputs: Path | None = None, minutes: float | None = None)
     if minutes != 0 and (given := own if minutes is None else minutes) is not None:
         piloted = clock.is_piloted(results.folder, results.timed(items))
         unmeasured = [] if piloted else [item for item in items if not results.measured_before(item)]
-        parameters = {item.name: item.typed for item in unmeasured if item.conditions}
-        clock.require(given, parameters, len(items))
-        if parameters:
-            say(clock.expectation(given, parameters))
+        missing = {item.name: item.study for item in unmeasured if item.conditions}
+        clock.require(given, missing, len(items))
+        if missing:
+            say(clock.expectation(given, missing))
     return _bring_up_to_date(items, results, own, minutes)
 
 
@@ -72,12 +72,12 @@ def report(profile: str, outputs: Path | None = None) -> int:
     folder = outputs or Path("outputs", profile)
     if not (folder / "notebooks").is_dir():
         raise BenchlibError(f"{folder}: there are no results; make report PROFILE={profile} measures them")
-    files = parameter_files(profile)
-    gathering = [planned(name, files.get(name)) for name in experiments.NOTEBOOKS if name in GATHERING]
-    code = _bring_up_to_date(gathering, Outputs(folder), None, 0)
-    by_name = {name: records.read(folder, name) for name in experiments.NOTEBOOKS if name in {*files, *GATHERING}}
+    files, every = parameter_files(profile), notebooks()
+    gathering = [name for name in every if gathers(name)]
+    code = _bring_up_to_date([planned(name, None) for name in gathering], Outputs(folder), None, 0)
+    by_name = {name: records.read(folder, name) for name in every if name in {*files, *gathering}}
     missing = [name for name, record in by_name.items() if not record or record["status"] != "succeeded"]
-    wrong = [f"{file} {what}" for file, what in records.all_wrong(folder, experiments.NOTEBOOKS).items()]
+    wrong = [f"{file} {what}" for file, what in records.all_wrong(folder).items()]
     for text in ([f"{', '.join(missing)} (the report says why)"] if missing else []) + wrong:
         say(f"missing from the report: {text}")
     there = [record for record in by_name.values() if record]
@@ -123,7 +123,7 @@ def _measure(items: list[Planned], outputs: Outputs, allowed: clock.Clock) -> li
         return []
     shared = clock.lab_on(allowed, outputs.folder)
     _certify(due, shared)
-    return clock.measure({item.name: item.typed for item in asking}, shared, allowed)
+    return clock.measure({item.name: item.study for item in asking}, shared, allowed)
 
 
 def _certify(due: list[Planned], gate: lab.Lab) -> None:
@@ -142,7 +142,7 @@ def _execute_all(items: list[Planned], outputs: Outputs, by_itself: Iterable[str
     another; the others are executed some at once; then those that gather.
     Where there are no measurements for a new result, ``keep`` that of before.
     """
-    gathering = [item for item in items if item.name in GATHERING]
+    gathering = [item for item in items if item.study is None]
     measuring = [item for item in items if item.name in by_itself]
     others = [item for item in items if item not in gathering and item not in measuring]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchlib import variables
+from benchlib import records, variables
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.equivalence.certificate import Certificate
@@ -17,7 +17,6 @@ from benchlib.lab import Lab
 from benchlib.provenance import fingerprint, installed, knobs, machine
 from benchlib.runner.jobs import prepare_job
 from benchlib.store import Measurement, Store, load
-from benchlib.suite import experiments, records
 from benchlib.tables import MISSING
 from benchlib.worker import files, service
 
@@ -39,7 +38,7 @@ class Source:
 
 def sources(keys: Iterable[str], folder: Path) -> list[Source]:
     """The files with these keys under ``folder``."""
-    wrong = records.all_wrong(folder, experiments.NOTEBOOKS)
+    wrong = records.all_wrong(folder)
     return [_source(key, folder, wrong) for key in keys]
 
 

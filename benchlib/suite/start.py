@@ -13,7 +13,7 @@ from pathlib import Path
 from benchlib.errors import BenchlibError
 from benchlib.suite import opened, outputs
 from benchlib.suite.at_work import say
-from benchlib.suite.plan import GATHERING, parameter_files
+from benchlib.suite.plan import gathers, parameter_files
 
 PAGE = Path("outputs", "start.md")
 
@@ -78,7 +78,7 @@ writes this page anew.
 def _opens(name: str, files: dict[str, Path], profile: str) -> tuple[Path | None, str]:
     """What opens where a notebook's name is clicked, None if nothing can; and what is to be said of it."""
     notebook = Path("notebooks", f"{name}.ipynb")
-    if not notebook.exists() or (name not in files and name not in GATHERING):
+    if not notebook.exists() or (name not in files and not gathers(name)):
         return None, ""
     try:
         path, changed = opened.copy(notebook, files.get(name), profile)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from benchlib import latex, records
 from benchlib.errors import BenchlibError
-from benchlib.suite import experiments, latex, records
 from benchlib.suite.sources import MATCHES, sources
 from benchlib.tables import FILES, MEASURED
 
@@ -76,7 +76,7 @@ def numbers(file: Path, folder: Path, name: str | None = None) -> tuple[list[Num
         raise BenchlibError(f"{file}: nothing in it has {name!r}; it has, for instance: {every[0].says}")
     if folder_of(file) == folder.resolve():
         path = file.resolve().relative_to(folder.resolve()).as_posix()
-        wrong = records.all_wrong(folder, experiments.NOTEBOOKS)
+        wrong = records.all_wrong(folder)
         return chosen, [f"{file} {wrong[path]}"] if path in wrong else []
     return chosen, [others[number.says] for number in chosen if number.says in others]
 

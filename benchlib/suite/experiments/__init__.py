@@ -25,42 +25,26 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from benchlib import records
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, unknown
+from benchlib.parameter_types import DEFAULTS as DEFAULTS
+from benchlib.parameter_types import defaults, read, typed
 from benchlib.runner.interrupt import one_interrupt
-from benchlib.stats import planner
-from benchlib.suite import records
-from benchlib.suite.experiments import parameter_file
-from benchlib.suite.experiments.parameters import Compared, Defaults, Parameters
-from benchlib.validation import Strict
+from benchlib.suite.experiments.parameters import Compared, Parameters
 
 if TYPE_CHECKING:
     from benchlib.lab import Lab
     from benchlib.suite.experiments.result import Result
 
-NOTEBOOKS = (
-    "devices",
-    "batch_size",
-    "learning_rate",
-    "operators",
-    "frameworks",
-    "inference",
-    "versions",
-    "modes",
-    "scaling",
-    "equivalence",
-    "instrument",
-    "claims",
-    "report",
-)
-"""In the order in which they run; ``report`` gathers the others."""
+OLD = ("devices", "batch_size", "learning_rate", "operators", "frameworks", "inference", "versions")
+OLD += ("modes", "scaling", "equivalence", "instrument")
+"""The notebooks that measure and have no design cell yet."""
 
-DEFAULTS = "defaults.yaml"
-"""The file of a profile with the settings that all its comparisons have."""
-
-Model = TypeVar("Model", bound=Strict)
+NOTEBOOKS = (*OLD, "claims", "report")
+"""The notebooks that have a module here."""
 
 
 def module(notebook: str) -> ModuleType:
@@ -75,22 +59,26 @@ def conditions(notebook: str, parameters: Parameters) -> list[Condition]:
     return module(notebook).conditions(parameters)
 
 
-def least_s(notebook: str, parameters: Compared) -> float:
-    """Seconds that the pilots of a notebook's comparisons take, at the very least."""
-    return planner.least_s(parameters.pilot, parameters.block_s, sum(_sizes(notebook, parameters)))
+class Old:
+    """A notebook without a design cell, as the suite takes a ``Study``."""
 
+    def __init__(self, name: str, file: Path) -> None:
+        self.name, self.typed = name, (parameters := load(name, file))
+        self.parameters = parameters.model_dump(mode="json")
+        self.every = conditions(name, parameters)
+        compared = isinstance(parameters, Compared)
+        self.settings = parameters.settings if compared else None
+        self.groups = [group for group in module(name).comparisons(parameters) if group] if compared else []
 
-def usual_s(notebook: str, parameters: Compared) -> float:
-    """Seconds that the pilots of a notebook's comparisons should take."""
-    return planner.usual_s(parameters.pilot, parameters.block_s, sum(_sizes(notebook, parameters)))
+    @property
+    def least_runs(self) -> int:
+        """As of a study."""
+        compared = {condition for group in self.groups for condition in group}
+        return len(getattr(self.typed, "seeds", [])) * sum(one not in compared for one in self.every)
 
-
-def least_runs(notebook: str, parameters: Parameters) -> int:
-    """Training runs of a notebook, at the very least: those of conditions that it does not compare."""
-    groups = module(notebook).comparisons(parameters) if isinstance(parameters, Compared) else []
-    compared = {condition for group in groups for condition in group}
-    seeds = getattr(parameters, "seeds", [])
-    return len(seeds) * sum(condition not in compared for condition in conditions(notebook, parameters))
+    def measure(self, lab: Lab) -> Result:
+        """As of a study."""
+        return module(self.name).measure(self.typed, lab)
 
 
 @one_interrupt()
@@ -118,32 +106,13 @@ def _ended(notebook: str, parameters: Parameters, folder: Path) -> set[str]:
     return {Path(file).stem for file in record.get("files", ())} if same else set()
 
 
-def _sizes(notebook: str, parameters: Compared) -> list[int]:
-    """How many conditions each comparison of a notebook measures, the control being one."""
-    return [1 + len(group) for group in module(notebook).comparisons(parameters) if group]
-
-
 def load(notebook: str, path: str | Path) -> Parameters:
     """Read and check a notebook's parameter file; a BenchlibError names file, key and value of all that is wrong."""
-    return _typed(module(notebook).Parameters, Path(path), values(notebook, Path(path)))
+    return typed(module(notebook).Parameters, Path(path), values(notebook, Path(path)))
 
 
 def values(notebook: str, path: Path) -> dict[str, Any]:
     """The values of a notebook's parameter file, with those of its profile's defaults that the notebook takes."""
     given = defaults(path.parent)
     known = given.model_dump(mode="json", include=set(module(notebook).Parameters.model_fields)) if given else {}
-    return known | parameter_file.read(path)
-
-
-def defaults(folder: Path) -> Defaults | None:
-    """The settings of a profile's comparisons, checked as :func:`load` does; None where it has no file of them."""
-    path = folder / DEFAULTS
-    return _typed(Defaults, path, parameter_file.read(path)) if path.exists() else None
-
-
-def _typed(kind: type[Model], path: Path, given: dict[str, Any]) -> Model:
-    try:
-        return kind(**given)
-    except BenchlibError as error:
-        lines = [line.removeprefix(f"{kind.__name__}: ") for line in str(error).splitlines()]
-        raise BenchlibError("\n".join(f"{path}: {line}" for line in lines)) from None
+    return known | read(path)

@@ -6,15 +6,15 @@ from typing import Self
 
 from pydantic import model_validator
 
-from benchlib import workloads
+from benchlib import events, workloads
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.suite import events
+from benchlib.study import data_note, data_warning
 from benchlib.suite.experiments import by_batch, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.by_batch import comparisons
 from benchlib.suite.experiments.metric import Metric
-from benchlib.suite.experiments.result import Declaration, Result, data_note, data_warning, different_models
+from benchlib.suite.experiments.result import Declaration, Result, different_models
 from benchlib.tables import Runs
 
 

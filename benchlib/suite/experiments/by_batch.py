@@ -7,17 +7,19 @@ from typing import Any
 
 import pandas as pd
 
-from benchlib import tables, workloads
+from benchlib import findings, tables, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
+from benchlib.findings import growth as growth
 from benchlib.lab import Lab
 from benchlib.plotting import Lines, Picture, Ratios, figures
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.training_runs import TrainingRuns
 from benchlib.stats.validity import MOST
-from benchlib.suite.experiments import answers, subjects
+from benchlib.study import ceiling_text, failures_beside
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
+from benchlib.suite.experiments import subjects
+from benchlib.suite.experiments.result import Declaration, Result
 from benchlib.tables import (
     CONDITION,
     ENDED,
@@ -68,19 +70,6 @@ def compared_findings(result: Result) -> Iterator[str]:
         yield _growth(who, rows)
 
 
-def growth(result: Result) -> Iterator[str]:
-    """At which batch size throughput is highest, in a sentence."""
-    each = []
-    for who, rows in result.rows("samples_per_second").groupby("subject", sort=False):
-        known = rows.dropna(subset="estimate").sort_values("batch_size")
-        if len(known) > 1:
-            first, best = known.iloc[0], known.loc[known["estimate"].idxmax()]
-            times = tables.number(best["estimate"] / first["estimate"])
-            each.append(f"{who} at batch {best['batch_size']} ({times} times that at batch {first['batch_size']})")
-    if each:
-        yield f"Throughput is highest: {'; '.join(each)}."
-
-
 def _growth(who: str, rows: pd.DataFrame) -> str:
     """How throughput and memory go with the batch size."""
     noisy = " undisturbed" if (rows["disturbed"] > MOST).any() else ""
@@ -120,7 +109,7 @@ def _compared_caption(rows: pd.DataFrame) -> str:
     return f"Throughput relative to {baseline} at the same batch size, with 95 % intervals; above 1 is faster."
 
 
-EFFECTS = answers.effects(lambda row: f"batch {row['batch_size']}")
+EFFECTS = findings.effects(lambda row: f"batch {row['batch_size']}")
 """How the subjects compare, and at which batch size they differ most."""
 
 TABLES = {

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib import tables
+from benchlib import literature, tables
 from benchlib.condition import Condition
 from benchlib.lab import Lab
-from benchlib.suite import claims, published
-from benchlib.suite.claims import figure
-from benchlib.suite.claims.results import Results
-from benchlib.suite.claims.verdicts import (
+from benchlib.literature import figure, works
+from benchlib.literature.published import TABLES
+from benchlib.literature.results import Results
+from benchlib.literature.verdicts import (
     NO_DIFFERENCE,
     NOT_MEASURED,
     OPEN,
@@ -33,7 +33,6 @@ from benchlib.suite.claims.verdicts import (
 )
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.result import Declaration, Gathered, Result
-from benchlib.suite.published.figures import TABLES
 from benchlib.tables import Listed
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class Claims(Result):
 
     def __init__(self, lab: Lab) -> None:
         self.results = Results(lab.folder)
-        self.judged = claims.judged(self.results)
+        self.judged = literature.judged(self.results)
         keys = {key for one in self.judged for key in _files(one).split()}
         super().__init__(_declaration(_stale(self)), lab.folder, [Gathered(keys=sorted(keys))])
 
@@ -139,7 +138,7 @@ def _verdicts(result: Claims) -> pd.DataFrame:
         {
             "claim": one.claim.id,
             "says": one.claim.says,
-            "published_on": f"{one.claim.device} ({published.sources()[one.claim.source].short})",
+            "published_on": f"{one.claim.device} ({works.sources()[one.claim.source].short})",
             "published": ", ".join(f"{of} {value:g}" for of, value in one.claim.published.items()) or tables.MISSING,
             "measured_here": measured_text(one.outcome.cases) or tables.MISSING,
             "verdict_here": result.verdict(one),

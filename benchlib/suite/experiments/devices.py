@@ -9,15 +9,15 @@ from typing import Any, Self
 import pandas as pd
 from pydantic import model_validator
 
-from benchlib import frameworks, tables
+from benchlib import findings, frameworks, tables
 from benchlib.condition import Condition, DeviceName, WorkloadName, implementation
 from benchlib.errors import shown
 from benchlib.lab import Lab
 from benchlib.plotting import Bars, Picture
 from benchlib.provenance import nvml
 from benchlib.runner import availability
-from benchlib.suite.experiments import answers, subjects
 from benchlib.suite.experiments import parameters as p
+from benchlib.suite.experiments import subjects
 from benchlib.suite.experiments.result import Declaration, Result
 from benchlib.tables import (
     CONDITION,
@@ -123,7 +123,7 @@ DECLARATION = Declaration(
     question="What does a GPU bring, and at which cost of CPU, GPU and memory? Without one: one thread against all.",
     answers=[
         _without_accelerator,
-        answers.effects(lambda row: "", who=lambda row: f"{row['subject']} on {_where(row)}", to=_baseline_where),
+        findings.effects(lambda row: "", who=lambda row: f"{row['subject']} on {_where(row)}", to=_baseline_where),
     ],
     in_report=("indicators", "ratios", "processes"),
     tables={

@@ -18,9 +18,10 @@ from benchlib.lab import Lab
 from benchlib.plotting import Panel, Picture, figures, naming
 from benchlib.plotting.style import named_once
 from benchlib.stats import frame as tidy
+from benchlib.study import data_note
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import side_by_side, subjects
-from benchlib.suite.experiments.result import Declaration, Gathered, Result, data_note
+from benchlib.suite.experiments.result import Declaration, Gathered, Result
 from benchlib.tables import Listed
 from benchlib.validation import Strict
 
@@ -212,8 +213,7 @@ class _Differences(Panel):
         self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, figures.Look], result: Equivalence, at_left: bool
     ) -> None:
         xlabel = "largest relative difference / tolerance"
-        figures.farthest_panel(axes, rows, looks, "share", xlabel, "model", "quantity")
-        axes.axvline(1, color="0.2", linewidth=0.8)
+        figures.dot_panel(axes, rows, looks, "share", xlabel, "model", "quantity")
 
     def legend(self, rows: pd.DataFrame, result: Equivalence) -> list[figures.Legend]:
         return [figures.COMPARED, figures.FARTHEST]

@@ -8,15 +8,16 @@ from typing import Annotated, Self
 import pandas as pd
 from pydantic import Field, model_validator
 
+from benchlib import events, findings
 from benchlib.condition import Condition, DeviceName
 from benchlib.lab import Lab
 from benchlib.plotting import Bars, Curves, Picture, Survival, relative_to
 from benchlib.stats.training_runs import left_out as runs_left_out
-from benchlib.suite import events
-from benchlib.suite.experiments import answers, subjects, tasks, training
+from benchlib.study import data_note
 from benchlib.suite.experiments import parameters as p
+from benchlib.suite.experiments import subjects, tasks, training
 from benchlib.suite.experiments.findings import other_models, throughputs
-from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
+from benchlib.suite.experiments.result import Declaration, Part, Result
 from benchlib.tables import (
     ENDED,
     INDICATORS,
@@ -106,7 +107,7 @@ DECLARATION = Declaration(
     notebook="frameworks",
     title="Frameworks",
     question="How fast are the steps of each workload in each framework, and how soon does it learn?",
-    answers=[answers.effects(lambda row: row["task"]), training.agreements],
+    answers=[findings.effects(lambda row: row["task"]), training.agreements],
     in_report=("ratios", "learned", "first_epochs", "metrics"),
     tables={
         "ratios": Table(

@@ -9,10 +9,11 @@ from pydantic import model_validator
 from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.lab import Lab
+from benchlib.study import data_note
 from benchlib.suite.experiments import by_batch, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.by_batch import comparisons
-from benchlib.suite.experiments.result import Declaration, Result, data_note
+from benchlib.suite.experiments.result import Declaration, Result
 
 
 class Parameters(by_batch.Parameters):

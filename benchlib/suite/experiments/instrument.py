@@ -8,16 +8,17 @@ from typing import Any, Self
 import pandas as pd
 from pydantic import model_validator
 
-from benchlib import tables
+from benchlib import findings, tables
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.plotting import Bars, Intervals, Picture, naming
 from benchlib.provenance import knobs
 from benchlib.runner.timer_check import SyncCheck
 from benchlib.stats.comparison import Comparison, is_within, same_within
-from benchlib.suite.experiments import answers, self_tests, subjects
+from benchlib.study import ceiling_text, failures_beside
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
+from benchlib.suite.experiments import self_tests, subjects
+from benchlib.suite.experiments.result import Declaration, Result
 from benchlib.tables import ENDED, PROCESSES, Column, Table, disturbed, ratio_text, span_text, verdict
 
 
@@ -167,7 +168,7 @@ DECLARATION = Declaration(
     answers=[
         _resolution,
         self_tests.timers_in_short,
-        answers.effects(lambda row: f"batch {row['batch_size']}", who=lambda row: f"{_subject(row)}, {_change(row)},"),
+        findings.effects(lambda row: f"batch {row['batch_size']}", who=lambda row: f"{_subject(row)}, {_change(row)},"),
     ],
     in_report=("resolution", "knobs", "processes", "timers"),
     tables={

@@ -9,17 +9,17 @@ from typing import Any, Self
 import pandas as pd
 from pydantic import model_validator
 
-from benchlib import workloads
+from benchlib import events, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.plotting import Curves, Picture, Points, figures
 from benchlib.stats import derived_ratios
 from benchlib.stats.training_runs import TrainingRuns, left_out
-from benchlib.suite import events
+from benchlib.study import data_note, data_warning
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments import subjects, training_times
 from benchlib.suite.experiments.metric import Metric
-from benchlib.suite.experiments.result import Declaration, Part, Result, data_note, data_warning, different_models
+from benchlib.suite.experiments.result import Declaration, Part, Result, different_models
 from benchlib.tables import Runs
 
 LABEL = 15

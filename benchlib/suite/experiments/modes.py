@@ -11,18 +11,18 @@ from typing import Annotated, Any, Literal, Self
 import pandas as pd
 from pydantic import Field, model_validator
 
-from benchlib import frameworks, workloads
+from benchlib import events, findings, frameworks, workloads
 from benchlib.condition import Condition, DeviceName, PrecisionName
 from benchlib.lab import Lab
 from benchlib.plotting import Bars, Picture, naming, relative_to
 from benchlib.runner import availability
 from benchlib.stats import derived_ratios
 from benchlib.stats.comparison import DISTURBED, Comparison
-from benchlib.suite import events
-from benchlib.suite.experiments import answers, losses, payback, subjects, tasks
+from benchlib.study import data_note
+from benchlib.suite.experiments import losses, payback, subjects, tasks
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.findings import absent, other_models, throughputs, unrounded
-from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
+from benchlib.suite.experiments.result import Declaration, Part, Result
 from benchlib.suite.experiments.tried import Tried, failures_of, missing
 from benchlib.tables import OF_PROCESSES, OF_TASK, PROCESSES, RATIO, Column, Table, verdict
 
@@ -31,11 +31,6 @@ class Subject(p.Subject):
     """What is compared: a framework of an environment, in a mode, a precision and a lane."""
 
     precision: PrecisionName
-
-    @property
-    def choices(self) -> dict[str, str]:
-        """As a condition's choices."""
-        return {**super().choices, "precision": self.precision}
 
 
 class Task(tasks.Task):
@@ -140,7 +135,7 @@ DECLARATION = Declaration(
     notebook="modes",
     title="Modes and precisions",
     question="What do graph mode and mixed precision give, and when has compilation paid for itself?",
-    answers=[answers.effects(lambda row: row["task"], "within_ratio"), payback.answer],
+    answers=[findings.effects(lambda row: row["task"], "within_ratio"), payback.answer],
     in_report=("ratios", "within", "amortisation", "losses"),
     tables={
         "ratios": Table(

@@ -10,14 +10,15 @@ from typing import Annotated, Any, Self
 import pandas as pd
 from pydantic import BaseModel, BeforeValidator, model_validator
 
-from benchlib import tables, workloads
+from benchlib import findings, tables, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.plotting import Lines, Picture, figures
 from benchlib.stats.comparison import FASTER, SLOWER
-from benchlib.suite.experiments import answers, subjects
+from benchlib.study import ceiling_text, failures_beside
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments.result import Declaration, Result, ceiling_text, failures_beside
+from benchlib.suite.experiments import subjects
+from benchlib.suite.experiments.result import Declaration, Result
 from benchlib.suite.experiments.varied import Varied, looks, sizes_of
 from benchlib.tables import (
     CONDITION,
@@ -205,7 +206,7 @@ def _declaration(parameters: Parameters) -> Declaration:
         notebook="operators",
         title="Operators",
         question="At which size does one framework overtake the other, operator by operator?",
-        answers=[_overtaking, answers.effects(_work)],
+        answers=[_overtaking, findings.effects(_work)],
         in_report=("ratios",),
         tables={
             "ratios": Table(

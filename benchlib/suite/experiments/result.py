@@ -12,23 +12,19 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchlib import data, tables, workloads
+from benchlib import latex, tables
 from benchlib.condition import Condition
-from benchlib.data.prepare import prepare
+from benchlib.doubts import disturbances, disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.equivalence.certificate import SAME, Certificate
 from benchlib.plotting import Picture, figures, naming
 from benchlib.provenance import knobs
 from benchlib.runner.roofline import Ceiling
-from benchlib.runner.timer_check import SyncCheck
 from benchlib.stats import derived_ratios
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import MARGIN, Comparison
 from benchlib.stats.measured import failures as failures_of
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.suite import latex
-from benchlib.suite.experiments.doubts import disturbances, disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.tables import Listed, Runs, Table, wide
-from benchlib.worker import files as data_files
 
 if TYPE_CHECKING:
     from IPython.display import HTML
@@ -201,6 +197,11 @@ class Result:
         return wide(self.frame, quantity)
 
     @property
+    def every(self) -> list[Condition]:
+        """All conditions."""
+        return [condition for measured in self.measured for condition in measured.conditions]
+
+    @property
     def comparisons(self) -> list[Comparison]:
         """The comparisons of what was measured."""
         return [measured for measured in self.measured if isinstance(measured, Comparison)]
@@ -312,32 +313,6 @@ class Result:
         }
 
 
-def ceiling_text(ceiling: Ceiling) -> str:
-    """The machine's limits, in words, and what failed while they were measured."""
-    failed = "".join(f" A worker failed: {failure}" for failure in ceiling.failures)
-    if not (ceiling.multiply_adds_per_s and ceiling.bytes_per_s):
-        return f"The machine's limits on {ceiling.device} could not be measured.{failed}"
-    return (
-        f"The machine's limits on {ceiling.device} in {ceiling.precision}: "
-        f"{tables.number(ceiling.multiply_adds_per_s / 1e9)} thousand million multiply-adds a second (the fastest "
-        f"product or convolution: {ceiling.best['multiply_adds']}), {tables.number(ceiling.bytes_per_s / 2**30)} GiB/s "
-        f"(the fastest copy: {ceiling.best['least_bytes']}).{failed}"
-    )
-
-
-def failures_beside(ceiling: Ceiling, timers: Iterable[SyncCheck] = ()) -> list[dict[str, Any]]:
-    """What failed of what is measured beside comparisons and runs: rows as of ``comparison.failures``; ``file`` is the
-    folder of what failed.
-    """
-    limits = {"label": f"the machine's limits on {ceiling.device}", "role": "ceiling", "file": "ceilings/"}
-    rows = [{**limits, "failure": failure, "crashed": ceiling.crashed} for failure in ceiling.failures]
-    for check in timers:
-        if check.failure:
-            timer = {"label": str(check.condition), "role": "timer", "file": "timers/"}
-            rows.append({**timer, "failure": check.failure, "crashed": check.crashed})
-    return [{"repetition": 0, "seed": 0, **row} for row in rows]
-
-
 def different_models(runs: pd.DataFrame) -> list[str]:
     """A warning for each subject whose model is not certified to be the reference's."""
     others = runs.loc[runs["models"] != SAME, "subject"] if len(runs) else []
@@ -345,18 +320,3 @@ def different_models(runs: pd.DataFrame) -> list[str]:
         f"{who}: its model is not the reference's, or was not checked (see the certificates): do not compare its runs."
         for who in dict.fromkeys(others)
     ]
-
-
-def data_note(condition: Condition, inputs: Path) -> str:
-    """What a reader has to know about the data that was really read for a condition."""
-    return " ".join(text for text in (data.note(condition.data), data_warning(condition, inputs)) if text)
-
-
-def data_warning(condition: Condition, inputs: Path) -> str:
-    """What of the data makes a metric another than the whole original's would be; it stands beside every one."""
-    special = data_files.about(prepare(condition, 0, inputs))["note"]  # such as files that are not the original's
-    subset = ""
-    if condition.train_samples is not None:
-        workload = workloads.load(condition.workload)
-        subset = f"Trained on {condition.train_samples:,} of the training {workload.unit} only, so the metric is lower."
-    return " ".join(text for text in (subset, special) if text)

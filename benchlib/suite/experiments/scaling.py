@@ -16,10 +16,11 @@ from benchlib.lab import Lab
 from benchlib.plotting import Bars, Picture
 from benchlib.provenance import npu_smi, nvml
 from benchlib.runner import availability
+from benchlib.study import data_note
 from benchlib.suite.experiments import groups, subjects
 from benchlib.suite.experiments import parameters as p
 from benchlib.suite.experiments.groups import Subject
-from benchlib.suite.experiments.result import Declaration, Part, Result, data_note
+from benchlib.suite.experiments.result import Declaration, Part, Result
 from benchlib.tables import (
     CONDITION,
     HYPERPARAMETERS,

@@ -12,9 +12,10 @@ from pydantic import Field, model_validator
 from benchlib.condition import Condition, DeviceName, EnvironmentName, FrameworkName, LaneName, ModeName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.runner import availability
+from benchlib.study import data_note
 from benchlib.suite.experiments import by_batch
 from benchlib.suite.experiments import parameters as p
-from benchlib.suite.experiments.result import Declaration, Result, data_note
+from benchlib.suite.experiments.result import Declaration, Result
 
 
 class Parameters(p.Compared):

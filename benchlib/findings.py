@@ -1,0 +1,186 @@
+"""Findings: what a study shows in a few sentences. Every number is in the tables; here are those that one would tell
+somebody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pandas as pd
+
+from benchlib import tables
+from benchlib.equivalence.certificate import SAME
+from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
+from benchlib.study import Sentences, Study, metric_name
+from benchlib.tables import verdict
+
+Name = Callable[[pd.Series], str]
+"""What a row is called."""
+
+FEW = 2
+"""Pairs that have a sentence each; of more, those that are faster have one, and those that are slower."""
+
+EXTREME = {FASTER: "max", SLOWER: "min"}
+"""Of the estimates of a verdict, the one that is told."""
+
+
+def effects(
+    where: Name,
+    quantity: str = "throughput_ratio",
+    who: Name = lambda row: row["subject"],
+    to: Name = lambda row: row["baseline_subject"],
+) -> Sentences:
+    """Of each two that were compared: how often which is shown to be faster, and ``where`` the effects are largest."""
+
+    def answer(study: Study) -> Iterator[str]:
+        rows = study.rows(quantity)
+        rows = rows[rows["reason"].isna()] if len(rows) else rows
+        if not len(rows):
+            return
+        told = pd.DataFrame(
+            {
+                "one": rows.apply(who, axis=1),
+                "other": rows.apply(to, axis=1),
+                "place": rows.apply(where, axis=1),
+                "shown": rows.apply(verdict, axis=1),
+                **rows[["estimate", "low", "high"]],
+            }
+        )
+        pairs = told.groupby(["one", "other"], sort=False)
+        if len(pairs) <= FEW:
+            yield from (_of_pair(*names, of_both) for names, of_both in pairs)
+        else:
+            yield from _of_many(told)
+
+    return answer
+
+
+def growth(study: Study) -> Iterator[str]:
+    """At which batch size throughput is highest."""
+    each = []
+    for who, rows in study.rows("samples_per_second").groupby("subject", sort=False):
+        known = rows.dropna(subset="estimate").sort_values("batch_size")
+        if len(known) > 1:
+            first, best = known.iloc[0], known.loc[known["estimate"].idxmax()]
+            times = tables.number(best["estimate"] / first["estimate"])
+            each.append(f"{who} at batch {best['batch_size']} ({times} times that at batch {first['batch_size']})")
+    if each:
+        yield f"Throughput is highest: {'; '.join(each)}."
+
+
+def best(x: str) -> Sentences:
+    """At which value of a column ``x`` each subject's metric is highest after the epochs that all runs have, whether
+    inside the grid, and what the seeds cannot tell apart.
+    """
+
+    def answer(study: Study) -> Iterator[str]:
+        for who, rows in study.rows("final_metric").groupby("subject", sort=False):
+            known = rows.dropna(subset="estimate").sort_values(x)
+            after = f"{who}, after {rows['epochs'].iloc[0]} epochs"
+            yield f"{after}: {_best(known, x)}" if len(known) else f"{after}: no run got there."
+
+    return answer
+
+
+def _best(rows: pd.DataFrame, x: str) -> str:
+    row, words = rows.loc[rows["estimate"].idxmax()], x.replace("_", " ")
+    unit = " %" if row["unit"] == "%" else ""
+    mean, low, high = (tables.number(row[end]) + unit for end in ("estimate", "lowest", "highest"))
+    seeds = f"mean of {row['processes']} seeds, {low} to {high}" if row["processes"] > 1 else "one seed"
+    value = f"{mean} ({seeds})"
+    name = metric_name(row["workload"], row["data"])
+    if len(rows) == 1:
+        return f"{name} {value} at {words} {row[x]:g}."
+    inside = rows[x].min() < row[x] < rows[x].max()
+    where = "inside the grid: lower at both ends" if inside else "an end of the grid: no inner maximum is shown"
+    close = rows[(rows["highest"] >= row["lowest"]) & (rows[x] != row[x])][x]
+    apart = f"; the seeds' ranges overlap with those at {', '.join(f'{one:g}' for one in close)}" if len(close) else ""
+    return f"{name} is highest at {words} {row[x]:g}, {value}, {where}{apart}."
+
+
+def different_models(study: Study) -> Iterator[str]:
+    """Of each task and subject whose model is not certified to be the reference's."""
+    runs = study.runs
+    others = runs.loc[runs["models"] != SAME, ["task", "subject"]].drop_duplicates() if len(runs) else runs
+    for task, who in others.itertuples(index=False, name=None):
+        yield f"{task}, {who}: its model is not the reference's, or was not checked: do not compare its runs."
+
+
+def _of_pair(one: str, other: str, rows: pd.DataFrame) -> str:
+    if len(rows) == 1:
+        return f"{one} {_of_one(rows.iloc[0], other)}."
+    parts = [
+        f"{shown} in {len(some)} of {len(rows)} ({_most(some, shown)})"
+        for shown in EXTREME
+        if len(some := rows[rows["shown"] == shown])
+    ]
+    others = rows.loc[~rows["shown"].isin(EXTREME), "shown"].value_counts()
+    parts += [f"{name} in {count}" for name, count in others.items()]
+    return f"{one} compared with {other}: {'; '.join(parts)}."
+
+
+def _of_one(row: pd.Series, other: str) -> str:
+    place = _at(row["place"])
+    if pd.isna(row["estimate"]):
+        return f"has no ratio to {other}{place}: {row['shown']}"
+    if row["shown"] == NO_DIFFERENCE:
+        return f"is not shown to differ from {other}{place}{_ends(row, ' ({})')}"
+    return f"is {_times(row)} as fast as {other}{place}{_ends(row, ' ({})')}"
+
+
+def _of_many(told: pd.DataFrame) -> Iterator[str]:
+    """Those that are faster, those that are slower, and behind the last of these whatever else was shown."""
+    place, other = (_shared(told[name]) for name in ("place", "other"))
+    names = told["one"] if other else told["one"] + " than " + told["other"]
+    told = told.assign(name=names, of=names.map(names.value_counts()))
+    sentences = []
+    for shown, extreme in EXTREME.items():
+        groups = [rows for _, rows in told[told["shown"] == shown].groupby("name", sort=False)]
+        groups.sort(key=lambda rows: rows["estimate"].agg(extreme), reverse=shown == FASTER)
+        listed = "; ".join(f"{_counted(rows)} ({_most(rows, shown, not place)})" for rows in groups)
+        if listed:
+            sentences.append(f"{shown.capitalize()}{f' than {other}' if other else ''}{_at(place)}: {listed}.")
+    rest = told[~told["shown"].isin(EXTREME)]
+    left = " ".join(
+        f"{shown.capitalize()}: {'; '.join(_counted(rows) for _, rows in of_verdict.groupby('name', sort=False))}."
+        for shown, of_verdict in rest.groupby("shown", sort=False)
+    )
+    yield from sentences[:-1]
+    yield " ".join(filter(None, [*sentences[-1:], left]))
+
+
+def _shared(names: pd.Series) -> str:
+    """What all are; empty if they are not the same."""
+    return names.iloc[0] if names.nunique() == 1 else ""
+
+
+def _counted(rows: pd.DataFrame) -> str:
+    """Two that were compared, in how many of their rows."""
+    name, of = rows.iloc[0][["name", "of"]]
+    return f"{name} in {len(rows)} of {of}" if of > 1 else name
+
+
+def _most(rows: pd.DataFrame, shown: str, with_place: bool = True) -> str:
+    """The largest effect of a verdict: how large, and where."""
+    most = rows.loc[getattr(rows["estimate"], f"idx{EXTREME[shown]}")()]
+    place = _at(most["place"]) if with_place else ""
+    of_several = {FASTER: "up to ", SLOWER: "down to "}[shown] if len(rows) > 1 else ""
+    return f"{of_several}{_times(most)} as fast{place}{_ends(most, ', {}')}"
+
+
+def _at(place: str) -> str:
+    return f" at {place}" if place else ""
+
+
+def _times(row: pd.Series) -> str:
+    return f"{_told(row)[0]} times"
+
+
+def _ends(row: pd.Series, pattern: str) -> str:
+    return pattern.format(_told(row)[1].strip("[]").replace(", ", " to ")) if pd.notna(row["low"]) else ""
+
+
+def _told(row: pd.Series) -> tuple[str, str]:
+    """A ratio and its interval, as a table has them."""
+    estimate, _, ends = tables.ratio(row["estimate"], row["low"], row["high"]).partition(" ")
+    return estimate, ends

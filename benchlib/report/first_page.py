@@ -1,0 +1,152 @@
+"""The first page: who is faster in a few sentences, all ratios in one picture, and the published claims."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from html import escape
+
+import pandas as pd
+from IPython.display import HTML
+
+from benchlib import frameworks, tables
+from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED
+from benchlib.plotting import figures
+from benchlib.plotting.naming import product
+from benchlib.report import picture, ratios
+from benchlib.report.load import Results, listed
+from benchlib.report.reliability import controls, resolved
+from benchlib.report.setting import places
+
+UNDECIDED = "undecided: neither a difference nor sameness is shown in some cases"
+IN_PART, NOT_MEASURED = "not measured in full", "not measured here"
+SHAPES = {
+    **{"reproduced": "reproduced", "not reproduced": "not-reproduced", "no difference shown": "open"},
+    **{UNDECIDED: "open", IN_PART: "none", NOT_MEASURED: "none"},
+}
+"""The verdicts on claims in the order of the page, each with its shape."""
+
+NAME = "report_ratios"
+"""What the table and the figure of all ratios are called."""
+
+FEW = 3
+"""So many frameworks at most have their largest effects told in a sentence."""
+
+
+def show(results: Results) -> HTML:
+    """Show the first page; write the table and the figure of all ratios."""
+    of_notebooks = ratios.rows(results)
+    every = ratios.once(of_notebooks)
+    drawn = "<p>No ratio of throughput has been measured yet.</p>"
+    if len(every):
+        table = of_notebooks[[*ratios.CSV]].rename(columns=ratios.CSV)
+        table.to_csv(results.folder / "tables" / f"{NAME}.csv", index=False)
+        figures.save(picture.figure(every), results.folder / "figures", NAME)
+        paths = [f"tables/{NAME}.csv", f"figures/{NAME}.svg", f"figures/{NAME}.pdf"]
+        links = ", ".join(f'<a href="{path}">{path[-3:].upper()}</a>' for path in paths)
+        drawn = f'{picture.pictures(every, results)}<p class="links">This picture as {links}</p>'
+    lead, sure, where = (f"<p>{escape(text)}</p>" for text in (who(every), how_sure(results, every), on_what(results)))
+    return HTML(
+        f'{picture.definitions(every)}<div class="first-page">'
+        f'<section class="sentences lead" aria-label="In a sentence">{lead}</section>'
+        f'<section class="ratios" aria-label="All ratios of throughput"><h2>Who is faster</h2>{drawn}</section>'
+        f'<aside class="board"><h2>What was published, and what comes out here</h2>{"".join(_board(results))}</aside>'
+        f'<section class="sentences" aria-label="How sure, on what">{sure}{where}</section></div>'
+    )
+
+
+def who(every: pd.DataFrame) -> str:
+    """Say of each framework how often it is faster or slower than the usual baseline's, and by how much at most."""
+    own = ratios.relative_to(every)
+    usual = own.loc[own["baseline_subject"] == ratios.usual_baseline(every), "baseline_framework"].head(1)
+    own = own[own["baseline_framework"].isin(usual) & ~own["framework"].isin(usual)]
+    names = [*dict.fromkeys(own["framework"])]
+    told = (_compared(own[own["framework"] == name], product(usual.iloc[0]), len(names) <= FEW) for name in names)
+    return " ".join(told) or "No ratio between frameworks has been measured yet."
+
+
+def _compared(of: pd.DataFrame, usual: str, with_most: bool) -> str:
+    words = {"slower": ("slower", "than"), "faster": ("faster", "than"), "same": ("as fast", "as")}
+    words |= {"open": ("not shown to differ", "from"), "none": ("without a ratio", "to")}
+    parts = []
+    for kind, number in Counter(of["kind"]).most_common():
+        word, between = words[kind]
+        most = f" ({_most(of[of['kind'] == kind], kind)})" if with_most and kind in ("slower", "faster") else ""
+        parts.append(
+            f"{word} in {number}{most}" if parts else f"{word} {between} {usual} in {number} of {len(of)}{most}"
+        )
+    *parts, last = parts
+    return f"{product(of['framework'].iloc[0])} is {' and '.join([*filter(None, [', '.join(parts)]), last])}."
+
+
+def _most(of: pd.DataFrame, kind: str) -> str:
+    times = of["estimate"] if kind == "faster" else 1 / of["estimate"]
+    much = tables.number(times.max(), 2 if times.max() >= 1.095 else 3)
+    return f"most on {of.loc[times.idxmax(), 'workload']}: {much} times as {'fast' if kind == 'faster' else 'long'}"
+
+
+def how_sure(results: Results, every: pd.DataFrame) -> str:
+    """Say what identical processes show, how many ratios show nothing, and how many models are the same."""
+    told = []
+    if len(seen := controls(results)):
+        facts = resolved(seen.drop_duplicates(["estimate", "low", "high"]))
+        told.append(
+            "Identical processes were compared with each other, too (A/A). By that, half of the comparisons can show a "
+            f"difference of {facts['half_width_median']:.0f} %, and the least sure one of "
+            f"{facts['half_width_largest']:.0f} %."
+        )
+    comparisons = every.drop_duplicates(ratios.COMPARISON)
+    if restless := int(comparisons["restless"].sum()):
+        told.append(f"In {restless} of {len(comparisons)} comparisons the A/A excludes 1: trust these least.")
+    kinds = Counter(ratios.relative_to(every)["kind"])
+    if kinds["open"]:
+        told.append(f"{kinds['open']} of {kinds.total()} ratios show neither a difference nor that there is none.")
+    if verdicts := Counter(one.verdict for one in results.certificates):
+        same = sum(one.same for one in results.certificates)
+        others = {DIFFERENT: "differ", NOT_CHECKED: "could not be checked"}
+        rest = " and ".join(f"{verdicts[verdict]} {text}" for verdict, text in others.items() if verdicts[verdict])
+        told.append(f"{same} of {verdicts.total()} models were shown to compute the same as the reference's.")
+        told += [f"{rest}; they have no ratio."] if rest else []
+    return " ".join(told) or "Nothing is known yet of how sure this is."
+
+
+def on_what(results: Results) -> str:
+    """Say on which machine it was, and with which versions; and what failed, is missing or stale."""
+    packages = {one for name in frameworks.names() for one in frameworks.distributions(name)}
+    versions = (f"{name} {text}" for m in results.measured for name, text in m.versions.items() if name in packages)
+    days = sorted({m.started_utc[:10] for m in results.measured})
+    failed = [*results.each("failed")]
+    parts = {
+        "Measured on": " | ".join(places(results)),
+        "With": listed(versions),
+        "When": listed([*days[:1], *days[-1:]], " to "),
+        "Processes": f"{len(results.measured):,}" + (f", {len(failed)} failed" if failed else ""),
+        "Missing": listed([*results.missing, *(["damaged files"] if results.wrong else [])]),
+        "Stale": listed(results.stale),
+    }
+    return " ".join(f"{name}: {text}." for name, text in parts.items() if text)
+
+
+def _board(results: Results) -> Iterator[str]:
+    """Yield the published claims by verdict."""
+    every = [pd.DataFrame(**summary["verdicts"]) for summary in results.summaries.values() if "verdicts" in summary]
+    if not every:
+        yield "<p>No claim has been judged yet.</p>"
+        return
+    claims = pd.concat(every)
+    claims["verdict"] = claims["verdict"].mask(claims["undecided"], UNDECIDED)
+    claims["verdict"] = claims["verdict"].mask((claims["verdict"] == NOT_MEASURED) & (claims["here"] != ""), IN_PART)
+    for verdict, shape in SHAPES.items():
+        rows = claims[claims["verdict"] == verdict]
+        if len(rows):
+            yield f'<h3 class="{shape}">{picture.glyph(shape)}{len(rows)} {verdict}</h3>'
+        if len(rows) and verdict == NOT_MEASURED:
+            yield f"<p>{escape(listed(rows['claim']))}</p>"
+        elif len(rows):
+            here = "Here not " if verdict == IN_PART else "Here: "
+            items = "".join(
+                f"<li><b>{escape(row.claim)}</b> {escape(row.says)} <small>{escape(row.published_on)}"
+                f'<span class="here">. {escape(here + row.here)}</span></small></li>'
+                for row in rows.itertuples()
+            )
+            yield f"<ul>{items}</ul>"

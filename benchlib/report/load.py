@@ -1,0 +1,117 @@
+"""What the notebooks of a folder of results gave: summaries, frames and measurements; and what of it is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import scrapbook
+from papermill.exceptions import PapermillException
+
+from benchlib import records
+from benchlib.condition import Condition
+from benchlib.environments import root
+from benchlib.equivalence.certificate import Certificate
+from benchlib.errors import BenchlibError
+from benchlib.lab import Lab
+from benchlib.stats import frame as tidy
+
+KEYS = {
+    *("title", "question", "answers", "findings", "warnings", "notes", "figures", "tables", "captions", "in_report"),
+    *("failed", "certificates", "measurements", "conditions", "knobs"),
+}
+"""What the report needs of the summary that a notebook glues."""
+
+
+class Results:
+    """The results in the folder of ``lab``, by notebook; what of them cannot be used is named."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.folder = lab.folder
+        self.summaries: dict[str, dict[str, Any]] = {}
+        self.frames: dict[str, pd.DataFrame] = {}
+        self.missing: dict[str, str] = {}  # by notebook, why it has no result
+        self.stale: dict[str, str] = {}  # by notebook, what has changed since
+        self.wrong: list[str] = []  # a sentence on each file that is damaged, changed or gone
+        there = [*self.folder.glob("notebooks/[!.]*.json"), *root().glob("notebooks/[!.]*.ipynb")]
+        names = sorted({path.stem for path in there} - {"report"})
+        self.changed = records.all_wrong(self.folder, names)
+        for name in names:
+            try:
+                self._read(name)
+            except BenchlibError as error:
+                self.missing[name] = str(error)
+        self.conditions = [Condition(**one) for one in self.each("conditions")]
+        self.certificates = _one_each(map(Certificate.model_validate_json, dict.fromkeys(self.each("certificates"))))
+        whole = (one for one in self.each("measurements") if f"measurements/{one}.parquet" not in self.changed)
+        self.measured, damaged = lab.store.read(dict.fromkeys(whole))
+        self.wrong += [*damaged, *(f"{path} {why}; run again." for path, why in self.changed.items())]
+        for path in sorted(lab.store.damaged.glob("[!.]*.parquet")):
+            self.wrong.append(f"{path.relative_to(self.folder)} could not be used and was measured again.")
+
+    def each(self, key: str) -> Iterator[Any]:
+        """Yield what all notebooks list under a key of their summaries."""
+        return (one for summary in self.summaries.values() for one in summary.get(key, ()))
+
+    def rows(self, *quantities: str) -> pd.DataFrame:
+        """Return the rows of these quantities in the frames of all notebooks."""
+        every = tidy.together(self.frames.values())
+        return every[every["quantity"].isin(quantities)]
+
+    def why_not(self, path: str) -> str | None:
+        """Say why a figure or a table is not to be shown; None: it is there as its notebook made it."""
+        return self.changed.get(path, None if (self.folder / path).is_file() else "is gone")
+
+    def _read(self, name: str) -> None:
+        record, path = records.read(self.folder, name), self.folder / "notebooks" / f"{name}.ipynb"
+        if record is None:
+            raise BenchlibError("has not run.")
+        if record["status"] == "failed":
+            raise BenchlibError(f"failed in {record['error']['cell']}: {record['error']['text']}")
+        if record["status"] != "succeeded":
+            raise BenchlibError("did not come to its end.")
+        summary = glued(path)
+        try:
+            lacking = KEYS - set(summary)
+            _ = [Certificate.model_validate_json(one) for one in summary["certificates"]]
+            _ = [Condition(**one) for one in summary["conditions"]], dict(summary["in_report"])
+        except (BenchlibError, KeyError, TypeError, ValueError) as error:
+            lacking = {str(error).partition("\n")[0]}
+        if lacking:
+            raise BenchlibError(f"{path}: its summary is that of another benchlib ({min(lacking)}); run again.")
+        if "stale" in record:
+            self.stale[name] = record["stale"]
+            summary["title"] += " (stale)"
+        self.summaries[name] = summary
+        frame = f"tables/{name}_frame.parquet"
+        if frame in summary["tables"] and frame not in self.changed:
+            try:
+                self.frames[name] = tidy.load(self.folder / frame)
+            except (BenchlibError, OSError, ValueError) as error:
+                self.wrong.append(f"{frame} cannot be used, so its ratios are missing: {error}")
+
+
+def _one_each(certificates: Iterable[Certificate]) -> list[Certificate]:
+    """Keep one of each condition: that which shows another model, else that with the most training."""
+    chosen: dict[Condition, Certificate] = {}
+    for one in certificates:
+        before = chosen.setdefault(one.condition, one)
+        chosen[one.condition] = max(before, one, key=lambda each: (not each.same, each.training))
+    return [*chosen.values()]
+
+
+def glued(executed: Path) -> dict[str, Any]:
+    """Return the summary that an executed notebook glued; a BenchlibError if it has none, or is gone."""
+    try:
+        return scrapbook.read_notebook(str(executed)).scraps["summary"].data
+    except (OSError, ValueError, PapermillException) as error:
+        raise BenchlibError(f"{executed} cannot be read ({type(error).__name__}: {error}); run again.") from None
+    except KeyError:
+        raise BenchlibError(f"{executed}: it glued no summary; delete it and run again.") from None
+
+
+def listed(values: Iterable[Any], between: str = ", ") -> str:
+    """Join values, each once, in order."""
+    return between.join(dict.fromkeys(map(str, values)))

@@ -1,0 +1,223 @@
+"""The picture of all ratios: a table, each row of which has a strip of the plot; and the same as a figure for a paper.
+
+Every choice of baseline has its own picture, of which a page shows the one that is chosen, without a script.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.markers import MarkerStyle
+
+from benchlib import tables
+from benchlib.plotting import figures, style
+from benchlib.plotting.naming import product, spelled
+from benchlib.provenance.knobs import SCRATCH
+from benchlib.report import ratios
+from benchlib.report.load import Results, listed
+from benchlib.stats import frame as tidy
+from benchlib.store import Measurement
+
+MANY = 26
+"""Rows, with the headings above them, that fit on the first page of a paper beside the claims."""
+
+APART = 15
+"""Per cent of the width that two ticks are apart at least."""
+
+FILTERS = ("workload", "framework", "environment", "mode", "device", "batch_size", "lane", "precision")
+"""The columns by which a reader can choose among the rows."""
+
+SHAPES = {
+    "faster": '<path d="M0-5.2 4.8-.2h-3.1v5.2h-3.4v-5.2h-3.1z"/>',
+    "slower": '<path d="M0 5.2 4.8 .2h-3.1v-5.2h-3.4v5.2h-3.1z"/>',
+    "same": '<path d="M-4.5-3.2h9v2.2h-9zM-4.5 1h9v2.2h-9z"/>',
+    "open": '<circle r="3.8" class="hollow"/>',
+    "none": '<path d="M-4-.9h8v1.8h-8z"/>',
+    "reproduced": '<path d="M-4.8 0-1.6 3.9 5-3.6 3.6-4.9-1.7 1.3-3.5-1.2z"/>',
+    "not-reproduced": '<path d="M-3.4-4.8 4.8 3.4 3.4 4.8-4.8-3.4zM3.4-4.8 4.8-3.4-3.4 4.8-4.8 3.4z"/>',
+    "arrow-left": '<path d="M0 0 6-3.5v7z"/>',
+    "arrow-right": '<path d="M0 0-6-3.5v7z"/>',
+}
+"""By name, what stands beside a colour: colours alone say nothing."""
+
+Row = dict[str, Any]
+"""Of a frame, see :mod:`benchlib.report.ratios`."""
+
+
+def definitions(every: pd.DataFrame) -> str:
+    """Draw the shapes that the pictures of a page use, once for all of them."""
+    looks = {style.subject_look(*names) for names in every[tidy.SUBJECT].itertuples(index=False)}
+    shapes = SHAPES | {f"mark-{ord(one)}": _polygon(one) for one in sorted({look.marker for look in looks})}
+    symbols = "".join(f'<symbol id="{name}" overflow="visible">{path}</symbol>' for name, path in shapes.items())
+    hatch = '<pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    hatch += '<path d="M0 0V5" class="hatching"/></pattern>'
+    return f'<svg class="definitions" width="0" height="0" aria-hidden="true">{symbols}<defs>{hatch}</defs></svg>'
+
+
+def _polygon(marker: str) -> str:
+    """Draw one of matplotlib's markers, as high as a line of text at most."""
+    path = MarkerStyle(marker)
+    corners = path.get_path().transformed(path.get_transform()).to_polygons()[0]
+    return f'<path d="M{" ".join(f"{7.6 * x:.1f} {-7.6 * y:.1f}" for x, y in corners)}z"/>'
+
+
+def glyph(name: str) -> str:
+    """Draw a shape in the colour of the text."""
+    return f'<svg class="glyph" viewBox="-6 -6 12 12" aria-hidden="true"><use href="#{name}"/></svg>'
+
+
+def pictures(every: pd.DataFrame, results: Results) -> str:
+    """Draw all ratios, relative to what they were measured with, and to each subject that a reader may choose."""
+    behind = {(m.file, str(m.condition)): m for m in sorted(results.measured, key=lambda m: m.ok)}
+    views = {"as measured": View(ratios.relative_to(every), ratios.usual_baseline(every), behind)}
+    for subject in every["baseline_subject"].value_counts().index:
+        views[spelled(subject)] = View(ratios.relative_to(every, subject), subject, behind)
+    parts = (
+        f'<input type="radio" name="baseline" id="baseline-{number}"{"" if number else " checked"}>'
+        f'<label for="baseline-{number}">{escape(name)}</label><div class="view">{view.html()}</div>'
+        for number, (name, view) in enumerate(views.items())
+    )
+    return f'<div class="views" role="group" aria-label="Relative to"><b>Relative to</b>{"".join(parts)}</div>'
+
+
+class View:
+    """Some ratios relative to one baseline, on a logarithmic axis: intervals that end far from all points run out."""
+
+    def __init__(self, shown: pd.DataFrame, baseline: str, behind: dict[tuple[str, str], Measurement]) -> None:
+        self.rows: list[Row] = shown.to_dict("records")
+        self.baseline, self.behind = baseline, behind
+        axis = Figure().subplots(subplot_kw={"xscale": "log"}).xaxis
+        margins = [end for margin in set(shown["margin"]) for end in (1 - margin, 1 + margin)]
+        ends = [*shown["low"].dropna(), *shown["high"].dropna(), *margins]
+        figures.ratio_axis(axis, shown["estimate"].dropna(), ends)
+        self.low, self.high = axis.get_view_interval()
+        self.ticks = [1.0]
+        for tick in axis.get_ticklocs():
+            if all(abs(self.percent(tick) - self.percent(other)) >= APART for other in self.ticks):
+                self.ticks.append(float(tick))
+
+    def percent(self, ratio: float) -> float:
+        """Return where a ratio is, in per cent of the width; what is beyond an end is at that end."""
+        share = math.log(ratio / self.low) / math.log(self.high / self.low)
+        return round(100 * min(max(share, 0.0), 1.0), 2)
+
+    def html(self) -> str:
+        """Draw it with its caption and legend."""
+        workloads = "".join(self._workload(name, [*own]) for name, own in _by("workload", self.rows))
+        many = len(self.rows) + workloads.count('class="setting"') > MANY
+        ticks = "".join(f'<span style="left:{self.percent(tick):g}%">{tick:,.6g}</span>' for tick in self.ticks)
+        axis = (
+            '<div class="axis" aria-hidden="true"><span class="sides"><span>← slower</span><span>faster →</span></span>'
+            f'<span class="ticks">{ticks}</span></div>'
+        )
+        return (
+            f'<p class="caption">Throughput divided by that of <b>{escape(spelled(self.baseline))}</b>, or of what '
+            f"stands after “vs”. The lines are 95 % intervals over processes.</p>{_legend(self.rows)}"
+            f'<div class="forest{" many" * many}">{axis}{axis * many}{workloads}</div>'
+        )
+
+    def label(self, row: Row) -> tuple[str, str]:
+        """Return who a row is about, and what tells it from others: its own details, and what it is compared with."""
+        other = "" if row["baseline_subject"] == self.baseline else spelled(row["baseline_subject"])
+        versus = ", ".join(filter(None, (other, row["baseline_apart"])))
+        return spelled(row["subject"]), " ".join(filter(None, (row["apart"], f"vs {versus}" if versus else "")))
+
+    def _workload(self, name: str, rows: list[Row]) -> str:
+        first, *others = parts = [(heading, [*own]) for heading, own in _by("heading", rows)]
+        about = ", ".join([f"on {listed(row['data'] for row in rows)}", *([] if others else [first[0]])])
+        bodies = ""
+        for heading, own in parts:
+            head = f'<tr class="setting"><th scope="rowgroup" colspan="3">{escape(heading)}</th></tr>' if others else ""
+            bodies += f"<tbody>{head}{''.join(map(self._row, own))}</tbody>"
+        heads = "".join(f'<th scope="col">{text}</th>' for text in ("condition", "plot", "throughput ratio"))
+        return (
+            f'<table class="workload"><caption>{escape(name)} <small>{escape(about)}</small></caption>'
+            f"<colgroup><col><col><col></colgroup><thead><tr>{heads}</tr></thead>{bodies}</table>"
+        )
+
+    def _row(self, row: Row) -> str:
+        (who, apart), kind = self.label(row), row["kind"]
+        look = style.subject_look(*(row[name] for name in tidy.SUBJECT))
+        color = "".join(f"{round(255 * part):02x}" for part in look.color)
+        mark = f'href="#mark-{ord(look.marker)}" style="color:#{color}"'
+        choices = row | {"framework": product(row["framework"]), "environment": row["home"]}
+        data = "".join(f' data-{name}="{escape(str(choices[name]))}"' for name in FILTERS)
+        facts = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in self._facts(row) if text)
+        number = "" if kind == "none" else tables.ratio(row["estimate"], row["low"], row["high"])
+        says = f"<span{' class=unseen' if number else ''}>{escape(row['says'])}</span>"
+        return (
+            f'<tr class="{kind}"{data}><th scope="row"><svg class="mark" viewBox="-6 -6 12 12" aria-hidden="true">'
+            f"<use {mark}/></svg>{escape(who)} <small>{escape(apart)}</small></th><td>{self._strip(row, mark)}</td>"
+            f'<td class="verdict {kind}"><details class="behind"><summary>{glyph(kind)}{number} {says}</summary>'
+            f"<dl>{facts}</dl></details></td></tr>"
+        )
+
+    def _strip(self, row: Row, mark: str) -> str:
+        """Draw the plot of a row: margin, A/A, the line at 1, the interval and the mark; an arrow where it goes on."""
+        at, parts = self.percent, []
+        bands = {"margin": (1 - row["margin"], 1 + row["margin"])}
+        if pd.notna(row["control_low"]):
+            bands["control restless" if row["restless"] else "control"] = (row["control_low"], row["control_high"])
+        for kind, (low, high) in bands.items():
+            parts.append(f'<rect class="{kind}" x="{at(low)}%" width="{at(high) - at(low):.2f}%" height="100%"/>')
+        parts.append(f'<line class="one" x1="{at(1)}%" x2="{at(1)}%" y1="0" y2="100%"/>')
+        if pd.notna(row["low"]):
+            parts.append(f'<line class="interval" x1="{at(row["low"])}%" x2="{at(row["high"])}%" y1="50%" y2="50%"/>')
+            if row["low"] < self.low:
+                parts.append('<use class="arrow" href="#arrow-left" x="0" y="50%"/>')
+            if row["high"] > self.high:
+                parts.append('<use class="arrow" href="#arrow-right" x="100%" y="50%"/>')
+        if row["kind"] != "none":
+            parts.append(f'<use class="point" {mark} x="{at(row["estimate"])}%" y="50%"/>')
+        return f'<svg class="strip" aria-hidden="true">{"".join(parts)}</svg>'
+
+    def _facts(self, row: Row) -> Iterator[tuple[str, str]]:
+        """Yield what is behind a ratio: facts with their names."""
+        files, sides = str(row["files"] or "").split(), (row["label"], row["baseline_label"])
+        both = [self.behind[key, side] for side in sides for key in files if (key, side) in self.behind]
+        knobs = (", ".join(f"{name}={text}" for name, text in m.knobs.items() if SCRATCH not in text) for m in both)
+        control = tables.ratio(row["control"], row["control_low"], row["control_high"])
+        yield from zip(("condition", "relative to"), sides, strict=True)
+        yield "verdict", ": ".join(one for one in (row["says"], row["reason"]) if pd.notna(one))
+        yield "A/A", control if pd.notna(row["control"]) else f"none: {row['control_why']}"
+        yield "pairs", f"{row['processes']} (ended: {row['ended']})"
+        yield "versions", listed(f"{name} {version}" for m in both for name, version in m.versions.items())
+        yield "knobs", listed(knobs, " | ")
+        yield "behind it", f"benchlib trace tables/report_ratios.csv {row['key']}"
+
+
+def _by(name: str, rows: list[Row]) -> Iterator[tuple[str, Iterator[Row]]]:
+    return itertools.groupby(rows, key=lambda row: row[name])
+
+
+def _legend(rows: list[Row]) -> str:
+    margin = " or ".join(f"{100 * one:g} %" for one in sorted({row["margin"] for row in rows}))
+    verdicts = {"faster": "faster", "slower": "slower", "same": f"the same within {margin}"}
+    verdicts |= {"open": "no difference shown", "none": "no ratio"}
+    bands = {"control": "A/A: the baseline against itself", "margin": f"within {margin} of 1"}
+    if any(row["restless"] for row in rows):
+        bands["control restless"] = "A/A excludes 1: do not trust a difference of that size"
+    kinds = [kind for kind in verdicts if kind in {row["kind"] for row in rows}]
+    entries = [f'<span class="verdict {kind}">{glyph(kind)}{verdicts[kind]}</span>' for kind in kinds]
+    swatch = '<svg class="swatch" aria-hidden="true"><rect width="100%" height="100%" class="{}"/></svg>'
+    entries += [f"<span>{swatch.format(kind)}{text}</span>" for kind, text in bands.items()]
+    return f'<p class="legend">{"".join(entries)}</p>'
+
+
+def figure(every: pd.DataFrame) -> Figure:
+    """Draw all ratios, relative to what they were measured with, for a paper."""
+    shown = ratios.relative_to(every)
+    view, rows = View(shown, ratios.usual_baseline(every), {}), []
+    for workload, own in _by("workload", view.rows):
+        for heading, of in _by("heading", [*own]):
+            rows.append({"label": f"{workload}, {heading}"})
+            rows += [{**one, "label": ", ".join(filter(None, view.label(one))), "hue": one["subject"]} for one in of]
+    looks = style.subject_looks(shown.assign(hue=shown["subject"]))
+    xlabel = f"throughput relative to {spelled(view.baseline)}"
+    return figures.forest(pd.DataFrame(rows), looks, xlabel, shown["margin"].min())

@@ -1,0 +1,113 @@
+"""The ratios of throughput in the frames of all notebooks, relative to every condition of their comparison.
+
+Nothing is computed here: each is a row of a frame (``throughput_ratio``, ``pair_ratio``), made of paired processes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from benchlib import tables
+from benchlib.plotting.style import named_once
+from benchlib.report.load import Results
+from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
+
+KINDS = {FASTER: "faster", SLOWER: "slower", NO_DIFFERENCE: "open"}
+"""What a verdict shows, in a word; else it is "same", or "none" where there is no ratio."""
+
+CSV = {
+    **{"key": "key", "notebook": "notebook", "task": "task", "label": "condition", "baseline_label": "relative to"},
+    **{"estimate": "ratio", "low": "ratio_low", "high": "ratio_high", "processes": "processes", "says": "verdict"},
+    **{name: name for name in ("control", "control_low", "control_high")},
+    "files": tables.FILES,
+}
+"""The columns of the table that ``benchlib trace`` reads, by those of the frame."""
+
+COMPARISON = ["notebook", "part"]
+SAME = ["task", "margin", "label", "baseline_label", "estimate", "low", "high", "says", "files"]
+"""The columns by which two notebooks show the same ratio."""
+
+
+def rows(results: Results) -> pd.DataFrame:
+    """Return a row for each ratio of each notebook, workload by workload.
+
+    Its columns are those of the frame and ``key``, its name; ``says``, its verdict or why there is none; ``kind``, that
+    in a word; ``restless``: its A/A excludes 1; ``title`` of its notebook; and those of :func:`_words`.
+    """
+    frame = results.rows("throughput_ratio", "pair_ratio")
+    frame = named_once(frame[frame["baseline_label"].notna()].assign(home=lambda every: every["environment"]))
+    order = [*dict.fromkeys(frame["workload"])]
+    frame = frame.sort_values("workload", key=lambda names: names.map(order.index), kind="stable")
+    every = frame.to_dict("records")
+    named = ("|".join(str(row[name]) for name in (*COMPARISON, "baseline_label", "label")) for row in every)
+    return frame.assign(
+        key=[hashlib.sha256(name.encode()).hexdigest()[:10] for name in named],
+        says=frame["why"].fillna(frame["verdict"]),
+        kind=["none" if pd.isna(row["estimate"]) else KINDS.get(row["verdict"], "same") for row in every],
+        restless=(frame["control_low"] > 1) | (frame["control_high"] < 1),
+        title=[results.summaries[row["notebook"]]["title"] for row in every],
+        **_words(every),
+    )
+
+
+def once(every: pd.DataFrame) -> pd.DataFrame:
+    """Return each ratio once that several notebooks have, below a ``heading`` of its setting and all their titles."""
+    titles = every.groupby(SAME, sort=False, dropna=False)["title"].transform(lambda of: "; ".join(dict.fromkeys(of)))
+    headings = [" · ".join(filter(None, pair)) for pair in zip(every["setting"], titles, strict=True)]
+    return every.assign(heading=headings).drop_duplicates(SAME)
+
+
+def relative_to(every: pd.DataFrame, subject: str | None = None) -> pd.DataFrame:
+    """Return the ratios of each comparison to its first condition of a subject; None: to its own baseline."""
+    if subject is None:
+        return every[every["quantity"] == "throughput_ratio"]
+    own = every[every["baseline_subject"] == subject]
+    return own[own["baseline_label"] == own.groupby(COMPARISON, sort=False)["baseline_label"].transform("first")]
+
+
+def usual_baseline(every: pd.DataFrame) -> str:
+    """Return the subject that most ratios were measured relative to."""
+    subjects = list(relative_to(every)["baseline_subject"])
+    return max(dict.fromkeys(subjects), key=subjects.count, default="")
+
+
+def _words(every: list[dict[str, Any]]) -> dict[str, list[str]]:
+    """Return what is to be read of each ratio beside workload and subject, without what all of the workload share.
+
+    ``setting`` is what all conditions of its comparison share, ``apart`` what its condition has of its own, and
+    ``baseline_apart`` what its baseline has of its own.
+    """
+    sides = {side: [_details(row, side) for row in every] for side in ("", "baseline_")}
+    common: dict[Any, set[str]] = {}  # by workload, and by comparison
+    for row, *both in zip(every, *sides.values(), strict=True):
+        for one in both:
+            for key in (row["workload"], (row["notebook"], row["part"])):
+                common.setdefault(key, set(one)).intersection_update(one)
+    words: dict[str, list[str]] = {"setting": [], "apart": [], "baseline_apart": []}
+    for row, own, other in zip(every, *sides.values(), strict=True):
+        shared, unsaid = common[row["notebook"], row["part"]], common[row["workload"]] - {own[0]}
+        words["setting"].append(", ".join(one for one in own if one in shared - unsaid))
+        words["apart"].append(", ".join(one for one in own if one not in shared))
+        words["baseline_apart"].append(", ".join(one for one in other if one not in {*own, *shared}))
+    return words
+
+
+def _details(row: Mapping[str, Any], side: str) -> list[str]:
+    """Return what a condition is beside workload and subject, in words; what goes without saying is left out."""
+    of = {name: value for name in row if name.startswith(side) and pd.notna(value := row[name])}
+    told = {f"batch {of[f'{side}batch_size']}": True, of[f"{side}data"]: True, of[f"{side}device"]: True}
+    counts = {"threads": ("thread", "s"), "world_size": ("process", "es"), "train_samples": ("sample", "s")}
+    for name, (what, ending) in counts.items():
+        number = of.get(f"{side}{name}")
+        told[f"{number} {what}{ending * (number != 1)}"] = number is not None
+    told["without exchange"] = of.get(f"{side}world_size", 1) > 1 and not of.get(f"{side}communication", True)
+    told[f"without {of.get(f'{side}without')}"] = bool(of.get(f"{side}without"))
+    told[f"learning rate {of.get(f'{side}learning_rate', 0):g}"] = f"{side}learning_rate" in of
+    hyperparameters = json.loads(of[f"{side}hyperparameters"])
+    told |= {f"{name.replace('_', ' ')} {value}": True for name, value in hyperparameters.items()}
+    return [text for text, is_said in told.items() if is_said]

@@ -1,0 +1,77 @@
+"""How sure the results are: what identical processes show against each other, and how far models differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+from IPython.display import HTML
+
+from benchlib import tables
+from benchlib.equivalence import gate
+from benchlib.equivalence.certificate import Certificate, unexercised
+from benchlib.equivalence.tolerances import DROPOUT_TOLERANCES
+from benchlib.plotting import naming
+from benchlib.report.load import Results
+from benchlib.stats.comparison import is_within
+
+
+def controls(results: Results) -> pd.DataFrame:
+    """Return the A/A controls that have an interval."""
+    return results.rows("control_ratio").dropna(subset=["estimate", "low", "high"])
+
+
+def resolution(results: Results) -> HTML:
+    """Show what the A/A of each notebook says: how often it includes 1, how often it is within the margin, how wide."""
+    rows = [{"notebook": name, **resolved(own)} for name, own in controls(results).groupby("notebook", sort=False)]
+    caption = (
+        "The baseline against itself (A/A). About 19 of 20 intervals should include 1. A difference that is smaller "
+        "than the half width cannot be seen. The margin is what a notebook calls the same."
+    )
+    return tables.html(pd.DataFrame(rows), caption)
+
+
+def resolved(rows: pd.DataFrame) -> dict[str, Any]:
+    """Summarise some A/A."""
+    half = 50 * (rows["high"] - rows["low"]) / rows["estimate"]
+    includes_1 = ((rows["low"] <= 1) & (rows["high"] >= 1)).sum()
+    return {
+        "comparisons": len(rows),
+        "A/A interval includes 1": f"{includes_1} of {len(rows)}",
+        "within the margin of 1": f"{is_within(rows['low'], rows['high'], rows['margin']).sum()} of {len(rows)}",
+        "half_width_median": half.median(),
+        "half_width_largest": half.max(),
+    }
+
+
+def certificates(results: Results) -> HTML:
+    """Show whether each model is the reference's and how far apart they are; those that are not, one by one."""
+    every = results.certificates
+    if not every:
+        return tables.bullets(["No model was checked."])
+    named, names = naming.subjects(one.condition for one in every), ["workload", "subject", "device", "verdict"]
+    rows = pd.DataFrame([_certified(one, naming.spelled(named[one.condition])) for one in every])
+    groups = rows.groupby(names, sort=False)
+    frame = groups[[name for name in rows if name not in names]].max()
+    frame = frame.map("{:.1e}".format).replace("nan", tables.MISSING).reset_index()
+    frame.insert(3, "conditions", groups.size().to_numpy())
+    caption = (
+        f"Largest relative difference from the reference, {tables.references(every)}, over all trials on the same "
+        "batches; without what rounding explains, which the certificates list."
+    )
+    switched = dict.fromkeys(
+        f"{one.condition.workload}, for the gate only: {name} {value} ({gate.reason(one.condition, name)})."
+        for one in every
+        for name, value in one.neutralised.items()
+    )
+    unmet = (f"{name}, not in all that was compared: {'; '.join(some)}." for name, some in unexercised(every).items())
+    return HTML(tables.html(frame, caption).data + tables.bullets([*switched, *unmet]).data)
+
+
+def _certified(one: Certificate, subject: str) -> dict[str, Any]:
+    verdict = one.verdict if one.same else f"{one.verdict}: {one.condition} {one.reason}".strip()
+    checks = {each.name: each.difference for each in one.checks if each.name not in DROPOUT_TOLERANCES}
+    return {
+        **{"workload": one.condition.workload, "subject": subject, "device": one.condition.device, "verdict": verdict},
+        **checks,
+    }

@@ -1,0 +1,92 @@
+"""On which machine, with which versions, knobs and settings it was measured, and under which keys it is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+from IPython.display import HTML
+
+from benchlib import tables, workloads
+from benchlib.plotting import naming
+from benchlib.report.load import Results, listed
+from benchlib.store import frame
+
+
+def places(results: Results) -> list[str]:
+    """Return each machine that something was measured on, in a line."""
+    return [*dict.fromkeys(_place(m.machine) for m in results.measured)]
+
+
+def machine(results: Results) -> HTML:
+    """Show the machines, the versions of what was measured, and where the workloads are from."""
+    named = naming.implementations((m.condition.framework, m.condition.environment) for m in results.measured)
+    rows: dict[tuple[str, str], None] = {}
+    for one in results.measured:
+        rows |= {(name.replace("_", " "), _text(value)): None for name, value in one.machine.items()}
+    for one in results.measured:
+        packages = ", ".join(f"{package} {version}" for package, version in one.versions.items())
+        rows[naming.spelled(named[one.condition.framework, one.condition.environment]), packages] = None
+    rows["benchlib", listed(sorted({m.commit for m in results.measured}))] = None
+    shown = pd.DataFrame([row for row in rows if row[1]], columns=["what", "it is"])
+    used = (workloads.load(name) for name in dict.fromkeys(one.workload for one in results.conditions))
+    sources = tables.bullets(f"{one.name}: {one.source}." for one in used)
+    return HTML(tables.html(shown, "The machine, and the versions of what was measured.").data + sources.data)
+
+
+def knobs(results: Results) -> HTML:
+    """Show every knob that was set: its value, why, by which source, and for whom."""
+    names = ["name", "value", "reason", "source", "framework", "environment", "lane", "device"]
+    rows = pd.DataFrame(list(results.each("knobs")), columns=names).drop_duplicates()
+    named = naming.implementations(rows[["framework", "environment"]].itertuples(index=False, name=None))
+    whom = [f"{naming.spelled(named[one[4], one[5]])} {one[6]} {one[7]}" for one in rows.itertuples(index=False)]
+    by_knob = rows.assign(**{"set for": whom}).groupby(names[:4], sort=False)["set for"]
+    shown = tables.html(by_knob.agg(listed).reset_index(), "The knobs that were set for the workers.").data
+    left_out = listed(sorted(results.each("left_out")))
+    return HTML(shown + tables.bullets([f"Set in the shell, and kept from the workers: {left_out or 'nothing'}."]).data)
+
+
+def settings(results: Results) -> HTML:
+    """Show what was in force in the workers, read back from the frameworks after the first step."""
+    named = naming.subjects(m.condition for m in results.measured)
+    rows = [
+        (naming.spelled(named[m.condition]), m.condition.device, str(m.condition.threads or "all"), name, text)
+        for m in results.measured
+        for name, value in m.settings.items()
+        if (text := _text(value))
+    ]
+    whose = ["subject", "device", "threads asked for"]
+    values = pd.DataFrame(rows, columns=[*whose, "setting", "value"]).groupby([*whose, "setting"], sort=False)["value"]
+    each = values.agg(listed).reset_index()
+    told = each.assign(settings=each["setting"] + " " + each["value"]).groupby(whose, sort=False)["settings"]
+    caption = "Settings in force, read back from the frameworks after the first step."
+    return tables.html(told.agg("; ".join).reset_index(), caption)
+
+
+def keys(results: Results) -> HTML:
+    """Show each comparison and training run with the key of its measurements; write the table of all processes."""
+    measured = frame(results.measured)
+    if not len(measured):
+        return tables.bullets(["There are no measurements."])
+    measured.to_csv(results.folder / "tables" / "measurements.csv", index=False)
+    groups = measured.groupby(["kind", "group"], sort=False)
+    columns = {"conditions": groups["label"].agg(lambda of: listed(of, " | ")), "processes": groups.size()}
+    columns["seeds"] = groups["seed"].agg(lambda seeds: listed(sorted(seeds)))
+    caption = "All measurements of this report; tables/measurements.csv has a row for each process."
+    return tables.html(pd.DataFrame(columns).reset_index(), caption)
+
+
+def _place(of: dict[str, Any]) -> str:
+    virtual = " (virtual)" if of.get("virtual") else ""
+    quota = f" under a CPU quota of {of['cpu_quota']:g}" if of.get("cpu_quota") else ""
+    memory = f", {of['memory_gib']:g} GiB" if of.get("memory_gib") else ""
+    devices = ", ".join([*(of.get("gpus") or []), *(of.get("npus") or [])]) or "no accelerator"
+    return f"{of['cores']} cores of {of['cpu']}{virtual}{quota}{memory}; {devices}"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)
