@@ -385,7 +385,8 @@ def test_the_default_one_is_checked_by_importing_its_frameworks(capsys, monkeypa
     assert "nobodys: nobodys is not installed" in said
 
 
-def test_one_that_was_added_is_checked_with_a_worker_of_each_framework(other, capsys, toy_framework):
+def test_one_that_was_added_is_checked_with_a_worker_of_each_framework(other, capsys, toy_framework, monkeypatch):
+    monkeypatch.setattr(inspection.conformance, "check", lambda *asked, **choices: [])  # has tests of its own
     packages = next(Path(other.python).parents[1].glob("lib/*/site-packages"))
     (packages / "torch").mkdir()
     (packages / "torch" / "__init__.py").write_text("raise OSError('libgone.so')")
