@@ -14,7 +14,7 @@ INSTALLED := .venv/.installed
 
 CORE_TESTS := tests/test_core.py tests/test_worker_floor.py tests/test_answers.py tests/test_condition.py \
 	tests/test_equivalence.py tests/test_interrupt.py tests/test_memory.py \
-	tests/test_npu_smi.py tests/test_planner.py tests/test_results.py tests/test_rounds.py \
+	tests/test_npu_smi.py tests/test_planner.py tests/test_cache.py tests/test_rounds.py \
 	tests/test_scratch.py tests/test_sharing.py tests/test_statistics.py \
 	tests/test_lab.py::test_a_slower_condition_is_seen_and_the_control_shows_no_winner \
 	tests/test_lab.py::test_a_comparison_records_what_it_takes_to_do_it_again \

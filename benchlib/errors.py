@@ -1,7 +1,6 @@
-"""Errors that a user can act on: what was wrong, where, and what to do.
+"""Errors that a user can act on, and failures of workers. Standard library only: workers import it.
 
-Everything that a user's input can cause is raised as a :class:`BenchlibError` before anything is measured. This module
-needs only the standard library, because workers import it too.
+Everything that a user's input can cause is raised as a :class:`BenchlibError` before anything is measured.
 """
 
 from __future__ import annotations
@@ -9,15 +8,47 @@ from __future__ import annotations
 import difflib
 import errno
 import importlib.util
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 SHOWN = 80
-"""Characters of a value that an error repeats: it is read by people, and the value is in their file."""
+"""Characters of a value that an error repeats."""
 
 
 class BenchlibError(Exception):
-    """Wrong input, or something missing, told in a way that a user can act on."""
+    """Wrong input, or something missing: what, where, and what to do."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a worker gave nothing, typed, so that nobody has to read it out of a sentence."""
+
+    sentence: str  # "worker failed in 'check': TypeError: no kernel"
+    printed: str | None = None  # the end of what it printed; None: it could not be started
+    exception: str = ""  # the class that it answered with; empty: it died, hung, or its answer could not be read
+    message: str = ""  # the exception's
+    request: str = ""  # that it answered
+
+    @property
+    def is_refusal(self) -> bool:
+        """Did the framework refuse what it was asked for, by an exception of its own?
+
+        A worker has not refused that died or hung, lacked memory, or whose model is not built as the workload says.
+        """
+        lacked_memory = _NO_MEMORY.search(f"{self.exception} {self.message}")
+        own = self.exception != "BenchlibError" or self.request == "open"
+        return bool(self.exception) and own and not lacked_memory
+
+    def __str__(self) -> str:
+        if self.printed is None:
+            return self.sentence
+        return f"{self.sentence}. The end of what it said:\n{self.printed or '(nothing)'}"
+
+
+_NO_MEMORY = re.compile(r"memoryerror|out of memory|allocate memory", re.IGNORECASE)
+"""How frameworks and allocators say it."""
 
 
 def shown(value: object) -> str:
@@ -49,20 +80,15 @@ def unknown(what: str, name: object, known: Iterable[str]) -> str:
 
 
 def require_package(module: str, extra: str, purpose: str) -> None:
-    """Raise a BenchlibError if a top-level ``module`` is not installed, which ``purpose`` needs and ``extra`` of
-    benchlib's distribution brings. Imports nothing.
-    """
+    """Refuse ``purpose`` where a top-level module of benchlib's ``extra`` is not installed; imports nothing."""
     if importlib.util.find_spec(module) is None:
         raise BenchlibError(f"{purpose} needs {module}, which is not installed: pip install 'benchlib[{extra}]'")
 
 
 REMEDIES = {
-    errno.ENOSPC: "free space there",
-    errno.EDQUOT: "free space there",
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free space there"),
     errno.EFBIG: "allow larger files (ulimit -f)",
-    errno.EROFS: "make it writable",
-    errno.EACCES: "make it writable",
-    errno.EPERM: "make it writable",
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), "make it writable"),
 }
 """What to do about what the system says of a file that cannot be written."""
 

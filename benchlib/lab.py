@@ -12,23 +12,25 @@ import os
 import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import asdict, replace
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import pandas as pd
 
-from benchlib import environments, scratch, store
+from benchlib import cache, environments, scratch
+from benchlib.cache import Measurement, Store, frame
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
-from benchlib.equivalence import compare, gate, inputs
+from benchlib.equivalence import compare, gate, samples
 from benchlib.equivalence.certificate import Certificate
 from benchlib.equivalence.tolerances import tolerances
 from benchlib.errors import BenchlibError
 from benchlib.plugins import use as use_plugins
-from benchlib.progress import Progress, say
+from benchlib.progress import Progress, say, variable
 from benchlib.provenance import knobs
 from benchlib.provenance.fingerprint import Unchanged
 from benchlib.runner import epochs as epochs_procedure
@@ -43,7 +45,6 @@ from benchlib.runner.timer_check import SyncCheck
 from benchlib.stats import allocation, planner
 from benchlib.stats.comparison import MARGIN, Comparison
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.store import Measurement, Store, frame
 from benchlib.workloads import load
 
 MEASURES_VARIABLE = "BENCHLIB_MEASURES"
@@ -65,31 +66,20 @@ class NotMeasured(BenchlibError):
         super().__init__(f"{what}: not measured so far, and nothing is to be measured now; run again with more time")
 
 
-@contextmanager
-def measuring(how: Measures) -> Iterator[None]:
+def measuring(how: Measures) -> AbstractContextManager[None]:
     """Have labs of kernels that are started meanwhile measure so much."""
-    before = os.environ.get(MEASURES_VARIABLE)
-    os.environ[MEASURES_VARIABLE] = how.value
-    try:
-        yield
-    finally:
-        os.environ.pop(MEASURES_VARIABLE)
-        if before is not None:
-            os.environ[MEASURES_VARIABLE] = before
+    return variable(MEASURES_VARIABLE, how.value)
 
 
 Cached = TypeVar("Cached", Measurement, Certificate, Ceiling, SyncCheck)
 
 
 class Lab:
-    """Measures into ``outputs/<profile>`` (or ``outputs``, a folder), and measures nothing that is already there.
-    ``outputs`` is that of the checkout that benchlib is imported from; where it is installed without one, that of the
-    working directory, and a line says so.
+    """Measures into ``outputs/PROFILE`` of the checkout (or ``outputs``, a folder) what is not already there.
 
     What crashed is in the cache to be shown, and another lab measures it again; what a framework refused is a result.
-    ``patience_s`` is how long a worker may be silent before it counts as hung; ``after_keeping`` is called
-    whenever measurements have been written. ``plugins`` are folders of frameworks, workloads and data sets of others,
-    which have names from then on, for all of this process.
+    ``patience_s`` is how long a worker may be silent before it counts as hung; ``after_keeping`` is called whenever
+    measurements have been written. ``plugins`` are folders of plug-ins, for all of this process from then on.
     """
 
     def __init__(
@@ -180,9 +170,9 @@ class Lab:
         return any(measured)
 
     def sharpen(self, until: float, tell: Callable[[str], None] = say) -> None:
-        """Give the comparisons that have been asked for more processes, each time where they narrow the widest interval
-        most for what they cost, until all have the precision asked for or the time (of ``time.monotonic``) is up. What
-        a repetition should take is looked at before it starts.
+        """Give the comparisons asked for more processes, until all have their precision or the time is up.
+
+        Each goes where it narrows the widest interval most for what it costs, if it fits before ``until``.
         """
         asked = list(self.comparisons.values())
         comparisons = [one.comparison for one in asked]
@@ -204,8 +194,9 @@ class Lab:
         most_epochs: int | None = None,
         on_epoch: epochs_procedure.AfterEpoch = lambda run: None,
     ) -> TrainingRuns:
-        """Train each condition from each seed (of weights, order and dropout) for ``epochs``, and on to ``threshold``
-        or ``most_epochs``. ``on_epoch`` is called with each run after each of its epochs.
+        """Train each condition from each seed for ``epochs``, and on to ``threshold`` or ``most_epochs``.
+
+        ``on_epoch`` is called with each run after each of its epochs.
         """
         preflight.require_trainable(conditions, seeds, epochs, threshold, most_epochs)
         settings = epochs_procedure.Settings(
@@ -226,8 +217,7 @@ class Lab:
         return TrainingRuns(conditions, [measured[file] for file in asked], certificates, epochs, threshold)
 
     def _training_run(self, file: str) -> Measurement | None:
-        found = self.store.usable(file)
-        return self._unless_retried(file, found[0] if found else None)
+        return self._unless_retried(file, next(iter(self.store.usable(file) or ()), None))
 
     def _trained(
         self,
@@ -262,26 +252,17 @@ class Lab:
                     yield from trained
 
     def ceiling(self, device: str, precision: str = "fp32", within: Iterable[str] = (DEFAULT,)) -> Ceiling:
-        """The machine's limits on a device, as far as the frameworks of some environments reach them; measured once for
-        all that they depend on.
-        """
+        """The machine's limits on a device, as far as the frameworks of some environments reach them."""
         within = sorted(set(within))
         timed = roofline.conditions(device, precision, within)
         code = Unchanged((one, "ceiling") for one in timed)
         jobs = [prepare_job(one, INITIAL_SEED, self.inputs) for one in timed]
         path = self.folder / "ceilings" / f"{key(ceiling=[job.depends_on('ceiling') for job in jobs])}.json"
-        return self._once(
-            Ceiling,
-            path,
-            code,
-            f"the machine's limits on {device}",
-            lambda: roofline.measure(device, precision, within, self.inputs, self.patience_s),
-        )
+        measure = partial(roofline.measure, device, precision, within, self.inputs, self.patience_s)
+        return self._once(Ceiling, path, code, f"the machine's limits on {device}", measure)
 
     def check_timers(self, conditions: Iterable[Condition]) -> list[SyncCheck]:
-        """Does the timer see work of known duration? A check for each framework, environment, mode and device of
-        ``conditions``, made once for all that it depends on.
-        """
+        """Does the timer of each framework, environment, mode and device see work of known duration?"""
         alike = {(one.implementation, one.mode, one.device, one.lane): one for one in conditions if _trains(one)}
         preflight.require(alike.values())
         return [self._check_timer(condition) for condition in alike.values()]
@@ -290,17 +271,14 @@ class Lab:
         code = Unchanged([(condition, "contract")])
         depends_on = prepare_job(condition, INITIAL_SEED, self.inputs).depends_on("contract")
         path = self.folder / "timers" / f"{key(timer=depends_on)}.json"
-        what = f"the timer of {condition}"
-        return self._once(
-            SyncCheck, path, code, what, lambda: timer_check.check(condition, self.inputs, self.patience_s)
-        )
+        measure = partial(timer_check.check, condition, self.inputs, self.patience_s)
+        return self._once(SyncCheck, path, code, f"the timer of {condition}", measure)
 
     def certify(self, conditions: Iterable[Condition], training_steps: int = 0) -> dict[str, Certificate]:
-        """Certificates by condition key: is each condition's model the reference's? Made once, for all that the
-        outcome depends on. Mixed precision has to pass in fp32 first, and several processes in one: where that does
-        not, its certificate is given.
+        """Certificates by condition key: is each condition's model the reference's?
 
-        With ``training_steps``, what trains and is the same is compared over so many steps of training, too.
+        Mixed precision has to pass in fp32 first, and several processes in one: where that does not, its certificate is
+        given. With ``training_steps``, what trains and is the same is compared over so many steps of training, too.
         """
         gated = {condition.key: gate.gated(condition) for condition in conditions}
         first = {name: gate.proved_first(condition) for name, condition in gated.items()}
@@ -313,9 +291,9 @@ class Lab:
         if missing and self.measures is Measures.NOTHING:
             raise NotMeasured(f"whether {missing[0]} is the same model as the reference")
         if missing:
-            told = "checking that the models are the same"
+            title = "checking that the models are the same"
             with (
-                Progress(len(missing), told) as progress,
+                Progress(len(missing), title) as progress,
                 closing(self._certify(missing, paths, code, progress)) as made,
             ):
                 for certificate in made:
@@ -323,28 +301,27 @@ class Lab:
                     progress.step(str(certificate))
             for condition in missing:  # the others another process has made, while this one waited
                 known[condition.key] = known[condition.key] or self._cached(Certificate, paths[condition])
-        for certificate in [one for one in known.values() if one and self._has_to_train(one, training_steps)]:
-            known[certificate.condition.key] = self._with_training(certificate, training_steps, code)
+        for name, one in list(known.items()) if training_steps else ():
+            if (
+                one and one.same and _trains(one.condition) and not gate.proved_first(one.condition)
+            ):  # which is trained instead
+                known[name] = self._with_training(one, training_steps, code)
         wrong = {name: next((one for one in some if not known[one.key].same), None) for name, some in first.items()}
         return {name: known[(wrong[name] or one).key] for name, one in gated.items()}
 
-    def _has_to_train(self, certificate: Certificate, steps: int) -> bool:
-        condition = certificate.condition
-        proved = not gate.proved_first(condition)  # of others what comes first is trained
-        return bool(steps) and certificate.same and proved and load(condition.workload).kind == "training"
-
     def _with_training(self, certificate: Certificate, steps: int, code: Unchanged) -> Certificate:
-        """The certificate with a longer comparison of training: one of its own, so that the other stays as those have
-        recorded it who did not ask for training. Where it shows another model, it takes the other's place, too.
+        """The certificate with a longer comparison of training, in a file of its own.
+
+        Where that shows another model, it takes the shorter one's place, too.
         """
         condition = certificate.condition
         path, shorter = self.certificate_path(condition, steps), self.certificate_path(condition)
-        known = store.usable(Certificate, path)
+        known = cache.usable(Certificate, path)
         if known is None and self.measures is Measures.NOTHING:
             return certificate
         if known is None or not known.same:
             with self._turn(say):
-                known = store.usable(Certificate, path)  # by another process, meanwhile
+                known = cache.usable(Certificate, path)  # by another process, meanwhile
                 longer = known or self._trained_longer(certificate, steps, path)
                 code.require()
                 if longer.checks and not longer.same:  # first: whatever comes between, nothing is to say "the same"
@@ -355,9 +332,7 @@ class Lab:
         return known
 
     def _trained_longer(self, certificate: Certificate, steps: int, path: Path) -> Certificate:
-        """The certificate with what a longer training shows, to be kept at ``path``; without checks, and not to be
-        kept, where there could be none: it is tried again.
-        """
+        """The certificate with what a longer training shows; without checks, and not to be kept, where it failed."""
         trained = gate.train(certificate.condition, self.inputs, self.patience_s, steps)
         if isinstance(trained, tuple):
             return compare.without_training(certificate, *trained)
@@ -365,9 +340,7 @@ class Lab:
         return longer.model_copy(update={"file": path.stem})
 
     def measurements(self, files: Iterable[str] | None = None) -> pd.DataFrame:
-        """Every measurement in this outputs folder, or in the files with these keys: a row a process, with what it
-        takes to do it again.
-        """
+        """Every measurement in this folder, or in the files with these keys: a row a process."""
         return frame(self.store.all(files))
 
     def _certify(
@@ -391,7 +364,7 @@ class Lab:
 
     def _cached(self, kind: type[Cached], path: Path) -> Cached | None:
         """What is in the cache, unless it crashed in another lab and is measured again by this one."""
-        return self._unless_retried(path.stem, store.usable(kind, path))
+        return self._unless_retried(path.stem, cache.usable(kind, path))
 
     def _unless_retried(self, file: str, found: Cached | None) -> Cached | None:
         shown = self.measures is Measures.NOTHING or file in self._own
@@ -399,16 +372,14 @@ class Lab:
 
     def _save(self, path: Path, result: Certificate | Ceiling | SyncCheck) -> None:
         self._own.add(path.stem)
-        store.save(path, result)
+        cache.save(path, result)
 
     def certificate_path(self, condition: Condition, training_steps: int = 0) -> Path:
-        """Where the certificate of a gated condition lies, with so many steps of training: under a key of all that it
-        depends on.
-        """
+        """Where the certificate of a gated condition lies, with so many steps of training."""
         both = (condition, gate.reference(condition))
         name = key(
             asked=condition.hyperparameters,
-            gate=[inputs.prepare(one, self.inputs).depends_on("gate") for one in both],
+            gate=[samples.prepare(one, self.inputs).depends_on("gate") for one in both],
             set=[knobs.of_gate(one) for one in both],
             tolerances=tolerances(condition),
             training=training_steps,
@@ -433,9 +404,7 @@ class Lab:
         self.comparisons[asked.group] = asked
 
     def _measure(self, one: Asked) -> bool:
-        """Bring a comparison to the precision asked for, or to the end of its budget; or to its pilot only. Was
-        anything missing?
-        """
+        """Bring a comparison to its precision, the end of its budget, or its pilot only. Was anything missing?"""
         if not self._goes_on(one):
             return False
         with Progress(one.left, f"comparing {one.comparison.title}") as progress:
@@ -467,7 +436,7 @@ class Lab:
     def _once(
         self, kind: type[Cached], path: Path, code: Unchanged, what: str, measure: Callable[[], Cached]
     ) -> Cached:
-        """What is in a file, or is measured by ``code`` and written there; in words, ``what`` it is."""
+        """What is in a file, or is measured by ``code`` and written there."""
         if known := self._cached(kind, path):
             return known
         if self.measures is Measures.NOTHING:
@@ -485,9 +454,8 @@ def _root() -> Path:
     """Where ``outputs`` is, unless somebody says it."""
     if checkout := environments.checkout():
         return checkout
-    here = Path.cwd()
-    say(f"benchlib is installed apart from its notebooks: results go to outputs/ of the working directory, {here}")
-    return here
+    say(f"benchlib is installed apart from its notebooks: results go to outputs/ of {Path.cwd()}")
+    return Path.cwd()
 
 
 def _code(conditions: Iterable[Condition], procedure: str) -> Unchanged:

@@ -11,23 +11,29 @@ from typing import Annotated, Any, ClassVar, TypeVar
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationInfo, field_validator
 
-from benchlib import environments, limits, workloads
+from benchlib import environments, validation, workloads
 from benchlib.condition import (
     DeviceName,
     EnvironmentName,
     FrameworkName,
     LaneName,
     ModeName,
-    PrecisionName,
     WorkloadName,
     implementation,
 )
+from benchlib.condition import (
+    PrecisionName as PrecisionName,
+)
 from benchlib.errors import BenchlibError, shown
-from benchlib.limits import at_most
 from benchlib.stats import planner
-from benchlib.validation import Strict
+from benchlib.validation import Strict, at_most
 
-__all__ = ["DeviceName", "EnvironmentName", "FrameworkName", "LaneName", "ModeName", "PrecisionName", "WorkloadName"]
+__all__ = [
+    *("DataName", "DeviceName", "EnvironmentName", "FrameworkName", "InferenceName", "LaneName", "ModeName"),
+    *("PrecisionName", "WorkloadName", "Hyperparameters", "Folder", "Settings", "Margin"),
+    *("BatchSize", "BatchSizes", "Count", "Counts", "Devices", "Environments", "Epochs", "Grid", "Rate", "Rates"),
+    *("Samples", "Seed", "Seeds", "Subject", "SubjectList", "Subjects", "Task"),
+]
 
 MOST_BYTES = 100_000
 
@@ -78,7 +84,7 @@ Folder = str | None  # of all results; None: outputs/quick of the project
 Hyperparameters = dict[str, Any]
 InferenceName = Annotated[WorkloadName, AfterValidator(_evaluates)]
 
-Seed, Epochs = limits.Seed, limits.Epochs  # the limits of ``Lab.train``
+Seed, Epochs = validation.Seed, validation.Epochs  # the limits of ``Lab.train``
 BatchSize = Annotated[int, Field(ge=1)]  # memory is its limit
 Rate = Annotated[
     float, Field(gt=0, allow_inf_nan=False), at_most(10**6, "the weights would be no numbers after the first step")

@@ -1,7 +1,6 @@
-"""Progress of long work: a bar in JupyterLab, one line at a time where nobody watches a browser.
+"""Progress of long work: a bar in JupyterLab, elsewhere lines, to the file that ``BENCHLIB_PROGRESS`` names.
 
-The lines go to the file that ``BENCHLIB_PROGRESS`` names, which the suite follows to the terminal, so that they do not
-end up in executed notebooks; without it, to standard error.
+The suite follows that file to the terminal, so that they do not end up in executed notebooks.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ import html
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 FILE_VARIABLE = "BENCHLIB_PROGRESS"
@@ -85,15 +86,27 @@ def say(line: str) -> None:
 
 
 def in_jupyterlab() -> bool:
-    """Does somebody watch in JupyterLab? Its server names a kernel's session in its environment; a headless execution
-    has no such name. A program that a notebook starts inherits it, but is no kernel, which has imported IPython.
-    """
+    """Is this a kernel of JupyterLab, and no headless execution?"""
+    # A program that a notebook starts inherits the name of the session, but has not imported IPython.
     return FILE_VARIABLE not in os.environ and "JPY_SESSION_NAME" in os.environ and "IPython" in sys.modules
 
 
 def duration(seconds: float) -> str:
-    """Seconds as one would say them: ``8 s``, ``3 min``, ``1 h 20 min``."""
+    """Seconds in words: ``8 s``, ``3 min``, ``1 h 20 min``."""
     if seconds < 99.5:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+@contextmanager
+def variable(name: str, value: str) -> Iterator[None]:
+    """Have an environment variable for as long as this lasts, for processes started meanwhile."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before

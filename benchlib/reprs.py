@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 
 from benchlib import tables
+from benchlib.cache import Measurement, counted
 from benchlib.equivalence.certificate import DIFFERENT, SAME, Certificate
 from benchlib.provenance.knobs import Ledger
 from benchlib.shown import Shown
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.training_runs import TrainingRuns, median_to_threshold, undisturbed
-from benchlib.store import Measurement, counted
 from benchlib.tables import number
 
 Parts = list[str | tuple[str, pd.DataFrame]]  # text as it is, and tables with their captions

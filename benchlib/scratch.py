@@ -1,6 +1,7 @@
-"""Folders of ours among the temporary files: each has an owner, a process, which holds a lock on a file in it. The
-operating system lets go of the lock when the owner ends, however it ends: a folder whose lock can be had is nobody's,
-and the next start of benchlib removes it.
+"""Temporary folders of benchlib: each is removed with its owner, a process, or by the next one that starts.
+
+An owner holds a lock on a file in the folder, which the operating system lets go of when the owner ends, however it
+ends. So a folder whose lock can be had is nobody's.
 """
 
 from __future__ import annotations
@@ -15,13 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-KINDS = ("worker", "kernel", "chromium", "probe", "inspection")
-
 OWNED = ".owned"
-"""The file in each folder that its owner holds locked from the moment that it has this name."""
-
-DYING_S = 2.0
-"""For so long, processes of an owner that was killed may still write into what is being removed."""
+"""The file in each folder that its owner holds locked."""
 
 _locks: dict[Path, int] = {}  # of the folders that are this process's
 
@@ -30,9 +26,8 @@ def make(kind: str) -> Path:
     """A new empty folder, this process's own; :func:`remove` it. An OSError where there is no room for it."""
     folder = Path(tempfile.mkdtemp(prefix=f"benchlib-{kind}-"))
     try:
-        lock = os.open(folder / f"{OWNED}-soon", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        _locks[folder] = lock
-        with contextlib.suppress(OSError):  # a file system without locks
+        lock = _locks[folder] = os.open(folder / f"{OWNED}-soon", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with contextlib.suppress(OSError):  # a file system without locks: the folder stays if the owner is killed
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.rename(folder / f"{OWNED}-soon", folder / OWNED)
     except BaseException:
@@ -44,8 +39,7 @@ def make(kind: str) -> Path:
 def remove(folder: Path) -> None:
     """Remove a folder that :func:`make` made, with all that is in it; once is enough."""
     shutil.rmtree(folder, ignore_errors=True)
-    lock = _locks.pop(folder, None)
-    if lock is not None:
+    if (lock := _locks.pop(folder, None)) is not None:
         os.close(lock)
 
 
@@ -61,26 +55,17 @@ def scratch(kind: str) -> Iterator[Path]:
 
 def remove_own(kind: str) -> None:
     """Remove all folders of a kind that are this process's: whoever was to remove them has been interrupted."""
-    for folder in list(_locks):
-        if folder.name.startswith(f"benchlib-{kind}-"):
-            remove(folder)
+    for folder in [one for one in _locks if one.name.startswith(f"benchlib-{kind}-")]:
+        remove(folder)
 
 
 def remove_stale() -> None:
-    """Remove the folders that are nobody's: their owners were killed."""
-    here, end = Path(tempfile.gettempdir()), time.monotonic() + DYING_S
-    stale = [folder for kind in KINDS for folder in here.glob(f"benchlib-{kind}-*") if _is_nobodys(folder)]
-    while stale:
-        for folder in stale:
-            shutil.rmtree(folder, ignore_errors=True)
-        stale = [folder for folder in stale if folder.exists() and time.monotonic() < end]
-        if stale:
-            time.sleep(0.1)
-
-
-def _is_nobodys(folder: Path) -> bool:
-    """Has the folder an owner no more? One that is just being made, or another user's, cannot be asked."""
-    with contextlib.suppress(OSError), open(folder / OWNED, "r+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
+    """Remove the folders whose owners were killed."""
+    for owned in Path(tempfile.gettempdir()).glob(f"benchlib-*/{OWNED}"):
+        with contextlib.suppress(OSError), owned.open("r+") as file:  # another user's; or it is held, or gone
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for _ in range(20):  # processes of an owner that was killed may still write into it
+                shutil.rmtree(owned.parent, ignore_errors=True)
+                if not owned.parent.exists():
+                    break
+                time.sleep(0.1)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from pydantic import ValidationError, create_model
 
-from benchlib import data, events, latex, metrics, records, tables, workloads
+from benchlib import data, latex, manifest, metrics, tables, tensorboard, workloads
 from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
 from benchlib.doubts import disturbances, disturbed_controls, disturbed_runs, throttled, unfinished
@@ -208,7 +208,7 @@ class Study:
         compared = iter(lab.compare_each(self.groups, **(self.settings or {})))
         for part in self.parts:
             if part.limits:
-                part.measured = events.train(lab, part.conditions, **part.limits)
+                part.measured = tensorboard.train(lab, part.conditions, **part.limits)
             elif part.conditions:
                 part.measured = next(compared)
         self.timers = lab.check_timers(self._timed)
@@ -227,7 +227,7 @@ class Study:
         """Keys of the measurements that the last run showed: its clock ended their comparisons. None, where it was
         asked for another precision, budget or pilot.
         """
-        record = records.read(folder, self.name) or {}
+        record = manifest.read(folder, self.name) or {}
         before = record.get("parameters", {}).get("settings") or {}
         same = self.settings and all(
             before.get(one) == self.settings[one] for one in ("precision", "budget_s", "pilot")

@@ -1,16 +1,19 @@
-"""Turns pydantic's findings into errors that name the file, the key and the value, and say what to do."""
+"""Pydantic models whose errors name the file, the key and the value, and say what to do."""
 
 from __future__ import annotations
 
 import difflib
 import re
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from benchlib.errors import SHOWN, BenchlibError, shown
 
 MOST_LINES = 20
-"""Of a refusal: who has so much wrong mends these first."""
+"""Lines of a refusal."""
+
+Number = TypeVar("Number", int, float)
 
 
 class Strict(BaseModel):
@@ -23,6 +26,29 @@ class Strict(BaseModel):
             super().__init__(**values)
         except ValidationError as error:
             raise BenchlibError(explain(error, type(self).__name__, type(self).model_fields)) from None
+
+
+def at_most(greatest: float, why: str) -> AfterValidator:
+    """Refuse a greater number, and say why."""
+
+    def check(value: Number) -> Number:
+        if value > greatest:
+            raise ValueError(f"the most is {greatest:,}: {why}")
+        return value
+
+    return AfterValidator(check)
+
+
+Seed = Annotated[int, Field(ge=0), at_most(2**32 - 1, "numpy's generators take no greater seed")]
+Epochs = Annotated[int, Field(ge=1), at_most(100_000, "each is a row of every run's record")]
+
+
+class Training(Strict):
+    """Arguments of ``Lab.train``."""
+
+    seeds: list[Seed]
+    epochs: Epochs
+    most_epochs: Epochs | None
 
 
 def explain(error: ValidationError, where: str, keys: object = ()) -> str:
@@ -46,12 +72,9 @@ def _line(item: dict, keys: list[str]) -> str:
     if kind == "missing":
         return f"{key}: missing; give it a value"
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
-        why = "is text, not a number: write it without quotes"
-        return f"{key}: {shown(value)} {why}"
+        return f"{key}: {shown(value)} is text, not a number: write it without quotes"
     message = item["msg"].removeprefix("Value error, ")
-    if not key:  # what is about the whole says itself which part it means
-        return message
-    return f"{key}: {shown(value)}: {message}"
+    return f"{key}: {shown(value)}: {message}" if key else message  # of the whole, it names the part itself
 
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")

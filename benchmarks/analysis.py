@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchlib.cache import Block, Measurement, Store
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate, Check
 from benchlib.stats.comparison import MARGIN, Comparison
 from benchlib.stats.planner import PILOT
-from benchlib.store import Block, Measurement, Store
 
 ROUNDS = 25
 

@@ -17,8 +17,8 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 
+from benchlib.cache import Measurement, Store
 from benchlib.errors import BenchlibError
-from benchlib.store import Measurement, Store
 
 Row = tuple[str, int, str, str]
 """Of a process: group, repetition, role and condition. A training run's seed is in its group."""

@@ -131,7 +131,7 @@ def study(outputs: str | None) -> Study:
 
 
 def _suite(outputs: str) -> int:
-    from benchlib.__main__ import main as run
+    from benchlib.cli import main as run
 
     begin()
     return run(["run", "--profile", "tiny", "--outputs", outputs])

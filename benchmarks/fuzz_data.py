@@ -39,10 +39,10 @@ import pyarrow.parquet as pq
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from benchlib.cache import Block, Measurement, Store
 from benchlib.condition import Condition
 from benchlib.data import corpus, downloads, imdb, text
 from benchlib.errors import BenchlibError
-from benchlib.store import Block, Measurement, Store
 from benchlib.worker import files
 
 MOST_SECONDS = 10.0  # of processor time, of a case

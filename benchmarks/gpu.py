@@ -197,7 +197,7 @@ class Visit:
 
     def collect(self) -> None:
         """Write what lies in the lab's folder and has not been written: also what killed parts have left."""
-        from benchlib.store import Store
+        from benchlib.cache import Store
 
         (self.folder / "written").mkdir(parents=True, exist_ok=True)
         for path in sorted(self.folder.glob("certificates/*.json")):
@@ -232,11 +232,11 @@ def describe(visit: Visit) -> None:
 
 def check(visit: Visit, framework: str, mode: str) -> None:
     """What ``benchlib environment check`` asks of a session, on this device, a line a promise."""
-    from benchlib import conformance
+    from benchlib import doctor
 
     inputs = visit.folder / f"check-{framework}-{mode}"
-    for row in conformance.rows(framework, inputs, PATIENCE_S, (mode,), device=visit.device):
-        visit.write("check", framework=framework, mode=row.mode, what=row.what, passed=row.passed, why=row.why)
+    for row in doctor.check(framework, inputs, PATIENCE_S, (mode,), device=visit.device):
+        visit.write("check", framework=framework, mode=row.mode, what=row.what, passed=not row.why, why=row.why)
 
 
 def timer(visit: Visit, framework: str, mode: str) -> None:
@@ -394,8 +394,8 @@ def _commit() -> str:
 def report(file: Path, output: Path) -> None:
     """Make ``gpu.md`` of a visit's file: what was checked, and the ratios, computed anew from the raw blocks."""
     from benchlib import Certificate, Comparison, Condition
+    from benchlib.cache import Measurement
     from benchlib.equivalence import gate
-    from benchlib.store import Measurement
 
     lines: dict[str, list[dict[str, Any]]] = {}
     for line in read(file):

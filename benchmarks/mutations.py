@@ -43,7 +43,7 @@ from planting import Trial
 
 from benchlib import environments, frameworks, workloads
 from benchlib.condition import Condition
-from benchlib.equivalence import gate, inputs
+from benchlib.equivalence import gate, samples
 from benchlib.equivalence.certificate import DIFFERENT, NOT_CHECKED, SAME, Certificate
 from benchlib.lab import Lab
 from benchlib.provenance import fingerprint
@@ -347,7 +347,7 @@ def _unmodified(chosen: list[Condition], first: int, number: int, folder: Path) 
     """A row for each condition, from other seeds of weights and batches than the gate's."""
     rows: list[dict[str, Any]] = []
     for seed in range(first, first + number):
-        gate.INITIAL_SEED = inputs.INITIAL_SEED = seed
+        gate.INITIAL_SEED = samples.INITIAL_SEED = seed
         certificates = _certified(chosen, folder)
         for one in chosen:
             named = {name: getattr(one, name) for name in ("workload", "framework", "mode", "precision")}

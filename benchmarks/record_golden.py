@@ -15,10 +15,10 @@ sys.path.insert(0, str(ROOT / "tests"))
 import golden  # noqa: E402
 from test_golden import expected, measured  # noqa: E402
 
+from benchlib.cache import load  # noqa: E402
 from benchlib.condition import Condition  # noqa: E402
 from benchlib.equivalence.certificate import Certificate  # noqa: E402
 from benchlib.lab import Lab, Measures, NotMeasured  # noqa: E402
-from benchlib.store import load  # noqa: E402
 from benchlib.suite import runs  # noqa: E402
 
 

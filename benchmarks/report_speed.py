@@ -25,8 +25,8 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 
-from benchlib import records
-from benchlib.store import Store
+from benchlib import manifest
+from benchlib.cache import Store
 from benchlib.suite.plan import gathers, notebooks
 from benchlib.tables import FILES
 
@@ -47,7 +47,7 @@ def main() -> None:
         command = [sys.executable, "-m", "benchlib", "report", "--outputs", str(folder)]
         subprocess.run(command, check=True, capture_output=True)  # so that neither disk nor bytecode is cold
         for name in filter(gathers, notebooks()):
-            records.path_of(folder, name).unlink()
+            manifest.path_of(folder, name).unlink()
         started = time.monotonic()
         subprocess.run(command, check=True)
         seconds = time.monotonic() - started
@@ -102,10 +102,10 @@ def multiply(folder: Path) -> int:
     table = pd.read_csv(folder / TABLE)
     table[FILES] = [f"{own} {' '.join(keys[row :: len(table)])}" for row, own in enumerate(table[FILES])]
     table.to_csv(folder / TABLE, index=False)
-    record = records.read(folder, NOTEBOOK)
+    record = manifest.read(folder, NOTEBOOK)
     paths = [TABLE, *(f"measurements/{key}.parquet" for key in keys)]
-    record["files"] |= {path: records.digest((folder / path).read_bytes()) for path in paths}
-    records.path_of(folder, NOTEBOOK).write_text(json.dumps(record), encoding="utf-8")
+    record["files"] |= {path: manifest.digest((folder / path).read_bytes()) for path in paths}
+    manifest.path_of(folder, NOTEBOOK).write_text(json.dumps(record), encoding="utf-8")
     return count
 
 

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchlib import events
+from benchlib import tensorboard
+from benchlib.cache import Epoch, Measurement
 from benchlib.condition import Condition
 from benchlib.runner import recording
-from benchlib.store import Epoch, Measurement
 
 TIMES = 10
 
@@ -27,7 +27,7 @@ def main() -> None:
     runs = [_run(condition, seed) for seed in range(8)]
     with tempfile.TemporaryDirectory() as folder:
         parts = [run.model_copy(update={"epochs": run.epochs[:n]}) for run in runs for n in range(1, TIMES + 1)]
-        _tell("an epoch in its file", [_ms(lambda p=part: events.add(Path(folder), p)) for part in parts])
+        _tell("an epoch in its file", [_ms(lambda p=part: tensorboard.add(Path(folder), p)) for part in parts])
 
 
 def _run(condition: Condition, seed: int) -> Measurement:

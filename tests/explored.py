@@ -10,7 +10,7 @@ import nbformat
 import papermill
 from synthetic_lab import SyntheticLab
 
-from benchlib import frameworks, records, tables, workloads
+from benchlib import frameworks, manifest, tables, workloads
 from benchlib.condition import Condition
 from benchlib.plotting import figures, naming
 from benchlib.report.export import export_html
@@ -130,7 +130,7 @@ def save(folder: Path, name: str, summary: dict[str, Any]) -> None:
     nbformat.write(executed, folder / "notebooks" / f"{name}.ipynb")
     measured = (f"measurements/{key}.parquet" for key in summary["measurements"])
     paths = [*summary["figures"], *summary["tables"], *measured]
-    files = {path: records.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
+    files = {path: manifest.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
     record = {"notebook": name, "status": "succeeded", "files": files}
     (folder / "notebooks" / f"{name}.json").write_text(json.dumps(record), encoding="utf-8")
 

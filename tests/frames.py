@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from benchlib import records
+from benchlib import manifest
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import MARGIN
 
@@ -29,7 +29,7 @@ def row(
     compared = quantity.endswith("_ratio") and not quantity.startswith("first")
     workload, data = on.split(" on ")
     own = {"workload": workload, "data": data, "device": "cpu", "hyperparameters": "{}"}
-    told = {**own, "task": on, **parts(subject)}
+    told = {**own, "task": on, "label": f"{on}, {subject}", **parts(subject)}
     if compared or baseline:
         told |= {f"baseline_{name}": value for name, value in {**own, **parts(baseline or PYTORCH)}.items()}
     told |= dict(zip(("estimate", "low", "high"), _interval(ends), strict=True))
@@ -54,7 +54,7 @@ def save(folder: Path, notebook: str, rows: list[dict[str, Any]], status: str = 
     path = f"tables/{notebook}_frame.parquet"
     tidy.save(tidy.of_rows(files), folder / path)
     (folder / "notebooks").mkdir(exist_ok=True)
-    record = {"status": status, "files": {path: records.digest((folder / path).read_bytes())}}
+    record = {"status": status, "files": {path: manifest.digest((folder / path).read_bytes())}}
     (folder / "notebooks" / f"{notebook}.json").write_text(json.dumps(record), encoding="utf-8")
 
 

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
+from benchlib.cache import Block, Epoch, Measurement, Sample, Store
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate, Check
 from benchlib.equivalence.compare import certify
-from benchlib.failure import Failure
+from benchlib.errors import Failure
 from benchlib.provenance import knobs
 from benchlib.runner.roofline import Ceiling
 from benchlib.runner.timer_check import SyncCheck
 from benchlib.stats.comparison import MARGIN, Comparison
 from benchlib.stats.planner import PILOT
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.store import Block, Epoch, Measurement, Sample, Store
 from benchlib.worker.steady import STEADY
 from benchlib.workloads import load
 

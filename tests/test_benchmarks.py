@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchlib import environments, variables, workloads
+from benchlib.cache import Block, Measurement, Store
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
 from benchlib.stats.intervals import Interval
 from benchlib.stats.planner import PRECISION
-from benchlib.store import Block, Measurement, Store
 from benchlib.suite import experiments
 
 ROOT = Path(__file__).resolve().parents[1]

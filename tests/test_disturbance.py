@@ -18,6 +18,7 @@ import pytest
 from synthetic_lab import SyntheticLab
 
 from benchlib import reprs
+from benchlib.cache import Block, counted
 from benchlib.condition import Condition
 from benchlib.doubts import disturbed_controls, disturbed_runs, throttled, unfinished
 from benchlib.runner import interference, rounds
@@ -38,7 +39,6 @@ from benchlib.stats.amortisation import amortisation
 from benchlib.stats.comparison import DISTURBED, SLOWER, Comparison, same_within
 from benchlib.stats.planner import BUDGET, PILOT, PRECISION, Paired, plan
 from benchlib.stats.training_runs import TrainingRuns, undisturbed
-from benchlib.store import Block, counted
 from benchlib.suite import experiments
 from benchlib.tables import NO_RATIO, ratio_text, wide
 

@@ -14,16 +14,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchlib import environments, inspection, interpreters, records
-from benchlib.__main__ import main
+from benchlib import doctor, environments, interpreters, manifest
+from benchlib.cache import Measurement
+from benchlib.cli import main
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
+from benchlib.paper import trace
 from benchlib.provenance import installed, knobs
 from benchlib.runner import availability, process_group, roofline, rounds
-from benchlib.store import Measurement
-from benchlib.suite import outputs, plan, sources
+from benchlib.suite import outputs, plan
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -132,9 +133,9 @@ def test_one_is_made_of_its_requirements_registered_and_removed(project, tmp_pat
     (info,) = (project / ".environments" / "small").glob("lib/*/site-packages/toybox-1.0.dist-info")
     text = (info / "METADATA").read_text()
     (info / "METADATA").write_text(text.replace("Version: 1.0", "Version: 0.9"))
-    assert "toybox 0.9: 1.0 is asked for" in "".join(one.says for one in inspection.inspect("small") if one.wrong)
+    assert "toybox 0.9: 1.0 is asked for" in "".join(one.says for one in doctor.inspect("small") if one.wrong)
     shutil.rmtree(info)
-    assert "toybox is not installed: 1.0" in "".join(one.says for one in inspection.inspect("small") if one.wrong)
+    assert "toybox is not installed: 1.0" in "".join(one.says for one in doctor.inspect("small") if one.wrong)
 
     assert main(["environment", "remove", "small"]) == 0
     assert left(project) == []
@@ -386,7 +387,7 @@ def test_the_default_one_is_checked_by_importing_its_frameworks(capsys, monkeypa
 
 
 def test_one_that_was_added_is_checked_with_a_worker_of_each_framework(other, capsys, toy_framework, monkeypatch):
-    monkeypatch.setattr(inspection.conformance, "check", lambda *asked, **choices: [])  # has tests of its own
+    monkeypatch.setattr(doctor, "check", lambda *asked, **choices: [])  # has tests of its own
     packages = next(Path(other.python).parents[1].glob("lib/*/site-packages"))
     (packages / "torch").mkdir()
     (packages / "torch" / "__init__.py").write_text("raise OSError('libgone.so')")
@@ -439,7 +440,7 @@ def test_a_group_is_launched_with_the_environment_s_interpreter(other, tmp_path,
 
 def test_a_notebook_is_stale_when_an_environment_it_measures_in_has_changed(other, monkeypatch):
     def inputs(*conditions):
-        return records.digest(outputs._packages(list(conditions), {}))
+        return manifest.digest(outputs._packages(list(conditions), {}))
 
     here, there = Condition(workload="cnn"), Condition(workload="cnn", environment="other")
     before, alone = inputs(here, there), inputs(here)
@@ -457,7 +458,7 @@ def test_a_measurement_whose_environment_is_gone_is_traced_to_that(toy_framework
         condition=toy(environment="small"),
         started_utc="2026-01-01T00:00:00+00:00",
     )
-    assert "environment 'small' is not there" in sources._changed(m, Path())[-1]
+    assert "environment 'small' is not there" in trace._changed(m, Path())[-1]
 
 
 def test_the_reference_is_of_the_default_environment(toy_framework, monkeypatch):

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
+from benchlib.cache import load, save
 from benchlib.condition import Condition
 from benchlib.equivalence import compare
 from benchlib.equivalence.certificate import Certificate
 from benchlib.equivalence.compare import Own
 from benchlib.equivalence.tolerances import TOLERANCES
-from benchlib.errors import BenchlibError
-from benchlib.failure import Failure
-from benchlib.store import load, save
+from benchlib.errors import BenchlibError, Failure
 
 CONDITION = Condition(workload="cnn", framework="mindspore")
 REFERENCE = Condition(workload="cnn")

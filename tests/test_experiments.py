@@ -24,7 +24,7 @@ import yaml
 from benchlib.suite.experiments.report import Report
 from synthetic_lab import SyntheticLab, step_seconds
 
-from benchlib import records, workloads
+from benchlib import manifest, workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab
@@ -1057,7 +1057,7 @@ def save_as_the_suite_does(folder: Path, name: str, summary: dict[str, Any]) -> 
         *summary["tables"],
         *(f"measurements/{key}.parquet" for key in summary["measurements"]),
     ]
-    files = {path: records.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
+    files = {path: manifest.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
     record = {"notebook": name, "status": "succeeded", "files": files}
     (folder / "notebooks" / f"{name}.json").write_text(json.dumps(record), encoding="utf-8")
 
@@ -1125,7 +1125,7 @@ def test_notebooks_run_and_the_report_gathers_them(
     assert "threads 2" in page, "the settings read back"
     saved = pd.read_csv(tmp_path / "tables" / "measurements.csv")
     told = {file for summary in report.summaries.values() for file in summary["measurements"]}
-    wrong = {Path(file).stem for file in records.all_wrong(tmp_path) if "parquet" in file}
+    wrong = {Path(file).stem for file in manifest.all_wrong(tmp_path) if "parquet" in file}
     assert {cut, gone} < wrong, "learning_rate made up other runs under the keys of two of batch_size"
     assert all(key in page for key in wrong)
     assert set(saved["file"]) == told - wrong, "what lies in the folder besides, of older code, is not in the report"

@@ -17,11 +17,12 @@ import pytest
 import yaml
 from test_suite import make_project, printed, run_and_read, write_notebook, write_parameters
 
-from benchlib import records, tables
+from benchlib import manifest, tables
 from benchlib.errors import BenchlibError
+from benchlib.paper import appendix
 from benchlib.report import pdf
 from benchlib.report.export import export_html
-from benchlib.suite import appendix, execution, experiments
+from benchlib.suite import execute, experiments
 
 MADE = Path("outputs/quick/appendix")
 SIZES = {"a4": (210, 297), "letter": (215.9, 279.4)}  # millimetres
@@ -216,8 +217,7 @@ class TestAppendix:
             for path in ["tables/measurements.csv"] if name == "report" else paths:
                 (folder / path).parent.mkdir(exist_ok=True)
                 (folder / path).write_text(path)
-            data = {**made, "captions": {f"figures/{name}.svg": f"How {name} went."}}
-            scrap = {"name": "summary", "data": data, "encoder": "json", "version": 1}
+            scrap = {"name": "summary", "data": made, "encoder": "json", "version": 1}
             content.cells[-1].outputs = [
                 nbformat.v4.new_output("stream", text=f"at {Path.cwd()}/x and {sys.executable}\n"),
                 nbformat.v4.new_output(
@@ -229,7 +229,7 @@ class TestAppendix:
             nbformat.write(content, output)
             return None if name == "report" else made
 
-        monkeypatch.setattr(execution, "execute", pretend)
+        monkeypatch.setattr(execute, "execute", pretend)
         write_notebook("report", "# A report", "secret = 1")
         assert run_and_read()[0] == 0
         for kind in ("certificates", "ceilings"):
@@ -283,8 +283,7 @@ class TestAppendix:
         assert set(manifest["files"]) == set(files) - {"manifest.json"}
         for path, entry in manifest["files"].items():
             assert entry["sha256"] == hashlib.sha256((MADE / path).read_bytes()).hexdigest()
-        figure = manifest["files"]["figures/first.svg"]
-        assert (figure["what"], figure["notebook"]) == ("How first went.", "first")
+        assert manifest["files"]["figures/first.svg"]["notebook"] == "first"
         assert manifest["notebooks"]["first"]["parameters"] == {"count": 1}
         assert {"python", "benchlib"} <= set(manifest["notebooks"]["first"]["versions"])
 
@@ -293,9 +292,9 @@ class TestAppendix:
         [
             ("measurements/first.parquet", "measurements/first.parquet: it is gone", 1),
             ("figures/second.svg", "figures/second.svg: it is gone", 1),
-            ("tables/measurements.csv", "tables/measurements.csv: it is gone, or not whole", 1),
+            ("tables/measurements.csv", "tables/measurements.csv: it is gone", 1),
             ("certificates/1.json", "certificates: there are none", 1),
-            ("notebooks/first.ipynb", "notebooks/first.ipynb: it is gone, or no whole notebook", 3),
+            ("notebooks/first.ipynb", "executed/first.ipynb: it is gone", 3),
             ("notebooks/first.json", "notebooks/first.ipynb: there is no whole record", 7),
         ],
     )
@@ -322,20 +321,10 @@ class TestAppendix:
         assert (self.code, self.said.splitlines()[-1]) == (1, f"  {told}")
         assert path.removeprefix("outputs/quick/") not in files
 
-    def test_what_is_wrong_for_one_notebook_is_not_taken_from_another(self):
-        path = Path("outputs/quick/measurements/first.parquet")
-        path.write_text("cut")
-        record = records.read(Path("outputs/quick"), "report")  # as of one that gathers, and took what it found
-        record["files"]["measurements/first.parquet"] = records.digest(path.read_bytes())
-        records.path_of(Path("outputs/quick"), "report").write_text(json.dumps(record))
-        files = self.make()
-        assert self.said.splitlines()[-1] == "  measurements/first.parquet: it is not what first made"
-        assert "measurements/first.parquet" not in files
-
     def test_a_stale_result_is_bundled_and_named(self):
-        record = records.read(Path("outputs/quick"), "first")
+        record = manifest.read(Path("outputs/quick"), "first")
         whole = self.make()
-        path = records.path_of(Path("outputs/quick"), "first")
+        path = manifest.path_of(Path("outputs/quick"), "first")
         path.write_text(json.dumps(record | {"stale": "these have changed: benchlib"}))
         files = self.make()
         told = "executed/first.ipynb: is an older result, stale: these have changed: benchlib"

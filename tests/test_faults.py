@@ -14,11 +14,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from test_results import measurement
+from test_cache import measurement
 
 import benchlib.frameworks
 import benchlib.workloads
-from benchlib.store import Measurement, Store
+from benchlib.cache import Measurement, Store
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 

@@ -237,7 +237,8 @@ def test_1_and_the_margin_are_in_sight_of_every_ratio(ratio: float) -> None:
     ends = {"estimate": ratio, "low": 0.999 * ratio, "high": 1.001 * ratio}
     frame = pd.DataFrame([{"hue": "a", "batch": 1, **ends, "control_low": 0.99, "control_high": 1.01}])
     _, (left, right) = figures.panels(1, 2, height=1.5)
-    figures.line_panel(left, frame, looks(["a"]), "batch", "batch", "ratio", margin=0.1)
+    lines = Lines(quantity="throughput_ratio", x="batch", xlabel="batch", ylabel="ratio")
+    lines.draw(left, frame, looks(["a"]), SimpleNamespace(margin=0.1), True)
     figures.row_panel(right, frame, looks(["a"]), ["a"], "ratio", 0.1)
     for low, high in (left.get_ylim(), right.get_xlim()):
         assert low < 0.9 < 1.1 < high
@@ -272,7 +273,7 @@ def test_a_mean_over_seeds_ends_with_the_first_of_them() -> None:
         {"hue": "a", "epoch": epoch, "loss": 1.0 + seed} for seed, last in ((0, 3), (1, 5)) for epoch in range(last)
     ]
     _, (axes,) = figures.panels(1, 1, height=1.5)
-    figures.curve_panel(axes, pd.DataFrame(rows), looks(["a"]), "loss", "loss")
+    Curves(y="loss", ylabel="loss").draw(axes, pd.DataFrame(rows), looks(["a"]), None, True)
     assert [list(line.get_ydata()) for line in axes.lines] == [[1.5, 1.5, 1.5]]
 
 

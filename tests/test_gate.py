@@ -14,19 +14,20 @@ from conftest import DOUBLES
 from fixed_lab import FixedLab
 
 from benchlib import environments, frameworks, plugins, variables, workloads
+from benchlib.cache import load
 from benchlib.condition import Condition
 from benchlib.data.orders import EPOCHS
-from benchlib.equivalence import compare, gate, inputs, trials
+from benchlib.equivalence import compare, gate, samples, trials
 from benchlib.equivalence.certificate import Certificate, Check, Forgiven
 from benchlib.equivalence.tolerances import DROPOUT_TOLERANCES, LEFT, TOLERANCES, TRAINING, tolerances
-from benchlib.failure import Failure
+from benchlib.errors import Failure
 from benchlib.lab import Measures
+from benchlib.paper import sources
 from benchlib.provenance import fingerprint, knobs
 from benchlib.runner import availability, recording, roofline
 from benchlib.runner.jobs import prepare_job
 from benchlib.runner.processes import WorkerFailed
-from benchlib.store import load
-from benchlib.suite import experiments, sources
+from benchlib.suite import experiments
 from benchlib.suite.experiments import equivalence as notebook
 from benchlib.worker import files
 from benchlib.worker.batches import Batches
@@ -345,8 +346,8 @@ def test_findings_say_what_was_not_exercised_and_of_what_only_a_part(of_planted)
 def test_of_small_sizes_samples_are_cut_so_that_there_is_padding(tmp_path):
     values = {"lstm": {"length": 8}, "gru": {"length": 8}, "bert": {"length": 64}, "seq2seq": {"length": 6}}
     for workload, sizes in values.items():
-        job = inputs.prepare(gate.gated(Condition(workload=workload, hyperparameters=sizes)), tmp_path)
-        unmet = [name for name, met in inputs.exercised(job, 3).items() if not met]
+        job = samples.prepare(gate.gated(Condition(workload=workload, hyperparameters=sizes)), tmp_path)
+        unmet = [name for name, met in samples.exercised(job, 3).items() if not met]
         assert [name for name in unmet if not name.startswith("labels: ")] == [], workload
         every = files.arrays(job.data)
         assert {len(array) for name, array in every.items() if name.startswith("train_")} == {32}
@@ -364,27 +365,27 @@ def test_of_small_sizes_samples_are_cut_so_that_there_is_padding(tmp_path):
 
 
 def test_of_a_field_with_many_values_it_is_said_how_many_were_met(tmp_path, monkeypatch):
-    monkeypatch.setattr(inputs, "LABELS", 5)
-    job = inputs.prepare(gate.gated(Condition(workload="cnn", hyperparameters={"image_size": 8})), tmp_path)
+    monkeypatch.setattr(samples, "LABELS", 5)
+    job = samples.prepare(gate.gated(Condition(workload="cnn", hyperparameters={"image_size": 8})), tmp_path)
     labels = files.arrays(job.data)["train_labels"].tolist()
     for batches in (1, 8):
         met = len(set(labels[: 4 * batches]))
-        assert inputs.exercised(job, batches) == {f"labels: {met} of 10": met == 10}
+        assert samples.exercised(job, batches) == {f"labels: {met} of 10": met == 10}
 
 
 def test_words_are_labels_however_many_a_sample_has(tmp_path):
     condition = gate.gated(Condition(workload="bert", hyperparameters={"length": 64}))
-    labels = files.arrays(inputs.prepare(condition, tmp_path).data)["train_labels"]
+    labels = files.arrays(samples.prepare(condition, tmp_path).data)["train_labels"]
     every = set(files.arrays(prepare_job(condition, 0, tmp_path).data)["train_labels"].flat) - {-1}
     for batches in (1, 8):
         met = set(labels[: 4 * batches].flat) - {-1}
         assert met < every
-        exercised = inputs.exercised(inputs.prepare(condition, tmp_path), batches)
+        exercised = samples.exercised(samples.prepare(condition, tmp_path), batches)
         assert {name: met for name, met in exercised.items() if "labels" in name} == {
             f"labels: {len(met)} of {len(every):,}": False
         }
-    few = inputs.prepare(gate.gated(Condition(workload="seq2seq", hyperparameters={"length": 6})), tmp_path)
-    exercised = inputs.exercised(few, 3)
+    few = samples.prepare(gate.gated(Condition(workload="seq2seq", hyperparameters={"length": 6})), tmp_path)
+    exercised = samples.exercised(few, 3)
     numbers = set(files.arrays(few.data)["train_labels"].flat)
     assert {f"labels {number}" for number in numbers} == {name for name in exercised if name.startswith("labels")}
     assert all(exercised[f"labels {number}"] for number in numbers), "one of them is in one sentence of 4,000"
@@ -394,20 +395,20 @@ def test_of_samples_that_show_as_much_those_with_new_labels_are_chosen():
     shown = np.array([0, 0, 0, 1, 0])
     labels = np.array([[7, 7, 7, 7], [7, 8, -1, -1], [1, 2, 3, -1], [9, 9, -1, -1], [1, 2, 3, 4]])
     workload = SimpleNamespace(exercises={"it": workloads.Exercise(lambda every: every["shown"] == 1)})
-    rows = inputs._rows({"shown": shown, "labels": labels}, workload, {}, ["labels"], 4, 4)
+    rows = samples._rows({"shown": shown, "labels": labels}, workload, {}, ["labels"], 4, 4)
     assert rows["shown"].tolist() == [1, 0, 0, 0], "what is declared comes first"
     assert rows["labels"].tolist() == labels[[3, 4, 1, 0]].tolist()
 
 
 @pytest.mark.parametrize("length", [64, 128])
 def test_a_masked_word_stands_at_the_first_place_of_a_text_and_at_the_last(length, tmp_path):
-    job = inputs.prepare(gate.gated(Condition(workload="bert", hyperparameters={"length": length})), tmp_path)
+    job = samples.prepare(gate.gated(Condition(workload="bert", hyperparameters={"length": length})), tmp_path)
     first = {name: array[:12] for name, array in files.arrays(job.data).items() if name.startswith("train_")}
     masked = first["train_places"][first["train_labels"] != -1]
     assert (masked.min(), masked.max()) == (1, length - 2)
     assert set(first["train_tokens"][:, 0]) == {1}, "before it is what a pair starts with"
     assert set(first["train_tokens"][:, -1]) == {0, 3}, "behind it what ends one"
-    exercised = inputs.exercised(job, 3)
+    exercised = samples.exercised(job, 3)
     assert exercised["a masked word at the first place"]
     assert exercised["a masked word at the last place"]
     assert exercised["as many masked words as there is room for"]
@@ -436,7 +437,7 @@ def test_sentences_are_filled_up_to_their_last_place(tmp_path):
         "target": [[1, 7, 7, 7, 7]],
         "labels": [[7, 7, 7, 7, 3]],
     }
-    exercised = inputs.exercised(inputs.prepare(gate.gated(Condition(workload="seq2seq")), tmp_path), 3)
+    exercised = samples.exercised(samples.prepare(gate.gated(Condition(workload="seq2seq")), tmp_path), 3)
     assert exercised["a source of full length"], "which no name of a number is at its usual sizes"
     assert exercised["a target of full length"]
 
@@ -445,8 +446,8 @@ def test_sentences_are_filled_up_to_their_last_place(tmp_path):
 def test_both_values_of_a_mask_are_looked_for_whatever_its_type(dtype):
     mask = np.zeros((200, 7), dtype=dtype)
     mask[-1, 3] = 1
-    assert inputs._distinct(mask).tolist() == [0, 1], "the other value is in the last sample only"
-    assert len(inputs._distinct(np.arange(200 * 7).reshape(200, 7))) > inputs.KINDS
+    assert samples._distinct(mask).tolist() == [0, 1], "the other value is in the last sample only"
+    assert len(samples._distinct(np.arange(200 * 7).reshape(200, 7))) > samples.KINDS
 
 
 def test_trials_have_another_learning_rate_than_the_probe():
@@ -457,7 +458,7 @@ def test_trials_have_another_learning_rate_than_the_probe():
 
 @pytest.mark.parametrize(("workload", "steps"), [("cnn", [1, 3, 3]), ("resnet50", [1, 1, 1])])
 def test_a_model_that_makes_rounding_grow_takes_one_step_in_each_trial(workload, steps, tmp_path, monkeypatch):
-    job, asked = inputs.prepare(gate.gated(Condition(workload=workload)), tmp_path), []
+    job, asked = samples.prepare(gate.gated(Condition(workload=workload)), tmp_path), []
     worker = SimpleNamespace(scratch=tmp_path, ask=lambda _, **told: asked.append(told["steps"]))
     monkeypatch.setattr(trials, "_read", lambda *_: {})
     worker.condition = SimpleNamespace(world_size=1)
@@ -469,7 +470,7 @@ def test_a_model_that_makes_rounding_grow_takes_one_step_in_each_trial(workload,
 
 def test_no_initial_weight_is_the_same_number_everywhere(tmp_path):
     for workload in ("cnn", "resnet50", "bert"):
-        job = inputs.prepare(gate.gated(Condition(workload=workload)), tmp_path)
+        job = samples.prepare(gate.gated(Condition(workload=workload)), tmp_path)
         for name, array in files.arrays(job.weights).items():
             assert array.std() > 0, name
             assert array.min() > 0 or not name.endswith("running_var")

@@ -28,17 +28,6 @@ NUMBERS = ("estimate", "low", "high", "processes", "failed", "control", "control
 WORDS = ("verdict", "why", "control_why")
 
 
-class Frames:
-    """What the claims' rules ask for, from frames in memory."""
-
-    def __init__(self, frames: dict[str, pd.DataFrame]) -> None:
-        self.frames, self.stale = frames, {}
-
-    def rows(self, notebook: str, quantity: str) -> pd.DataFrame:
-        frame = self.frames.get(notebook, next(iter(self.frames.values())).iloc[:0])
-        return frame[frame["quantity"] == quantity]
-
-
 def frames_of(folder: Path, notebooks: list[str]) -> dict[str, pd.DataFrame]:
     """The frame of each notebook, from a folder in which all of it is measured."""
     lab = Lab(outputs=folder, measures=Measures.NOTHING)
@@ -61,11 +50,12 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
 def expected(folder: Path, notebooks: list[str]) -> dict[str, Any]:
     """All that the golden measurements in a folder give."""
     frames = frames_of(folder, notebooks)
+    judged = literature.judge(frames)
+    cases = {name: rows[["case", "bears"]].values.tolist() for name, rows in judged.cases.groupby("claim")}
     return {
         "frames": {name: rows_of(frame) for name, frame in frames.items()},
         "claims": {
-            one.claim.id: {"verdict": one.verdict, "cases": [(case.of, case.bears) for case in one.outcome.cases]}
-            for one in literature.judged(Frames(frames))
+            row.claim: {"verdict": row.verdict, "cases": cases.get(row.claim, [])} for row in judged.claims.itertuples()
         },
     }
 

@@ -9,8 +9,8 @@ import psutil
 import pytest
 from synthetic_lab import SyntheticLab
 
+from benchlib.cache import save
 from benchlib.equivalence import gate
-from benchlib.store import save
 
 _SPEC = importlib.util.spec_from_file_location("gpu", Path(__file__).parents[1] / "benchmarks" / "gpu.py")
 gpu = importlib.util.module_from_spec(_SPEC)

@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 import pytest
 from fixed_lab import FixedLab, all_the_same
 
+from benchlib import cache as results
 from benchlib import frameworks, progress, scratch, variables, workloads
 from benchlib import lab as lab_module
-from benchlib import store as results
 from benchlib.condition import Condition
 from benchlib.data import orders
 from benchlib.equivalence import gate, trials

@@ -36,16 +36,9 @@ def test_a_table_has_a_row_for_each_of_the_frame_with_its_files_behind() -> None
     assert "\\begin{tabular}{lrrl}" in text
     assert "\\caption{Ratios of 100 \\%.}" in text
     assert text.count("{") == text.count("}")
-    for name in ("table", "tabular"):
+    for name in ("table", "adjustbox", "tabular"):
         assert text.count(f"\\begin{{{name}}}") == text.count(f"\\end{{{name}}}") == 1
     assert tables.FILES not in text.partition("\\midrule")[0]
-
-
-def test_a_wide_table_is_one_that_is_made_as_small_as_the_page() -> None:
-    wide = frame().assign(**dict.fromkeys([*tables.MEASURED][5:30], 1.0))
-    text = latex.table(wide, "", "x")
-    assert text.count("\\begin{tabular}") == 1
-    assert "\\resizebox{\\textwidth}" in text
 
 
 def test_each_headline_ratio_has_a_macro_of_letters_that_leads_to_its_files() -> None:

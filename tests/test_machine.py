@@ -29,7 +29,7 @@ def test_all_that_is_there_is_found_within_two_seconds():
 import sys
 from pathlib import Path
 from benchlib import environments
-from benchlib.__main__ import main
+from benchlib.cli import main
 environments.root = lambda: Path("/nowhere")  # what whoever runs this has made is no part of it
 code = main(["devices"])
 print([name for name in ("torch", "mindspore", "torch_npu", "tensorflow", "jax") if name in sys.modules])

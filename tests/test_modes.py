@@ -15,8 +15,7 @@ from synthetic_lab import SyntheticLab, step_seconds
 
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
-from benchlib.errors import BenchlibError
-from benchlib.failure import Failure
+from benchlib.errors import BenchlibError, Failure
 from benchlib.lab import Lab
 from benchlib.plotting.style import subject_looks
 from benchlib.provenance import needs, nvml

@@ -17,11 +17,11 @@ import nbformat
 import pytest
 
 from benchlib import data, frameworks, interpreters, metrics, plugins, workloads
-from benchlib.__main__ import main
+from benchlib.cache import Measurement, Store, _condition
+from benchlib.cli import main
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
 from benchlib.provenance import fingerprint, installed, knobs
-from benchlib.store import Measurement, Store, _condition
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "tests" / "plugin_package"
@@ -319,14 +319,14 @@ def test_the_command_line_takes_a_folder(folder: Path, capsys: pytest.CaptureFix
 WAY = """
 import json, sys
 from pathlib import Path
+from benchlib import doctor
 from benchlib.lab import Lab
 from benchlib.condition import Condition
-from benchlib import conformance
 lab = Lab(outputs="outputs/way")
 majority, linear = Condition(workload="majority", framework="abacus"), Condition(workload="linear", framework="abacus")
 compared = lab.compare([majority, majority.but(lane="tuned")], budget_s=30, block_s=0.05, pilot=3)
 trained = lab.train([majority], seeds=[0], epochs=3, threshold=0.9)
-rows = conformance.check("abacus", Path("inputs"))
+rows = doctor.check("abacus", Path("inputs"))
 print("RESULT " + json.dumps({
     "verdicts": [one.verdict for one in lab.certify([majority, linear]).values()],
     "reference": next(iter(lab.certify([linear]).values())).reference.framework,
@@ -334,7 +334,7 @@ print("RESULT " + json.dumps({
     "versions": compared.measurements[0].versions,
     "failures": [m.failure for m in [*compared.measurements, *trained.measurements] if m.failure],
     "metric": trained.runs()["metric"].tolist(),
-    "broken": [row.what for row in rows if not row.passed],
+    "broken": [row.what for row in rows if row.why],
     "imported": "toybox" in sys.modules,
 }))
 """

@@ -7,11 +7,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from benchlib.cache import Measurement
 from benchlib.condition import Condition
 from benchlib.runner import entries, interference, recording, rounds
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
 from benchlib.runner.processes import WorkerProcess
-from benchlib.store import Measurement
 
 pytestmark = pytest.mark.usefixtures("toy_framework")
 

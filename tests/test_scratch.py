@@ -4,10 +4,8 @@ import errno
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from benchlib import scratch
@@ -48,30 +46,6 @@ def test_that_of_a_killed_owner_is_removed_however_young_and_that_of_a_living_on
         living.communicate("\n")
 
 
-def test_where_an_interpreter_was_asked_is_removed_after_a_kill(place):
-    python, where = place / "python", place / "where"
-    python.write_text(f"#!/bin/sh\npwd > {where}-soon\nmv {where}-soon {where}\nexec sleep 60\n", encoding="utf-8")
-    python.chmod(0o700)
-    asking = f"""
-import sys
-sys.path.insert(0, {str(ROOT)!r})
-from benchlib import interpreters
-interpreters.probe({str(python)!r}, ("json",))
-"""
-    with subprocess.Popen([sys.executable, "-c", asking]) as killed:
-        while not where.exists():
-            time.sleep(0.01)
-        folder, (asked,) = Path(where.read_text(encoding="utf-8").strip()), psutil.Process(killed.pid).children()
-        killed.kill()
-        killed.wait()
-    try:
-        assert folder.exists()
-        scratch.remove_stale()
-        assert not folder.exists()
-    finally:
-        asked.kill()
-
-
 def test_own_ones_stay_until_they_are_removed(place):
     with scratch.scratch("kernel") as folder:
         (folder / "file").touch()
@@ -79,26 +53,6 @@ def test_own_ones_stay_until_they_are_removed(place):
         assert (folder / "file").exists()
     assert not list(place.iterdir())
     scratch.remove(folder)  # once more
-
-
-def test_what_a_dying_process_still_writes_is_removed_too(place, monkeypatch):
-    monkeypatch.setattr(scratch, "DYING_S", 5.0)
-    with owner() as killed:
-        folder = Path(killed.stdout.readline().strip())
-        killed.kill()
-        killed.wait()
-    removed = []
-    really = scratch.shutil.rmtree
-
-    def late(folder, **options):
-        removed.append(folder)
-        if len(removed) > 1:  # a file came into it while the first one was at work
-            really(folder, **options)
-
-    monkeypatch.setattr(scratch.shutil, "rmtree", late)
-    scratch.remove_stale()
-    assert removed == [folder, folder]
-    assert not folder.exists()
 
 
 def test_without_room_nothing_is_left(place, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from fixed_lab import all_the_same
 
 from benchlib import lab as lab_module
-from benchlib import records
+from benchlib import manifest
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
@@ -200,8 +200,8 @@ def test_an_unchanged_notebook_shows_what_the_last_run_left_and_a_changed_one_me
     compared = run.compare([toy(burn_ms=1.0)], **COARSE)
     run.pilots()
     files = {f"measurements/{m.file}.parquet": "" for m in compared.measurements}
-    records.path_of(run.folder, "toys").parent.mkdir()
-    records.write(records.path_of(run.folder, "toys"), {"parameters": COARSE, "files": files})
+    manifest.path_of(run.folder, "toys").parent.mkdir()
+    manifest.write(manifest.path_of(run.folder, "toys"), {"parameters": COARSE, "files": files})
 
     def compare(asked, lab):
         compared = lab.compare([toy(burn_ms=asked.burn_ms)], **{name: getattr(asked, name) for name in COARSE})

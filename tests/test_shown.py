@@ -13,13 +13,13 @@ from matplotlib.figure import Figure
 from synthetic_lab import SyntheticLab
 
 from benchlib import reprs, tables
+from benchlib.cache import Measurement, Sample
 from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate, Forgiven
 from benchlib.plotting import figures
 from benchlib.provenance.knobs import Ledger
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.store import Measurement, Sample
 
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
 MINDSPORE = TORCH.but(framework="mindspore", mode="graph")
@@ -129,9 +129,10 @@ def test_training_runs_show_metrics_times_and_curves(lab: SyntheticLab) -> None:
     assert "threshold" not in reprs.html(trained(lab, threshold=None))
     figure = runs.plot()
     for panel, name in enumerate(["metric", "loss"]):
-        means = list(runs.curves().query("framework == 'pytorch'").groupby("epoch")[name].mean().items())
-        assert np.allclose(drawn(figure, panel)[: len(means)], means)
-    assert 0.7 in [y for _, y in drawn(figure)], "the threshold"
+        means = runs.curves().query("framework == 'pytorch'").groupby("epoch")[name].mean()
+        points = list((means * (100 if name == "metric" else 1)).items())  # in per cent
+        assert np.allclose(drawn(figure, panel)[: len(means)], points)
+    assert 70 in [y for _, y in drawn(figure)], "the threshold"
     run = runs.measurements[0]
     assert tables.number(run.epochs[-1].metric) in cells(reprs.html(run))
     assert shows_itself(figure)

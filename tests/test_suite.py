@@ -22,14 +22,14 @@ import psutil
 import pytest
 import yaml
 
-from benchlib import progress, records, variables
-from benchlib.__main__ import main
+from benchlib import manifest, progress, variables
+from benchlib.cli import main
 from benchlib.errors import BenchlibError
 from benchlib.provenance import fingerprint, installed, machine
 from benchlib.report.pdf import NoBrowser
 from benchlib.runner import availability
 from benchlib.runner.machine_lock import turn
-from benchlib.suite import execution, outputs, pages, plan
+from benchlib.suite import execute, outputs, pages, plan
 from benchlib.suite import runs as suite
 from benchlib.worker import files
 
@@ -158,7 +158,7 @@ def measure_nothing(monkeypatch):
 
 
 def record_of(name):
-    return records.read(Path("outputs/quick"), name)
+    return manifest.read(Path("outputs/quick"), name)
 
 
 def executed(name):
@@ -233,18 +233,18 @@ class TestFirstRun:
                 "killed",
                 "In [5] (import os)",
                 "the kernel was killed, or ended itself. Where the system did that for want of memory, "
-                f"{execution.MEMORY}",
+                f"{execute.MEMORY}",
             ),
             (
                 "leaking",
                 "In [6] (x = [bytearray(1000) for _ in range(10**7)])",
-                f"MemoryError: the kernel got no more memory: {execution.MEMORY}",
+                f"MemoryError: the kernel got no more memory: {execute.MEMORY}",
             ),
             (
                 "starved",
                 "In [5] (now = int(open('/proc/self/statm').read().split()[0]) * 4096)",
                 "the kernel said no error, only that the cell failed. Where it had no memory left to say it, "
-                f"{execution.MEMORY}",
+                f"{execute.MEMORY}",
             ),
             ("leaving", "In [5] (import sys)", "the notebook ended itself before its last cell (sys.exit)"),
             ("silent", "its last cell", "it glued no summary: scrapbook.glue('summary', result.summary())"),
@@ -261,7 +261,7 @@ class TestFirstRun:
 
     def test_the_report_is_made_all_the_same_and_can_say_what_is_missing(self, said):
         assert said[1].splitlines()[-1] == (
-            "6 of 8 notebooks failed: raising, killed, leaking, starved, leaving, silent"
+            "6 of 8 notebooks failed: killed, leaking, leaving, raising, silent, starved"
         )
         assert "good succeeded None" in printed_in(executed("report"))
         assert "raising failed ZeroDivisionError" in printed_in(executed("report"))
@@ -287,7 +287,7 @@ class TestUnchanged:
             failures = self.failures if notebook.stem == "first" else 0
             return {"failures": failures, "crashed": self.crashed, "figures": [f"figures/{figure.name}"]}
 
-        monkeypatch.setattr(execution, "execute", pretend)
+        monkeypatch.setattr(execute, "execute", pretend)
         assert self.run() == ["first", "second", "report"]
 
     def run(self, expected=0):
@@ -356,7 +356,7 @@ class TestUnchanged:
         record = record_of("first")
         record |= {"interpreter": "/older/python", "versions": {**record["versions"], "pip": "1.0"}}
         record["inputs"]["versions"] = "other"
-        records.write(records.path_of(Path("outputs/quick"), "first"), record)
+        manifest.write(manifest.path_of(Path("outputs/quick"), "first"), record)
         assert self.run() == ["first", "report"]
         of_pip = f"pip: {importlib.metadata.version('pip')}, was 1.0"
         changed = f"versions (interpreter: {sys.executable}, was /older/python; {of_pip})"
@@ -464,9 +464,9 @@ class TestUnchanged:
 
     def test_a_result_of_old_inputs_does_not_outlive_the_failure_of_the_new(self, monkeypatch):
         def fail(notebook, parameters, output):
-            raise execution.NotebookFailed("In [1]", "no")
+            raise execute.NotebookFailed("In [1]", "no")
 
-        monkeypatch.setattr(execution, "execute", fail)
+        monkeypatch.setattr(execute, "execute", fail)
         write_parameters("second", count=2)
         code, _ = run_and_read()
         assert code == 1
@@ -480,12 +480,12 @@ class TestUnchanged:
         before = [page.read_bytes() for page in pages]
 
         def fail(notebook, parameters, output):
-            raise execution.NotebookFailed("In [1]", "no")
+            raise execute.NotebookFailed("In [1]", "no")
 
         write_notebook("report", "# Another report")
         for first in (True, False):
             with monkeypatch.context() as patch:
-                patch.setattr(execution, "execute", fail)
+                patch.setattr(execute, "execute", fail)
                 code, said = run_and_read()
             assert code == 1
             assert ("older-report.html is that of before, of older results" in said) is first
@@ -537,9 +537,9 @@ def test_of_a_kernel_that_does_not_start_no_cause_is_guessed(tmp_path, monkeypat
     make_project(tmp_path / "project", monkeypatch, ["first"])
     spec = {"argv": [sys.executable, "-c", kernel], "display_name": "x", "language": "python"}
     monkeypatch.setattr("ipykernel.kernelspec.get_kernel_dict", lambda: spec)
-    monkeypatch.setattr(execution, "START_S", 1)
-    with pytest.raises(execution.NotebookFailed) as failed:
-        execution.execute(Path("notebooks/first.ipynb"), {}, Path("first.ipynb"))
+    monkeypatch.setattr(execute, "START_S", 1)
+    with pytest.raises(execute.NotebookFailed) as failed:
+        execute.execute(Path("notebooks/first.ipynb"), {}, Path("first.ipynb"))
     assert failed.value.text.startswith(told)
     assert "memory" not in failed.value.text
 
@@ -583,7 +583,7 @@ class TestNoRoom:
         def once(source, target):
             return really(source, target) if not str(target).endswith("first.json") or room.pop(0) else full()
 
-        monkeypatch.setattr(execution, "execute", full)
+        monkeypatch.setattr(execute, "execute", full)
         monkeypatch.setattr(suite.os, "replace", once)
         code, said = run_and_read()
         assert code == 1
@@ -593,7 +593,7 @@ class TestNoRoom:
         assert not list(Path("outputs/quick/notebooks").glob(".partial-*"))
 
     def test_where_not_even_the_record_can_be_written_it_is_said(self, monkeypatch):
-        monkeypatch.setattr(records, "write", full)
+        monkeypatch.setattr(manifest, "write", full)
         code, said = run_and_read()
         assert code == 1
         assert "second: its record cannot be kept: " in said
@@ -601,7 +601,7 @@ class TestNoRoom:
 
     @pytest.mark.parametrize("name", ["report.html", "report.pdf"])
     def test_a_page_that_cannot_be_written_is_told_and_is_not_there_in_part(self, name, monkeypatch):
-        monkeypatch.setattr(execution, "execute", pretend)
+        monkeypatch.setattr(execute, "execute", pretend)
         if name == "report.html":
             really = Path.write_text
 
@@ -637,7 +637,7 @@ class TestNoRoom:
         assert said.count("\n") == 1
 
     def test_a_log_without_room_stops_nothing(self, monkeypatch):
-        monkeypatch.setattr(execution, "execute", pretend)
+        monkeypatch.setattr(execute, "execute", pretend)
         with open("/dev/full", "w") as nowhere, contextlib.redirect_stdout(nowhere):
             assert suite.run("quick") == 0
             with contextlib.suppress(OSError):
@@ -760,7 +760,7 @@ import sys
 sys.path.insert(0, {tests!r})
 import test_suite
 from benchlib.suite import pages
-from benchlib.__main__ import main
+from benchlib.cli import main
 pages.print_pdf = test_suite.printed
 sys.exit(main(["run"]))
 """
@@ -792,7 +792,7 @@ class Finder:
         if name == "benchlib.suite.runs":
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Finder)
-from benchlib.__main__ import main
+from benchlib.cli import main
 code = main(["run"])
 os.kill(os.getpid(), signal.SIGINT)
 sys.exit(code)
@@ -891,7 +891,7 @@ class TestReport:
     @staticmethod
     def project(tmp_path, monkeypatch):
         make_project(tmp_path / "project", monkeypatch, ["first", "second"])
-        monkeypatch.setattr(execution, "execute", pretend)
+        monkeypatch.setattr(execute, "execute", pretend)
         assert run_and_read()[0] == 0
 
     def test_nothing_is_executed_but_the_report_and_nothing_is_missing(self):
@@ -902,7 +902,7 @@ class TestReport:
 
     def test_a_notebook_that_failed_or_has_not_run_is_missing(self):
         for text in ('{"status": "failed", "error": {"cell": "In [1]", "text": "no", "partial": "x"}}', ""):
-            records.path_of(Path("outputs/quick"), "second").write_text(text)
+            manifest.path_of(Path("outputs/quick"), "second").write_text(text)
             code, said = run_and_read(["report"])
             assert code == 1
             assert "missing from the report: second" in said
@@ -932,7 +932,7 @@ class TestReport:
 
 def test_outputs_that_jupyterlab_saves_into_a_notebook_do_not_make_its_result_stale(tmp_path, monkeypatch):
     make_project(tmp_path / "project", monkeypatch, ["first"])
-    monkeypatch.setattr(execution, "execute", pretend)
+    monkeypatch.setattr(execute, "execute", pretend)
     assert run_and_read()[0] == 0
     path = Path("notebooks/first.ipynb")
     notebook = nbformat.read(path, as_version=4)
@@ -962,8 +962,8 @@ class TestTime:
         monkeypatch.setattr(suite.clock, "expectation", lambda minutes, missing: f"expected of {', '.join(missing)}")
         self.measured = []
         monkeypatch.setattr(suite.clock, "measure", self._measure)
-        self.really = execution.execute
-        monkeypatch.setattr(execution, "execute", pretend)
+        self.really = execute.execute
+        monkeypatch.setattr(execute, "execute", pretend)
         self.wrong, self.spends, self.breaks_off = [], 0.0, False
 
     def _measure(self, notebooks, lab, time_):
@@ -977,7 +977,7 @@ class TestTime:
         return self.wrong
 
     def test_all_is_measured_before_the_notebooks_which_then_measure_nothing(self, monkeypatch):
-        monkeypatch.setattr(execution, "execute", self.really)  # so that a kernel inherits it in fact
+        monkeypatch.setattr(execute, "execute", self.really)  # so that a kernel inherits it in fact
         code, said = run_and_read()
         assert code == 0
         assert self.measured == [(["one", "two"], 3)]
@@ -1009,7 +1009,7 @@ class TestTime:
         assert printed_in(executed("two")) == "nothing\n"
 
     def test_without_minutes_a_result_of_before_is_shown_as_stale_where_nothing_is_there_for_another(self, monkeypatch):
-        monkeypatch.setattr(execution, "execute", self.really)
+        monkeypatch.setattr(execute, "execute", self.really)
         needs = "import os\nif not os.path.exists(f'{outputs}/measurements/{count}.parquet'):\n    "
         raises = "from benchlib.lab import NotMeasured\n    raise NotMeasured('a toy')"
         write_notebook("one", needs + raises, SUMMARY.format(failures=0), design=CERTIFYING)
@@ -1035,7 +1035,7 @@ class TestTime:
         assert (code, "stale" in record_of("one")) == (0, False), said
 
     def test_without_minutes_a_result_of_before_does_not_outlive_a_notebook_that_fails(self, monkeypatch):
-        monkeypatch.setattr(execution, "execute", self.really)
+        monkeypatch.setattr(execute, "execute", self.really)
         run_and_read()
         write_notebook("one", "1 / 0", design=CERTIFYING)
         run_and_read(("run", "--minutes", "0"))

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from benchlib import environments, interpreters, plugins, variables
+from benchlib.cache import Measurement
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
@@ -23,7 +24,6 @@ from benchlib.runner import entries, processes, recording
 from benchlib.runner.entries import Entry
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
 from benchlib.runner.processes import WorkerProcess
-from benchlib.store import Measurement
 
 ROOT = Path(__file__).resolve().parents[1]
 DOUBLES = ROOT / "tests" / "doubles"
@@ -229,10 +229,10 @@ def test_a_measurement_of_an_older_benchlib_can_be_read():
 def test_results_of_an_installed_benchlib_go_to_the_working_directory(site_packages, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert Lab(profile="mine").folder == tmp_path / "outputs" / "mine"
-    assert f"results go to outputs/ of the working directory, {tmp_path}" in capsys.readouterr().err
+    assert f"results go to outputs/ of {tmp_path}" in capsys.readouterr().err
 
 
 def test_results_of_a_checkout_go_to_its_outputs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert Lab(profile="mine").folder == ROOT / "outputs" / "mine"
-    assert "working directory" not in capsys.readouterr().err
+    assert "results go to" not in capsys.readouterr().err

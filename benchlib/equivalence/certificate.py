@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from benchlib.condition import Condition
 from benchlib.equivalence.tolerances import LEFT, TOLERANCES, explains
-from benchlib.failure import Failure
+from benchlib.errors import Failure
 from benchlib.shown import Shown
 from benchlib.stats.validity import DIFFERENT, NOT_CHECKED, SAME
 

@@ -42,7 +42,7 @@ from benchlib.equivalence.tolerances import (
     explains,
     tolerances,
 )
-from benchlib.failure import Failure
+from benchlib.errors import Failure
 
 AGAIN, PROBE, DROPOUT = "again", "probe", "dropout"
 """What stands for the number of a trial in the names of arrays: the first trial made again, after all others; what is

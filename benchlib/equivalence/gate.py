@@ -26,12 +26,11 @@ import numpy as np
 
 from benchlib import environments, frameworks, workloads
 from benchlib.condition import Condition
-from benchlib.equivalence import compare, trials
-from benchlib.equivalence import inputs as samples
+from benchlib.equivalence import compare, samples, trials
 from benchlib.equivalence.certificate import Certificate, Whose
 from benchlib.equivalence.compare import Own
 from benchlib.equivalence.trials import Computed, Rounded
-from benchlib.failure import Failure
+from benchlib.errors import Failure
 from benchlib.provenance import fingerprint, knobs, machine
 from benchlib.runner import availability, recording
 from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job

@@ -18,10 +18,10 @@ import numpy as np
 
 from benchlib import workloads
 from benchlib.condition import Condition
-from benchlib.equivalence import compare, inputs
+from benchlib.equivalence import compare, samples
 from benchlib.equivalence.compare import Differences, Own
 from benchlib.equivalence.tolerances import tolerances
-from benchlib.failure import Failure
+from benchlib.errors import Failure
 from benchlib.progress import say
 from benchlib.runner import recording
 from benchlib.runner.jobs import Job
@@ -71,12 +71,12 @@ def of_condition(
     arrays = _trial(worker, job, 0)
     beside = _Beside(condition, reference, expected(), rounded, lambda *which: _trial(worker, job, *which))
     beside.add(arrays)
-    for trial in range(1, workload.gate.trials or inputs.BATCHES):
+    for trial in range(1, workload.gate.trials or samples.BATCHES):
         if trial >= LEAST_TRIALS and not beside.unseen():
             break
         arrays |= beside.add(_trial(worker, job, trial), trial)
     if workload.kind != "training":  # what is kept of a batch, for the next time, is wrong for other weights
-        met = inputs.batches(job)  # the number of a trial that takes the first batch again, with larger weights
+        met = samples.batches(job)  # the number of a trial that takes the first batch again, with larger weights
         arrays |= beside.add(_trial(worker, job, met), met)
     if "repetition" in tolerances(condition):
         repeated = _trial(worker, job, 0, again=True)
@@ -227,7 +227,7 @@ def _trial(worker: WorkerProcess, job: Job, trial: int, moved: int = 0, again: b
     model that makes rounding grow from step to step takes one in all of them: the probe shows what more would.
     """
     file = worker.scratch / "computed.npz"
-    longer = trial >= min(1, inputs.batches(job) - 1) and not workloads.load(job.condition.workload).gate.fed
+    longer = trial >= min(1, samples.batches(job) - 1) and not workloads.load(job.condition.workload).gate.fed
     steps = STEPS if longer else 1
     worker.ask("check", steps=steps, trial=trial, moved=moved, again=again, file=str(file))
     return _read(worker, file, worker.condition.world_size)

@@ -1,138 +1,143 @@
-"""What a verdict is made of, and how it is reached and worded: cases that bear on a claim, the same for every rule."""
+"""The verdicts on the works' claims, by one order for all of them, with the cases that they rest on."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
-from benchlib.literature.works import Claim, Rule
-from benchlib.stats.intervals import Interval
+import pandas as pd
+from matplotlib.figure import Figure
+
+from benchlib import tables
+from benchlib.literature import works
+from benchlib.literature.evidence import CONTRADICTS, OPEN, RATIO, SHOWN, SUPPORTS, Case, find
+from benchlib.plotting import Bars, Picture
+from benchlib.tables import MISSING
 
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
 NO_DIFFERENCE, NOT_MEASURED = "no difference shown", "not measured here"
 VERDICTS = (REPRODUCED, NOT_REPRODUCED, NO_DIFFERENCE, NOT_MEASURED)
 
-SUPPORTS, CONTRADICTS, OPEN = "supports", "contradicts", "leaves open"
-
-NO_INTERVAL = "too few processes or seeds for an interval"
-ONE_SEED = "one seed says nothing of the others"
-RESTLESS = "A/A excludes 1: the baseline differs from itself"
-TOO_WIDE = "an interval is wider than the margin"
-WITHIN_OR_BEYOND = "a difference is shown, but not whether it is beyond the margin"
-"""Why a case leaves its claim open, where that is not simply that its interval includes 1."""
-
-NOISY = "disturbed: to be measured again, on a quiet machine"
-"""Why there is no case, though it was measured; or, of an A/A control, why a case leaves its claim open."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """One number that a claim is about: what it is of, how it bears on the claim, the files that it was made from."""
-
-    of: str
-    bears: str
-    measured: str  # in words, with its interval
-    files: str
-    ratio: Interval | None = None  # where the claim is about a ratio: in the claimed direction, above 1 supports it
-    published: float | None = None  # what was published for it
-    control: Interval | None = None  # the A/A of its comparison, where it has one
-    why: str = ""  # it leaves the claim open; or contradicts it, where it is not on the other side of 1
-    margin: float | None = None  # where the claim has a direction: within so much of 1 there is no difference
-    setting: str = ""  # what it was measured with, and what the work used where that differs
-    stands_in: tuple[str, ...] = ()  # how it differs from the work's
-    group: str = ""  # what it is of, but for what tells it from others of its row in the figure
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a rule found: the cases, and what the claim names that was not measured, with what it would take."""
-
-    cases: list[Case]
-    missing: list[str] = field(default_factory=list)
-    margin: float | None = None  # of a claim that things are alike: within this factor
+XLABEL = "ratio in the direction of the claim"
+HELP = "Above 1 is on the claim's side. A stroke: the published ratio, of other hardware."
+BARS = Bars(
+    quantity="claimed_ratio", hue="bears", labels="case", xlabel=XLABEL, target=lambda row: row["published_ratio"]
+)
+MOST = 24  # rows of a figure, so that it fits a page
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim with its verdict."""
+    """``claims``, a row a claim, and ``cases``, a row for each number that a verdict rests on."""
 
-    claim: Claim
-    outcome: Outcome
-    verdict: str
-    rule: str  # in words
+    claims: pd.DataFrame
+    cases: pd.DataFrame
+
+    def findings(self) -> list[str]:
+        """How many claims got which verdict."""
+        count = Counter(self.claims["verdict"].mask(self.claims["undecided"], "undecided"))
+        counted = ", ".join(f"{count[one]} {one}" for one in (*VERDICTS, "undecided") if count[one])
+        return [f"Of {len(self.claims)} published claims: {counted}."]
+
+    def pictures(self) -> dict[str, Picture]:
+        """Of each claim about ratios, on as many pages as it takes."""
+        every, says = {}, self.claims.set_index("claim")["says"]
+        for claim, own in self.cases.dropna(subset="claimed_ratio").groupby("claim", sort=False):
+            for page, start in enumerate(range(0, len(own), MOST), start=1):
+                name, caption = (
+                    f"ratios_{claim}_{page}" if page > 1 else f"ratios_{claim}",
+                    f"{claim}: {says[claim]} {HELP}",
+                )
+                every[name] = OfCases(caption=caption, panels=[BARS], cases=own[start : start + MOST])
+        return every
 
 
-def rule_text(rule: Rule) -> str:
-    """A rule in words, with what it is asked of."""
-    direction = ["Above 1 supports the claim, below 1 or within the margin of 1 contradicts it."] if rule.rows else []
-    if rule.alike:
-        within = f"An interval within a factor of {rule.alike:g} of 1 supports the claim"
-        direction = [f"{within}, one wholly outside contradicts it."]
-    asked = {"faster": rule.faster, "names": ", ".join(rule.names), **rule.arguments}
-    here = "; ".join(f"{name}: {value}" for name, value in asked.items() if value)
-    return " ".join([rule.says, *direction, *([f"Here {here}."] if here else [])])
+@dataclass(frozen=True, kw_only=True)
+class OfCases(Picture):
+    """A picture of cases, whatever study shows it."""
+
+    cases: pd.DataFrame
+
+    def draw(self, result: Any) -> tuple[str, Figure] | None:
+        new = dict(zip((*RATIO, tables.FILES), ("estimate", "low", "high", "files"), strict=True))
+        rows = self.cases.rename(columns=new)
+        beside = {name: None for name in tables.BESIDE if name not in rows}
+        rows = rows.assign(**beside, quantity="claimed_ratio", part=0, label=rows["case"], framework="")
+        return super().draw(SimpleNamespace(frame=rows, margin=rows["margin"].max()))
+
+    def shown(self, result: Any) -> pd.DataFrame:
+        return self.cases[[*SHOWN]]
 
 
-def judge(outcome: Outcome) -> str:
-    """The verdict on what a rule found, by the order of the docstring of ``benchlib.literature``."""
-    bears = {case.bears for case in outcome.cases}
+def judge(frames: Mapping[str, pd.DataFrame], places: Mapping[str, str] | None = None) -> Judged:
+    """The verdicts on all claims by notebooks' tidy frames; ``places`` says where files of measurements are from."""
+    claims, cases = [], []
+    for claim in works.claims():
+        found, missing = find(claim, frames)
+        claims.append(_row(claim, found, missing, places or {}))
+        cases += found
+    return Judged(pd.DataFrame(claims), pd.DataFrame(cases, columns=None if cases else SHOWN))
+
+
+def verdict_of(cases: list[Case], missing: list[str]) -> str:
+    """The verdict that follows from cases, and from what is missing."""
+    bears = {case["bears"] for case in cases}
     if CONTRADICTS in bears:
         return NOT_REPRODUCED
     if OPEN in bears:
         return NO_DIFFERENCE
-    return NOT_MEASURED if outcome.missing or not outcome.cases else REPRODUCED
+    return NOT_MEASURED if missing or not cases else REPRODUCED
 
 
-def in_words(one: Judged) -> str:
-    """A verdict with what it is short of: the published size, what no rule tests, a decision, the work's own data."""
-    cases, verdict = one.outcome.cases, one.verdict
-    said = [verdict[0].upper() + verdict[1:]]
+def _row(claim: works.Claim, cases: list[Case], missing: list[str], places: Mapping[str, str]) -> dict[str, Any]:
+    verdict, files = verdict_of(cases, missing), tables.together(case[tables.FILES] for case in cases)
+    short, told = _short(claim, verdict, cases), _measured(cases)
+    here = dict.fromkeys(places.get(file, "a machine that is not known") for file in files.split())
+    machines = f", on {' and on '.join(here)}" if here and verdict != NOT_MEASURED else ""
+    takes = [*missing, *([f"no rule tests {claim.untested}"] if claim.untested else [])]
+    open_why = [case["why"] for case in cases if case["bears"] == OPEN]
+    some = claim.rule.alike is not None or SUPPORTS in {case["bears"] for case in cases}
+    return {
+        "claim": claim.id,
+        "says": claim.says,
+        "published_on": f"{claim.device} ({works.sources()[claim.source].short})",
+        "published": ", ".join(f"{of} {value:g}" for of, value in claim.published.items()) or MISSING,
+        "measured_here": told or MISSING,
+        "verdict_here": f"{verdict[0].upper()}{verdict[1:]}{short}{machines}",
+        "takes": "; ".join(takes) or MISSING,
+        "doubt": claim.doubt or MISSING,
+        tables.FILES: files,
+        "verdict": verdict,
+        "undecided": verdict == NO_DIFFERENCE and (some or all(open_why)),  # *no difference shown* says too much
+        "here": ": ".join(filter(None, [short.strip(", "), told])),
+    }
+
+
+def _short(claim: works.Claim, verdict: str, cases: list[Case]) -> str:
+    """What a verdict is short of: the published size, what no rule tests, a decision, the work's own data."""
     if verdict == NOT_MEASURED:
-        return f"{said[0]} in full" if cases else said[0]
-    if verdict == REPRODUCED and one.claim.published:
-        said.append("in direction")
-    if verdict == REPRODUCED and one.claim.untested:
-        said.append(f"but not tested: {one.claim.untested}")
-    if verdict == NOT_REPRODUCED:
-        why = [case.why for case in cases if case.bears == CONTRADICTS]
-        said[0] += f" ({'; '.join(dict.fromkeys(why))})" if all(why) else ""
-    if verdict == NO_DIFFERENCE:
-        if one.outcome.margin is not None:
-            said = [f"No difference beyond a factor of {one.outcome.margin:g} shown, nor excluded"]
-        why = dict.fromkeys(case.why for case in cases if case.bears == OPEN and case.why)
-        said[0] += f" ({'; '.join(why)})" if why else ""
-    for how in dict.fromkeys(how for case in cases for how in case.stands_in):
-        said.append(how if all(how in case.stands_in for case in cases) else f"in part {how}")
-    return ", ".join(said)
+        return " in full" if cases else ""
+    bears = {NOT_REPRODUCED: CONTRADICTS, NO_DIFFERENCE: OPEN}.get(verdict)
+    why = [case["why"] for case in cases if case["bears"] == bears]
+    why = dict.fromkeys(filter(None, why if verdict == NO_DIFFERENCE or all(why) else []))
+    alike = f" beyond a factor of {claim.rule.alike:g}, nor excluded" if claim.rule.alike else ""
+    first = (alike if verdict == NO_DIFFERENCE else "") + (f" ({'; '.join(why)})" if why else "")
+    done = {"in direction": claim.published, f"but not tested: {claim.untested}": claim.untested}
+    told = [how for how, so in done.items() if so and verdict == REPRODUCED]
+    return ", ".join([first, *told, *dict.fromkeys(how for case in cases for how in case["differs"])])
 
 
-def in_short(one: Judged) -> str:
-    """What a verdict rests on: the cases, and what they are short of, without the verdict itself."""
-    short = in_words(one).removeprefix(one.verdict[0].upper() + one.verdict[1:]).strip(", ")
-    return ": ".join(filter(None, [short, measured_text(one.outcome.cases)]))
-
-
-def undecided(one: Judged) -> bool:
-    """Does *no difference shown* say too much? Neither a difference nor that there is none is shown in all cases: some
-    show one, or nothing was shown, or the claim is that there is none.
-    """
-    cases = one.outcome.cases
-    return one.verdict == NO_DIFFERENCE and (
-        one.outcome.margin is not None
-        or any(case.bears == SUPPORTS for case in cases)
-        or all(case.why for case in cases if case.bears == OPEN)
-    )
-
-
-def measured_text(cases: list[Case]) -> str:
+def _measured(cases: list[Case]) -> str:
     """What was measured: a case in full; of several with which data, and how many bear how."""
+    settings = " / ".join(dict.fromkeys(case["setting"] for case in cases if case["setting"]))
+    beside = f" ({settings})" if settings else ""
+    same = Counter(case["why"] for case in cases if case["bears"] == CONTRADICTS and case["why"])
     if len(cases) < 2:
-        return "".join(f"{case.of}{f' ({case.setting})' if case.setting else ''}: {case.measured}" for case in cases)
-    settings = " / ".join(dict.fromkeys(case.setting for case in cases if case.setting))
-    counts = []
-    for bears, words in {SUPPORTS: "support{} it", CONTRADICTS: "contradict{} it", OPEN: "leave{} it open"}.items():
-        these = [case for case in cases if case.bears == bears]
-        same = Counter(case.why for case in these if case.why and bears == CONTRADICTS)
-        beside = f" ({', '.join(f'{count} {why}' for why, count in same.items())})" if same else ""
-        counts += [f"{len(these)} {words.format('s' * (len(these) == 1))}{beside}"] if these else []
-    return f"{len(cases)} cases{f' ({settings})' if settings else ''}: {', '.join(counts)}"
+        shown = [case["otherwise"] or tables.ratio(*(case[end] for end in RATIO)) for case in cases]
+        return "".join(f"{case['case']}{beside}: {', '.join([*shown, *same])}" for case in cases)
+    words = {SUPPORTS: "in support", CONTRADICTS: "against it", OPEN: "open"}
+    counts = [f"{count} {words[bears]}" for bears, count in Counter(case["bears"] for case in cases).items()]
+    return f"{len(cases)} cases{beside}: {', '.join([*counts, *(f'{count} {why}' for why, count in same.items())])}"

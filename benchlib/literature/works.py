@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 FILE = Path(__file__).with_name("works.yaml")
 
 
-class Part(BaseModel):
+class Declared(BaseModel, extra="forbid", frozen=True):
     """A part of the file; unknown keys are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
-
-class Source(Part):
+class Work(Declared):
     """A publication: what it is called and how it is cited, and what it was measured on."""
 
     short: str
@@ -28,39 +26,42 @@ class Source(Part):
     used: dict[str, str] = {}  # the workloads that it trained, and their data
 
 
-class Rows(Part):
-    """Which rows of a notebook's tidy frame a claim is about, and what is said of each of them: in braces stand columns
-    of the frame, and hyperparameters.
+class Query(Declared):
+    """Rows of a notebook's tidy frame that a claim is about. In texts, braces hold columns of the frame and
+    hyperparameters; where two rows make a ratio, ``other_`` begins the columns of the second.
     """
 
     notebook: str
     quantity: str
-    where: str = ""  # a query of the frame's columns (``DataFrame.query``); {name}: one of the rule's names
-    only: str = ""  # the column in which alone a subject may differ from its baseline
+    where: str = ""  # a query of the frame's columns (``DataFrame.query``)
+    one: str = ""  # of pairs: a query for the first row of a ratio,
+    over: str = ""  # and one for the second
+    match: list[str] = []  # of pairs: the columns in which both are the same
+    by: str = ""  # of maximum: a column of numbers
     training: bool = False  # of workloads that train something; on accelerators only, if there are any
     inverse: bool = False  # the claim is about the ratio the other way round
-    group: str = "{task}"  # what a case is of, but for what tells it from others of its row in the figure
-    own: str = "{subject}"  # what tells it
+    group: str = "{task}"  # what a case is of
+    own: str = "{subject}"  # what tells it from others of its group
     setting: str = ""  # what it was measured with
-    wanted: str  # what is missing where there is no such row; {name}: one of the rule's names
-    of_each: tuple[str, ...] = ()  # frameworks that all have to have rows; {framework} in ``wanted``: one of them
-    lost: str = ""  # why a row has no number, if it was not disturbed; empty: such a row is not what was asked for
+    needs: dict[str, str] = {}  # what is missing where no row answers a query
+    whole: bool = False  # no case counts while something is missing
+    lost: str = ""  # why a row has no number, if it was not disturbed; empty: such a row was not asked for
 
 
-class Rule(Part):
-    """How a claim is judged: by the ratios in rows of the frames, or by a function of its own."""
+class Rule(Declared):
+    """How a claim is judged: by which rows, and by which test of ``benchlib.literature.evidence``."""
 
     says: str  # in words
-    rows: list[Rows] = []
-    names: list[str] = []  # workloads, each of which has to have rows
-    faster: str = ""  # the framework that is, by the claim: the ratio's direction
+    test: Literal["ratios", "pairs", "crossing", "maximum"] = "ratios"
+    rows: list[Query]
     alike: float | None = None  # the claim is that ratios are within this factor of 1
-    takes: str = ""  # what is missing whatever was measured
-    function: str = "cases_of_rows"  # of ``benchlib.literature.FUNCTIONS``
-    arguments: dict[str, Any] = {}
+    crosses: list[str] = []  # of crossing: the operators that cross late and early
+    best: float = 0  # of maximum: the published best value
+    tried: list[float] = []  # of maximum: the published values
+    epochs: int = 0  # of maximum: that the work trained
 
 
-class Claim(Part):
+class Claim(Declared):
     """A sentence that can be tested here, with the figures that were published for it, by name."""
 
     id: str
@@ -80,25 +81,12 @@ def works() -> dict[str, Any]:
 
 
 @functools.cache
-def sources() -> dict[str, Source]:
+def sources() -> dict[str, Work]:
     """The publications, by the name that claims and figures give."""
-    return {name: Source(**values) for name, values in works()["sources"].items()}
+    return {name: Work(**values) for name, values in works()["sources"].items()}
 
 
 @functools.cache
 def claims() -> list[Claim]:
     """All claims, in order."""
     return [Claim(**values) for values in works()["claims"]]
-
-
-def threshold(source: str, workload: str) -> float | None:
-    """Of the metric, to which a publication trained a workload; None if it says none."""
-    of_works = {(one["source"], one["workload"]): one["threshold"] for one in works()["thresholds"]}
-    return of_works.get((source, workload))
-
-
-def tried(hyperparameter: str) -> list[float]:
-    """The learning rates or batch sizes whose accuracies were published."""
-    return {"learning_rate": works()["learning_rate"]["rates"], "batch_size": works()["batch_accuracy"]["batches"]}[
-        hyperparameter
-    ]

@@ -27,7 +27,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
-from scipy import stats
 
 from benchlib import tables
 from benchlib.plotting.style import REACH, Look, looks
@@ -83,7 +82,7 @@ CENSORED = (
     "threshold not reached: how far the run got",
     _mark(marker="^", markerfacecolor="none", markersize=6),
 )
-THRESHOLD = Line2D([], [], linestyle=":", **LINE)
+THRESHOLD = ("threshold", Line2D([], [], linestyle=":", **LINE))
 COMPARED = ("a quantity that is compared", _mark(color=GREY, marker="|", markersize=6))
 FARTHEST = ("the one that is farthest", _mark(color=GREY, marker="o"))
 PUBLISHED = ("published, of other hardware", _mark(marker="D", markerfacecolor="none", markersize=6))
@@ -150,12 +149,12 @@ def intervals(
             strokes(*of.to_numpy().T, color=GREY, alpha=0.35, linewidth=band, linestyles=[line], zorder=1)
     rows["at"] *= rows["hue"].map(beside or {}).fillna(1)
     for hue, own in rows.dropna(subset="estimate").groupby("hue", sort=False):
-        look, ends = looks[hue], np.abs(own[["low", "high"]].sub(own["estimate"], axis=0).to_numpy(float).T)
+        look, error = looks[hue], np.abs(own[["low", "high"]].sub(own["estimate"], axis=0).to_numpy(float).T)
         points = own[["at", "estimate"] if upright else ["estimate", "at"]].to_numpy(float)
         axes.plot(*points.T, look.marker, color=look.color, linestyle=look.line if joined else "", zorder=3)
         axes.errorbar(
             *points.T,
-            **{"yerr" if upright else "xerr": ends},
+            **{"yerr" if upright else "xerr": error},
             color=look.color,
             capsize=2,
             linestyle="none",
@@ -166,7 +165,7 @@ def intervals(
             axes.plot(*undecided.T, look.marker, color=GREY, markerfacecolor="white", linestyle="", zorder=4)
     for _, row in rows[rows["estimate"].isna() & rows["hue"].notna()].iterrows():
         if upright:
-            _cross(axes, row["at"], 0.04, looks[row["hue"]])
+            cross(axes, row["at"], 0.04, looks[row["hue"]])
         else:
             why, edge = row.get("why"), axes.get_yaxis_transform()
             why = tables.MISSING if pd.isna(why) else why
@@ -198,7 +197,7 @@ def row_panel(
         axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
     else:
         axes.set_xscale("log")
-        ratio_axis(axes.xaxis, [*known, *rows.get("target", [])], [*_ends(rows), 1 - margin, 1 + margin])
+        ratio_axis(axes.xaxis, [*known, *rows.get("target", [])], ends(rows, margin))
     intervals(axes, rows, looks, at, margin=margin, band=band)
     for place, row in zip(at, rows.to_dict("records"), strict=True):
         if pd.notna(target := row.get("target")):
@@ -224,32 +223,6 @@ def forest(rows: pd.DataFrame, looks: Mapping[str, Look], xlabel: str, margin: f
     for text, hue in zip(axes.get_yticklabels(), rows["hue"], strict=True):
         text.set_fontweight("bold" if pd.isna(hue) else "normal")
     return finish(figure, {}, ratio_legend(rows[rows["hue"].notna()], margin, crosses=False))
-
-
-def line_panel(
-    axes: Axes,
-    rows: pd.DataFrame,
-    series: Mapping[str, Look],
-    x: str,
-    xlabel: str,
-    ylabel: str,
-    log_y: bool = False,
-    ticks: Iterable[float] | None = None,
-    margin: float | None = None,
-) -> None:
-    """The intervals of rows against ``x`` (a logarithmic axis), a line for each ``hue``; with a ``margin`` of ratios.
-    Ticks of ``x`` are its values if None, round numbers if empty.
-    """
-    axes.set(xlabel=xlabel, ylabel=ylabel)
-    drawn = rows.sort_values(x) if margin is not None else rows.dropna(subset="estimate").sort_values(x)
-    beside = _side_by_side(series, rows[x])
-    intervals(axes, drawn, series, drawn[x], margin=margin, upright=True, joined=True, beside=beside)
-    value_axis(axes, rows[x], ticks)
-    if margin is None:
-        _y_axis(axes, rows["estimate"], log_y)
-    else:
-        axes.set_yscale("log")
-        ratio_axis(axes.yaxis, rows["estimate"], [*_ends(rows), 1 - margin, 1 + margin])
 
 
 def dot_panel(
@@ -284,78 +257,6 @@ def dot_panel(
         axes.plot(row["at"], row["place"], look.marker, color=look.color, zorder=4, clip_on=False)
         if named:
             _beside(axes, row["place"], f"{tables.number(row['far'], 2)} {row[named]}")
-
-
-def run_panel(
-    axes: Axes,
-    frame: pd.DataFrame,
-    series: Mapping[str, Look],
-    x: str,
-    y: str,
-    xlabel: str,
-    ylabel: str,
-    censored: str | None = None,
-    log_y: bool = False,
-    from_zero: bool = True,
-) -> None:
-    """A point for each training run, and a line through the medians of each ``hue``.
-
-    Where the column ``censored`` is true, ``y`` is how far the run got without reaching what was asked: an open
-    triangle that points up. A median that is such a run is not known, and the line leaves it out.
-    """
-    axes.set(xlabel=xlabel, ylabel=ylabel)
-    for name, shift in _side_by_side(series, frame[x]).items():
-        look, rows = series[name], frame[frame["hue"] == name].dropna(subset=[y])
-        open_ended = rows[censored] if censored else pd.Series(False, index=rows.index)
-        done, cut = rows[~open_ended], rows[open_ended]
-        axes.plot(done[x] * shift, done[y], look.marker, color=look.color, alpha=0.8, markeredgewidth=0)
-        axes.plot(cut[x] * shift, cut[y], "^", color=look.color, markerfacecolor="none", markersize=6, zorder=4)
-        medians = rows.assign(value=rows[y].mask(open_ended, math.inf)).groupby(x)["value"].median()
-        medians = medians[np.isfinite(medians)]
-        axes.plot(medians.index * shift, medians, color=look.color, linestyle=look.line)
-    value_axis(axes, frame[x])
-    _y_axis(axes, frame[y], log_y, from_zero)
-
-
-def curve_panel(
-    axes: Axes, frame: pd.DataFrame, series: Mapping[str, Look], y: str, ylabel: str, log_y: bool = False
-) -> None:
-    """``y`` against the epoch: a line for the mean over seeds of each ``hue``, a band from the lowest to the highest
-    seed, as far as all of them went: the mean of those that go on is not comparable with that of all.
-
-    An epoch in which a seed's value is not finite (a run that diverged) ends the line, with a cross at the top.
-    """
-    axes.set(xlabel="epoch", ylabel=ylabel)
-    epochs = sorted(frame["epoch"].unique())
-    for name, look in series.items():
-        rows = frame[frame["hue"] == name]
-        lost = rows.loc[~np.isfinite(rows[y]), "epoch"].min()
-        if pd.notna(lost):
-            _cross(axes, lost, 0.96, look)
-            rows = rows[rows["epoch"] < lost]
-        seeds = rows.groupby("epoch")[y].agg(["mean", "min", "max", "count"])
-        seeds = seeds[seeds["count"] == seeds["count"].max()]
-        line = {"linestyle": look.line, "marker": look.marker, "markevery": max(1, len(epochs) // 8), "markersize": 3.5}
-        axes.plot(seeds.index, seeds["mean"], color=look.color, **line)
-        axes.fill_between(seeds.index, seeds["min"], seeds["max"], color=look.color, alpha=0.15, linewidth=0)
-    axes.set_xlim(min(epochs) - 0.4, max(epochs) + 0.4)
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    _y_axis(axes, frame[y][np.isfinite(frame[y])], log_y, from_zero=False)
-
-
-def survival_panel(axes: Axes, runs: pd.DataFrame, series: Mapping[str, Look]) -> None:
-    """The share of training runs that have not reached the threshold yet: a step down for each that has, a cross where
-    one was given up.
-    """
-    axes.set(xlabel="training time (s)", ylabel="runs not there yet (%)", ylim=(-4, 104))
-    for name, rows in runs.groupby("hue", sort=False):
-        look, reached = series[name], rows["reached"].to_numpy(dtype=bool)
-        seconds = rows["seconds_to_threshold"].where(reached, rows["seconds"]).to_numpy()
-        share = stats.ecdf(stats.CensoredData.right_censored(seconds, ~reached)).sf
-        at = np.concatenate([[0.0], share.quantiles, [seconds.max()]])
-        left = 100 * np.concatenate([[1.0], share.probabilities, share.probabilities[-1:]])
-        axes.plot(at, left, drawstyle="steps-post", color=look.color, linestyle=look.line)
-        axes.plot(seconds[~reached], 100 * share.evaluate(seconds[~reached]), "x", color=look.color)
 
 
 def value_axis(axes: Axes, values: Iterable[float], ticks: Iterable[float] | None = None) -> None:
@@ -475,9 +376,10 @@ def _beside(axes: Axes, place: float, text: str) -> None:
     axes.annotate(text, (1, place), va="center", annotation_clip=False, **where)
 
 
-def _ends(rows: pd.DataFrame) -> list[float]:
-    """Of the intervals of ratios, and of their controls'."""
-    return [end for name in ("low", "high", "control_low", "control_high") for end in rows[name]]
+def ends(rows: pd.DataFrame, margin: float) -> list[float]:
+    """Of the intervals of ratios, of their controls', and of the margin."""
+    every = [end for name in ("low", "high", "control_low", "control_high") for end in rows[name]]
+    return [*every, 1 - margin, 1 + margin]
 
 
 def _excludes_1(rows: pd.DataFrame) -> pd.Series:
@@ -485,12 +387,13 @@ def _excludes_1(rows: pd.DataFrame) -> pd.Series:
     return (rows["control_low"] > 1) | (rows["control_high"] < 1)
 
 
-def _cross(axes: Axes, x: float, height: float, look: Look) -> None:
+def cross(axes: Axes, x: float, height: float, look: Look) -> None:
     """Where a value is missing: a cross at ``x``, at a share of the panel's height."""
     axes.plot(x, height, "x", color=look.color, transform=axes.get_xaxis_transform(), zorder=4)
 
 
-def _y_axis(axes: Axes, values: pd.Series, log: bool, from_zero: bool = True) -> None:
+def y_axis(axes: Axes, values: pd.Series, log: bool, from_zero: bool = True) -> None:
+    """Limits and plain numbers of a panel's y axis."""
     if not len(values.dropna()):
         axes.text(0.5, 0.5, "no result", transform=axes.transAxes, ha="center", va="center")
         axes.set_yticks([])
@@ -508,7 +411,7 @@ def _y_axis(axes: Axes, values: pd.Series, log: bool, from_zero: bool = True) ->
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 
-def _side_by_side(series: Iterable[str], values: pd.Series) -> dict[str, float]:
+def side_by_side(series: Iterable[str], values: pd.Series) -> dict[str, float]:
     """For each series the factor by which it stands beside the others that share a value of a logarithmic axis."""
     low, high, names = values.min(), values.max(), list(series)
     spread = 0.02 * math.log(high / low) if low < high else 0.03

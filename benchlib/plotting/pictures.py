@@ -16,6 +16,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from scipy import stats
 
 from benchlib import metrics, workloads
 from benchlib.plotting import figures
@@ -28,6 +30,7 @@ from benchlib.tables import Measured, wide
 
 Value = str | Callable[[pd.Series], Any]  # a column of the rows, or what to make of a row
 Text = str | Callable[[pd.DataFrame], str]  # the same for all rows, or made from them
+Looks = Mapping[str, Look]
 
 
 def values(rows: pd.DataFrame, of: Value) -> list[Any]:
@@ -60,7 +63,7 @@ class Panel(ABC):
         """All rows of its kind."""
 
     @abstractmethod
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
         """Draw some of its rows; ``at_left``: in the first column of panels, or the one at its left has other names."""
 
     def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
@@ -105,7 +108,7 @@ class Bars(OfQuantity):
     labels: Value
     target: Callable[[pd.Series], float] | None = None  # where a stroke stands; nan: nowhere
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
         if self.target is not None:
             rows = rows.assign(target=values(rows, self.target))
         labels = self.names(rows) if at_left else [""] * len(rows)
@@ -132,7 +135,7 @@ class Intervals(Bars):
 
 @dataclass(frozen=True, kw_only=True)
 class Lines(OfQuantity):
-    """A quantity against a column ``x``; of ratios with the A/A controls and the margin."""
+    """A quantity against a column ``x`` (a logarithmic axis), a line for each ``hue``."""
 
     x: str
     xlabel: str
@@ -140,10 +143,18 @@ class Lines(OfQuantity):
     log_y: bool = False
     round_ticks: bool = False  # not the values of ``x``
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
-        ylabel = text(rows, self.ylabel) if at_left or not self.round_ticks else ""
-        ticks, margin = () if self.round_ticks else None, result.margin if self.margin else None
-        figures.line_panel(axes, rows, looks, self.x, self.xlabel, ylabel, self.log_y, ticks, margin)
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
+        axes.set(xlabel=self.xlabel, ylabel=text(rows, self.ylabel) if at_left or not self.round_ticks else "")
+        margin = result.margin if self.margin else None
+        known = (rows if self.margin else rows.dropna(subset="estimate")).sort_values(self.x)
+        beside = figures.side_by_side(looks, rows[self.x])
+        figures.intervals(axes, known, looks, known[self.x], margin=margin, upright=True, joined=True, beside=beside)
+        figures.value_axis(axes, rows[self.x], () if self.round_ticks else None)
+        if margin is None:
+            figures.y_axis(axes, rows["estimate"], self.log_y)
+        else:
+            axes.set_yscale("log")
+            figures.ratio_axis(axes.yaxis, rows["estimate"], figures.ends(rows, margin))
 
 
 def relative_to(rows: pd.DataFrame, between: str = " ") -> str:
@@ -153,7 +164,7 @@ def relative_to(rows: pd.DataFrame, between: str = " ") -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Ratios(Lines):
-    """The throughput ratio against a column ``x``."""
+    """The throughput ratio against a column ``x``, with the A/A controls and the margin."""
 
     quantity: str = "throughput_ratio"
     ylabel: Text = lambda rows: relative_to(rows, "\n")
@@ -161,8 +172,10 @@ class Ratios(Lines):
 
 @dataclass(frozen=True, kw_only=True)
 class Points(Panel):
-    """A point for each training run against a column ``x``, and lines through the medians. A run for which ``censored``
-    is true went on without getting to what ``y`` says. A ``metric`` is in its readable unit.
+    """A point for each training run against a column ``x``, and a line through the medians of each ``hue``.
+
+    Where the column ``censored`` is true, ``y`` is how far the run got without reaching what was asked: an open
+    triangle. The line leaves out a median that is such a run. A ``metric`` is in its readable unit.
     """
 
     y: str
@@ -188,9 +201,19 @@ class Points(Panel):
             epoch_s=runs["epoch_s"].where(quiet),
         )
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
-        labels = (self.x.replace("_", " "), self.ylabel)
-        figures.run_panel(axes, rows, looks, self.x, self.y, *labels, self.censored, self.log_y, self.from_zero)
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
+        axes.set(xlabel=self.x.replace("_", " "), ylabel=self.ylabel)
+        for name, shift in figures.side_by_side(looks, rows[self.x]).items():
+            look, own = looks[name], rows[rows["hue"] == name].dropna(subset=[self.y])
+            cut = own[self.censored] if self.censored else pd.Series(False, index=own.index)
+            at, y = own[self.x] * shift, own[self.y]
+            axes.plot(at[~cut], y[~cut], look.marker, color=look.color, alpha=0.8, markeredgewidth=0)
+            axes.plot(at[cut], y[cut], "^", color=look.color, markerfacecolor="none", markersize=6, zorder=4)
+            medians = y.mask(cut, math.inf).groupby(at).median()
+            medians = medians[np.isfinite(medians)]
+            axes.plot(medians.index, medians, color=look.color, linestyle=look.line)
+        figures.value_axis(axes, rows[self.x])
+        figures.y_axis(axes, rows[self.y], self.log_y, self.from_zero)
 
     def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
         return [figures.CENSORED] if self.censored and rows[self.censored].any() else []
@@ -198,7 +221,9 @@ class Points(Panel):
 
 @dataclass(frozen=True, kw_only=True)
 class Curves(Panel):
-    """``loss``, or the ``metric`` in its readable unit, by epoch: means over seeds, bands from lowest to highest."""
+    """``loss``, or the ``metric`` in its readable unit, by epoch: lines for means over seeds, bands from the lowest to
+    the highest, as far as all of them went. A loss that is not finite ends the line, with a cross at the top.
+    """
 
     y: str
     ylabel: Text
@@ -207,14 +232,29 @@ class Curves(Panel):
     def source(self, result: Measured) -> pd.DataFrame:
         return _readable(result.curves)
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
-        figures.curve_panel(axes, rows, looks, self.y, text(rows, self.ylabel), log_y=self.y == "loss")
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
+        axes.set(xlabel="epoch", ylabel=text(rows, self.ylabel))
+        first, last = rows["epoch"].min(), rows["epoch"].max()
+        for name, look in looks.items():
+            own = rows[rows["hue"] == name]
+            lost = own.loc[~np.isfinite(own[self.y]), "epoch"].min()
+            if pd.notna(lost):
+                figures.cross(axes, lost, 0.96, look)
+                own = own[own["epoch"] < lost]
+            seeds = own.groupby("epoch")[self.y].agg(["mean", "min", "max", "count"])
+            seeds = seeds[seeds["count"] == seeds["count"].max()]
+            line = {"linestyle": look.line, "marker": look.marker, "markevery": max(1, (last - first + 1) // 8)}
+            axes.plot(seeds.index, seeds["mean"], color=look.color, markersize=3.5, **line)
+            axes.fill_between(seeds.index, seeds["min"], seeds["max"], color=look.color, alpha=0.15, linewidth=0)
+        axes.set_xlim(first - 0.4, last + 0.4)
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        figures.y_axis(axes, rows[self.y][np.isfinite(rows[self.y])], self.y == "loss", from_zero=False)
         if (threshold := self._threshold(rows)) is not None:
             axes.axhline(threshold, linestyle=":", **figures.LINE)
 
     def legend(self, rows: pd.DataFrame, result: Measured) -> list[Legend]:
         entries = [figures.DIVERGED] if self.y == "loss" and not np.isfinite(rows["loss"]).all() else []
-        return entries if self._threshold(rows) is None else [*entries, ("threshold", figures.THRESHOLD)]
+        return entries if self._threshold(rows) is None else [*entries, figures.THRESHOLD]
 
     def _threshold(self, rows: pd.DataFrame) -> float | None:
         return self.threshold(rows) if self.threshold else None
@@ -222,13 +262,23 @@ class Curves(Panel):
 
 @dataclass(frozen=True, kw_only=True)
 class Survival(Panel):
-    """The share of training runs that have not reached the threshold yet, by training time."""
+    """The share of training runs that have not reached the threshold yet, by training time: a step down for each that
+    has, a cross where one was given up.
+    """
 
     def source(self, result: Measured) -> pd.DataFrame:
         return result.runs[result.runs["epochs"] > 0]
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
-        figures.survival_panel(axes, undisturbed(rows), looks)
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
+        axes.set(xlabel="training time (s)", ylabel="runs not there yet (%)", ylim=(-4, 104))
+        for name, own in undisturbed(rows).groupby("hue", sort=False):
+            look, reached = looks[name], own["reached"].to_numpy(dtype=bool)
+            seconds = own["seconds_to_threshold"].where(reached, own["seconds"]).to_numpy()
+            share = stats.ecdf(stats.CensoredData.right_censored(seconds, ~reached)).sf
+            at = np.concatenate([[0.0], share.quantiles, [seconds.max()]])
+            left = 100 * np.concatenate([[1.0], share.probabilities, share.probabilities[-1:]])
+            axes.plot(at, left, drawstyle="steps-post", color=look.color, linestyle=look.line)
+            axes.plot(seconds[~reached], 100 * share.evaluate(seconds[~reached]), "x", color=look.color)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,7 +298,7 @@ class Costs(OfQuantity):
         ]
         return pd.concat(each) if each else every
 
-    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Mapping[str, Look], result: Measured, at_left: bool) -> None:
+    def draw(self, axes: Axes, rows: pd.DataFrame, looks: Looks, result: Measured, at_left: bool) -> None:
         paid = rows.iloc[0]
         if paid["why"] == DISTURBED:
             axes.text(0.5, 0.5, "disturbed", transform=axes.transAxes, ha="center", va="center")
@@ -325,10 +375,10 @@ class Picture:
         """Each panel with its rows and its title."""
         if self.each is None:
             return [(panel, rows, "") for panel, rows in shown]
-        split = [
-            (panel, dict(tuple(rows.groupby(values(rows, self.each), sort=False, dropna=False))))
-            for panel, rows in shown
-        ]
+        split: list[tuple[Panel, dict[Any, pd.DataFrame]]] = []
+        for panel, rows in shown:
+            names = values(rows, self.each)
+            split.append((panel, {one: rows[[name == one for name in names]] for one in dict.fromkeys(names)}))
         cells = []
         for name in dict.fromkeys(name for _, parts in split for name in parts):
             of_each = [(panel, parts[name]) for panel, parts in split if name in parts]

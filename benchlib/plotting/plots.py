@@ -6,22 +6,23 @@ import functools
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
 
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from benchlib import tables
+from benchlib import metrics, tables
+from benchlib.cache import Measurement, identity
 from benchlib.condition import Condition, implementation
 from benchlib.equivalence.certificate import Certificate
-from benchlib.plotting import figures
+from benchlib.plotting import Curves, Picture, figures
 from benchlib.plotting.style import condition_looks, looks
 from benchlib.provenance.knobs import Ledger
 from benchlib.shown import Shown
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import Comparison
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.store import Measurement, identity
 from benchlib.workloads import load
 
 TRACE = {
@@ -101,23 +102,25 @@ def _(measured: Measurement) -> Drawn:
 
 @_draw.register
 def _(trained: TrainingRuns) -> Drawn:
-    """Metric and loss by epoch: means over seeds, and bands from the lowest seed to the highest."""
-    frame = trained.curves()
-    if not len(frame):
+    """Metric and loss by epoch."""
+    names = dict(zip(map(str, trained.conditions), _short(trained.conditions), strict=True))
+    curves = trained.curves()
+    if not len(curves):
         return _nothing("no run has come to the end of an epoch")
-    names = dict(zip([str(one) for one in trained.conditions], _short(trained.conditions), strict=True))
-    frame = frame.assign(hue=frame["label"].map(names))
-    series = condition_looks(dict(zip(names.values(), trained.conditions, strict=True)))
-    drawn = {name: look for name, look in series.items() if (frame["hue"] == name).any()}
-    figure, (left, right) = figures.panels(1, 2, height=2.0)
-    figures.curve_panel(left, frame, drawn, "metric", f"test {load(trained.conditions[0].workload).metric}")
-    figures.curve_panel(right, frame, drawn, "loss", "training loss", log_y=True)
-    extra = []
-    if trained.threshold is not None:
-        left.axhline(trained.threshold, linestyle=":", **figures.LINE)
-        extra = [(f"threshold {trained.threshold:g}", figures.THRESHOLD)]
-    caption = "Metric on the test data, and loss, by epoch: the mean over seeds, and from the lowest to the highest."
-    return figures.finish(figure, series, extra), caption
+    metric = load(trained.conditions[0].workload).metric
+    factor, unit = metrics.readable(metric)
+    threshold = None if trained.threshold is None else factor * trained.threshold
+    picture = Picture(
+        caption="Metric on the test data, and loss, by epoch: the mean over seeds, and from the lowest to the highest.",
+        panels=[
+            Curves(y="metric", ylabel=f"test {metric} ({unit})", threshold=lambda rows: threshold),
+            Curves(y="loss", ylabel="training loss"),
+        ],
+        looks=lambda rows: condition_looks(dict(zip(names.values(), trained.conditions, strict=True))),
+    )
+    named = curves.assign(subject=curves["label"].map(names))
+    caption, figure = picture.draw(SimpleNamespace(curves=named, margin=math.nan))
+    return figure, caption
 
 
 @_draw.register

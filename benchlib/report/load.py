@@ -10,7 +10,7 @@ import pandas as pd
 import scrapbook
 from papermill.exceptions import PapermillException
 
-from benchlib import records
+from benchlib import manifest
 from benchlib.condition import Condition
 from benchlib.environments import root
 from benchlib.equivalence.certificate import Certificate
@@ -37,7 +37,7 @@ class Results:
         self.wrong: list[str] = []  # a sentence on each file that is damaged, changed or gone
         there = [*self.folder.glob("notebooks/[!.]*.json"), *root().glob("notebooks/[!.]*.ipynb")]
         names = sorted({path.stem for path in there} - {"report"})
-        self.changed = records.all_wrong(self.folder, names)
+        self.changed = manifest.all_wrong(self.folder, names)
         for name in names:
             try:
                 self._read(name)
@@ -65,7 +65,7 @@ class Results:
         return self.changed.get(path, None if (self.folder / path).is_file() else "is gone")
 
     def _read(self, name: str) -> None:
-        record, path = records.read(self.folder, name), self.folder / "notebooks" / f"{name}.ipynb"
+        record, path = manifest.read(self.folder, name), self.folder / "notebooks" / f"{name}.ipynb"
         if record is None:
             raise BenchlibError("has not run.")
         if record["status"] == "failed":

@@ -16,13 +16,13 @@ from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 
 from benchlib import tables
+from benchlib.cache import Measurement
 from benchlib.plotting import figures, style
 from benchlib.plotting.naming import product, spelled
 from benchlib.provenance.knobs import SCRATCH
 from benchlib.report import ratios
 from benchlib.report.load import Results, listed
 from benchlib.stats import frame as tidy
-from benchlib.store import Measurement
 
 MANY = 26
 """Rows, with the headings above them, that fit on the first page of a paper beside the claims."""

@@ -8,9 +8,9 @@ import pandas as pd
 from IPython.display import HTML
 
 from benchlib import tables, workloads
+from benchlib.cache import frame
 from benchlib.plotting import naming
 from benchlib.report.load import Results, listed
-from benchlib.store import frame
 
 
 def places(results: Results) -> list[str]:

@@ -12,11 +12,11 @@ from typing import Any
 
 import psutil
 
+from benchlib.cache import Measurement, Sample
 from benchlib.provenance import accelerators, fingerprint
 from benchlib.runner import recording
 from benchlib.runner.jobs import Job
 from benchlib.runner.processes import OtherCode, WorkerFailed, WorkerProcess
-from benchlib.store import Measurement, Sample
 
 
 class Sampler:

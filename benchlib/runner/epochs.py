@@ -11,13 +11,13 @@ from contextlib import closing
 from dataclasses import asdict
 
 from benchlib import metrics
+from benchlib.cache import Block, Epoch, Measurement
 from benchlib.progress import Progress
 from benchlib.runner import entries, recording
 from benchlib.runner.entries import Entry, guarded
 from benchlib.runner.interference import Watch, hold_still, mark_outliers
 from benchlib.runner.jobs import Job
 from benchlib.runner.processes import WorkerProcess
-from benchlib.store import Block, Epoch, Measurement
 from benchlib.validation import Strict
 from benchlib.worker import files
 from benchlib.workloads import load

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import psutil
 
+from benchlib.cache import Block
 from benchlib.provenance import machine, nvml
 from benchlib.runner.processes import WorkerProcess
-from benchlib.store import Block
 
 SHARE = 0.1
 """Cores that others may use, or a quota take, before a block counts as disturbed; or a fiftieth of ours, if more."""

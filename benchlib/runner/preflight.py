@@ -10,7 +10,7 @@ from typing import Any
 
 import psutil
 
-from benchlib import limits, metrics
+from benchlib import metrics, validation
 from benchlib.condition import Condition
 from benchlib.data import prepare
 from benchlib.errors import BenchlibError, shown
@@ -68,7 +68,7 @@ def require_trainable(
 ) -> None:
     """Refuse training runs beyond the limits of parameter files, to a threshold out of reach, or of a group."""
     require_distinct(conditions)
-    limits.Training(seeds=list(seeds), epochs=epochs, most_epochs=most_epochs)
+    validation.Training(seeds=list(seeds), epochs=epochs, most_epochs=most_epochs)
     for condition in conditions:
         workload = load(condition.workload)
         if workload.metric is None:

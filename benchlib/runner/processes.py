@@ -19,7 +19,7 @@ import psutil
 
 from benchlib import environments, plugins, scratch, variables
 from benchlib.condition import Condition
-from benchlib.failure import Failure
+from benchlib.errors import Failure
 from benchlib.provenance import installed, knobs
 from benchlib.runner import process_group
 from benchlib.worker import PLUGINS, files

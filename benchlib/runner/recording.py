@@ -12,12 +12,12 @@ from typing import Any
 import psutil
 
 from benchlib import plugins, variables
+from benchlib.cache import Block, Measurement
 from benchlib.condition import Condition
 from benchlib.provenance import fingerprint, installed, machine
 from benchlib.runner.interference import NO_CPU, Watch, hold_still
 from benchlib.runner.jobs import Job
 from benchlib.runner.processes import OtherCode, WorkerFailed, WorkerProcess
-from benchlib.store import Block, Measurement
 
 AFTER_IMPORT = "after_import"
 """Of a process's memory: see :func:`memory`."""

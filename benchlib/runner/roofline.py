@@ -17,13 +17,13 @@ from pathlib import Path
 from pydantic import Field
 
 from benchlib import frameworks, workloads
+from benchlib.cache import Block, Result
 from benchlib.condition import Condition
-from benchlib.failure import Failure
+from benchlib.errors import Failure
 from benchlib.provenance import fingerprint, knobs
 from benchlib.runner import availability, recording
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
 from benchlib.runner.processes import WorkerFailed, WorkerProcess
-from benchlib.store import Block, Result
 
 SIZES, LARGE_SIZES = (512, 1024, 2048), (4096, 8192)
 """Of the square matrices whose product is timed, on the CPU and elsewhere."""

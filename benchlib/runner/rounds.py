@@ -16,13 +16,13 @@ import statistics
 import time
 from dataclasses import asdict, dataclass
 
+from benchlib.cache import Block, Measurement
 from benchlib.runner import entries, recording
 from benchlib.runner.entries import Entry, guarded
 from benchlib.runner.interference import NO_CPU, Pace, Watch, hold_still, mark_outliers, was_stopped
 from benchlib.runner.jobs import Job
 from benchlib.runner.processes import WorkerProcess
 from benchlib.stats.length import LEAST_ROUNDS, PILOT_ROUNDS
-from benchlib.store import Block, Measurement
 from benchlib.validation import Strict
 from benchlib.worker.steady import WINDOW
 

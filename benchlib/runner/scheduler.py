@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from benchlib.cache import Measurement, Store
 from benchlib.provenance.fingerprint import Unchanged
 from benchlib.runner import recording, rounds
 from benchlib.runner.jobs import Job, key
 from benchlib.stats.comparison import Comparison
-from benchlib.store import Measurement, Store
 
 
 @dataclass(eq=False)

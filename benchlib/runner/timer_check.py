@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from benchlib.cache import Result
 from benchlib.condition import Condition
 from benchlib.provenance import fingerprint
 from benchlib.runner import recording
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
 from benchlib.runner.processes import WorkerFailed, WorkerProcess
-from benchlib.store import Result
 
 LEAST_SHARE, LEAST_SHARE_FEW = 0.8, 0.6
 """Of the known duration that the timer must see; both are the shortest of ``TAKES``. A few steps vary more."""

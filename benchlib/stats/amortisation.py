@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchlib.cache import Block, Measurement, counted
 from benchlib.condition import Condition
 from benchlib.stats.comparison import DISTURBED, Comparison
 from benchlib.stats.intervals import Interval, mean_interval, ratio_of_means
 from benchlib.stats.validity import MOST
-from benchlib.store import Block, Measurement, counted
 
 PAYS, AT_ONCE, NEVER, NOT_SHOWN, NOT_MEASURED = "pays", "pays at once", "never pays", "not shown to pay", "not measured"
 

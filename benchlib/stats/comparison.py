@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pandas as pd
 
+from benchlib.cache import Measurement, counted, identity, seconds_by_round
 from benchlib.condition import Condition
 from benchlib.stats import throughput
 from benchlib.stats.intervals import Interval, geometric_interval, rounds_of
 from benchlib.stats.measured import Frame, Measured
 from benchlib.stats.planner import FAILED, Paired, Plan, best_rounds, gain, means, plan, settled, width
 from benchlib.stats.validity import DIFFERENT, NOT_CHECKED, disturbed_rounds, growths, mostly, slow_down
-from benchlib.store import Measurement, counted, identity, seconds_by_round
 
 if TYPE_CHECKING:
     from benchlib.equivalence.certificate import Certificate

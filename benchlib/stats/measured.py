@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from benchlib.cache import Measurement
 from benchlib.condition import Condition
 from benchlib.provenance.knobs import Ledger
 from benchlib.shown import Shown
-from benchlib.store import Measurement
 
 if TYPE_CHECKING:
     from benchlib.equivalence.certificate import Certificate

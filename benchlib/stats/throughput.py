@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from benchlib.cache import Measurement, Sample, counted, identity, seconds_by_round
 from benchlib.condition import Condition
 from benchlib.stats.intervals import geometric_interval, mean_interval
 from benchlib.stats.validity import MOST
-from benchlib.store import Measurement, Sample, counted, identity, seconds_by_round
 from benchlib.worker.steady import STEADY
 
 

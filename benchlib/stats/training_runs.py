@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchlib.cache import Block, Epoch, Measurement, identity
 from benchlib.condition import Condition
 from benchlib.stats.comparison import DISTURBED, MODELS_DIFFER, MODELS_NOT_CHECKED, NOT_MEASURED
 from benchlib.stats.intervals import Interval, geometric_interval
 from benchlib.stats.measured import Frame, Measured
 from benchlib.stats.validity import DIFFERENT, LOST, MOST, NOT_CHECKED, SAME
-from benchlib.store import Block, Epoch, Measurement, identity
 
 NOT_REACHED = "threshold not reached"
 """Why there is no time to the threshold, or no ratio of two."""

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from benchlib.cache import Measurement, counted, seconds_by_round
 from benchlib.condition import Condition
 from benchlib.stats.intervals import geometric_interval
-from benchlib.store import Measurement, counted, seconds_by_round
 from benchlib.worker import steady
 from benchlib.worker.steady import SLOWING
 

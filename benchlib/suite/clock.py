@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from benchlib import progress, records
+from benchlib import manifest, progress
 from benchlib.equivalence import gate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures
@@ -80,7 +80,7 @@ class Clock:
         """Write down what has been spent; what cannot be written is counted again."""
         now = replace(self._kept, seconds=round(self._kept.seconds + self._run_s, 1))
         try:
-            records.write(self._file, {"of": self._of, **asdict(now)})
+            manifest.write(self._file, {"of": self._of, **asdict(now)})
         except OSError as error:
             progress.say(f"{self._file}: could not be written: {error.strerror}")
 

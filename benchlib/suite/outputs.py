@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from benchlib import frameworks, plugins, records, variables
+from benchlib import frameworks, manifest, plugins, variables
 from benchlib.condition import Condition
 from benchlib.environments import DEFAULT
 from benchlib.errors import BenchlibError
@@ -77,36 +77,36 @@ class Outputs:
         lock = Path("requirements.lock")
         environment = self.environment
         inputs = {
-            "notebook": records.digest([[one.kind, one.source] for one in cells(item.notebook)]),
-            "parameters": records.digest(item.parameters),
-            "benchlib": records.digest(_library()),
-            "requirements.lock": records.digest(lock.read_bytes()) if lock.exists() else "",
-            "machine": records.digest(environment["machine"]),
-            "versions": records.digest([environment[name] for name in ("interpreter", "versions", "frameworks")]),
-            "packages": records.digest(_packages(item.conditions, environment["packages"])),
-            "variables": records.digest(_distinct(variables.identity(one) for one in item.conditions)),
-            "data": records.digest(item.data),
+            "notebook": manifest.digest([[one.kind, one.source] for one in cells(item.notebook)]),
+            "parameters": manifest.digest(item.parameters),
+            "benchlib": manifest.digest(_library()),
+            "requirements.lock": manifest.digest(lock.read_bytes()) if lock.exists() else "",
+            "machine": manifest.digest(environment["machine"]),
+            "versions": manifest.digest([environment[name] for name in ("interpreter", "versions", "frameworks")]),
+            "packages": manifest.digest(_packages(item.conditions, environment["packages"])),
+            "variables": manifest.digest(_distinct(variables.identity(one) for one in item.conditions)),
+            "data": manifest.digest(item.data),
         }
         if item.study is None:
             every = notebooks()
             before = every[: every.index(item.name)]
-            paths = [records.path_of(self.folder, name) for name in before]
+            paths = [manifest.path_of(self.folder, name) for name in before]
             texts = [path.read_text(encoding="utf-8") for path in paths if path.exists()]
-            inputs["results"] = records.digest([texts, sorted(records.all_wrong(self.folder, before).items())])
+            inputs["results"] = manifest.digest([texts, sorted(manifest.all_wrong(self.folder, before).items())])
         return inputs
 
     def timed(self, items: Iterable[Planned]) -> str:
         """What the time counts for that these results have had: a hash of the inputs of all that measure."""
-        return records.digest([[item.name, self.inputs(item)] for item in items if item.conditions])
+        return manifest.digest([[item.name, self.inputs(item)] for item in items if item.conditions])
 
     def measured_before(self, item: Planned) -> bool:
         """Has a notebook succeeded with what it would be made of now, but for measurements?"""
-        record = records.read(self.folder, item.name)
+        record = manifest.read(self.folder, item.name)
         return bool(record) and record["status"] == "succeeded" and record["inputs"] == self.inputs(item)
 
     def why_due(self, item: Planned, inputs: dict[str, str]) -> str | None:
         """Why a notebook has to be executed, in words, if these are its inputs; None: it has not."""
-        record = records.read(self.folder, item.name)
+        record = manifest.read(self.folder, item.name)
         if record is None:
             return "started"
         reason = self.outdated(item.name, record, inputs)
@@ -124,7 +124,7 @@ class Outputs:
             return f"{executed} is gone"
         if any((self.folder / file).exists() for file in record["awaited"]):
             return "there are more measurements of its comparisons"
-        file, wrong = next(records.wrong_files(record, self.folder), (None, None))
+        file, wrong = next(manifest.wrong_files(record, self.folder), (None, None))
         return f"{self.folder / file} {wrong}" if wrong else None
 
     def _changed(self, word: str, record: dict[str, Any]) -> str:
@@ -147,7 +147,7 @@ def _leaves(value: Any, name: str = "") -> dict[str, Any]:
 
 
 def _state(name: str, profile: str, files: dict[str, Path], outputs: Outputs) -> State:
-    record, executed = records.read(outputs.folder, name), outputs.executed(name)
+    record, executed = manifest.read(outputs.folder, name), outputs.executed(name)
     facts = {
         "started_utc": record["started_utc"] if record else None,
         "executed": executed if executed.exists() else None,
@@ -188,4 +188,4 @@ def _library() -> dict[str, str]:
     """Hashes of the files of benchlib and of plug-ins."""
     files = plugins.visible(fingerprint.PACKAGE, "*")
     own = {path.relative_to(fingerprint.PACKAGE).as_posix(): path for path in files}
-    return {place: records.digest(path.read_bytes()) for place, path in {**own, **plugins.files()}.items()}
+    return {place: manifest.digest(path.read_bytes()) for place, path in {**own, **plugins.files()}.items()}

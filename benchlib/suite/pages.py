@@ -7,18 +7,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from benchlib import records
+from benchlib import manifest
 from benchlib.errors import BenchlibError
 from benchlib.report.pdf import NoBrowser, print_pdf
-from benchlib.suite.at_work import say
 from benchlib.suite.plan import REPORT
+from benchlib.suite.run_lock import say
 
 
 def bring_up_to_date(folder: Path) -> bool:
     """Make ``report.html`` from the executed report, and ``report.pdf`` from that, unless its record says that they are
     made of these; put them aside if the report failed. False if the printing failed.
     """
-    record, html, pdf = records.read(folder, REPORT), folder / "report.html", folder / "report.pdf"
+    record, html, pdf = manifest.read(folder, REPORT), folder / "report.html", folder / "report.pdf"
     if record is None or record["status"] != "succeeded":
         for page in (html, pdf):
             if page.exists():
@@ -63,8 +63,8 @@ def _is_made_of(page: Path, source: Path, record: dict[str, Any]) -> bool:
 def _keep(folder: Path, record: dict[str, Any], files: list[Path]) -> None:
     """Write down in the report's record what these files are, each made of the one before it."""
     record["pages"] = {file.name: _digest(file) for file in files}
-    records.keep(records.path_of(folder, REPORT), record)
+    manifest.keep(manifest.path_of(folder, REPORT), record)
 
 
 def _digest(file: Path) -> str:
-    return records.digest(file.read_bytes())
+    return manifest.digest(file.read_bytes())

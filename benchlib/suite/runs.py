@@ -25,14 +25,14 @@ from typing import Any
 
 import psutil
 
-from benchlib import lab, progress, records, scratch
+from benchlib import lab, manifest, progress, scratch
 from benchlib.errors import BenchlibError, unwritable
 from benchlib.runner.interrupt import one_interrupt
 from benchlib.suite import clock, pages
-from benchlib.suite.at_work import alone, followed, say, writable
 from benchlib.suite.outputs import Outputs
 from benchlib.suite.plan import REPORT, Planned, gathers, notebooks, parameter_files, plan, planned
 from benchlib.suite.plan import minutes as minutes_of
+from benchlib.suite.run_lock import alone, followed, say, writable
 
 Record = dict[str, Any]
 
@@ -75,9 +75,9 @@ def report(profile: str, outputs: Path | None = None) -> int:
     files, every = parameter_files(profile), notebooks()
     gathering = [name for name in every if gathers(name)]
     code = _bring_up_to_date([planned(name, None) for name in gathering], Outputs(folder), None, 0)
-    by_name = {name: records.read(folder, name) for name in every if name in {*files, *gathering}}
+    by_name = {name: manifest.read(folder, name) for name in every if name in {*files, *gathering}}
     missing = [name for name, record in by_name.items() if not record or record["status"] != "succeeded"]
-    wrong = [f"{file} {what}" for file, what in records.all_wrong(folder).items()]
+    wrong = [f"{file} {what}" for file, what in manifest.all_wrong(folder).items()]
     for text in ([f"{', '.join(missing)} (the report says why)"] if missing else []) + wrong:
         say(f"missing from the report: {text}")
     there = [record for record in by_name.values() if record]
@@ -185,7 +185,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
     inputs stays, to ``keep`` it as a stale one if there are no measurements for these.
     """
     folder, executed, inputs = outputs.folder, outputs.executed(item.name), outputs.inputs(item)
-    before, reason = records.read(folder, item.name), outputs.why_due(item, inputs)
+    before, reason = manifest.read(folder, item.name), outputs.why_due(item, inputs)
     if reason is None:
         say(f"{item.name}: unchanged, not executed again ({executed})")
         if before.pop("stale", None):
@@ -205,7 +205,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
     try:
         if not keep:
             executed.unlink(missing_ok=True)  # made of other inputs: nobody shall take it for the result of these
-            records.write(records.path_of(folder, item.name), record)
+            manifest.write(manifest.path_of(folder, item.name), record)
         record |= _outcome(item, folder, executed)
     except OSError as error:
         record |= {"status": "failed", "error": {"cell": "writing its files", "text": unwritable(error, folder)}}
@@ -224,7 +224,7 @@ def _execute(item: Planned, outputs: Outputs, keep: bool) -> Record:
 
 def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
     """Execute a notebook to a partial file, renamed to ``executed`` if it succeeded; what its record says of it."""
-    from benchlib.suite.execution import NotebookFailed, execute  # papermill takes long to import: not for nothing
+    from benchlib.suite.execute import NotebookFailed, execute  # papermill takes long to import: not for nothing
 
     partial = _partial(executed)
     try:
@@ -245,7 +245,7 @@ def _outcome(item: Planned, folder: Path, executed: Path) -> Record:
     certificates = [f"certificates/{key}.json" for key in summary["certified"]]
     paths = [*summary["figures"], *summary["tables"], *measurements, *certificates]
     # Of a notebook that gathers, a measurement may be gone; the report names it.
-    files = {path: records.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
+    files = {path: manifest.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
     failed = {name: summary[name] for name in ("failures", "crashed")}
     awaited = [f"measurements/{key}.parquet" for key in summary["awaited"]]
     return {"status": "succeeded", **failed, "files": files, "awaited": awaited}
@@ -282,8 +282,8 @@ def _partial(executed: Path) -> Path:
 
 def _keep(folder: Path, record: Record) -> None:
     """Write a record, or say why it cannot be."""
-    path = records.path_of(folder, record["notebook"])
+    path = manifest.path_of(folder, record["notebook"])
     try:
-        records.keep(path, record)
+        manifest.keep(path, record)
     except OSError as error:
         say(f"{record['notebook']}: its record cannot be kept: {unwritable(error, path.parent)}")

@@ -12,6 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from benchlib.cache import Measurement, save
 from benchlib.condition import Condition
 from benchlib.equivalence import gate
 from benchlib.equivalence.certificate import Certificate
@@ -23,7 +24,6 @@ from benchlib.runner.roofline import Ceiling
 from benchlib.runner.scheduler import Asked
 from benchlib.runner.timer_check import SyncCheck
 from benchlib.stats.comparison import Comparison
-from benchlib.store import Measurement, save
 
 FOLDER = Path(__file__).parent
 RAW, EXPECTED = FOLDER / "raw.json.gz", FOLDER / "expected.json.gz"

@@ -27,7 +27,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from benchlib import records
+from benchlib import manifest
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError, unknown
 from benchlib.parameter_types import DEFAULTS as DEFAULTS
@@ -43,7 +43,7 @@ OLD = ("devices", "batch_size", "learning_rate", "operators", "frameworks", "inf
 OLD += ("modes", "scaling", "equivalence", "instrument")
 """The notebooks that measure and have no design cell yet."""
 
-NOTEBOOKS = (*OLD, "claims", "report")
+NOTEBOOKS = OLD
 """The notebooks that have a module here."""
 
 
@@ -98,7 +98,7 @@ def _ended(notebook: str, parameters: Parameters, folder: Path) -> set[str]:
     """Keys of the measurements that the last run showed in a notebook: its clock ended their comparisons. None, where
     it was asked for another precision, budget or pilot.
     """
-    record = records.read(folder, notebook) or {}
+    record = manifest.read(folder, notebook) or {}
     same = all(
         getattr(parameters, name, None) == record.get("parameters", {}).get(name)
         for name in ("precision", "budget_s", "pilot")

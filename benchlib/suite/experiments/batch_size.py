@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from benchlib import events, workloads
+from benchlib import tensorboard, workloads
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.study import data_note, data_warning
@@ -47,7 +47,7 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
     """Measure, or take from disk what was measured before."""
     compared = lab.compare_each(comparisons(parameters), **parameters.settings)
     training = _training(parameters)
-    runs = events.train(lab, training, seeds=parameters.seeds, epochs=parameters.epochs)
+    runs = tensorboard.train(lab, training, seeds=parameters.seeds, epochs=parameters.epochs)
     note, warning = (of_data(training[0], lab.inputs) for of_data in (data_note, data_warning))
     name = workloads.load(parameters.workload).metric
     declared = _declaration(Metric(name, parameters.data, "batch_size", parameters.epochs, warning))

@@ -8,7 +8,7 @@ from typing import Annotated, Self
 import pandas as pd
 from pydantic import Field, model_validator
 
-from benchlib import events, findings
+from benchlib import findings, tensorboard
 from benchlib.condition import Condition, DeviceName
 from benchlib.lab import Lab
 from benchlib.plotting import Bars, Curves, Picture, Survival, relative_to
@@ -84,7 +84,7 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
     names = tasks.names(parameters.tasks)
     for name, task, group, comparison in zip(names, parameters.tasks, groups, compared, strict=True):
         limits = {"epochs": task.epochs, "threshold": task.threshold, "most_epochs": task.most_epochs}
-        runs = events.train(lab, group, seeds=parameters.seeds, **limits)
+        runs = tensorboard.train(lab, group, seeds=parameters.seeds, **limits)
         parts += [Part(comparison, name), Part(runs, name, training.relative_to_first(runs))]
     absent = subjects.left_out(parameters.subjects, tasks.workloads_of(parameters.tasks), [parameters.device])
     return Result(DECLARATION, lab.folder, parts, [*(data_note(group[0], lab.inputs) for group in groups), *absent])

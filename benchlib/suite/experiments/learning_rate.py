@@ -9,7 +9,7 @@ from typing import Any, Self
 import pandas as pd
 from pydantic import model_validator
 
-from benchlib import events, workloads
+from benchlib import tensorboard, workloads
 from benchlib.condition import Condition, DeviceName, WorkloadName
 from benchlib.lab import Lab
 from benchlib.plotting import Curves, Picture, Points, figures
@@ -79,7 +79,7 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
     """Train, or take from disk what was trained before."""
     trained = conditions(parameters)
     limits = {name: getattr(parameters, name) for name in ("seeds", "epochs", "threshold", "most_epochs")}
-    runs = events.train(lab, trained, **limits)
+    runs = tensorboard.train(lab, trained, **limits)
     note, name = data_note(trained[0], lab.inputs), workloads.load(parameters.workload).metric
     metric = Metric(name, parameters.data, "learning_rate", parameters.epochs, data_warning(trained[0], lab.inputs))
     absent = subjects.left_out(parameters.subjects, [parameters.workload], [parameters.device])

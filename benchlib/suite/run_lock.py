@@ -1,4 +1,4 @@
-"""A run at work in a folder of results: alone there, and what it and its kernels say is printed."""
+"""The lock of a run on its folder of results, and what the run and its kernels say."""
 
 from __future__ import annotations
 
@@ -19,25 +19,17 @@ LOOK_S = 1.0  # between two looks into the log: measurements are going on beside
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder of results; a BenchlibError if another run does. The operating system lets go of it
-    when this process ends, however it ends.
-    """
+    """Hold the lock of a folder of results, until this process ends at most; a BenchlibError if another run does."""
     with writable(folder):
         file = open(folder / ".lock", "a+", encoding="utf-8")  # noqa: SIM115 - closed below
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise BenchlibError(
-                f"{folder}: another run ({file.read()}) is at work there: wait until it is done, or stop it, or choose "
-                "another folder with --outputs"
-            ) from None
         except OSError as error:
-            raise BenchlibError(
-                f"{folder}: cannot be locked ({error.strerror}): choose one on a file system with file locks, with "
-                "--outputs"
-            ) from None
+            file.seek(0)
+            other = f"another run ({file.read()}) is at work there: wait until it is done, or stop it"
+            why = other if isinstance(error, BlockingIOError) else f"cannot be locked ({error.strerror})"
+            raise BenchlibError(f"{folder}: {why}, or choose another folder with --outputs") from None
         with writable(folder):
             file.truncate(0)
             file.write(f"process {os.getpid()}, since {datetime.now().astimezone():%Y-%m-%d %H:%M:%S}")
@@ -56,7 +48,7 @@ def writable(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def followed(log: Path) -> Iterator[None]:
-    """Name ``log`` to the kernels as the file for lines of progress; print what comes in there."""
+    """Name ``log`` to the kernels as the file for lines of progress, and print what comes in there."""
     with writable(log.parent):
         log.write_text("", encoding="utf-8")
     over = threading.Event()
@@ -73,14 +65,10 @@ def followed(log: Path) -> Iterator[None]:
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()
-    before = os.environ.get(progress.FILE_VARIABLE)
-    os.environ[progress.FILE_VARIABLE] = str(log.resolve())
     try:
-        yield
+        with progress.variable(progress.FILE_VARIABLE, str(log.resolve())):
+            yield
     finally:
-        os.environ.pop(progress.FILE_VARIABLE)
-        if before is not None:
-            os.environ[progress.FILE_VARIABLE] = before
         over.set()
         thread.join()
 

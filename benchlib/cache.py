@@ -1,9 +1,8 @@
-"""The cache: measurements as parquet files; ceilings, timers' checks and certificates as JSON. Each file is named by
-the key of all that it depends on, so that nothing is measured twice, is written atomically, and has the hash of its
-content.
+"""The cache: measurements as parquet files; ceilings, timers' checks and certificates as JSON.
 
-A measurement is what one process gave. The processes that were measured together (one repetition of a comparison) or
-alone (one training run) are written as one parquet file, a row a process.
+Each file is named by the key of all that it depends on, so that nothing is measured twice; it is written atomically,
+and has the hash of its content. A measurement is what one process gave. The processes that were measured together (one
+repetition of a comparison) or alone (one training run) are one parquet file, a row a process.
 """
 
 from __future__ import annotations
@@ -30,11 +29,10 @@ from benchlib.progress import say
 from benchlib.shown import Shown
 
 FORMAT = 11
-"""Of the files; a reader refuses every other one by name."""
+"""Of the parquet files; another one is refused by name."""
 
 MOST_ROWS = 10_000
-"""Of a file, which has one for each process that was measured together."""
-
+"""Of a file."""
 
 DAMAGED = "damaged"
 """The folder, beside the files, of those that could not be used."""
@@ -158,45 +156,33 @@ class Result(BaseModel):
         return str(self)
 
 
-_COLUMNS = ("kind", "group", "role", "repetition", "seed", "started_utc", "failure")
-"""Of a file, for readers without benchlib: parts of the measurement."""
-
 _TABLES = {"blocks": Block, "trace": Sample, "epochs": Epoch}
 _TYPES = {
-    int: pa.int64(),
-    float: pa.float64(),
-    float | None: pa.float64(),
-    bool: pa.bool_(),
-    bool | None: pa.bool_(),
-    str: pa.string(),
+    **{int: pa.int64(), float: pa.float64(), bool: pa.bool_(), str: pa.string()},
+    **{float | None: pa.float64(), bool | None: pa.bool_()},
+}
+_COLUMNS = {  # for readers without benchlib: parts of the measurement
+    **dict.fromkeys(("kind", "group", "role"), pa.string()),
+    **{"repetition": pa.int32(), "label": pa.string(), "seed": pa.int64()},
+    **dict.fromkeys(("started_utc", "failure"), pa.string()),
 }
 _SCHEMA = pa.schema(
-    [
-        ("format", pa.int32()),
-        ("kind", pa.string()),
-        ("group", pa.string()),
-        ("role", pa.string()),
-        ("repetition", pa.int32()),
-        ("label", pa.string()),
-        ("seed", pa.int64()),
-        ("started_utc", pa.string()),
-        ("failure", pa.string()),
-        ("measurement", pa.string()),  # the whole measurement as JSON, less the three tables
-        *(
-            (
-                name,
-                pa.list_(pa.struct([(field, _TYPES[info.annotation]) for field, info in record.model_fields.items()])),
-            )
-            for name, record in _TABLES.items()
-        ),
-    ]
+    {
+        "format": pa.int32(),
+        **_COLUMNS,
+        "measurement": pa.string(),  # the whole measurement as JSON, less the three tables
+        **{
+            name: pa.list_(pa.struct({field: _TYPES[info.annotation] for field, info in kind.model_fields.items()}))
+            for name, kind in _TABLES.items()
+        },
+    }
 )
 _SHA256 = b"sha256"
-"""In the metadata of a parquet file: the hash of its rows as JSON."""
+"""In the metadata of a parquet file: the digest of its rows."""
 
 
 def digest(content: Any) -> str:
-    """The hash by which a file in the cache shows that it was changed: of its content as JSON."""
+    """The hash of a file's content as JSON."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -286,20 +272,11 @@ class Store:
         _write(self.path(measurements[0].file), lambda partial: pq.write_table(table, partial))
 
     def load(self, file: str) -> list[Measurement] | None:
-        """The measurements with file key ``file``, or None if they are not there; a damaged file is a BenchlibError
-        that names it.
-        """
-        rows = self._rows(file)
-        return None if rows is None else [_measurement(row, self.path(file)) for row in rows]
-
-    def _rows(self, file: str) -> list[dict[str, Any]] | None:
-        """As :meth:`load`, as they are in the file, once its hash is checked."""
+        """The measurements with this key, or None if they are not there; a damaged file is a BenchlibError."""
         path = self.path(file)
-        if not path.exists():
+        if not path.is_file():
             return None
         try:
-            if not path.is_file():  # a pipe or a device may be read for ever
-                raise ValueError("it is no file")
             parquet = pq.ParquetFile(path)
             if parquet.metadata.num_rows > MOST_ROWS:
                 raise ValueError(f"it has {parquet.metadata.num_rows:,} rows, the most is {MOST_ROWS:,}")
@@ -326,7 +303,7 @@ class Store:
             raise _damaged(path, _CHANGED)
         if others := {json.loads(row["measurement"])["file"] for row in rows} - {file}:
             raise _damaged(path, f"holds measurements with the key {others.pop()}, which is another file's")
-        return rows
+        return [_measurement(row, path) for row in rows]
 
     def usable(self, file: str) -> list[Measurement] | None:
         """As :meth:`load`; but a damaged file is moved into ``damaged/``, which is said."""
@@ -338,16 +315,14 @@ class Store:
         return self.folder / DAMAGED
 
     def all(self, files: Iterable[str] | None = None) -> list[Measurement]:
-        """Every measurement in the files with these keys (None: in the folder), oldest first; a damaged file is a
-        BenchlibError that names it.
-        """
+        """The measurements in the files with these keys (None: in the folder), oldest first; none may be damaged."""
         found, wrong = self.read(files)
         if wrong:
             raise BenchlibError("\n".join(wrong))
         return found
 
     def read(self, files: Iterable[str] | None = None) -> tuple[list[Measurement], list[str]]:
-        """As :meth:`all`, and for each file that is damaged or gone a sentence that names it."""
+        """As :meth:`all`, and for each file that is damaged or gone a sentence."""
         found, wrong = [], []
         if files is None:
             files = [path.stem for path in self.folder.glob("[!.]*.parquet")]
@@ -363,10 +338,10 @@ class Store:
         return sorted(found, key=lambda m: (m.started_utc, m.file, m.repetition)), wrong
 
     def outline(self, file: str) -> list[Measurement]:
-        """As :meth:`load`, in a tenth of the time: without traces and epochs, with no more of the blocks than
-        :func:`frame` sums, and unchecked. For files whose bytes are known to be what was written.
+        """As :meth:`load`, in a tenth of the time: unchecked, without traces and epochs, and of blocks what
+        :func:`frame` sums. For files whose bytes are known to be what was written.
         """
-        columns = ["format", "measurement", *(f"blocks.list.element.{name}" for name in _SUMMED)]
+        columns = ["format", "measurement", *(f"blocks.list.element.{name}" for name in (*_SUMMED, "disturbed"))]
         found = []
         for row in pq.ParquetFile(self.path(file)).read(columns=columns, use_threads=False).to_pylist():
             document = json.loads(row["measurement"])
@@ -376,22 +351,18 @@ class Store:
         return found
 
     def documents(self, file: str) -> list[dict[str, Any]]:
-        """Of each measurement of a file all but its blocks, epochs and trace, as plain types, unchecked: the quickest
-        look. For files whose bytes are known to be what was written.
-        """
+        """Of each measurement all but its three tables, as plain types, unchecked, as :meth:`outline`."""
         found = pq.ParquetFile(self.path(file)).read(columns=["measurement"], use_threads=False)
         return [json.loads(text) for text in found["measurement"].to_pylist()]
 
 
 def frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
-    """A row a process, with what it takes to do it again; seconds and MiB."""
+    """A row a process, with what it takes to do it again."""
     return pd.DataFrame([_flat(m) for m in measurements])
 
 
 def counted(blocks: Iterable[Block]) -> list[Block]:
-    """Of the takes of each block the one that counts: the last that was not disturbed, or the last of all. A take's
-    mark may change when later blocks are known, so the last need not be the one that is undisturbed.
-    """
+    """Of the takes of each block the one that counts: the last that was not disturbed, or the last of all."""
     takes: dict[tuple, Block] = {}
     for block in blocks:
         key = (block.epoch, block.round, block.position)
@@ -401,9 +372,7 @@ def counted(blocks: Iterable[Block]) -> list[Block]:
 
 
 def seconds_by_round(m: Measurement) -> dict[int, float]:
-    """Seconds per sample of each block, by round, without rounds that were disturbed in every take: their time is not
-    the process's.
-    """
+    """Seconds per sample of each block, by round, without rounds that were disturbed in every take."""
     return {block.round: block.wall_s / block.samples for block in counted(m.blocks) if not block.disturbed}
 
 
@@ -412,7 +381,7 @@ def _row(measurement: Measurement) -> dict[str, Any]:
     tables = {name: document.pop(name) for name in _TABLES}
     return {
         "format": FORMAT,
-        **{name: document[name] for name in _COLUMNS},
+        **{name: document.get(name) for name in _COLUMNS},
         "label": str(measurement.condition),
         "measurement": json.dumps(document, sort_keys=True),
         **tables,
@@ -433,7 +402,7 @@ def _measurement(row: dict[str, Any], path: Path) -> Measurement:
 
 
 def _remedy(document: dict[str, Any]) -> str:
-    """What to do where a measurement's condition cannot be made: it had plug-ins, or a name in it is not known here."""
+    """What to do where a measurement's condition cannot be made here."""
     sources = [name.partition(" ")[2] for name in document.get("versions", {}) if name.startswith("plug-in ")]
     if sources:
         return f"it had the plug-ins of {', '.join(sources)}: install them, or name them with --plugins"
@@ -446,46 +415,31 @@ def _condition(text: str) -> Condition:
     return Condition.model_validate_json(text)
 
 
-_SUMMED = ("steps", "wall_s", "cpu_s", "idle_cpu_s", "others_cpu_s", "disturbed")
-"""Of the blocks, by :func:`frame`."""
+_SUMMED = ("steps", "wall_s", "cpu_s", "idle_cpu_s", "others_cpu_s")
+_ABOUT = ("file", "kind", "group", "role", "repetition")
+_TOLD = ("seed", "initial_seed", "started_utc", "failure", "first_step_s", "first_step_disturbed_by", "warm_up_steps")
+_TOLD += ("warm_up_s", "warm_up_disturbed_by", "steady")
 
 
 def _flat(m: Measurement) -> dict[str, Any]:
+    def listed(values: dict[str, Any], sign: str) -> str:
+        return " ".join(f"{name}{sign}{value}" for name, value in values.items())
+
     return {
-        "file": m.file,
-        "kind": m.kind,
-        "group": m.group,
-        "role": m.role,
-        "repetition": m.repetition,
+        **{name: getattr(m, name) for name in _ABOUT},
         **identity(m.condition),
-        "seed": m.seed,
-        "initial_seed": m.initial_seed,
-        "started_utc": m.started_utc,
-        "failure": m.failure,
-        "first_step_s": m.first_step_s,
-        "first_step_disturbed_by": m.first_step_disturbed_by,
-        "warm_up_steps": m.warm_up_steps,
-        "warm_up_s": m.warm_up_s,
-        "warm_up_disturbed_by": m.warm_up_disturbed_by,
-        "steady": m.steady,
+        **{name: getattr(m, name) for name in _TOLD},
         "blocks": len(m.blocks),
-        "steps": sum(block.steps for block in m.blocks),
-        "wall_s": sum(block.wall_s for block in m.blocks),
-        "cpu_s": sum(block.cpu_s for block in m.blocks),
-        "idle_cpu_s": sum(block.idle_cpu_s for block in m.blocks),
-        "others_cpu_s": sum(block.others_cpu_s for block in m.blocks),
+        **{name: sum(getattr(block, name) for block in m.blocks) for name in _SUMMED},
         "disturbed_blocks": sum(block.disturbed for block in m.blocks),
         "peak_memory_mib": m.memory.get("peak"),
-        "knobs": " ".join(f"{name}={value}" for name, value in m.knobs.items()),
+        "knobs": listed(m.knobs, "="),
         "left_out": " ".join(m.left_out),
-        "settings": " ".join(f"{name}={value}" for name, value in m.settings.items()),
-        "versions": " ".join(f"{name} {value}" for name, value in m.versions.items()),
-        "cpu": m.machine.get("cpu"),
-        "cores": m.machine.get("cores"),
-        "cpu_quota": m.machine.get("cpu_quota"),
+        "settings": listed(m.settings, "="),
+        "versions": listed(m.versions, " "),
+        **{name: m.machine.get(name) for name in ("cpu", "cores", "cpu_quota")},
         "gpus": "; ".join(m.machine.get("gpus", [])),
-        "huge_pages": m.machine.get("huge_pages"),
-        "governor": m.machine.get("governor"),
+        **{name: m.machine.get(name) for name in ("huge_pages", "governor")},
         "code": m.code,
         "commit": m.commit,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 import subprocess
 import sys
@@ -15,12 +16,12 @@ import pytest
 from synthetic_lab import SyntheticLab
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from benchlib import events
+from benchlib import tensorboard
+from benchlib.cache import Measurement
 from benchlib.condition import Condition
 from benchlib.lab import Lab
 from benchlib.runner import epochs, interference
 from benchlib.stats.training_runs import TrainingRuns
-from benchlib.store import Measurement
 
 TORCH = Condition(workload="cnn", lane="tuned", hyperparameters={"image_size": 8})
 SEEDS, EPOCHS = [0, 1], 3
@@ -37,7 +38,7 @@ def toy() -> Condition:
 
 
 def train(lab: Lab, seeds: list[int] = SEEDS) -> TrainingRuns:
-    return events.train(lab, [toy()], seeds=seeds, epochs=EPOCHS)
+    return tensorboard.train(lab, [toy()], seeds=seeds, epochs=EPOCHS)
 
 
 def crc(data: bytes) -> int:
@@ -127,7 +128,7 @@ def test_every_run_has_a_file_that_a_reader_of_ones_own_reads(lab: Lab) -> None:
 
 def test_tensorboard_reads_them(lab: Lab) -> None:
     run, *_ = train(lab).measurements
-    read = EventAccumulator(str(lab.folder / "events" / events.name(run))).Reload()
+    read = EventAccumulator(str(lab.folder / "events" / tensorboard.name(run))).Reload()
     assert sorted(read.Tags()["scalars"]) == ["toy/accuracy", "toy/loss"]
     assert [(one.step, one.value) for one in read.Scalars("toy/loss")] == [
         (epoch.epoch, np.float32(epoch.loss)) for epoch in run.epochs
@@ -135,13 +136,13 @@ def test_tensorboard_reads_them(lab: Lab) -> None:
 
 
 def test_an_epoch_is_there_as_soon_as_it_has_ended(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    there, add = [], events.add
+    there, add = [], tensorboard.add
 
     def looked_at(folder: Path, run: Measurement) -> None:
         add(folder, run)
         there.append((run.epochs[-1].epoch, without_times(read(files(lab)[-1])) == expected(run)))
 
-    monkeypatch.setattr(events, "add", looked_at)
+    monkeypatch.setattr(tensorboard, "add", looked_at)
     train(lab, seeds=[0])
     assert there == [(1, True), (2, True), (3, True)]
 
@@ -150,7 +151,7 @@ def test_what_is_kept_is_not_written_again_and_written_where_it_is_gone(lab: Lab
     runs, before = train(lab), {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files(lab)}
     train(lab)
     assert {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files(lab)} == before
-    events.remove(lab.folder / "events", runs.measurements[0])
+    shutil.rmtree(lab.folder / "events" / tensorboard.name(runs.measurements[0]))
     assert len(files(lab)) == len(SEEDS) - 1
     train(lab)
     assert {path: path.read_bytes() for path in files(lab)} == {path: data for path, (data, _) in before.items()}
@@ -181,7 +182,7 @@ def test_a_run_that_failed_has_the_epochs_before(tmp_path: Path) -> None:
     run = SyntheticLab(tmp_path).train([TORCH], seeds=[0], epochs=2).measurements[0]
     run.failure = "the worker died"
     never = run.model_copy(update={"file": "another", "epochs": []})
-    events.keep(tmp_path / "events", [run, never])
+    tensorboard.keep(tmp_path / "events", [run, never])
     (path,) = tmp_path.glob("events/**/*tfevents*")
     assert without_times(read(path)) == expected(run)
 
@@ -189,18 +190,18 @@ def test_a_run_that_failed_has_the_epochs_before(tmp_path: Path) -> None:
 def test_a_disk_that_is_full_ends_no_run_and_is_said_once(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    add = events.add
+    add = tensorboard.add
 
     def full(folder: Path, run: Measurement) -> None:
         if len(run.epochs) == 2:
             raise OSError(28, "No space left on device")
         add(folder, run)
 
-    monkeypatch.setattr(events, "add", full)
+    monkeypatch.setattr(tensorboard, "add", full)
     assert list(train(lab).runs()["epochs"]) == [EPOCHS] * 2
     assert capsys.readouterr().err.count("could not be written (No space left on device)") == 1
     assert files(lab) == [], "nothing that is not whole"
-    monkeypatch.setattr(events, "add", add)
+    monkeypatch.setattr(tensorboard, "add", add)
     train(lab)
     assert len(files(lab)) == len(SEEDS), "another time all is written"
 
@@ -208,10 +209,10 @@ def test_a_disk_that_is_full_ends_no_run_and_is_said_once(
 def test_they_import_no_framework_and_start_no_thread(tmp_path: Path) -> None:
     run = SyntheticLab(tmp_path).train([TORCH], seeds=[0], epochs=2).measurements[0]
     before = threading.active_count()
-    events.keep(tmp_path / "events", [run])
+    tensorboard.keep(tmp_path / "events", [run])
     assert threading.active_count() == before
     script = (
-        "import sys, benchlib.events\n"
+        "import sys, benchlib.tensorboard\n"
         "print(sorted({'torch', 'tensorflow', 'mindspore', 'jax', 'matplotlib'} & set(sys.modules)))"
     )
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

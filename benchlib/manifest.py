@@ -1,4 +1,4 @@
-"""The records of a folder of results: what became of each notebook there, and which files it made, by their hashes."""
+"""The record of each notebook in a folder of results: what became of it, and which files it made, by their hashes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from typing import Any
 
 
 def read(folder: Path, name: str) -> dict[str, Any] | None:
-    """The record of notebook ``name`` in a folder of results, None if it was never started.
+    """The record of notebook ``name``; None if there is no whole one.
 
-    ``status`` is ``succeeded`` (where it has ``stale``, that says what has changed since, and there are no measurements
-    for another result), ``running`` (at work, or killed), or ``failed``; then ``error`` says in which ``cell`` and why
-    (``text``), and where what there is of the notebook lies (``partial``; without it, nothing).
+    ``status`` is ``succeeded`` (``stale`` then says what has changed since), ``running`` (or killed) or ``failed``
+    (``error`` then has the ``cell`` and the ``text``, and ``partial`` the path of what there is of the notebook).
     """
     try:
         return json.loads(path_of(folder, name).read_text(encoding="utf-8"))
@@ -24,10 +23,18 @@ def read(folder: Path, name: str) -> dict[str, Any] | None:
         return None
 
 
+def names(folder: Path) -> list[str]:
+    """The notebooks that have run in a folder of results."""
+    return sorted({path.stem for kind in ("json", "ipynb") for path in folder.glob(f"notebooks/[!.]*.{kind}")})
+
+
+def read_all(folder: Path) -> dict[str, dict[str, Any] | None]:
+    """The records of all notebooks that have run in a folder, by name."""
+    return {name: read(folder, name) for name in names(folder)}
+
+
 def wrong_files(record: dict[str, Any], folder: Path, name: str = "it") -> Iterator[tuple[str, str]]:
-    """The files that a notebook made and that are not there as it made them, each with what is wrong with it, in a
-    sentence that calls the notebook ``name``.
-    """
+    """The files that notebook ``name`` made and that are not there as it made them, each with what is wrong."""
     for file, digest_then in record["files"].items():
         if not (folder / file).is_file():
             yield file, "is gone"
@@ -35,21 +42,17 @@ def wrong_files(record: dict[str, Any], folder: Path, name: str = "it") -> Itera
             yield file, f"is not what {name} made"
 
 
-def names(folder: Path) -> list[str]:
-    """The notebooks that have a record in a folder of results."""
-    return sorted(path.stem for path in (folder / "notebooks").glob("[!.]*.json"))
-
-
 def all_wrong(folder: Path, notebooks: Iterable[str] | None = None) -> dict[str, str]:
-    """By file, as :func:`wrong_files`, of all these notebooks (None: all that have a record) that have succeeded. What
-    is wrong for one is wrong: a notebook that gathers takes what it finds for what the others made.
+    """By file, as :func:`wrong_files`, of all notebooks (or of these) that have succeeded.
+
+    What is wrong for one is wrong: a notebook that gathers takes what it finds for what the others made.
     """
     wrong: dict[str, str] = {}
-    for name in names(folder) if notebooks is None else notebooks:
-        record = read(folder, name)
+    every = read_all(folder)
+    for name in every if notebooks is None else notebooks:
+        record = every.get(name)
         if record and record["status"] == "succeeded":
-            for file, what in wrong_files(record, folder, name):
-                wrong.setdefault(file, what)
+            wrong = {**dict(wrong_files(record, folder, name)), **wrong}
     return wrong
 
 
@@ -60,7 +63,7 @@ def digest(value: Any) -> str:
 
 
 def path_of(folder: Path, name: str) -> Path:
-    """Where the record of notebook ``name`` lies."""
+    """The path of the record of notebook ``name``."""
     return folder / "notebooks" / f"{name}.json"
 
 
@@ -77,9 +80,7 @@ def write(path: Path, record: dict[str, Any]) -> None:
 
 
 def keep(path: Path, record: dict[str, Any]) -> None:
-    """Write a record, whatever it takes: where there is no room for a second file, over the one that is there, which
-    says that the notebook is running, and without indentation in no more room. An OSError if not even that can be done.
-    """
+    """Write a record; on a full disk over the one that is there, without indentation in no more room."""
     try:
         write(path, record)
     except OSError:

@@ -1,5 +1,7 @@
-"""Does a framework's session do what ``benchlib.frameworks.Session`` promises? For who writes one: each promise that
-can be seen from outside is tried with the smallest workload that the framework has a file for.
+"""What is in an environment, found by trying, and whether a framework's session does what
+:class:`benchlib.frameworks.Session` promises.
+
+Each promise that can be seen from outside is tried with the smallest workload that the framework has a file for.
 """
 
 from __future__ import annotations
@@ -11,93 +13,154 @@ from pathlib import Path
 
 import numpy as np
 
-from benchlib import frameworks, metrics, workloads
+from benchlib import environments, frameworks, metrics, scratch, workloads
 from benchlib.condition import Condition
 from benchlib.data.weights import prepare_weights
+from benchlib.environments import Environment
 from benchlib.equivalence import compare, gate, trials
 from benchlib.equivalence.tolerances import tolerances
 from benchlib.errors import BenchlibError
-from benchlib.provenance import knobs
+from benchlib.interpreters import probe
+from benchlib.provenance import installed, knobs
 from benchlib.runner import availability, timer_check
 from benchlib.runner.jobs import INITIAL_SEED, Job, prepare_job
 from benchlib.runner.processes import PATIENCE_S, WorkerFailed, WorkerProcess
 from benchlib.worker import files
 
+IMPORT_S = 300.0
+"""Until a framework has been imported."""
+
 
 @dataclass(frozen=True)
-class Row:
-    """One promise: of which mode, whether it was kept, and if not, what was seen instead."""
+class Finding:
+    """A line on an environment, and whether it says that something is wrong."""
+
+    says: str
+    wrong: bool = False
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A promise of a session in one mode; ``why`` says what was seen instead, and is empty where it was kept."""
 
     mode: str
     what: str
-    passed: bool
     why: str = ""
 
 
-def check(framework: str, inputs: Path, patience_s: float = PATIENCE_S, **choices: str) -> list[Row]:
-    """All :func:`rows` of a framework, in each of its modes."""
-    return list(rows(framework, inputs, patience_s, frameworks.modes(framework), **choices))
+def inspect(name: str) -> Iterator[Finding]:
+    """What is in the environment ``name``, a line at a time; a BenchlibError where it is not there or cannot answer."""
+    environment = environments.find(name)
+    yield Finding(f"environment {name}: Python {probe(environment.python, ()).python}, {environment.python}")
+    offered = [framework for framework in frameworks.names() if installed.offers(name, framework)]
+    for framework in frameworks.names():
+        if framework in offered:
+            yield from _inspect_framework(framework, name)
+        else:
+            yield Finding(f"{framework}: {frameworks.package(framework)} is not installed")
+    if not offered:
+        yield Finding("it offers no framework", wrong=True)
+    if environment.made:
+        yield from _inspect_requirements(environment)
 
 
-def rows(framework: str, inputs: Path, patience_s: float, modes: Sequence[str], **choices: str) -> Iterator[Row]:
-    """A row for each promise, in each of ``modes``; ``choices`` are further ones of the conditions that are tried, such
-    as ``device``. Inputs are prepared under ``inputs``. A BenchlibError where there is nothing to try.
+def _inspect_framework(framework: str, environment: str) -> Iterator[Finding]:
+    """Can a worker import the framework, which devices can it use, and does its session keep its promises?"""
+    try:
+        condition = Condition(workload=_smallest(framework), framework=framework, environment=environment)
+        with WorkerProcess(condition, 0, IMPORT_S) as worker:
+            versions = {**installed.versions(framework, environment), **worker.opened()["versions"]}
+        listed = ", ".join(f"{name} {version}" for name, version in versions.items())
+        yield Finding(f"{framework}: imported; {listed}")
+        for device in frameworks.devices(framework):
+            missing = availability.available(framework, device, environment)
+            yield Finding(f"{framework}, {device}: {missing or 'usable'}")
+        with scratch.scratch("inspection") as inputs:
+            promises = check(framework, inputs, IMPORT_S, environment=environment)
+    except WorkerFailed as failure:
+        # What its framework raised says enough without the traceback.
+        raised = failure.failure.sentence.splitlines()[0] if failure.failure.exception else None
+        yield Finding(f"{framework}: {raised or failure}", wrong=True)
+        return
+    except BenchlibError as error:
+        yield Finding(f"{framework}: {error}", wrong=True)
+        return
+    for mode in dict.fromkeys(one.mode for one in promises):
+        whys = [f"{one.what}: {one.why}" for one in promises if one.mode == mode and one.why]
+        yield from (Finding(f"{framework} {mode}: not so: {why}", wrong=True) for why in whys)
+        if not whys:
+            yield Finding(f"{framework} {mode}: all promises of a session are kept")
+
+
+def _inspect_requirements(environment: Environment) -> Iterator[Finding]:
+    """What of the file that an environment was made of is not so."""
+    asked = environments.requirements(environment.name)
+    if asked is None:
+        yield Finding(f"{environments.requirements_file(environment.name)}: is gone; it was made of that", wrong=True)
+        return
+    again = f"benchlib environment remove {environment.name}, and create it again"
+    yield from (Finding(f"the system has to have: {sentence}") for sentence in asked.system)
+    yield from (Finding(f"{says}: {again}", wrong=True) for says in environments.missing(asked, environment))
+
+
+def check(
+    framework: str, inputs: Path, patience_s: float = PATIENCE_S, modes: Sequence[str] = (), **choices: str
+) -> list[Promise]:
+    """Try each promise of a framework's session, in ``modes`` (all, if there are none).
+
+    ``choices`` are further ones of the conditions tried, such as ``device``. Inputs are prepared under ``inputs``. A
+    BenchlibError where there is nothing to try.
     """
-    workload = _smallest(framework)
-    conditions = [Condition(workload=workload, framework=framework, mode=m, **choices) for m in modes]
+    workload, inputs = _smallest(framework), Path(inputs).resolve()  # workers work elsewhere
+    conditions = [
+        Condition(workload=workload, framework=framework, mode=mode, **choices)
+        for mode in modes or frameworks.modes(framework)
+    ]
     availability.require(conditions)
-    inputs = Path(inputs).resolve()  # workers work elsewhere
-    for condition in conditions:
-        yield from _rows(condition, inputs, patience_s)
+    return [promise for condition in conditions for promise in _promises(condition, inputs, patience_s)]
 
 
 def _smallest(framework: str) -> str:
-    """The training workload with the fewest weights whose optimizer keeps a state, which a session can forget to reset;
-    without one, the smallest that trains.
-    """
-    offered = [
-        workload
-        for workload in map(workloads.load, workloads.names())
-        if framework in workload.frameworks() and workload.kind == "training"
-    ]
+    """The training workload with the fewest weights, of those whose optimizer keeps a state if there are any."""
+    trained = [one for one in map(workloads.load, workloads.names()) if one.kind == "training"]
+    offered = [one for one in trained if framework in one.frameworks()]
     if not offered:
         raise BenchlibError(
             f"framework {framework!r}: no workload that trains has a file for it; write workloads/NAME/{framework}.py "
             f"for one of {', '.join(workloads.names())}, or for one of yours"
         )
-    return min(offered, key=lambda one: (not one.optimizer_state, _size(one))).name
+
+    def size(one: workloads.Workload) -> int:
+        return sum(int(np.prod(weight.shape)) for weight in one.weights(one.values({})).values())
+
+    return min(offered, key=lambda one: (not one.optimizer_state, size(one))).name
 
 
-def _size(workload: workloads.Workload) -> int:
-    return sum(int(np.prod(weight.shape)) for weight in workload.weights(workload.values({})).values())
-
-
-def _rows(condition: Condition, inputs: Path, patience_s: float) -> Iterator[Row]:
-    def row(what: str, why: str) -> Row:
-        return Row(condition.mode, what, not why, why)
-
+def _promises(condition: Condition, inputs: Path, patience_s: float) -> Iterator[Promise]:
+    mode = condition.mode
     job = prepare_job(compare.neutral(gate.gated(condition)), INITIAL_SEED, inputs)
     what = "starts, and says its versions"
     try:
         with WorkerProcess(job.condition, INITIAL_SEED, patience_s, knobs.of_gate(job.condition)) as worker:
             worker.opened()
-            yield row(what, "")
+            yield Promise(mode, what)
             for what, ask in {
                 "weights are read back as they were loaded": _weights,
                 "outputs and gradients have the shapes of the model, and are numbers": _shapes,
                 "load forgets all that steps have left: the optimizer's state, running statistics": _reset,
                 "predictions are one for each test sample": _predictions,
-                "settings and memory are said": _said,
+                "settings and memory are said": _settings,
                 "update takes the optimizer's steps with given gradients, and dropouts shows what is dropped": _probe,
             }.items():
-                yield row(what, ask(worker, job))
+                yield Promise(mode, what, ask(worker, job))
     except WorkerFailed as failure:
-        yield row(what, str(failure))
+        yield Promise(mode, what, str(failure))
         return  # whatever else is tried needs a session that works
-    yield row("a weight that the model does not have is refused", _refuses(job, inputs, patience_s, misshapen=False))
-    yield row("a weight of another shape is refused", _refuses(job, inputs, patience_s, misshapen=True))
-    yield row("synchronize waits for all work", _waits(condition, inputs, patience_s))
-    yield row(f"{condition.workload} is the reference's model", _certified(condition, inputs, patience_s))
+    refused = "a weight that the model does not have is refused", "a weight of another shape is refused"
+    for what, misshapen in zip(refused, (False, True), strict=True):
+        yield Promise(mode, what, _refuses(job, inputs, patience_s, misshapen))
+    yield Promise(mode, "synchronize waits for all work", _waits(condition, inputs, patience_s))
+    yield Promise(mode, f"{condition.workload} is the reference's model", _certified(condition, inputs, patience_s))
 
 
 def _weights(worker: WorkerProcess, job: Job) -> str:
@@ -116,7 +179,11 @@ def _shapes(worker: WorkerProcess, job: Job) -> str:
         return f"gradients() gives {gradients}, and the trained weights are {expected}"
     if not computed["0/outputs:0"].ndim:
         return "outputs() gives a single number: it is to give the model's outputs, and not the loss"
-    broken = [name for name, array in computed.items() if not np.isfinite(array).all()]
+    return _not_finite(computed)
+
+
+def _not_finite(arrays: dict[str, np.ndarray]) -> str:
+    broken = [name for name, array in arrays.items() if not np.isfinite(array).all()]
     return f"not finite: {', '.join(broken)}" if broken else ""
 
 
@@ -147,8 +214,7 @@ def _probe(worker: WorkerProcess, job: Job) -> str:
     for step, (before, after) in enumerate(itertools.pairwise(states), 1):
         if all(np.array_equal(one, other) for one, other in zip(before, after, strict=True)):
             return f"update() leaves all weights as they are in step {step}"
-    broken = [name for name, array in probed.items() if not np.isfinite(array).all()]
-    return f"not finite: {', '.join(broken)}" if broken else ""
+    return _not_finite(probed)
 
 
 def _predictions(worker: WorkerProcess, job: Job) -> str:
@@ -159,14 +225,14 @@ def _predictions(worker: WorkerProcess, job: Job) -> str:
     return f"predictions() gives {wrong}" if wrong else ""
 
 
-def _said(worker: WorkerProcess, job: Job) -> str:
+def _settings(worker: WorkerProcess, job: Job) -> str:
     settings = worker.ask("first_step")["settings"]
     worker.ask("memory")
     return "" if settings else "settings() says nothing: at least the number of threads changes speed"
 
 
 def _refuses(job: Job, inputs: Path, patience_s: float, misshapen: bool) -> str:
-    """The weights of ``job`` with one that is wrong have to end in a BenchlibError that names it."""
+    """Does a wrong one among the weights of ``job`` end in a BenchlibError that names it?"""
     weights = files.arrays(prepare_weights(job.condition, INITIAL_SEED, inputs))
     name = next(iter(weights)) if misshapen else "nobodys.weight"
     wrong = np.zeros((1, 2, 3, 4, 5), dtype=np.float32)
@@ -186,10 +252,8 @@ def _waits(condition: Condition, inputs: Path, patience_s: float) -> str:
     seen = timer_check.check(condition, inputs, patience_s)
     if seen.ok or seen.failure:
         return seen.failure
-    return (
-        f"a timer that stops after synchronize() saw {seen.share:.0%} of work of known duration, and of a few steps "
-        f"{seen.share_of_few:.0%}"
-    )
+    share, few = f"{seen.share:.0%}", f"{seen.share_of_few:.0%}"
+    return f"a timer that stops after synchronize() saw {share} of work of known duration, and of a few steps {few}"
 
 
 def _certified(condition: Condition, inputs: Path, patience_s: float) -> str:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from benchlib.__main__ import main
+from benchlib.cli import main
 from benchlib.errors import BenchlibError
-from benchlib.suite import cleaning
-from benchlib.suite.at_work import alone
+from benchlib.suite import prune
+from benchlib.suite.run_lock import alone
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_what_no_notebook_names_is_listed_and_goes_only_when_it_is_said(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gone = {folder / "measurements" / "cc.parquet", folder / "measurements" / ".partial-dd-1", folder / "inputs"}
-    assert set(cleaning.unused(folder)) == gone
+    assert set(prune.unused(folder)) == gone
     assert main(["clean", "--outputs", str(folder)]) == 0
     assert "add --yes" in capsys.readouterr().out
     assert all(path.exists() for path in gone)
@@ -72,7 +72,7 @@ def test_event_files_go_with_their_measurements(folder: Path) -> None:
     for name in ("seed 0 aa", "seed 1 cc"):
         (runs / name).mkdir(parents=True)
         (runs / name / "events.out.tfevents.1.benchlib").touch()
-    assert runs / "seed 1 cc" in cleaning.unused(folder)
+    assert runs / "seed 1 cc" in prune.unused(folder)
     assert main(["clean", "--outputs", str(folder), "--yes"]) == 0
     assert [path.name for path in runs.iterdir()] == ["seed 0 aa"]
 
@@ -84,14 +84,14 @@ def test_where_it_is_not_known_what_is_needed_nothing_goes(folder: Path, damage:
         path.write_text('{"status": "succ')
     elif damage == "no record":
         path.unlink()
-        (folder / "tables" / "modes_ratios.csv").touch()
+        path.with_suffix(".ipynb").touch()
     elif damage == "no records":
         path.unlink()
         (folder / "notebooks" / "scaling.json").unlink()
     else:
         record(folder, "modes", {}, damage)
     with pytest.raises(BenchlibError, match="not known what is needed"):
-        cleaning.unused(folder)
+        prune.unused(folder)
     assert main(["clean", "--outputs", str(folder), "--yes"]) == 2
     assert (folder / "measurements" / "aa.parquet").exists()
 

@@ -1,0 +1,345 @@
+"""The command line: ``benchlib run``, ``report``, ``lab``, ``trace`` and others.
+
+A command is a function whose docstring is its help: a line for the list of commands, what it does, and examples.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import math
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+import benchlib
+from benchlib.errors import UNWRITABLE, BenchlibError, require_package, unwritable
+from benchlib.report.pdf import PAPERS
+from benchlib.runner.interrupt import one_interrupt
+
+EXIT_CODES = """exit codes:
+  0    all went well, and nothing is missing
+  1    a notebook or a measurement failed, or something is missing; the rest was made all the same
+  2    wrong input: nothing was started
+  130  stopped by Ctrl-C; what was measured is kept
+  141  whoever read the output stopped reading; the rest may not have been done"""
+
+MOST_MINUTES = 366 * 24 * 60
+
+Command = Callable[[argparse.Namespace], int]
+Option = tuple[tuple[str, ...], dict[str, Any]]
+"""Arguments of ``add_argument``."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code: see ``EXIT_CODES``."""
+    given = _parser().parse_args(arguments)
+    try:
+        code = _do(given)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # ``benchlib trace FILE | head``; what is still to be flushed has nowhere to go, either
+        _mute(sys.stdout, sys.stderr)
+        return 141
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        _mute(sys.stdout)  # which may be what has no room
+        print(f"error: {unwritable(error, 'standard output, or a file')}", file=sys.stderr)
+        return 1
+
+
+def _do(given: argparse.Namespace) -> int:
+    try:
+        with one_interrupt():
+            if given.of_suite:
+                require_package("papermill", "suite", f"benchlib {given.do.__name__}")
+            if given.plugins:
+                from benchlib import plugins
+
+                plugins.use(given.plugins)
+            return given.do(given)
+    except BenchlibError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the end has begun: another would only print where it was
+        print("\nstopped; what was measured is kept, and the same command goes on from there", file=sys.stderr)
+        return 130
+
+
+def _mute(*streams: TextIO) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        os.dup2(nowhere, stream.fileno())
+
+
+def _parser() -> argparse.ArgumentParser:
+    raw = {"formatter_class": argparse.RawDescriptionHelpFormatter}
+    parser = argparse.ArgumentParser(prog="benchlib", description=benchlib.__doc__, epilog=EXIT_CODES, **raw)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for do, options, of_suite in _COMMANDS:
+        line, _, text = inspect.cleandoc(do.__doc__ or "").partition("\n\n")
+        about, _, examples = text.rpartition("\n\n")
+        line = line[:1].lower() + line[1:].rstrip(".")
+        command = commands.add_parser(do.__name__, help=line, description=about, epilog=examples, **raw)
+        for names, settings in (_PLUGINS, *options):
+            command.add_argument(*names, **settings)
+        command.set_defaults(do=do, of_suite=of_suite)
+    return parser
+
+
+def _option(*names: str, **settings: Any) -> Option:
+    return names, settings
+
+
+def _minutes(text: str) -> float:
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = math.nan
+    if not 0 <= minutes <= MOST_MINUTES:
+        raise argparse.ArgumentTypeError(f"{text!r}: give a number of minutes, such as 30, or 0 to measure nothing")
+    return minutes
+
+
+_PLUGINS = _option(
+    "--plugins",
+    type=Path,
+    action="append",
+    metavar="FOLDER",
+    help="with frameworks, workloads or data sets of yours: frameworks/NAME.py, workloads/NAME/, data/NAME.py "
+    "(several folders: give it again); those of installed packages are found without",
+)
+_PROFILE = _option("--profile", default="quick", help="a folder of parameters/ (default: quick)")
+_OUTPUTS = _option("--outputs", type=Path, help="folder of the results (default: outputs/PROFILE)")
+
+_COMMANDS: list[tuple[Command, tuple[Option, ...], bool]] = []
+"""Each command with its options, and whether it needs what the extra ``suite`` brings."""
+
+
+def _command(*options: Option, of_suite: bool = False) -> Callable[[Command], Command]:
+    """Make a function the command of its name."""
+
+    def register(do: Command) -> Command:
+        _COMMANDS.append((do, options, of_suite))
+        return do
+
+    return register
+
+
+# Imports that take long stand in the commands: the others do without, and an interrupt while they are made is one.
+
+
+@_command(
+    _PROFILE,
+    _OUTPUTS,
+    _option("--minutes", type=_minutes, help="for measuring, from now on; 0: only the report (default: the profile's)"),
+    of_suite=True,
+)
+def run(given: argparse.Namespace) -> int:
+    """Measure what is missing, execute the notebooks, write the report.
+
+    Measures what the notebooks that have a file in parameters/PROFILE/ ask for, and executes them. What
+    was measured before is taken from disk; a notebook whose inputs have not changed is not executed
+    again. A notebook that fails does not stop the others.
+
+    examples:
+      benchlib run                      the profile quick: minutes, needs no download
+      benchlib run --minutes 10         ten more minutes make the same report sharper
+      benchlib run --profile full       the works' own data and grids: days on a few CPU cores
+    """
+    from benchlib.suite import runs
+
+    return runs.run(given.profile, given.outputs, given.minutes)
+
+
+@_command(_PROFILE, _OUTPUTS, of_suite=True)
+def report(given: argparse.Namespace) -> int:
+    """Write the report again from what is there; measure nothing.
+
+    Judges the claims and gathers the results of the notebooks that have run. What is missing is named in
+    the report, and here; the exit code is then 1.
+
+    example:
+      benchlib report --profile quick
+    """
+    from benchlib.suite import runs
+
+    return runs.report(given.profile, given.outputs)
+
+
+@_command()
+def devices(given: argparse.Namespace) -> int:
+    """Say what each framework can use here, and what is missing of the rest.
+
+    A line for each framework and device, in each environment. Imports no framework.
+
+    example:
+      benchlib devices
+    """
+    from benchlib import environments, interpreters
+    from benchlib.condition import implementation
+    from benchlib.runner import availability
+
+    for environment in environments.names():
+        rows = availability.survey([environment])
+        for row in rows:
+            name = " ".join(filter(None, [implementation(row["framework"], environment), row["version"]]))
+            print(f"{name}, {row['device']}: {'usable' if row['missing'] is None else row['missing']}")
+        if not rows:
+            why = f"offers no framework (benchlib environment check {environment} says why)"
+            try:
+                interpreters.probe(environments.find(environment).python, ())
+            except BenchlibError as error:
+                why = str(error)
+            print(f"environment {environment}: {why}")
+    return 0
+
+
+@_command(
+    _option("action", choices=["create", "add", "list", "remove", "check"]),
+    _option("name", nargs="?", default="", metavar="NAME", help="letters, digits and . _ -; list needs none"),
+    _option("--python", help="of add: the interpreter, a path or a program on PATH"),
+)
+def environment(given: argparse.Namespace) -> int:
+    """Create, add, list, remove or check environments: other interpreters for frameworks to run in.
+
+    An environment is an interpreter with its packages, under a name that conditions can give; the one that
+    benchlib runs in is called default. The others are registered in .environments/ of the project.
+
+    create  makes .environments/NAME with the Python and the packages that environments/NAME.txt names, with
+            uv; one that cannot be made to its end leaves nothing behind
+    add     registers an interpreter that is there, and leaves it as it is; it needs numpy beside the
+            framework, and nothing of benchlib
+    list    says which are registered, and which could be made
+    remove  deletes one that was made here, or forgets one that was added; what was measured stays
+    check   tries each framework in it: versions, devices, and with the smallest workload whether its session
+            keeps its promises in each mode, the timer and the model among them. The exit code is 1 if a
+            promise is broken, or a package is not there in the version that the requirements name
+
+    examples:
+      benchlib environment create torch-2.9
+      benchlib environment add mine --python ~/mine/bin/python
+      benchlib environment check default
+    """
+    from benchlib import doctor, environments
+    from benchlib.interpreters import probe
+
+    if given.action == "list":
+        for name in [environments.DEFAULT, *sorted({*environments.on_record(), *environments.offered()})]:
+            print(f"{name}: {environments.why_absent(name) or environments.find(name).python}")
+        return 0
+    if not given.name or (given.action == "add") != bool(given.python):
+        raise BenchlibError(f"environment {given.action}: give a NAME, and for add (only for that) --python")
+    if given.action == "check":
+        wrong = False
+        for finding in doctor.inspect(given.name):
+            print(finding.says, flush=True)  # a worker takes seconds
+            wrong |= finding.wrong
+        return 1 if wrong else 0
+    if given.action == "remove":
+        gone = environments.remove(given.name)
+        left = "deleted" if gone and gone.made else f"forgotten{f'; {gone.python} is as it was' if gone else ''}"
+        print(f"environment {given.name}: {left}")
+        return 0
+    try:
+        made = (
+            environments.create(given.name) if given.action == "create" else environments.add(given.name, given.python)
+        )
+    except environments.CreationFailed as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    python = f"Python {probe(made.python, ()).python}, {made.python}"
+    print(f"environment {made.name}: {python}; benchlib environment check {made.name} tries it")
+    return 0
+
+
+@_command(_PROFILE, _option("jupyter", nargs="*", metavar="OPTION", help="after --: of JupyterLab's"), of_suite=True)
+def lab(given: argparse.Namespace) -> int:
+    """Open JupyterLab on a page of the notebooks and where each stands.
+
+    The page says of each notebook whether it has run, is stale (and why) or is missing, and links to it
+    and to its results. What follows -- goes to JupyterLab: in a container it may need --allow-root and
+    --ip=0.0.0.0; over ssh, --no-browser and --port=8889.
+
+    examples:
+      benchlib lab --profile quick
+      benchlib lab -- --allow-root --no-browser --port=8889
+    """
+    from benchlib.suite import launcher
+
+    launcher.open_lab(given.profile, given.jupyter)
+    return 0
+
+
+@_command(
+    _option("file", type=Path, metavar="FILE", help="a .csv, .tex, .svg, .png or .pdf of outputs/PROFILE"),
+    _option("name", nargs="?", help="only the numbers that have this in them: a macro's name, a word of a row"),
+    _option("--outputs", type=Path, help="the folder of the results (default: the one that FILE lies in)"),
+    of_suite=True,
+)
+def trace(given: argparse.Namespace) -> int:
+    """Lead a number of a table, a figure or a LaTeX macro back to its measurements.
+
+    Lists the numbers of FILE, and the measurements that they were made from: what was measured, on what,
+    with which versions and code, and whether those are still what is here; and what of FILE was changed
+    by hand. A copy, such as in a paper's folder, can be traced too, with --outputs.
+
+    examples:
+      benchlib trace outputs/quick/tables/frameworks.tex
+      benchlib trace outputs/quick/tables/modes_macros.tex benchlibModesRatios
+      benchlib trace paper/frameworks.tex --outputs outputs/quick
+    """
+    from benchlib.paper import trace as paper
+
+    return paper.trace(given.file, given.name, given.outputs)
+
+
+@_command(
+    _PROFILE,
+    _OUTPUTS,
+    _option("--appendix", choices=["results", "code"], default="results", help="what the notebooks' pages show"),
+    _option("--paper", choices=PAPERS, default="a4", help="of the PDFs (default: a4)"),
+    of_suite=True,
+)
+def appendix(given: argparse.Namespace) -> int:
+    """Bundle what a run gave, for a paper's appendix or an archive.
+
+    Writes appendix/ and appendix.zip into the folder of the results: the report and each executed
+    notebook as HTML and PDF, figures, tables, measurements, parameters, versions, and a
+    manifest. Nothing is executed: run comes first. What is missing is named, and the rest is bundled.
+    PDFs need Chromium.
+
+    examples:
+      benchlib appendix --profile quick
+      benchlib appendix --appendix code --paper letter
+    """
+    from benchlib.paper import appendix as paper
+
+    return paper.make(given.profile, given.outputs, given.appendix == "code", given.paper)
+
+
+@_command(
+    _PROFILE,
+    _OUTPUTS,
+    _option("--all", action="store_true", help="everything in the folder, the measurements of the report too"),
+    _option("--yes", action="store_true", help="take it away; without this it is only listed"),
+    of_suite=True,
+)
+def clean(given: argparse.Namespace) -> int:
+    """Say what of the results nothing needs any more; take it away with --yes.
+
+    Measurements of older code, versions or parameters, and those that were made in JupyterLab only, stay
+    until they are cleaned away. What the present report is made of is not touched, unless --all is given.
+
+    examples:
+      benchlib clean --profile quick          what would go
+      benchlib clean --profile quick --yes    take it away
+    """
+    from benchlib.suite import prune
+
+    return prune.clean(given.outputs or Path("outputs", given.profile), given.all, given.yes)

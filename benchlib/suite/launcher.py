@@ -1,0 +1,154 @@
+"""The start page of ``make lab``: each notebook with its question, its state and links; and JupyterLab on it.
+
+Notebooks open as copies beside a profile's results, with the profile's parameters.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchlib import manifest
+from benchlib.errors import BenchlibError
+from benchlib.suite import outputs
+from benchlib.suite.plan import gathers, parameter_files, planned
+from benchlib.suite.run_lock import say
+
+PAGE = Path("outputs", "start.md")
+
+FOLDER = "lab"
+"""Of the copies, in a folder of results."""
+
+SETTINGS = Path(__file__).parent / "jupyterlab"
+"""JupyterLab's defaults here: Markdown opens as it reads. What a user has set in JupyterLab wins over them."""
+
+_QUESTION = re.compile(r"\*\*The question\.\*\*\s*(.+?)(?:\n\s*\n|\Z)", re.DOTALL)
+
+
+def open_lab(profile: str, more: Iterable[str] = ()) -> None:
+    """Write the start page for ``profile``, and become JupyterLab, opened on it, with ``more`` options of its own."""
+    page = write(profile)
+    options = [
+        "--ServerApp.root_dir=.",
+        f"--LabApp.app_settings_dir={SETTINGS}",
+        f"--LabApp.default_url=/lab/tree/{page.as_posix()}",
+        *more,
+    ]
+    if os.geteuid() == 0 and "--allow-root" not in options:
+        say("where JupyterLab refuses to run as root: benchlib lab -- --allow-root, or make lab ARGS=--allow-root")
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *options])
+
+
+def write(profile: str) -> Path:
+    """Write the start page; its path."""
+    states, files = outputs.states(profile), parameter_files(profile)
+    rows = "\n".join(_row(state, *_opens(state.name, files, profile)) for state in states)
+    html = Path("outputs", profile, "report.html")
+    report = f"The [report]({_link(html)}) of the last run is there. " if html.exists() else ""
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(_PAGE.format(profile=profile, now=_local(datetime.now(UTC)), report=report, rows=rows), "utf-8")
+    return PAGE
+
+
+_PAGE = """# benchlib
+
+Profile `{profile}`, as of {now}. {report}What a result means: [README](../README.md).
+
+Open a notebook, change its values below *# Parameters* if you like, and choose *Run > Run All Cells*: only what is new
+is measured. *Kernel > Interrupt Kernel* stops the workers and keeps what was measured. What you open is your copy, in
+`outputs/{profile}/lab`; what you run there changes no state below. `make report PROFILE={profile} MINUTES=10` measures
+more of what is there; `make lab PROFILE={profile}` writes this page again.
+
+| notebook | question | state | result |
+|---|---|---|---|
+{rows}
+
+**run**: its result is there, made of what is here now. **stale**: there is one, made of something else. **failed**: it
+stopped at an error. **missing**: there is none. `make report PROFILE={profile}` runs what is not *run*.
+"""
+
+
+def copy(notebook: Path, file: Path | None, profile: str) -> tuple[Path, bool]:
+    """The path of a notebook's copy with the parameters in ``file``, and whether somebody has changed its cells.
+
+    One that was changed is left as it is; outputs are no change.
+    """
+    import papermill  # these take long to import
+
+    logging.getLogger("papermill").setLevel(logging.ERROR)
+    path = Path("outputs", profile, FOLDER, notebook.name)
+    values = {**planned(notebook.stem, file).parameters, "outputs": ".."}  # from the copy's folder
+    made = papermill.execute_notebook(notebook, None, values, prepare_only=True, progress_bar=False)
+    digest = _digest(made)
+    if path.exists():
+        there = _read(path)
+        before = there.get("metadata", {}).get("benchlib")
+        if before != _digest(there) or before == digest:
+            return path, before != digest
+    made.metadata.benchlib = digest
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    return path, False
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A notebook, without its import, which takes longer than a start; empty where it is none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return found if isinstance(found, dict) else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _digest(notebook: dict[str, Any]) -> str:
+    """Of the cells without their outputs."""
+    return manifest.digest([[cell["cell_type"], "".join(cell["source"])] for cell in notebook.get("cells", [])])
+
+
+def _opens(name: str, files: dict[str, Path], profile: str) -> tuple[Path | None, str]:
+    """What opens where a notebook's name is clicked, None if nothing can; and what is to be said of it."""
+    notebook = Path("notebooks", f"{name}.ipynb")
+    if not notebook.exists() or (name not in files and not gathers(name)):
+        return None, ""
+    try:
+        path, changed = copy(notebook, files.get(name), profile)
+    except (BenchlibError, ValueError, KeyError):  # state or question say what is wrong with file or notebook
+        return None, ""
+    return path, f" (with changes of yours; delete `{path}` to have it anew)" if changed else ""
+
+
+def _row(state: outputs.State, opens: Path | None, remark: str) -> str:
+    name = (f"[{state.name}]({_link(opens)})" if opens else state.name) + remark
+    date = f" {_local(datetime.fromisoformat(state.started_utc))}" if state.started_utc else ""
+    why = f": {_cell(state.why)}" if state.why else ""
+    executed = f"[executed]({_link(state.executed)})" if state.executed else ""
+    return f"| {name} | {_cell(question(state.name))} | **{state.word}**{date}{why} | {executed} |"
+
+
+def question(name: str) -> str:
+    """What a notebook asks, from its first cell of text; without a question, what that says below its title."""
+    cells = _read(Path("notebooks", f"{name}.ipynb")).get("cells", [])
+    text = next(("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"), "")
+    found = _QUESTION.search(text)
+    return found[1] if found else text.partition("\n\n")[2].partition("\n\n")[0]
+
+
+def _local(time: datetime) -> str:
+    return f"{time.astimezone():%Y-%m-%d %H:%M}"
+
+
+def _cell(text: str) -> str:
+    """Text for a cell of a table: one line, and no stroke that would end it."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _link(path: Path) -> str:
+    """As the page names a file of the project; JupyterLab follows relative links."""
+    return Path(os.path.relpath(path, PAGE.parent)).as_posix()

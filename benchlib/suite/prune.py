@@ -1,0 +1,60 @@
+"""What of a folder of results no result needs any more, and taking it away."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import nullcontext
+from pathlib import Path
+
+from benchlib import manifest, tensorboard
+from benchlib.errors import BenchlibError
+from benchlib.suite.run_lock import alone
+
+
+def clean(folder: Path, whole: bool, sure: bool) -> int:
+    """List what nothing needs of a folder of results, or the ``whole`` of it; take it away if ``sure``. 0."""
+    if not folder.is_dir():
+        raise BenchlibError(f"{folder}: there is nothing to clean")
+    find = everything if whole else unused
+    paths = find(folder)  # which refuses before anything, a lock too, is written there
+    with alone(folder) if sure else nullcontext():
+        paths = find(folder) if sure else paths  # a run may have ended in between
+        for path in paths:
+            print(path)
+        files = [file for path in paths for file in (path, *path.rglob("*")) if file.is_file()]
+        size_mib = sum(file.stat().st_size for file in files) / 2**20
+        print(f"{len(paths)} of {size_mib:.1f} MiB{'' if sure else '; to take them away, add --yes'}")
+        for path in paths if sure else ():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return 0
+
+
+def unused(folder: Path) -> list[Path]:
+    """Measurements that no notebook's result names, their event files, parts of unfinished files, and inputs.
+
+    What was measured in JupyterLab only is among them. A BenchlibError where it is not known what is needed: a notebook
+    has not come to its end, or its record is gone.
+    """
+    records = manifest.read_all(folder)
+    unknown = [name for name, record in records.items() if not record or record["status"] != "succeeded"]
+    if unknown or not records:
+        which = ", ".join(unknown) or "every notebook"
+        raise BenchlibError(
+            f"{folder}: of {which} there is no whole record, so that it is not known what is needed: run again first, "
+            "or take all away with --all"
+        )
+    named = {Path(file) for record in records.values() if record for file in record["files"]}
+    measured = sorted((folder / "measurements").glob("*.parquet"))
+    return [
+        *(path for path in measured if path.relative_to(folder) not in named),
+        *tensorboard.others(folder / tensorboard.FOLDER, (path.stem for path in named)),
+        *sorted(folder.glob("*/.partial-*")),
+        *folder.glob("inputs"),
+    ]
+
+
+def everything(folder: Path) -> list[Path]:
+    """All that is in a folder of results; a BenchlibError if it does not look like one."""
+    if not (folder / "notebooks").is_dir() or not (folder / "progress.log").is_file():
+        raise BenchlibError(f"{folder}: this is no folder of results, so nothing is taken away: see --outputs")
+    return sorted(folder.iterdir())
