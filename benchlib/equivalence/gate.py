@@ -27,7 +27,7 @@ import numpy as np
 from benchlib import environments, frameworks, workloads
 from benchlib.condition import Condition
 from benchlib.equivalence import compare, trials
-from benchlib.equivalence import inputs as model_inputs
+from benchlib.equivalence import samples as model_inputs
 from benchlib.equivalence.certificate import Certificate, Whose
 from benchlib.equivalence.compare import Own
 from benchlib.equivalence.trials import Computed, Rounded
