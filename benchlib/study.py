@@ -8,9 +8,8 @@ suite's process. ``study.measure()`` measures; then figures and tables are made 
 from __future__ import annotations
 
 import json
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +22,7 @@ from benchlib import data, latex, manifest, metrics, tables, tensorboard, worklo
 from benchlib.condition import Condition
 from benchlib.data.prepare import prepare
 from benchlib.doubts import disturbances, disturbed_controls, disturbed_runs, throttled, unfinished
-from benchlib.equivalence.certificate import NOT_CHECKED, Certificate
+from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError, shown
 from benchlib.lab import Lab
 from benchlib.parameter_types import MOST_CONDITIONS, Settings, defaults, read, typed
@@ -47,8 +46,6 @@ if TYPE_CHECKING:
 
 ANSWERS = 3
 """So many of the findings answer the question."""
-
-LONGEST_REASON = 240  # characters
 
 PERCENT = {"accuracy": "test accuracy"}
 """Metrics between 0 and 1 that people read in percent, and what they are called then."""
@@ -78,38 +75,7 @@ class Part:
     beside: More | None
     order: Sequence[Condition]  # in which conditions stand of which some could not be measured
     limits: dict[str, Any] | None = None
-    tried: bool = False  # leave out what cannot be run here
-    absent: dict[Condition, tuple[str, str]] = field(default_factory=dict)  # of those: why, and the reason in words
     measured: Measured | None = None  # None, too, where there was nothing to measure
-
-    @property
-    def there(self) -> list[Condition]:
-        """The conditions that can be run."""
-        return [one for one in self.conditions if one not in self.absent]
-
-    @property
-    def baseline(self) -> Condition | None:
-        """The first that can be run; where conditions are tried, it has the mode and precision of the very first."""
-        alike = [one for one in self.there if not self.tried or _kind(one) == _kind(self.conditions[0])]
-        return alike[0] if alike else None
-
-    @property
-    def possible(self) -> list[Condition]:
-        """Those that are measured, the baseline first: none without a baseline, or where only that can be run."""
-        if self.limits:
-            return self.there
-        alone = self.baseline is None or (self.tried and len(self.there) == 1)
-        return [] if alone else sorted(self.there, key=lambda one: one != self.baseline)
-
-    def lost(self) -> Iterator[dict[str, Any]]:
-        """The row of each ratio that was not measured: it cannot be, it failed, or there is no baseline."""
-        measured = {*self.possible, self.baseline}
-        for one in self.conditions if self.limits is None else ():
-            if one not in measured:
-                first = self.conditions[0]
-                alone = f"no baseline can be run here: {first.subject}: {self.absent.get(first, ('', ''))[1]}"
-                why, reason = self.absent.get(one, (tidy.NOT_COMPARED, alone))
-                yield tidy.absent("throughput_ratio", one, self.baseline or first, why=why, reason=reason)
 
 
 class Study:
@@ -176,17 +142,13 @@ class Study:
         task: str = "",
         beside: More | None = None,
         order: Sequence[Condition] = (),
-        tried: bool = False,
     ) -> None:
-        """Have conditions compared, the first being the baseline. Of none, the frame has the rows ``beside`` only.
-        ``tried``: what cannot be run here, or is refused by the gate, has a row that says why instead of a ratio.
-        """
+        """Have conditions compared, the first being the baseline. Of none, the frame has the rows ``beside`` only."""
         if conditions:
             preflight.require_distinct(conditions)
         if self.settings is None:
             raise BenchlibError("settings: a study that compares needs them: Study(..., settings=settings)")
-        order = order or (conditions if tried else ())
-        self.parts.append(Part(conditions, task, beside, order, None, tried, _impossible(conditions) if tried else {}))
+        self.parts.append(Part(conditions, task, beside, order))
 
     def train(
         self,
@@ -197,14 +159,13 @@ class Study:
         beside: More | None = None,
         threshold: float | None = None,
         most_epochs: int | None = None,
-        tried: bool = False,
     ) -> None:
-        """Have conditions trained from each seed, as ``Lab.train``; without those ``tried`` that cannot be run here."""
+        """Have conditions trained from each seed, as ``Lab.train``."""
         preflight.require_trainable(conditions, seeds, epochs, threshold, most_epochs)
         if most_epochs is not None and most_epochs < epochs:
             raise WrongChoice("most_epochs", most_epochs, f"is less than epochs ({epochs}); give at least that")
         limits = {"seeds": seeds, "epochs": epochs, "threshold": threshold, "most_epochs": most_epochs}
-        self.parts.append(Part(conditions, task, beside, (), limits, tried, _impossible(conditions) if tried else {}))
+        self.parts.append(Part(conditions, task, beside, (), limits))
 
     def certify(self, conditions: list[Condition], training_steps: int = 0) -> None:
         """Have models certified that are not measured here, and over so many steps of training, too."""
@@ -217,12 +178,12 @@ class Study:
     @property
     def groups(self) -> list[list[Condition]]:
         """The conditions of each comparison."""
-        return [part.possible for part in self.parts if part.limits is None and part.possible]
+        return [part.conditions for part in self.parts if part.limits is None and part.conditions]
 
     @property
     def every(self) -> list[Condition]:
         """All conditions that will be measured or certified."""
-        measured = [condition for part in self.parts for condition in part.possible]
+        measured = [condition for part in self.parts for condition in part.conditions]
         return list(dict.fromkeys([*measured, *(one for some in self._certified.values() for one in some)]))
 
     @property
@@ -230,7 +191,7 @@ class Study:
         """Training runs, at the very least: those of conditions that are not compared."""
         compared = {condition for group in self.groups for condition in group}
         trained = [part for part in self.parts if part.limits]
-        return sum(len(part.limits["seeds"]) * sum(one not in compared for one in part.possible) for part in trained)
+        return sum(len(part.limits["seeds"]) * sum(one not in compared for one in part.conditions) for part in trained)
 
     # Measuring.
 
@@ -244,14 +205,12 @@ class Study:
         lab.certify(self.every)  # all at once: they share the gate's workers
         for steps, conditions in self._certified.items():
             self.certificates |= lab.certify(conditions, training_steps=steps)
-        for part in self.parts:
-            if part.tried:
-                self._try(part, lab)
         compared = iter(lab.compare_each(self.groups, **(self.settings or {})))
         for part in self.parts:
-            if part.possible:
-                train = part.limits and tensorboard.train(lab, part.possible, **part.limits)
-                part.measured = train or next(compared)
+            if part.limits:
+                part.measured = tensorboard.train(lab, part.conditions, **part.limits)
+            elif part.conditions:
+                part.measured = next(compared)
         self.timers = lab.check_timers(self._timed)
         every = [*self.every, *self._timed]
         if self.peak and every:
@@ -263,17 +222,6 @@ class Study:
         self.notes = list(dict.fromkeys(filter(None, [*said, *self._absent])))
         for name in ("frame", "runs", "curves"):
             self.__dict__.pop(name, None)
-
-    def _try(self, part: Part, lab: Lab) -> None:
-        """Ask the gate which conditions can be run here. What failed says nothing of what is possible."""
-        certificates, first = lab.certify(part.there), part.conditions[0]
-        # What all others are checked against must run there: that it does not is no answer.
-        sure = certificates[first.key].condition if first.device == "cpu" and first.key in certificates else None
-        for one in part.there:
-            if (certificate := certificates[one.key]).verdict == NOT_CHECKED:
-                refused = certificate.refused and certificate.condition != sure
-                part.absent[one] = (tidy.IMPOSSIBLE if refused else tidy.FAILED, _reason(certificate))
-                self.certificates |= {} if refused else {one.key: certificate}
 
     def _ended(self, folder: Path) -> set[str]:
         """Keys of the measurements that the last run showed: its clock ended their comparisons. None, where it was
@@ -306,7 +254,7 @@ class Study:
     @property
     def trained(self) -> list[Condition]:
         """The conditions that are trained."""
-        return [condition for part in self.parts if part.limits for condition in part.possible]
+        return [condition for part in self.parts if part.limits for condition in part.conditions]
 
     @property
     def metric(self) -> str:
@@ -333,8 +281,7 @@ class Study:
 
     def _frame(self, number: int, part: Part) -> pd.DataFrame:
         common = {"notebook": self.name, "task": _task(part), "part": number, "margin": self.margin}
-        own = part.beside and (part.measured is not None or not part.tried)
-        beside = [*(part.beside(part.measured) if own else ()), *part.lost()]
+        beside = list(part.beside(part.measured)) if part.beside else []
         if isinstance(part.measured, TrainingRuns):
             return tidy.of_training(part.measured, beside, **common)
         if isinstance(part.measured, Comparison):
@@ -487,23 +434,6 @@ def _settings(given: Mapping[str, Any]) -> dict[str, Any]:
         return Settings(**given).model_dump()
     except ValidationError as error:
         raise BenchlibError(explain(error, "settings", Settings.model_fields)) from None
-
-
-def _kind(condition: Condition) -> tuple[str, str]:
-    return condition.mode, condition.precision
-
-
-def _impossible(conditions: Iterable[Condition]) -> dict[Condition, tuple[str, str]]:
-    """Those that this machine cannot run, with the reason."""
-    why = {one: availability.available(one.framework, one.device, one.environment) for one in conditions}
-    return {one: (tidy.IMPOSSIBLE, reason) for one, reason in why.items() if reason}
-
-
-def _reason(certificate: Certificate) -> str:
-    """Why a model could not be checked, in a line without rules and empty lines."""
-    whose = "" if certificate.failed == "condition" else f"the {certificate.failed} failed: "
-    lines = [line.strip(" -") for line in f"{whose}{certificate.failure.sentence}".splitlines()]
-    return textwrap.shorten(" ".join(lines), LONGEST_REASON, placeholder=" ...")
 
 
 def _task(part: Part) -> str:
