@@ -226,14 +226,15 @@ def environment(given: argparse.Namespace) -> int:
       benchlib environment add mine --python ~/mine/bin/python
       benchlib environment check default
     """
-    from benchlib import creation, doctor, environments
+    from benchlib import doctor, environments
     from benchlib.interpreters import probe
 
     if given.action == "list":
-        print(*creation.overview(), sep="\n")
+        for name in [environments.DEFAULT, *sorted({*environments.on_record(), *environments.offered()})]:
+            print(f"{name}: {environments.why_absent(name) or environments.find(name).python}")
         return 0
-    if not given.name or (given.action == "add" and not given.python):
-        raise BenchlibError(f"environment {given.action}: give a NAME{', and --python' * (given.action == 'add')}")
+    if not given.name or (given.action == "add") != bool(given.python):
+        raise BenchlibError(f"environment {given.action}: give a NAME, and for add (only for that) --python")
     if given.action == "check":
         wrong = False
         for finding in doctor.inspect(given.name):
@@ -246,8 +247,10 @@ def environment(given: argparse.Namespace) -> int:
         print(f"environment {given.name}: {left}")
         return 0
     try:
-        made = creation.create(given.name) if given.action == "create" else environments.add(given.name, given.python)
-    except creation.CreationFailed as error:
+        made = (
+            environments.create(given.name) if given.action == "create" else environments.add(given.name, given.python)
+        )
+    except environments.CreationFailed as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     python = f"Python {probe(made.python, ()).python}, {made.python}"

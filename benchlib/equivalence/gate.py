@@ -26,8 +26,7 @@ import numpy as np
 
 from benchlib import environments, frameworks, workloads
 from benchlib.condition import Condition
-from benchlib.equivalence import compare, trials
-from benchlib.equivalence import samples as model_inputs
+from benchlib.equivalence import compare, samples, trials
 from benchlib.equivalence.certificate import Certificate, Whose
 from benchlib.equivalence.compare import Own
 from benchlib.equivalence.trials import Computed, Rounded
@@ -240,7 +239,7 @@ def certify(gated: Gated, set_for_it: Mapping[str, str] = MappingProxyType({})) 
         return certificate
     fed = workloads.load(condition.workload).gate.fed
     batches = certificate.trials if fed else max(certificate.trials, trials.STEPS)  # which are trained with
-    return certificate.model_copy(update={"exercised": model_inputs.exercised(gated.job, batches)})
+    return certificate.model_copy(update={"exercised": samples.exercised(gated.job, batches)})
 
 
 def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Iterator[Gated]:
@@ -254,7 +253,7 @@ def run(conditions: Iterable[Condition], inputs: Path, patience_s: float) -> Ite
 
     @functools.cache
     def prepared(condition: Condition) -> Job:
-        return model_inputs.prepare(condition, inputs)
+        return samples.prepare(condition, inputs)
 
     def prepare(condition: Condition) -> Job:
         with preparing:

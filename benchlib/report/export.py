@@ -6,7 +6,6 @@ import base64
 import hashlib
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import bs4
@@ -19,8 +18,11 @@ from benchlib.errors import BenchlibError
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
 """What of an output is shown: the first of these that it has. Widgets need scripts from elsewhere."""
 
-LOADING = ("src", "srcset", "href", "xlink:href", "data", "poster", "background")
-"""Attributes that name something to load; of ``a`` and ``area`` something to click on."""
+LOADING = (
+    "script, iframe, object, embed, link:not([href^='data:']), [src]:not([src^='data:']), [srcset], [poster], "
+    "[style*='url('], style:-soup-contains('@import'), style:-soup-contains('http')"
+)
+"""What of a page would load something from elsewhere, or run."""
 
 TEMPLATE = Path(__file__).parent / "template"
 
@@ -46,8 +48,9 @@ def export_html(notebook: Path, html: Path, code: bool = False) -> None:
     )
     where = {"metadata": {"name": notebook.stem, "path": str(notebook.parent)}}
     page = bs4.BeautifulSoup(exporter.from_notebook_node(content, where)[0], "html.parser")
-    if outside := "; ".join(_outside(page)):
-        raise BenchlibError(f"{notebook}: the page would load {outside}; is that file there, beside the notebook?")
+    if outside := page.select(LOADING):
+        told = "; ".join(str(one)[:120] for one in outside)
+        raise BenchlibError(f"{notebook}: the page would load {told}; is that file there, beside the notebook?")
     for cell in page.find_all(id=re.compile("^cell-id=")):  # drawn at random in each execution
         del cell["id"]
     for name, kind in [("figcaption", "Figure"), ("caption", "Table")]:
@@ -61,17 +64,6 @@ def export_html(notebook: Path, html: Path, code: bool = False) -> None:
         os.replace(partial, html)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _outside(page: bs4.BeautifulSoup) -> Iterator[str]:
-    """Yield the beginning of each element that a browser would load something for, or run."""
-    for element in page.find_all(True):
-        names = LOADING if element.name not in ("a", "area") else ()
-        loads = any(not str(element.get(name, "#")).startswith(("#", "data:")) for name in names)
-        styles = str(element.get("style", "")) + (element.get_text() if element.name == "style" else "")
-        imports = re.search(r"@import|url\(\s*['\"]?(?!data:|#)[^)'\"\s]", styles)
-        if loads or imports or element.name in ("script", "iframe"):
-            yield str(element)[:120]
 
 
 def _with_script(page: bs4.BeautifulSoup) -> str:

@@ -66,23 +66,17 @@ def who(every: pd.DataFrame) -> str:
 
 
 def _compared(of: pd.DataFrame, usual: str, with_most: bool) -> str:
-    words = {"slower": ("slower", "than"), "faster": ("faster", "than"), "same": ("as fast", "as")}
-    words |= {"open": ("not shown to differ", "from"), "none": ("without a ratio", "to")}
+    words = {"same": "as fast", "open": "not shown to differ", "none": "without a ratio"}
     parts = []
-    for kind, number in Counter(of["kind"]).most_common():
-        word, between = words[kind]
-        most = f" ({_most(of[of['kind'] == kind], kind)})" if with_most and kind in ("slower", "faster") else ""
-        parts.append(
-            f"{word} in {number}{most}" if parts else f"{word} {between} {usual} in {number} of {len(of)}{most}"
-        )
-    *parts, last = parts
-    return f"{product(of['framework'].iloc[0])} is {' and '.join([*filter(None, [', '.join(parts)]), last])}."
-
-
-def _most(of: pd.DataFrame, kind: str) -> str:
-    times = of["estimate"] if kind == "faster" else 1 / of["estimate"]
-    much = tables.number(times.max(), 2 if times.max() >= 1.095 else 3)
-    return f"most on {of.loc[times.idxmax(), 'workload']}: {much} times as {'fast' if kind == 'faster' else 'long'}"
+    for kind, number in sorted(Counter(of["kind"]).items(), key=lambda each: (each[0] in words, -each[1])):
+        part = f"{words.get(kind, kind)} in {number}{'' if parts else f' of {len(of)} ratios'}"
+        if with_most and kind in ("faster", "slower"):
+            own = of[of["kind"] == kind].assign(times=of["estimate"] if kind == "faster" else 1 / of["estimate"])
+            most = own.loc[own["times"].idxmax()]
+            much = tables.number(most["times"], 2 if most["times"] >= 1.095 else 3)
+            part += f" (most on {most['workload']}: {much} times as {'fast' if kind == 'faster' else 'long'})"
+        parts.append(part)
+    return f"Compared with {usual}, {product(of['framework'].iloc[0])} is {', '.join(parts)}."
 
 
 def how_sure(results: Results, every: pd.DataFrame) -> str:

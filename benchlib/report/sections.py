@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -15,24 +15,49 @@ from benchlib.report.load import Results
 from benchlib.report.setting import places
 
 
-def questions(results: Results, names: Iterable[str], with_table: bool = True) -> HTML:
+def questions(results: Results, names: Iterable[str]) -> HTML:
     """Show each of these notebooks with its question, figure, answer and folded table."""
-    every = [_question(results, name, with_table) for name in names if name in results.summaries]
+    every = [_question(results, results.summaries[name]) for name in names if name in results.summaries]
     return HTML("".join(every) or tables.bullets(["There is no result yet."]).data)
 
 
-def rest(results: Results, but: Iterable[str], without_table: Iterable[str]) -> HTML:
-    """Show all findings of each notebook, and the figures and tables that its question does not show; all of those of
-    the notebooks ``but``, which have none.
-    """
+def _question(results: Results, summary: dict[str, Any]) -> str:
+    figures, shown = _parts(results, summary)
+    answers = "".join(f"<li>{escape(sentence)}</li>" for sentence in summary["answers"])
+    folded = "".join(f"<details><summary>The numbers</summary>{table}</details>" for table in shown[:1])
+    return (
+        f'<section><h3>{escape(summary["title"])}</h3><p class="question">{escape(summary["question"])}</p>'
+        f'<div class="answer">{"".join(figures[:1])}<ul>{answers}</ul></div>{folded}</section>'
+    )
+
+
+def rest(results: Results, asked: Collection[str]) -> HTML:
+    """Show all findings of each notebook, and its figures and tables but those of the questions that were ``asked``."""
     parts = []
     for name, summary in results.summaries.items():
+        title, first = summary["title"], int(name in asked)
         # On paper figures stand where there is room: each caption says whose it is.
-        drawn, shown = int(name not in but), int(name not in {*but, *without_table})
-        figures = "".join(_figure(results, summary, path, f"{summary['title']}: ") for path in _drawn(summary)[drawn:])
-        rows = "".join(_table(results, *one) for one in summary["in_report"][shown:])
-        parts.append(f"<h4>{escape(summary['title'])}</h4>{tables.bullets(summary['findings']).data}{figures}{rows}")
+        figures, shown = _parts(results, summary, f"{title}: ")
+        findings = tables.bullets(summary["findings"]).data
+        parts += [f"<h4>{escape(title)}</h4>{findings}", *figures[first:], *shown[first:]]
     return HTML(f'<div class="others">{"".join(parts)}</div>')
+
+
+def _parts(results: Results, summary: dict[str, Any], of: str = "") -> tuple[list[str], list[str]]:
+    """Return the figures and the tables of a notebook, each with links to its files; ``of`` is before captions."""
+    files, shown = {*summary["figures"], *summary["tables"]}, dict(summary["in_report"])
+    drawn = [path for path in summary["figures"] if path.endswith(".svg")]
+    parts: dict[str, str] = {}
+    for path in (*drawn, *shown):
+        if (why := results.why_not(path)) is not None:
+            parts[path] = tables.bullets([f"{path} {why}: run again."]).data
+            continue
+        caption = f"{of}{summary['captions'].get(path, '')}"
+        part = shown.get(path) or tables.image((results.folder / path).read_bytes(), caption).data
+        beside = [str(Path(path).with_suffix(kind)) for kind in (".svg", ".pdf", ".csv")]
+        links = ", ".join(f'<a href="{one}">{one[-3:].upper()}</a>' for one in beside if one in files)
+        parts[path] = f'{part}<p class="links">As {links}</p>'
+    return [parts[path] for path in drawn], [parts[path] for path in shown]
 
 
 def notes(results: Results) -> HTML:
@@ -63,39 +88,3 @@ def missing(results: Results) -> HTML:
 def failures(results: Results) -> HTML:
     """Show every measurement that failed."""
     return tables.failed(pd.DataFrame(list(results.each("failed"))))
-
-
-def _question(results: Results, name: str, with_table: bool) -> str:
-    summary = results.summaries[name]
-    answers = "".join(f"<li>{escape(sentence)}</li>" for sentence in summary["answers"])
-    figures = "".join(_figure(results, summary, path) for path in _drawn(summary)[:1])
-    table = "".join(_table(results, *one) for one in summary["in_report"][:with_table])
-    folded = f"<details><summary>The numbers</summary>{table}</details>" if table else ""
-    return (
-        f'<section><h3>{escape(summary["title"])}</h3><p class="question">{escape(summary["question"])}</p>'
-        f'<div class="answer">{figures}<ul>{answers}</ul></div>{folded}</section>'
-    )
-
-
-def _drawn(summary: dict[str, Any]) -> list[str]:
-    return [path for path in summary["figures"] if path.endswith(".svg")]
-
-
-def _figure(results: Results, summary: dict[str, Any], path: str, of: str = "") -> str:
-    """Show a figure with links to its files; ``of`` is before its caption."""
-    if (why := results.why_not(path)) is not None:
-        return tables.bullets([f"{path} {why}: run again."]).data
-    beside = [str(Path(path).with_suffix(kind)) for kind in (".svg", ".pdf", ".csv")]
-    there = [one for one in beside if one in {*summary["figures"], *summary["tables"]}]
-    shown = tables.image((results.folder / path).read_bytes(), f"{of}{summary['captions'][path]}")
-    return shown.data + _links("figure", there)
-
-
-def _table(results: Results, path: str, shown: str) -> str:
-    why = results.why_not(path)
-    return shown + _links("table", [path]) if why is None else tables.bullets([f"{path} {why}: run again."]).data
-
-
-def _links(what: str, paths: Iterable[str]) -> str:
-    links = ", ".join(f'<a href="{path}">{Path(path).suffix[1:].upper()}</a>' for path in paths)
-    return f'<p class="links">This {what} as {links}</p>'
