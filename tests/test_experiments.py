@@ -1059,65 +1059,11 @@ def test_notebooks_run_and_the_report_gathers_them(
         images = [html for html in shown if "<img" in html]
         assert len(images) == len(summary["figures"]) / 3, "each figure is shown, and saved as png, svg and pdf"
         assert all("<figcaption>" in html for html in images)
-<<<<<<< HEAD
-        save_as_the_suite_does(tmp_path, name, summary)
-    (tmp_path / "notebooks" / "operators.json").write_text(
-        json.dumps({"status": "failed", "error": {"cell": "In [3]", "text": "ValueError: no"}}), encoding="utf-8"
-    )
-    older = operators.Parameters(**quick("operators"))
-    operators.measure(older, SyntheticLab(tmp_path))  # no summary speaks of it
-    store = Lab(outputs=tmp_path).store
-    cut, gone = read_summary(tmp_path, "devices")["measurements"][:2]
-    store.path(cut).write_bytes(store.path(cut).read_bytes()[:200])
-    store.path(gone).unlink()
-    (tmp_path / "figures" / "scaling_scaling.svg").unlink()
-    (tmp_path / "notebooks" / "inference.ipynb").write_text("{")
-    report = Report(Lab(outputs=tmp_path))
-    shown, _ = run_notebook("report", Lab(outputs=tmp_path))
-    page = "\n".join(shown)
-    for name in report.summaries:
-        for finding in report.summaries[name]["findings"]:
-            assert finding.split(" [")[0].replace("'", "&#x27;") in page
-    assert "operators: failed in In [3]: ValueError: no" in page
-    for told in (f"{cut}.parquet: not a whole parquet", f"{gone}.parquet is gone", "figures/scaling_scaling.svg"):
-        assert told in page, "what is damaged or gone is named, and the rest is used"
-    assert re.search(r"inference: .*inference.ipynb cannot be read", page)
-    assert "learning_rate: 2 measurements failed" in page
-    assert "the worker died" in page
-    shown_figures = {name: len(report.summaries[name]["figures"]) / 3 for name in report.summaries}
-    of_each = {"devices": 1, "batch_size": 3, "learning_rate": 2, "frameworks": 3, "equivalence": 1}
-    of_each |= {"versions": 2, "modes": 3, "scaling": 1}
-    assert shown_figures == of_each, "the instrument and the operators have not run"
-    assert page.count("<img") == sum(of_each.values()) - 1, "all but the one that is gone"
-    assert "ONEDNN_MAX_CPU_ISA" in page
-    assert re.search(r">same<.*>1\.0e-07<", page)
-    assert re.search(r">different: cnn mindspore graph fp32 cpu tuned batch 128 .*>1\.0e-01<", page)
-    assert "A/A interval includes 1" in page
-    assert "stands in for it" in page, "where the network is from"
-    assert "conv_dropout 0.0" in page, "what the gate switched off"
-    assert ">synthetic<" in page, "the machine of the measurements, not today's"
-    assert "threads 2" in page, "the settings read back"
-    saved = pd.read_csv(tmp_path / "tables" / "measurements.csv")
-    told = {file for summary in report.summaries.values() for file in summary["measurements"]}
-    wrong = {Path(file).stem for file in manifest.all_wrong(tmp_path) if "parquet" in file}
-    assert {cut, gone} < wrong, "learning_rate made up other runs under the keys of two of batch_size"
-    assert all(key in page for key in wrong)
-    assert set(saved["file"]) == told - wrong, "what lies in the folder besides, of older code, is not in the report"
-
-
-def test_report_of_an_empty_folder_says_what_is_missing(run_notebook: Any, tmp_path: Path) -> None:
-    shown, _ = run_notebook("report", Lab(outputs=tmp_path))
-    page = "\n".join(shown)
-    for name in MEASURING:
-        assert f"{name}: has not run." in page
-    assert "There are no measurements." in page
-=======
         explored.save(tmp_path, name, summary)
     page = explored.report(tmp_path).read_text()
     for name in [*MEASURING[:-1], "claims"]:
         for finding in explored.summary_of(tmp_path, name)["findings"]:
             assert finding.split(" [")[0].replace("&", "&amp;") in page
->>>>>>> 4e618d0a6bc4adb25a88742fe722459cd3dfad4b
 
 
 def test_processes_that_were_not_steady_or_not_alone_are_told(tmp_path: Path) -> None:
