@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from benchlib.lab import Lab
     from benchlib.suite.experiments.result import Result
 
-OLD = ("batch_size", "learning_rate", "operators", "inference", "versions")
-OLD += ("instrument",)
+OLD = ("learning_rate", "operators", "instrument")
 """The notebooks that measure and have no design cell yet."""
 
 NOTEBOOKS = OLD
