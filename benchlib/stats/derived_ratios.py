@@ -130,6 +130,15 @@ def as_fast(runs: TrainingRuns, quantity: str, condition: Condition, baseline: C
     return tidy.row(quantity, condition, ratio, baseline, why=why, files=" ".join(runs.files(baseline, condition)))
 
 
+def to_lowest_rate(runs: TrainingRuns) -> list[dict[str, Any]]:
+    """How many times as fast as with a subject's lowest learning rate an epoch is trained with its others."""
+    by_subject: dict[str, list[Condition]] = {}
+    for condition in sorted(runs.conditions, key=lambda condition: condition.learning_rate):
+        by_subject.setdefault(condition.subject, []).append(condition)
+    pairs = [(one, lowest) for lowest, *others in by_subject.values() for one in others]
+    return [as_fast(runs, "epoch_ratio", one, lowest) for one, lowest in pairs]
+
+
 def metric_difference(runs: TrainingRuns, condition: Condition, baseline: Condition) -> dict[str, Any]:
     """The row of the metric's difference from a baseline, within the seeds that both have, in the readable unit."""
     workload = workloads.load(condition.workload)
