@@ -108,6 +108,7 @@ Rate = Annotated[
 Threshold = Annotated[float, Field(allow_inf_nan=False)]  # of the workload's metric
 Count = Annotated[int, Field(ge=1)]
 Samples = Annotated[int, Field(ge=1), at_most(10**9, "no data set here has as many samples")] | None  # None: all
+WorldSizes = Grid[Annotated[int, Field(ge=2)]]  # numbers of processes
 BatchSizes, Rates, Counts, Seeds = Grid[BatchSize], Grid[Rate], Grid[Count], Grid[Seed]
 Passes = Grid[Literal["forward", "forward+backward"]]
 Devices = Grid[DeviceName] | None  # None: all that this machine has
