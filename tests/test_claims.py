@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import explored
 import pandas as pd
 import pytest
 from frames import PYTORCH, UNKNOWN, row
 from pydantic import ValidationError
 
+from benchlib.condition import Condition
 from benchlib.literature import evidence, judge, works
 from benchlib.literature.verdicts import NO_DIFFERENCE, NOT_MEASURED, NOT_REPRODUCED, REPRODUCED, verdict_of
+from benchlib.report import load
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import DISTURBED
 from benchlib.stats.intervals import Interval
@@ -343,3 +347,22 @@ def test_growth_with_the_batch() -> None:
     assert of(at(4, 10, 100, 5), at(64, 50, 10, 50, control=(1.02, 1.03))).why == [evidence.RESTLESS, "", ""], (
         "speed only"
     )
+
+
+def test_the_notebook_gives_what_the_report_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    glued: dict[str, Any] = {}
+    monkeypatch.setattr("scrapbook.glue", glued.__setitem__)
+    pytorch = Condition(workload="resnet50_inference", lane="tuned", batch_size=16)
+    explored.results(tmp_path, [[pytorch, pytorch.but(framework="mindspore", mode="graph")]], "inference")
+    record = tmp_path / "notebooks" / "inference.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"stale": "its text"}))
+    variables: dict[str, Any] = {}
+    for cell in json.loads((ROOT / "notebooks" / "claims.ipynb").read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]).replace("outputs: Folder = None", f"outputs = {str(tmp_path)!r}"), variables)
+    summary = glued["summary"]
+    assert (set(summary) >= load.KEYS, "inference" in summary["findings"][1]) == (True, True), "what is stale is named"
+    verdicts = pd.DataFrame(**summary["verdicts"]).set_index("claim")
+    assert {"says", "published_on", "verdict", "undecided", "here"} <= set(verdicts)
+    assert verdicts.loc["C10", "verdict_here"] == "Not reproduced (the same within 5 %), on 2 cores of synthetic"
+    assert summary["measurements"] == verdicts.loc["C10", "measurements"].split()
