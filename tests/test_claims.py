@@ -115,8 +115,6 @@ def test_a_ratio_bears_by_its_interval() -> None:
 def test_a_verdict_says_what_it_is_short_of() -> None:
     same = judged("C10", inference=answers((1.01, 1.04)))
     assert same["verdict_here"].startswith("Not reproduced (the same within 5 %)")
-    many = judged("C10", inference=answers((1.01, 1.04), (0.99, 1.01), (0.5, 0.6), (1.2, 1.3)))
-    assert "2 the same within 5 %" in many["measured_here"]
     margins = [found("C10", inference=answers((1.01, 1.04), margin=at)).bears for at in (0.03, 0.04)]
     assert margins == [[SUPPORTS], [CONTRADICTS]], "the margin is the notebook's"
 
@@ -205,20 +203,18 @@ def test_mixed_precision_and_modes() -> None:
         within((1.2, 1.3), "mindspore graph fp16-O2 tuned", "mindspore graph tuned"),
         within(FAST, "mindspore graph tuned", "mindspore eager tuned"),
     ]
-    across = [ratio(SLOW, "mindspore eager tuned", who) for who in (PYTORCH, "mindspore graph tuned")]
+    across = [ratio(SLOW, "mindspore eager tuned", who) for who in (PYTORCH, "pytorch graph tuned", GRAPH)]
     mixed, modes = (found(number, modes=[*pairs, *across]) for number in ("C5", "C6"))
     assert (mixed.verdict, mixed.bears) == (REPRODUCED, [SUPPORTS, SUPPORTS])
     assert modes.claimed_ratio_low == pytest.approx([2, 5])
-    graph = ratio(SLOW, "mindspore eager tuned", "pytorch graph tuned")
-    assert len(found("C6", modes=[*pairs, graph]).cases) == 1, "PyTorch's graph mode is not what it is compared with"
     cpu, cuda = (within(FAST, "pytorch eager bf16 tuned", PYTORCH, task=on, device=on) for on in ("cpu", "cuda"))
     counted = [[case["group"] for case in found("C5", modes=rows).cases] for rows in ([cpu, cuda], [cpu])]
     assert counted == [["cuda"], ["cpu"]], "where there are accelerators, they count"
 
 
 def test_scaling_combines_independent_intervals_and_wants_more_than_two() -> None:
-    def group(who: str, count: int, ends: tuple[float, float], batch: int = 64, **more: Any) -> dict:
-        sizes = {"world_size": count, "batch_size": batch, "baseline_batch_size": 64, **more}
+    def group(who: str, count: int, ends: tuple[float, float], batch: int = 64) -> dict:
+        sizes = {"world_size": count, "batch_size": batch, "baseline_batch_size": 64}
         return row("efficiency_percent", ends, who, who, on="cnn on digits", **sizes)
 
     two = found("C7", scaling=[group(PYTORCH, 2, (50, 55)), group(GRAPH, 2, (80, 90))])
@@ -233,7 +229,6 @@ def test_scaling_combines_independent_intervals_and_wants_more_than_two() -> Non
     older = {"subject": "pytorch torch-2.9 eager tuned", "environment": "torch-2.9"}
     every = found("C7", scaling=[*four, group(PYTORCH, 4, (94, 99)) | older])
     assert sorted(every.bears) == [CONTRADICTS, SUPPORTS], "every subject of the two"
-    assert len(found("C7", scaling=[four[0], group(GRAPH, 4, UNKNOWN, why=DISTURBED)]).missing) == 1
 
 
 def test_operators_cross_with_the_number_of_parameters() -> None:
@@ -329,24 +324,17 @@ def test_best_near_the_published_best() -> None:
 
 
 def test_growth_with_the_batch() -> None:
-    def at(batch: int, speed: float, memory: float, gpu: float | None = None, **more: Any) -> list[dict]:
-        values = {"samples_per_second": speed, "memory_mib": memory}
-        values |= {"accelerator_memory_mib": gpu * 10, "accelerator_percent": gpu} if gpu else {}
-        columns = {"subject": PYTORCH, "on": "cnn on digits", "batch_size": batch, "device": "cuda" if gpu else "cpu"}
-        of = functools.partial(row, **columns, **more)
-        return [of("memory_mib", (1, 1), kind="training"), *(of(n, (0.95 * v, 1.05 * v)) for n, v in values.items())]
+    def of(device: str, **more: Any) -> SimpleNamespace:
+        values = {"samples_per_second": 10, "memory_mib": 100}
+        values |= {"accelerator_memory_mib": 50, "accelerator_percent": 5} if device == "cuda" else {}
+        of_size = functools.partial(row, subject=PYTORCH, on="cnn on digits", device=device, **more)
+        rows = [of_size(name, (n * v, 1.1 * n * v), batch_size=n) for n in (4, 16) for name, v in values.items()]
+        return found("C12", batch_size=[of_size("memory_mib", (1, 1), kind="training", batch_size=4), *rows])
 
-    def of(*rows: list[dict]) -> SimpleNamespace:
-        return found("C12", batch_size=[one for each in rows for one in each])
-
-    cpu = of(at(4, 10, 100), at(64, 50, 200))
+    cpu, gpu = of("cpu"), of("cuda")
     assert (cpu.verdict, cpu.bears) == (NOT_MEASURED, [SUPPORTS, SUPPORTS]), "a GPU's utilisation is a part of it"
-    assert of(at(4, 10, 100), at(64, 50, 100.1)).bears == [SUPPORTS, OPEN], "memory has an interval"
-    gpu = of(at(4, 10, 100, 5), at(64, 50, 10, 50))
     assert (gpu.verdict, len(gpu.cases)) == (REPRODUCED, 3), "the host's memory is not what it is about"
-    assert of(at(4, 10, 100, 5), at(64, 50, 10, 50, control=(1.02, 1.03))).why == [evidence.RESTLESS, "", ""], (
-        "speed only"
-    )
+    assert of("cuda", control=(1.02, 1.03)).why == [evidence.RESTLESS, "", ""], "speed only"
 
 
 def test_the_notebook_gives_what_the_report_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
