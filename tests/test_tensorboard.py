@@ -182,7 +182,8 @@ def test_a_run_that_failed_has_the_epochs_before(tmp_path: Path) -> None:
     run = SyntheticLab(tmp_path).train([TORCH], seeds=[0], epochs=2).measurements[0]
     run.failure = "the worker died"
     never = run.model_copy(update={"file": "another", "epochs": []})
-    tensorboard.keep(tmp_path / "events", [run, never])
+    for one in (run, never):
+        tensorboard.keep(tmp_path / "events", one)
     (path,) = tmp_path.glob("events/**/*tfevents*")
     assert without_times(read(path)) == expected(run)
 
@@ -209,7 +210,7 @@ def test_a_disk_that_is_full_ends_no_run_and_is_said_once(
 def test_they_import_no_framework_and_start_no_thread(tmp_path: Path) -> None:
     run = SyntheticLab(tmp_path).train([TORCH], seeds=[0], epochs=2).measurements[0]
     before = threading.active_count()
-    tensorboard.keep(tmp_path / "events", [run])
+    tensorboard.keep(tmp_path / "events", run)
     assert threading.active_count() == before
     script = (
         "import sys, benchlib.tensorboard\n"
