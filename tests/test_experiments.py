@@ -755,7 +755,7 @@ def test_two_tasks_of_one_workload_on_one_data_set_each_have_their_own_rows_and_
     ratios = result.figures["ratios"][1].axes
     assert [axes.get_title(loc="left").replace("\n", " ") for axes in ratios] == [SMALL, LARGE]
     assert [[text.get_text() for text in axes.get_yticklabels()] for axes in ratios] == [
-        ["mindspore graph tuned"],
+        ["MindSpore graph tuned"],
         [""],
     ]
     for start in (f"{SMALL}, to 80.0 %: ", f"{LARGE}, to 70.0 %: "):
@@ -976,7 +976,7 @@ def test_parameters_cell_holds_the_quick_parameters(name: str) -> None:
     assert set(variables) - {"outputs"} == set(experiments.module(name).Parameters.model_fields)
 
 
-@pytest.mark.parametrize("name", [*MEASURING, "claims"])
+@pytest.mark.parametrize("name", MEASURING)
 def test_notebook_hands_over_the_names_of_its_parameters_cell(name: str) -> None:
     code = "\n".join(cell.source for cell in notebook(name).cells if cell.cell_type == "code")
     calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
@@ -1072,7 +1072,7 @@ def test_notebooks_run_and_the_report_gathers_them(
     run_notebook: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(figures, "KINDS", ("png", "svg", "pdf"))
-    for name in [*MEASURING[:-1], "claims"]:
+    for name in MEASURING[:-1]:
         differs = name == "batch_size" and (lambda c: c.framework == "mindspore")
         lab = SyntheticLab(tmp_path, fails=lambda c: c.learning_rate == 0.05, differs=differs or (lambda c: False))
         shown, glued = run_notebook(name, lab)
@@ -1112,7 +1112,7 @@ def test_notebooks_run_and_the_report_gathers_them(
     assert "the worker died" in page
     shown_figures = {name: len(report.summaries[name]["figures"]) / 3 for name in report.summaries}
     of_each = {"devices": 1, "batch_size": 3, "learning_rate": 2, "frameworks": 3, "equivalence": 1}
-    of_each |= {"versions": 2, "modes": 3, "scaling": 1, "claims": 1}
+    of_each |= {"versions": 2, "modes": 3, "scaling": 1}
     assert shown_figures == of_each, "the instrument and the operators have not run"
     assert page.count("<img") == sum(of_each.values()) - 1, "all but the one that is gone"
     assert "ONEDNN_MAX_CPU_ISA" in page
