@@ -153,7 +153,7 @@ class Lab:
 
     def pilots(self) -> bool:
         """Bring the comparisons that have been asked for to their pilots. Was anything missing?"""
-        return any([self._measure(one) for one in self.comparisons.values()])
+        return sum(self._measure(one) for one in self.comparisons.values()) > 0
 
     def sharpen(self, until: float, tell: Callable[[str], None] = say) -> None:
         """Give the comparisons asked for more processes, until all have their precision or the time is up.
