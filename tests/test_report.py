@@ -203,7 +203,7 @@ def test_the_board_has_each_claim_below_its_verdict_with_what_came_out(tmp_path:
     }
     explored.claims(tmp_path, verdicts)
     page = first_page.show(results(tmp_path)).data
-    heads, items = (re.findall(pattern, page) for pattern in ("</svg>([^<]*?)</h3>", "<li>(.*?)</li>"))
+    heads, items = (re.findall(pattern, page) for pattern in ("</span>([^<]*?)</h3>", "<li>(.*?)</li>"))
     assert heads == [
         *("1 reproduced", "1 no difference shown", f"1 {first_page.UNDECIDED}"),
         *("1 not measured in full", "1 not measured here"),

@@ -13,6 +13,7 @@ from IPython.display import HTML
 from benchlib import tables
 from benchlib.report.load import Results
 from benchlib.report.setting import places
+from benchlib.stats.planner import PRECISION
 
 
 def questions(results: Results, names: Iterable[str]) -> HTML:
@@ -67,6 +68,9 @@ def notes(results: Results) -> HTML:
         for sentence in (*summary["warnings"], *summary["notes"]):
             said.setdefault(sentence, []).append(summary["title"])
     each = [f"{sentence} ({', '.join(titles)})" for sentence, titles in said.items()]
+    compared = results.rows("throughput_ratio").drop_duplicates(["notebook", "part"])
+    if short := int((compared["ended"].fillna(PRECISION) != PRECISION).sum()):
+        each.insert(0, f"{short} of {len(compared)} comparisons ended before they were as sharp as was asked for.")
     return tables.bullets(each or ["There is nothing to note."])
 
 
