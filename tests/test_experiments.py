@@ -751,7 +751,7 @@ def test_two_tasks_of_one_workload_on_one_data_set_each_have_their_own_rows_and_
     ratios = result.figures["ratios"][1].axes
     assert [axes.get_title(loc="left").replace("\n", " ") for axes in ratios] == [SMALL, LARGE]
     assert [[text.get_text() for text in axes.get_yticklabels()] for axes in ratios] == [
-        ["mindspore graph tuned"],
+        ["MindSpore graph tuned"],
         [""],
     ]
     for start in (f"{SMALL}, to 80.0 %: ", f"{LARGE}, to 70.0 %: "):
@@ -972,7 +972,7 @@ def test_parameters_cell_holds_the_quick_parameters(name: str) -> None:
     assert set(variables) - {"outputs"} == set(experiments.module(name).Parameters.model_fields)
 
 
-@pytest.mark.parametrize("name", [*MEASURING, "claims"])
+@pytest.mark.parametrize("name", MEASURING)
 def test_notebook_hands_over_the_names_of_its_parameters_cell(name: str) -> None:
     code = "\n".join(cell.source for cell in notebook(name).cells if cell.cell_type == "code")
     calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
@@ -1045,7 +1045,7 @@ def test_notebooks_run_and_the_report_gathers_them(
     run_notebook: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(figures, "KINDS", ("png", "svg", "pdf"))
-    for name in [*MEASURING[:-1], "claims"]:
+    for name in MEASURING[:-1]:
         differs = name == "batch_size" and (lambda c: c.framework == "mindspore")
         lab = SyntheticLab(tmp_path, fails=lambda c: c.learning_rate == 0.05, differs=differs or (lambda c: False))
         shown, glued = run_notebook(name, lab)
