@@ -217,14 +217,11 @@ def test_on_a_screen_of_any_width_the_lead_comes_first_the_plot_is_wide_and_no_t
 
 class TestPaper:
     def test_the_first_page_is_the_picture_and_what_is_folded_on_a_screen_is_there(self, folder: Path) -> None:
-        pages = printed(folder)
-        first, others = pages[0], "".join(pages[1:])
+        first, *others = printed(folder)
         assert all(number in first for number, _ in from_frame(folder, explored.TORCH.subject))
-        assert "No claim has been judged yet." in first
         assert "MindSpore is slower in 2 of 3 ratios" in " ".join(first.split())
         assert "The questions" not in first
-        assert "What does modes ask?" in others
-        assert "throughput ratio" in others
+        assert "throughput ratio" in "".join(others)
         assert "benchlib trace tables" not in first, "what is behind a ratio stays folded"
 
     def test_no_text_is_smaller_than_seven_points(self, folder: Path) -> None:

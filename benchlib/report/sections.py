@@ -7,7 +7,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from IPython.display import HTML
 
 from benchlib import tables
@@ -87,8 +86,3 @@ def missing(results: Results) -> HTML:
         if not (summary["conditions"] or summary["certificates"] or "verdicts" in summary):
             told.append(f"{name}: nothing was measured. {' '.join(summary['findings'])}")
     return tables.bullets(told or ["Every notebook has run, and nothing failed."])
-
-
-def failures(results: Results) -> HTML:
-    """Show every measurement that failed."""
-    return tables.failed(pd.DataFrame(list(results.each("failed"))))
