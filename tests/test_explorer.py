@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from benchlib import tables
 from benchlib.plotting.naming import spelled
 from benchlib.report import pdf
+from benchlib.report.picture import GLYPHS
 from benchlib.stats import frame as tidy
 
 pytestmark = pytest.mark.slow
@@ -64,7 +65,7 @@ def address(folder: Path) -> str:
 
 def rows(page: Page) -> list[tuple[str, str]]:
     """Number and verdict of each ratio that is seen."""
-    cells = page.locator(ROWS).locator("summary").all_inner_texts()
+    cells = [cell.lstrip("".join(GLYPHS.values())) for cell in page.locator(ROWS).locator("summary").all_inner_texts()]
     return sorted((" ".join(cell.split()[:3]), " ".join(cell.split()[3:])) for cell in cells)
 
 
