@@ -41,7 +41,7 @@ def results(folder: Path) -> Results:
 
 def shown(of: Results) -> str:
     """All parts of the page."""
-    every = [first_page.show(of), sections.questions(of, of.summaries), sections.rest(of, ()), sections.notes(of)]
+    every = [first_page.show(of), sections.questions(of, of.summaries), sections.rest(of, (), ()), sections.notes(of)]
     every += [sections.missing(of), reliability.resolution(of), reliability.certificates(of)]
     every += [part(of) for part in (setting.machine, setting.settings, setting.keys)]
     return "".join(one.data for one in every)
@@ -78,7 +78,7 @@ def test_a_table_or_figure_that_was_edited_is_named_and_not_shown(folder: Path, 
         file.write("\n")
     of = results(folder)
     assert f"{path} is not what modes made; run again." in sections.missing(of).data
-    page = sections.questions(of, ["modes"]).data + sections.rest(of, ["modes"]).data
+    page = sections.questions(of, ["modes"]).data + sections.rest(of, ["modes"], ()).data
     assert page.count(f"{path} is not what modes made: run again.") == 1
 
 
