@@ -12,24 +12,20 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
+import explored
 import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
-import pandas as pd
 import pytest
 import yaml
-from benchlib.suite.experiments.report import Report
 from synthetic_lab import SyntheticLab, step_seconds
 
-from benchlib import manifest, workloads
+from benchlib import workloads
 from benchlib.condition import Condition
 from benchlib.errors import BenchlibError
-from benchlib.lab import Lab
 from benchlib.plotting import figures
-from benchlib.provenance import knobs
 from benchlib.runner import availability
 from benchlib.runner.roofline import Ceiling
 from benchlib.runner.timer_check import SyncCheck
@@ -755,7 +751,7 @@ def test_two_tasks_of_one_workload_on_one_data_set_each_have_their_own_rows_and_
     ratios = result.figures["ratios"][1].axes
     assert [axes.get_title(loc="left").replace("\n", " ") for axes in ratios] == [SMALL, LARGE]
     assert [[text.get_text() for text in axes.get_yticklabels()] for axes in ratios] == [
-        ["mindspore graph tuned"],
+        ["MindSpore graph tuned"],
         [""],
     ]
     for start in (f"{SMALL}, to 80.0 %: ", f"{LARGE}, to 70.0 %: "):
@@ -1034,7 +1030,7 @@ def run_notebook(monkeypatch: pytest.MonkeyPatch) -> Any:
             if cell.cell_type != "code":
                 continue
             *before, last = cell.source.splitlines()
-            if last.startswith(("result.", "report.")):
+            if last.startswith("result."):
                 exec("\n".join(before), variables)
                 shown.append(eval(last, variables).data)
             else:
@@ -1043,29 +1039,6 @@ def run_notebook(monkeypatch: pytest.MonkeyPatch) -> Any:
         return shown, glued
 
     return run
-
-
-def save_as_the_suite_does(folder: Path, name: str, summary: dict[str, Any]) -> None:
-    """An executed notebook with its summary, and the record that it succeeded."""
-    scrap = {"name": "summary", "data": summary, "encoder": "json", "version": 1}
-    output = nbformat.v4.new_output("display_data", {"application/scrapbook.scrap.json+json": scrap})
-    executed = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=[output])])
-    (folder / "notebooks").mkdir(exist_ok=True)
-    nbformat.write(executed, folder / "notebooks" / f"{name}.ipynb")
-    paths = [
-        *summary["figures"],
-        *summary["tables"],
-        *(f"measurements/{key}.parquet" for key in summary["measurements"]),
-    ]
-    files = {path: manifest.digest((folder / path).read_bytes()) for path in paths if (folder / path).is_file()}
-    record = {"notebook": name, "status": "succeeded", "files": files}
-    (folder / "notebooks" / f"{name}.json").write_text(json.dumps(record), encoding="utf-8")
-
-
-def read_summary(folder: Path, name: str) -> dict[str, Any]:
-    """What a notebook glued, as :func:`save_as_the_suite_does` saved it."""
-    notebook = nbformat.read(folder / "notebooks" / f"{name}.ipynb", as_version=4)
-    return notebook.cells[0].outputs[0].data["application/scrapbook.scrap.json+json"]["data"]
 
 
 def test_notebooks_run_and_the_report_gathers_them(
@@ -1086,57 +1059,11 @@ def test_notebooks_run_and_the_report_gathers_them(
         images = [html for html in shown if "<img" in html]
         assert len(images) == len(summary["figures"]) / 3, "each figure is shown, and saved as png, svg and pdf"
         assert all("<figcaption>" in html for html in images)
-        save_as_the_suite_does(tmp_path, name, summary)
-    (tmp_path / "notebooks" / "operators.json").write_text(
-        json.dumps({"status": "failed", "error": {"cell": "In [3]", "text": "ValueError: no"}}), encoding="utf-8"
-    )
-    older = operators.Parameters(**quick("operators"))
-    operators.measure(older, SyntheticLab(tmp_path))  # no summary speaks of it
-    store = Lab(outputs=tmp_path).store
-    cut, gone = read_summary(tmp_path, "devices")["measurements"][:2]
-    store.path(cut).write_bytes(store.path(cut).read_bytes()[:200])
-    store.path(gone).unlink()
-    (tmp_path / "figures" / "scaling_scaling.svg").unlink()
-    (tmp_path / "notebooks" / "inference.ipynb").write_text("{")
-    report = Report(Lab(outputs=tmp_path))
-    shown, _ = run_notebook("report", Lab(outputs=tmp_path))
-    page = "\n".join(shown)
-    for name in report.summaries:
-        for finding in report.summaries[name]["findings"]:
-            assert finding.split(" [")[0].replace("'", "&#x27;") in page
-    assert "operators: failed in In [3]: ValueError: no" in page
-    for told in (f"{cut}.parquet: not a whole parquet", f"{gone}.parquet is gone", "figures/scaling_scaling.svg"):
-        assert told in page, "what is damaged or gone is named, and the rest is used"
-    assert re.search(r"inference: .*inference.ipynb cannot be read", page)
-    assert "learning_rate: 2 measurements failed" in page
-    assert "the worker died" in page
-    shown_figures = {name: len(report.summaries[name]["figures"]) / 3 for name in report.summaries}
-    of_each = {"devices": 1, "batch_size": 3, "learning_rate": 2, "frameworks": 3, "equivalence": 1}
-    of_each |= {"versions": 2, "modes": 3, "scaling": 1}
-    assert shown_figures == of_each, "the instrument and the operators have not run"
-    assert page.count("<img") == sum(of_each.values()) - 1, "all but the one that is gone"
-    assert "ONEDNN_MAX_CPU_ISA" in page
-    assert re.search(r">same<.*>1\.0e-07<", page)
-    assert re.search(r">different: cnn mindspore graph fp32 cpu tuned batch 128 .*>1\.0e-01<", page)
-    assert "A/A interval includes 1" in page
-    assert "stands in for it" in page, "where the network is from"
-    assert "conv_dropout 0.0" in page, "what the gate switched off"
-    assert ">synthetic<" in page, "the machine of the measurements, not today's"
-    assert "threads 2" in page, "the settings read back"
-    saved = pd.read_csv(tmp_path / "tables" / "measurements.csv")
-    told = {file for summary in report.summaries.values() for file in summary["measurements"]}
-    wrong = {Path(file).stem for file in manifest.all_wrong(tmp_path) if "parquet" in file}
-    assert {cut, gone} < wrong, "learning_rate made up other runs under the keys of two of batch_size"
-    assert all(key in page for key in wrong)
-    assert set(saved["file"]) == told - wrong, "what lies in the folder besides, of older code, is not in the report"
-
-
-def test_report_of_an_empty_folder_says_what_is_missing(run_notebook: Any, tmp_path: Path) -> None:
-    shown, _ = run_notebook("report", Lab(outputs=tmp_path))
-    page = "\n".join(shown)
-    for name in MEASURING:
-        assert f"{name}: has not run." in page
-    assert "There are no measurements." in page
+        explored.save(tmp_path, name, summary)
+    page = explored.report(tmp_path).read_text()
+    for name in [*MEASURING[:-1], "claims"]:
+        for finding in explored.summary_of(tmp_path, name)["findings"]:
+            assert finding.split(" [")[0].replace("&", "&amp;") in page
 
 
 def test_processes_that_were_not_steady_or_not_alone_are_told(tmp_path: Path) -> None:
@@ -1181,46 +1108,6 @@ def test_the_instrument_tells_what_knobs_do_and_whether_timers_see_all(tmp_path:
     assert effects["mindspore", "ONEDNN_MAX_CPU_ISA"].startswith("1.10")
 
 
-def test_the_ledger_of_knobs_says_what_was_measured_of_them(tmp_path: Path) -> None:
-    effects = [{"framework": "pytorch", "mode": "eager", "device": "cpu", "knob": None, "effect": "1.20 [1.10, 1.30]"}]
-    tuned = Condition(workload="cnn", lane="tuned")
-    knob = "GLIBC_TUNABLES"
-    alone = [*effects, {**effects[0], "knob": knob, "effect": "1.05 [1.04, 1.06]"}]
-    assert "1.20 [1.10, 1.30], with the rest of the lane" in _ledger(tmp_path, [tuned], effects)
-    assert "1.05 [1.04, 1.06]" in _ledger(tmp_path, [tuned], alone)
-    both = _ledger(tmp_path, [Condition(workload="cnn")], alone)
-    assert "1.05" not in both
-    assert "1.20" not in both
-    mindspore = tuned.but(framework="mindspore", mode="graph")
-    assert "mindspore: not measured in this profile" in _ledger(tmp_path, [mindspore], alone)
-    of_two = _ledger(tmp_path, [tuned, mindspore, Condition(workload="cnn")], [])
-    assert of_two.count("mindspore, pytorch: not measured in this profile") + of_two.count(
-        "pytorch, mindspore: not measured in this profile"
-    ), "said once for both"
-    assert "default and tuned, cpu: " in of_two, "a knob of both lanes"
-
-
-def test_the_report_names_what_was_left_out_of_the_workers_environments(tmp_path: Path) -> None:
-    values = {**quick("batch_size"), "subjects": quick("batch_size")["subjects"][:1]}
-    result = batch_size.measure(batch_size.Parameters(**values), SyntheticLab(tmp_path))
-    made = Report(SyntheticLab(tmp_path))
-    made.summaries = {"batch_size": result.summary()}
-    assert "left out" not in made.show_knobs().data
-    result.comparisons[0].measurements[0].left_out = ["XLA_FLAGS"]
-    made.summaries = {"batch_size": result.summary()}
-    shown = made.show_knobs().data
-    assert "XLA_FLAGS" in shown
-    assert "OMP_WAIT_POLICY" in shown
-    assert "none: nothing is timed in the gate" in shown
-
-
-def _ledger(folder: Path, conditions: list[Condition], effects: list[dict]) -> str:
-    made = Report(SyntheticLab(folder))
-    processes = [SimpleNamespace(condition=one, knobs=knobs.of(one), left_out=[]) for one in conditions]
-    made.summaries = {"instrument": {"knobs": knobs.Ledger(processes).frame.to_dict("records"), "effects": effects}}
-    return made.show_knobs().data
-
-
 def test_a_comparison_that_the_budget_ended_says_what_it_would_have_taken(tmp_path: Path) -> None:
     result = batch_size.measure(three_batch_sizes(), SyntheticLab(tmp_path, spread=0.2))
     (told,) = (warning for warning in result.warnings() if "budget" in warning)
@@ -1237,17 +1124,3 @@ def test_a_driver_that_tells_half_is_drawn_all_the_same(tmp_path: Path) -> None:
     axes = result.draw()["indicators"][1].axes
     assert "accelerator (%)" in [one.get_ylabel() for one in axes]
     assert len(axes) == 6, "its memory is not told"
-
-
-def test_measurements_of_two_machines_are_named(tmp_path: Path) -> None:
-    lab = SyntheticLab(tmp_path)
-    summary = operators.measure(operators.Parameters(**quick("operators")), lab).summary()
-    report_says = []
-    for cpu in ("synthetic", "another"):
-        copied = lab.store.load(summary["measurements"][0])
-        lab.store.save([m.model_copy(update={"machine": {**m.machine, "cpu": cpu}}) for m in copied])
-        save_as_the_suite_does(tmp_path, "operators", summary)
-        report_says.append(Report(Lab(outputs=tmp_path)).show_missing().data)
-    assert "machines are gathered" not in report_says[0]
-    assert "Measurements of 2 machines are gathered here" in report_says[1]
-    assert "2 cores of another" in report_says[1]
