@@ -42,8 +42,8 @@ from benchlib.runner.processes import PATIENCE_S
 from benchlib.runner.roofline import Ceiling
 from benchlib.runner.scheduler import Asked
 from benchlib.runner.timer_check import SyncCheck
-from benchlib.stats import allocation, planner
-from benchlib.stats.comparison import MARGIN, Comparison
+from benchlib.stats import planner
+from benchlib.stats.comparison import MARGIN, Comparison, most_urgent, standing
 from benchlib.stats.training_runs import TrainingRuns
 from benchlib.workloads import load
 
@@ -162,12 +162,12 @@ class Lab:
         """
         asked = list(self.comparisons.values())
         comparisons = [one.comparison for one in asked]
-        while (place := allocation.best(comparisons, until - time.monotonic())) is not None:
+        while (place := most_urgent(comparisons, until - time.monotonic())) is not None:
             with self._turn(tell) as waited_s:
                 until += waited_s
                 measured = asked[place].repeat(self.store, self.patience_s, self._keep)
                 tell(f"{comparisons[place].title}: {scheduler.line(measured)}")
-            tell(allocation.standing(comparisons, max(0.0, until - time.monotonic())))
+            tell(standing(comparisons, max(0.0, until - time.monotonic())))
 
     @one_interrupt()
     def train(
