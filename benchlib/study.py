@@ -450,6 +450,8 @@ def _condition(choices: Mapping[str, Any]) -> Condition:
         given: dict[str, Any] = {}
         for name, value in choices.items():
             given[name] = value
+            if "framework" not in given:
+                continue  # the default's need not have a file of the workload
             try:
                 Condition(**given)
             except BenchlibError as error:
