@@ -15,7 +15,6 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import pandas as pd
@@ -336,24 +335,6 @@ class Store:
                 wrong.append(f"{self.path(file)} is gone; run again to measure it again")
             found += measured or []
         return sorted(found, key=lambda m: (m.started_utc, m.file, m.repetition)), wrong
-
-    def outline(self, file: str) -> list[Measurement]:
-        """As :meth:`load`, in a tenth of the time: unchecked, without traces and epochs, and of blocks what
-        :func:`frame` sums. For files whose bytes are known to be what was written.
-        """
-        columns = ["format", "measurement", *(f"blocks.list.element.{name}" for name in (*_SUMMED, "disturbed"))]
-        found = []
-        for row in pq.ParquetFile(self.path(file)).read(columns=columns, use_threads=False).to_pylist():
-            document = json.loads(row["measurement"])
-            document["condition"] = _condition(json.dumps(document["condition"]))
-            blocks = [SimpleNamespace(**block) for block in row["blocks"]]
-            found.append(Measurement.model_construct(**document, blocks=blocks, trace=[], epochs=[]))
-        return found
-
-    def documents(self, file: str) -> list[dict[str, Any]]:
-        """Of each measurement all but its three tables, as plain types, unchecked, as :meth:`outline`."""
-        found = pq.ParquetFile(self.path(file)).read(columns=["measurement"], use_threads=False)
-        return [json.loads(text) for text in found["measurement"].to_pylist()]
 
 
 def frame(measurements: Iterable[Measurement]) -> pd.DataFrame:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import fcntl
-import hashlib
 import importlib.metadata
 import json
 import os
@@ -53,7 +52,6 @@ class Environment:
     name: str
     python: str  # its path
     made: bool = False  # by benchlib, in a folder of its own: to be removed with it
-    requirements: str = ""  # digest of what it was made of
 
 
 class CreationFailed(BenchlibError):
@@ -68,7 +66,6 @@ class Requirements:
     python: str  # as 3.11
     system: list[str]  # what the system has to have, a sentence each
     versions: dict[str, str | None]  # of distributions (None: not pinned), but of those that depend on the system
-    digest: str  # of all but comments
 
 
 def checkout() -> Path | None:
@@ -160,24 +157,25 @@ def requirements(name: str) -> Requirements | None:
         raise BenchlibError(f"{file}: # python: {python}: give one version of Python, such as 3.11")
     pins = [pin for line in text.splitlines() if (pin := re.sub(r"(^|\s)#.*", "", line).strip())]
     named = [re.match(r"([A-Za-z0-9][\w.-]*)(?:\[.*\])?\s*(?:==\s*([\w.+!]+))?", pin) for pin in pins if ";" not in pin]
-    digest = hashlib.sha256("\n".join([python, *pins]).encode()).hexdigest()[:16]
     system = [sentence for word, sentence in said if word == "system"]
-    return Requirements(file, python, system, {one[1]: one[2] for one in named if one}, digest)
+    return Requirements(file, python, system, {one[1]: one[2] for one in named if one})
 
 
 def create(name: str, say: Callable[[str], None] = print) -> Environment:
-    """Make the environment ``name``, unless it is there, made of the same. A :class:`CreationFailed` where a package
-    could not be installed. A folder that is not registered is of an attempt that was killed, and is replaced.
+    """Make the environment ``name``, unless it is there with all that is asked for. A :class:`CreationFailed` where a
+    package could not be installed. A folder that is not registered is of an attempt that was killed, and is replaced.
     """
     asked = requirements(name)
     with changing():
-        if there := _require_free(name, asked and asked.digest):
-            say(f"environment {name!r} is there already, made of {asked.file} as it is")
+        there = _registered(name)
+        if there and there.made and asked and not list(missing(asked, there)):
+            say(f"environment {name!r} is there already, as {asked.file} asks for it")
             return there
+        _require_free(name)
         if asked is None:
             find(name)  # says what could be meant
         place = folder() / name
-        environment = Environment(name, str(place / "bin" / "python"), True, asked.digest)
+        environment = Environment(name, str(place / "bin" / "python"), True)
         given = _given()
         commands = _commands(asked, environment.python, place, given["PATH"])
         for sentence in asked.system:
@@ -279,18 +277,14 @@ def missing(asked: Requirements, environment: Environment) -> Iterator[str]:
             yield f"{distribution} {version or 'is not installed'}: {pinned or 'it'} is asked for"
 
 
-def _require_free(name: str, requirements: str | None = None) -> Environment | None:
-    """A BenchlibError where no environment can be registered under this name; one made of these ``requirements`` (a
-    digest) is returned.
-    """
+def _require_free(name: str) -> None:
+    """Raise a BenchlibError where no environment can be registered under this name."""
     if name == DEFAULT or not _NAME.fullmatch(name):
         raise BenchlibError(f"environment {shown(name)}: {IN_A_NAME}; {DEFAULT!r} is the one that benchlib runs in")
-    there = _registered(name)
-    if there and not (there.made and there.requirements == requirements):
+    if there := _registered(name):
         raise BenchlibError(
             f"environment {name!r} is there already ({there.python}): benchlib environment remove {name} comes first"
         )
-    return there
 
 
 def register(environment: Environment) -> None:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 
 from benchlib import tables
+from benchlib.condition import implementation
 from benchlib.equivalence.certificate import SAME
+from benchlib.runner import availability
 from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
 from benchlib.study import Sentences, Study, metric_name
 from benchlib.tables import verdict
@@ -53,6 +55,22 @@ def effects(
             yield from _of_many(told)
 
     return answer
+
+
+def without_accelerator(study: Study) -> Iterator[str]:
+    """That nothing but the CPU was measured."""
+    if {one.device for one in study.every} == {"cpu"}:
+        yield "What a GPU brings was not measured: everything ran on the CPU."
+
+
+def not_usable(study: Study) -> Iterator[str]:
+    """Which devices the frameworks that were measured cannot use here, and why."""
+    there = {(one.framework, one.environment) for one in study.every}
+    rows = availability.survey(dict.fromkeys(one.environment for one in study.every))
+    lacking = [row for row in rows if row["missing"] and (row["framework"], row["environment"]) in there]
+    if lacking:
+        each = (f"{implementation(row['framework'], row['environment'])}: {row['missing']}." for row in lacking)
+        yield f"Not usable here: {' '.join(each)}"
 
 
 def growth(study: Study) -> Iterator[str]:

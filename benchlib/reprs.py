@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import html as html_text
-import math
-from typing import Any
+from types import SimpleNamespace
 
 import pandas as pd
 
@@ -14,9 +13,11 @@ from benchlib.cache import Measurement, counted
 from benchlib.equivalence.certificate import DIFFERENT, SAME, Certificate
 from benchlib.provenance.knobs import Ledger
 from benchlib.shown import Shown
+from benchlib.stats import frame as tidy
+from benchlib.stats import throughput
 from benchlib.stats.comparison import Comparison
-from benchlib.stats.training_runs import TrainingRuns, median_to_threshold, undisturbed
-from benchlib.tables import number
+from benchlib.stats.training_runs import TrainingRuns
+from benchlib.tables import Column, Table, left_out, number, reached
 
 Parts = list[str | tuple[str, pd.DataFrame]]  # text as it is, and tables with their captions
 MOST_FORGIVEN = 5  # differences that are shown one by one; all stand in the certificate's file
@@ -39,7 +40,8 @@ def text(result: Shown) -> str:
         return object.__repr__(result)
     lines: list[str] = []
     for one in shown:
-        own = one.splitlines() if isinstance(one, str) else [one[0], *tables.plain(one[1]).splitlines()]
+        short = one if isinstance(one, str) else one[1].drop(columns=["reason", "source"], errors="ignore")  # of knobs
+        own = one.splitlines() if isinstance(one, str) else [one[0], *tables.plain(short).splitlines()]
         lines += own[:FIRST] + [f"({len(own) - FIRST} more lines)"] * (len(own) > FIRST)
     return "\n".join(lines)
 
@@ -52,10 +54,14 @@ def parts(result: Shown) -> Parts:
 
 @parts.register
 def _(measured: Measurement) -> Parts:
-    role = f"{measured.role}, repetition {measured.repetition}" if measured.kind == "comparison" else "training run"
+    compared = measured.kind == "comparison"
+    role = f"{measured.role}, repetition {measured.repetition}" if compared else "training run"
     caption = f"{measured.condition}: {role}, seed {measured.seed}, started {measured.started_utc}."
     shown: Parts = [] if measured.ok else [f"failed: {measured.failure}"]
-    shown.append((caption, pd.DataFrame([_process_row(measured)])))
+    found = throughput.row(measured.condition, [measured] if measured.ok else [], False, not measured.ok, [])
+    names = ("disturbed", *("step_ms", "samples_per_second") * compared, "cores_used", "first_step_s", "warm_up_s")
+    row = {"blocks": len(counted(measured.blocks)), **{name: found[name] for name in (*names, "memory_mib")}}
+    shown.append((caption, pd.DataFrame([row | {"warm-up": measured.steady}])))
     if measured.epochs:
         names = {"wall_s": "epoch_s", "loss": "final_loss"}
         epochs = pd.DataFrame([epoch.model_dump() for epoch in measured.epochs]).rename(columns=names)
@@ -65,21 +71,22 @@ def _(measured: Measurement) -> Parts:
 
 @parts.register
 def _(compared: Comparison) -> Parts:
-    ratios, throughput = compared.ratios(), compared.throughput()
+    ratios, speeds = compared.ratios(), compared.throughput()
     ratios["condition"] = ratios["label"].mask(ratios["role"] == "control", "A/A: the baseline again")
     ratios = ratios.rename(columns={"low": "ratio_low", "high": "ratio_high"})
+    why = ["why"] * bool(ratios["why"].any())
     ends = {"low": "samples_per_second_low", "high": "samples_per_second_high", "label": "condition"}
-    speeds = [f"{name}{end}" for name in ("samples_per_second", "step_ms") for end in ("", "_low", "_high")]
+    names = [f"{name}{end}" for name in ("samples_per_second", "step_ms") for end in ("", "_low", "_high")]
     width = f", widest half-width {number(100 * compared.plan.half_width, 2)} %" * (compared.plan.half_width > 0)
     caption = (
         f"Throughput relative to {compared.baseline}, with 95 % intervals over processes "
         f"({compared.ended or 'not ended yet'}{width})."
     )
     shown: Parts = [
-        (caption, ratios[["condition", "ratio", "ratio_low", "ratio_high", "processes", "verdict", "why"]]),
+        (caption, ratios[["condition", "ratio", "ratio_low", "ratio_high", "processes", "verdict", *why]]),
         (
             "The conditions by themselves.",
-            throughput.rename(columns=ends)[["condition", *speeds, "cores_used", "memory_mib", "first_step_s"]],
+            speeds.rename(columns=ends)[["condition", *names, "cores_used", "memory_mib", "first_step_s"]],
         ),
     ]
     failed = len(compared.failures())
@@ -88,11 +95,14 @@ def _(compared: Comparison) -> Parts:
 
 @parts.register
 def _(trained: TrainingRuns) -> Parts:
-    rows = pd.DataFrame([_runs_row(label, runs) for label, runs in trained.runs().groupby("label", sort=False)])
+    columns = ["label", "final_metric", "lowest", "highest", "epoch_s", "runs", "failed"]
+    columns.append(Column("times_left_out", left_out))
     caption = f"Training runs: the metric after {trained.epochs} epochs over seeds, the epoch's mean time"
-    if trained.threshold is None:
-        return [(f"{caption}.", rows.drop(columns=["reached", "seconds_to_threshold"]))]
-    return [(f"{caption}, and the median time to a metric of {trained.threshold:g}.", rows)]
+    if trained.threshold is not None:
+        columns += [Column("reached", reached), "seconds_to_threshold"]
+        caption += f", and the median time to a metric of {trained.threshold:g}"
+    table = Table(f"{caption}.", "final_metric", columns)
+    return [(table.caption, table.of(SimpleNamespace(frame=tidy.of_training(trained, part=0))))]
 
 
 @parts.register
@@ -141,40 +151,3 @@ def _(ledger: Ledger) -> Parts:
     if ledger.left_out:
         caption += f" Set in the shell, and left out of the workers' environments: {', '.join(ledger.left_out)}."
     return [(caption, ledger.frame)]
-
-
-def _process_row(measured: Measurement) -> dict[str, Any]:
-    """What a process gave; nan for what it did not come to, or what was disturbed."""
-    blocks, nan = counted(measured.blocks), math.nan
-    timed = [block for block in blocks if not block.disturbed]
-    wall_s = sum(block.wall_s for block in timed) or nan
-    first_s = None if measured.first_step_disturbed_by else measured.first_step_s
-    warm_up_s = None if measured.warm_up_disturbed_by else measured.warm_up_s
-    return {
-        "blocks": len(blocks),
-        "of them disturbed": sum(block.disturbed for block in blocks),
-        "step_ms": 1000 * wall_s / (sum(block.steps for block in timed) or nan),
-        "samples_per_second": sum(block.samples for block in timed) / wall_s,
-        "cores_used": sum(block.cpu_s for block in timed) / wall_s,
-        "memory_mib": measured.memory.get("peak", nan),
-        "first_step_s": nan if first_s is None else first_s,
-        "warm_up_s": nan if warm_up_s is None else warm_up_s,
-        "warm-up": measured.steady,
-    }
-
-
-def _runs_row(label: str, runs: pd.DataFrame) -> dict[str, Any]:
-    """The runs of one condition; times are those of the undisturbed."""
-    timed = undisturbed(runs)
-    return {
-        "condition": label,
-        "runs": len(runs),
-        "final_metric": runs["metric"].mean(),
-        "lowest": runs["metric"].min(),
-        "highest": runs["metric"].max(),
-        "epoch_s": timed["epoch_s"].mean(),
-        "reached": int(runs["reached"].sum()),
-        "seconds_to_threshold": median_to_threshold(timed, "seconds_to_threshold"),
-        "disturbed": len(runs) - len(timed),
-        "failed": int(runs["failure"].notna().sum()),
-    }

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 HEADINGS = {
     "subject": "framework, mode, lane",
     "baseline": "relative to",
-    "train_samples": "training samples",
-    "epochs_trained": "after epochs",
-    "metric_of": "metric",
-    "verdict_here": "verdict",
     "takes": "what the rest would take",
-    "first_why": "why",
     "control_why": "why no A/A",
     "ratio": "throughput ratio",
     "control": "A/A",
@@ -43,50 +38,20 @@ HEADINGS = {
     "steps_per_second": "steps/s",
     "cpu_percent": "CPU (% of machine)",
     "memory_mib": "peak memory (MiB)",
-    "memory_import_mib": "memory after import (MiB)",
-    "memory_steady_mib": "after the last step (MiB)",
-    "memory_private_mib": "of it private (MiB)",
-    "memory_children_mib": "its children (MiB)",
-    "accelerator_memory_mib": "accelerator memory, driver (MiB)",
-    "device_peak_mib": "accelerator memory, framework's peak (MiB)",
     "accelerator_throttled": "throttled (share of the time)",
     "joules_per_sample": "energy (J/sample)",
     "steady": "steady (share of processes)",
-    "idle_cores": "cores of others",
-    "parent_cores": "cores of the parent",
     "disturbed": "disturbed (share of blocks)",
-    "disturbed_time": "disturbed (share of the time)",
-    "times_count": "its times count",
     "half_width_percent": "widest half-width (%)",
-    "ended": "why it ended",
     "peak_share_percent": "share of the machine's peak (%)",
-    "million_multiply_adds": "million multiply-adds",
-    "lowest": "lowest seed",
-    "highest": "highest seed",
     "timed_s": "seen by the timer (s)",
-    "timed_share": "share",
-    "share_of_few": "share of a few steps",
-    "final_metric": "mean",
-    "difference": "difference from the first",
-    "epochs_longest": "epochs of the longest run",
     "seconds_to_threshold": "time to threshold (s)",
-    "seconds": "training time (s)",
-    "epoch_ratio": "throughput ratio, whole epochs",
     "threshold_ratio": "times as soon at the threshold",
     "within_ratio": "throughput ratio",
     "claimed_ratio": "ratio in the direction of the claim",
-    "published_ratio": "published",
-    "final_loss": "training loss",
     "first_epoch": "first epoch, compilation included (of the others' mean)",
     "first_epoch_alone": "without (of the others' mean)",
-    "first_eager_s": "first step, eager (s)",
-    "first_graph_s": "first step, graph (s)",
-    "step_eager_ms": "step, eager (ms)",
-    "step_graph_ms": "step, graph (ms)",
-    "pays_after_epochs": "epochs",
-    "pays_after_s": "time (s)",
     "same_threads_ratio": "relative to one process with as many threads",
-    "communication_percent": "communication (% of a step)",
     "loss_ratio": "relative to fp32",
 }
 """Headings of columns whose names, with a unit at the end, do not say it."""
@@ -108,6 +73,8 @@ NOTHING = "There is nothing to show: the table has no rows."
 WHY = "why"  # the column that says of a row without a number why it has none; empty in the others
 FILES = "measurements"  # the column with the keys of the files that a row was made from, a space between them
 PAGE = 7.2  # inches across a page's two columns
+PRODUCTS = {"pytorch": "PyTorch", "mindspore": "MindSpore", "jax": "JAX", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
+_NAMES = re.compile(rf"\b({'|'.join(PRODUCTS)})((?: \1)?)(?![\w./-])")
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -150,6 +117,16 @@ def ratio(estimate: float, low: float, high: float) -> str:
     while decimals < 6 and any(end != 1 and round(end, decimals) == 1 for end in (low, high)):
         decimals += 1
     return _interval(estimate, low, high, decimals)
+
+
+def product(framework: str) -> str:
+    """A framework's name as its makers write it; one that is not known is called as its file."""
+    return PRODUCTS.get(framework, framework)
+
+
+def spelled(text: str) -> str:
+    """A text with frameworks' names as their makers write them; not that of an environment behind them: ``JAX jax``."""
+    return re.sub(_NAMES, lambda found: PRODUCTS[found[1]] + found[2], text)
 
 
 def display(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
@@ -301,37 +278,19 @@ def _cell(name: str, value: object) -> str:
         return "all" if name == "threads" else MISSING
     if isinstance(value, float):
         return number(value) if name in MEASURED and not name.startswith("epochs") else f"{value:g}"
-    return str(value)
+    return spelled(str(value)) if name in ("subject", "baseline", "framework") else str(value)
 
 
-class Measured(Protocol):
-    """What tables and figures select from: the result of an experiment."""
-
-    @property
-    def frame(self) -> pd.DataFrame: ...
-
-    @property
-    def runs(self) -> pd.DataFrame: ...
-
-    @property
-    def curves(self) -> pd.DataFrame: ...
-
-    @property
-    def margin(self) -> float: ...
-
+Measured = Any  # what tables and figures select from: a study, by its frame, runs, curves and margin
 
 WITH_INTERVAL = {
-    *tidy.RATIOS,
-    *tidy.OF_GROUPS,
-    *tidy.OF_GRAPHS,
+    *(*tidy.RATIOS, *tidy.OF_GROUPS, *tidy.OF_GRAPHS),
     *("samples_per_second", "steps_per_second", "step_ms", "cpu_percent", "memory_mib"),
     *("accelerator_percent", "accelerator_memory_mib", "final_metric", "metric_difference", "final_loss"),
 }
 """The quantities that tables show with their intervals."""
 
-PLACE = ["part", "label"]
-"""The columns of the frame that say what a condition's quantities have in common: where it was measured, and that."""
-
+PLACE = ["part", "label"]  # what a condition's quantities have in common: where it was measured, and that
 BESIDE = (
     *("estimate", "low", "high", "lowest", "highest", "processes", "verdict", "why", "files"),
     *("baseline_subject", "baseline_batch_size", "baseline_threads"),
@@ -352,8 +311,7 @@ def wide(frame: pd.DataFrame, quantity: str) -> pd.DataFrame:
     return rows.join(others, on=PLACE)
 
 
-Value = Callable[[pd.Series], Any]
-"""Of a cell, from a row of :func:`wide`."""
+Value = Callable[[pd.Series], Any]  # of a cell, from a row of :func:`wide`
 
 
 @dataclass(frozen=True)

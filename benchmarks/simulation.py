@@ -14,8 +14,7 @@ import numpy as np
 from scipy import signal, stats
 
 from benchlib.stats.intervals import geometric_interval, rounds_of
-from benchlib.stats.length import pilot_rounds
-from benchlib.stats.planner import PILOT, PRECISION, Paired, plan
+from benchlib.stats.planner import PILOT, PILOT_ROUNDS, PRECISION, Paired, plan, rounds_for
 
 TRUTH = 1.04
 SPEEDS = {"baseline": 1.0, "control": 1.0, "condition": TRUTH}
@@ -72,7 +71,7 @@ def _comparison(noise: Noise, rng: np.random.Generator, budget_s: float, pilot: 
     done: list[Paired] = []
     blocks: dict[str, list[np.ndarray]] = {name: [] for name in SPEEDS}
     while not (step := plan(done, ASKED, budget_s, pilot)).ended:
-        paired, seconds = repetition(noise, rng, step.rounds or pilot_rounds(START_S, ROUND_S))
+        paired, seconds = repetition(noise, rng, step.rounds or min(rounds_for(START_S, ROUND_S), PILOT_ROUNDS))
         done.append(paired)
         for name, values in seconds.items():
             blocks[name].append(values)

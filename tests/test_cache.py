@@ -1,6 +1,5 @@
 """Measurements come back from disk as they were, or not at all."""
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -150,12 +149,6 @@ def test_a_damaged_file_is_put_aside_and_said_so_that_it_can_be_measured_again(t
     assert "damaged/f.parquet" in said
     store.save([measurement()])
     assert store.usable("f") == store.all() == [measurement()], "the file put aside is not read"
-
-
-def test_an_outline_has_all_that_the_table_of_measurements_says(tmp_path):
-    store = Store(tmp_path)
-    store.save([measurement(), measurement(role="control", failure="it died", blocks=[])])
-    pd.testing.assert_frame_equal(results.frame(store.outline("f")), results.frame(store.load("f")))
 
 
 @pytest.mark.parametrize("change", [lambda rows: rows[:1], lambda rows: [*rows, rows[0]], lambda rows: []])

@@ -10,10 +10,11 @@ from typing import Any
 import pandas as pd
 from frames import row
 
+from benchlib.findings import effects
 from benchlib.stats.amortisation import AT_ONCE, NEVER, PAYS
 from benchlib.stats.comparison import FASTER, NO_DIFFERENCE, SLOWER
 from benchlib.stats.frame import IMPOSSIBLE
-from benchlib.suite.experiments import answers, operators, payback
+from benchlib.suite.experiments import operators, payback
 
 
 def ratio(framework: str, low: float, high: float, verdict: str, batch: int = 16, **more: Any) -> dict[str, Any]:
@@ -27,7 +28,7 @@ def result(*rows: dict[str, Any]) -> SimpleNamespace:
 
 
 def told(*rows: dict[str, Any]) -> str:
-    return " ".join(answers.effects(lambda one: f"batch {one['batch_size']}")(result(*rows)))
+    return " ".join(effects(lambda one: f"batch {one['batch_size']}")(result(*rows)))
 
 
 def test_one_ratio_is_told_with_its_interval() -> None:

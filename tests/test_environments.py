@@ -251,7 +251,7 @@ def test_a_python_that_is_no_version_is_refused(project, python):
     [
         ("smal", "did you mean 'small'"),
         ("../small", "an environment's name has up to 40 letters, digits"),
-        ("", "an environment's name"),
+        ("", "give a NAME"),
         ("x" * 41, "an environment's name"),
         ("default", "benchlib runs in"),
     ],

@@ -76,7 +76,7 @@ def from_frame(folder: Path, baseline: str, notebook: str = "modes") -> list[tup
 
 
 def choose(page: Page, baseline: str) -> None:
-    page.get_by_text(spelled(baseline), exact=True).locator("visible=true").first.click()
+    page.locator(".views > label").filter(has_text=re.compile(f"^{spelled(baseline)}$")).click()
 
 
 @pytest.mark.parametrize("baseline", [None, explored.MINDSPORE.subject, explored.GRAPH.subject])
@@ -261,6 +261,7 @@ class TestPaper:
         page = browser.new_page(viewport={"width": 688, "height": 1000})  # as wide as the paper is
         page.emulate_media(media="print")
         page.goto(address(tmp_path))
+        page.evaluate("() => document.querySelectorAll('.unseen').forEach(one => one.remove())")
         wider = page.locator(ROWS).evaluate_all(
             """rows => rows.flatMap(row => [...row.querySelectorAll('th, summary')].filter(cell => {
               const range = document.createRange();

@@ -207,19 +207,13 @@ def test_the_frame_of_a_result_is_saved_with_its_tables(tmp_path: Path, notebook
 
 
 @pytest.mark.parametrize("trouble", ["disturbed", "differs", "fails", "cannot"])
-@pytest.mark.parametrize("notebook", [name for name in experiments.NOTEBOOKS[:-2] if name != "equivalence"])
+@pytest.mark.parametrize("notebook", [name for name in experiments.NOTEBOOKS if name != "equivalence"])
 def test_every_row_has_a_number_or_the_reason_why_not(tmp_path: Path, notebook: str, trouble: str) -> None:
     frame = measured(tmp_path, notebook, **{trouble: lambda c: (c.framework, c.mode) != ("pytorch", "eager")}).frame
     assert frame["why"].notna().equals(frame["estimate"].isna())
     frame = measured(tmp_path, notebook, **{trouble: lambda c: True}).frame
     odd = frame[frame["why"].isna() == frame["estimate"].isna()]
     assert not len(odd), odd[["quantity", "subject", "estimate", "why"]]
-
-
-def test_a_notebook_without_numbers_of_conditions_saves_no_frame(tmp_path: Path) -> None:
-    result = experiments.module("claims").measure(None, SyntheticLab(tmp_path))
-    assert not len(result.frame)
-    assert not any("parquet" in path for path in result.summary()["tables"])
 
 
 def test_scaling_has_the_efficiency_of_its_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from fixed_lab import FixedLab, all_the_same
 
@@ -32,7 +30,7 @@ from benchlib.equivalence.certificate import Certificate
 from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures
 from benchlib.provenance import fingerprint
-from benchlib.runner import entries, epochs, interference, processes, recording, rounds, timer_check
+from benchlib.runner import entries, epochs, interference, processes, recording, rounds
 from benchlib.runner import machine_lock as turn_module
 from benchlib.runner.interference import NO_CPU
 from benchlib.runner.jobs import INITIAL_SEED, prepare_job
@@ -233,15 +231,6 @@ def test_training_ends_where_a_file_is_edited_and_keeps_the_run_that_had_begun(l
     assert kept(lab) == len(after_first) == 1
 
 
-def test_what_is_made_while_a_file_is_edited_is_not_kept(lab, edited, monkeypatch):
-    lab.patience_s = 60.0  # planted work takes its time
-    monkeypatch.setattr(recording, "require_hashed", lambda *_: edited())
-    for make in (lambda: lab.certify([toy()]), lambda: lab.check_timers([toy()])):
-        with pytest.raises(BenchlibError, match=r"toy\.py: changed"):
-            make()
-    assert not [path for name in ("certificates", "timers") for path in (lab.folder / name).glob("*.json")]
-
-
 def test_a_file_that_this_process_has_imported_before_it_was_edited_is_refused(lab, edited):
     lab.certify([toy()])
     path = edited("workloads/toy/workload.py")
@@ -368,17 +357,6 @@ def test_a_fault_of_the_parent_in_a_comparison_is_no_workers_failure(lab, monkey
     assert lab.measurements()["failure"].isna().all()
 
 
-@pytest.mark.parametrize("where", [(epochs.metrics, "measure"), (epochs.files, "arrays"), (epochs, "Watch")])
-def test_a_fault_of_the_parent_in_training_is_no_workers_failure(lab, monkeypatch, where):
-    monkeypatch.setattr(lab, "certify", all_the_same)
-    lab.train([toy()], seeds=[0], epochs=1)
-    monkeypatch.setattr(*where, ours)
-    with pytest.raises(AttributeError, match="a fault of our own"):
-        lab.train([toy()], seeds=[0, 1, 2], epochs=1)
-    assert not workers_alive()
-    assert lab.measurements()["failure"].isna().tolist() == [True]
-
-
 @pytest.mark.parametrize("where", [(trials.compare, "beyond"), (trials, "_read"), (processes.knobs, "environment")])
 def test_a_fault_of_the_parent_in_the_gate_is_no_workers_failure(lab, monkeypatch, where):
     monkeypatch.setattr(*where, ours)
@@ -386,14 +364,6 @@ def test_a_fault_of_the_parent_in_the_gate_is_no_workers_failure(lab, monkeypatc
         lab.certify([toy().but(framework="twin")])
     assert not workers_alive()
     assert not list(lab.folder.glob("certificates/*"))
-
-
-def test_a_fault_of_the_parent_in_the_check_of_the_timers_is_no_workers_failure(lab, monkeypatch):
-    monkeypatch.setattr(timer_check.SyncCheck, "ok", property(ours))
-    monkeypatch.setattr(timer_check, "TAKES", 1)
-    with pytest.raises(AttributeError, match="a fault of our own"):
-        lab.check_timers([toy()])
-    assert not workers_alive()
 
 
 def test_another_lab_that_has_measured_meanwhile_is_believed(lab, monkeypatch):
@@ -422,25 +392,6 @@ def test_whoever_stops_asking_the_gate_leaves_no_worker(lab, tmp_path):
     assert workers_alive()
     gated.close()
     assert not workers_alive()
-
-
-def test_a_reference_comes_before_what_is_compared_with_it(tmp_path, monkeypatch):
-    groups = []
-
-    def computed(group, prepare, expected, patience_s, workers):
-        taken = list(iter(group.take, None))
-        groups.append(taken[0].framework)
-        yield from ((one, {}) for one in taken)
-
-    monkeypatch.setattr(gate, "_computed", computed)
-    monkeypatch.setattr(gate, "AT_ONCE", 1)  # two at once, whose lines could come in any order, wait for each other
-    # As if PyTorch had no linear: its reference is then in MindSpore, and so in the same process as the other.
-    monkeypatch.setattr(
-        gate, "reference", lambda one: one if one.workload == "linear" else one.but(framework="pytorch")
-    )
-    conditions = [Condition(workload=name, framework="mindspore") for name in ("linear", "batchnorm2d")]
-    assert len(list(gate.run(conditions, tmp_path, 60))) == 2
-    assert groups == ["pytorch", "mindspore"]
 
 
 def test_a_model_that_another_process_checked_while_this_one_waited_is_not_checked_again(lab, monkeypatch):
@@ -479,18 +430,6 @@ def test_a_certificate_is_kept_as_soon_as_it_is_made(lab, monkeypatch):
             lab.certify([toy(), twin])
     monkeypatch.setattr(gate, "_computed", lambda *_: pytest.fail("it was made again"))
     assert lab.certify([toy()])[toy().key].verdict == "same"
-
-
-def test_a_stored_measurement_that_is_none_names_its_file(lab):
-    lab.compare([toy()], repetitions=1, rounds=2, block_s=0.01)
-    path = next(lab.store.folder.iterdir())
-    rows = pq.read_table(path).to_pylist()
-    for row in rows:
-        row["measurement"] = row["measurement"].replace('"built"', '"bilt"')
-    schema = results._SCHEMA.with_metadata({"sha256": results.digest(rows)})
-    pq.write_table(pa.Table.from_pylist(rows, schema), path)
-    with pytest.raises(BenchlibError, match=f"{path.name}: not a measurement of this benchlib"):
-        lab.measurements()
 
 
 def test_a_model_that_differs_is_shown_as_such_is_not_timed_and_gets_no_ratio(lab, capsys):
@@ -551,13 +490,6 @@ def test_a_parent_that_gets_an_answer_late_loses_no_training_run(lab, monkeypatc
 
     monkeypatch.setattr(epochs.Watch, "end", late)
     assert lab.train([toy(burn_ms=10.0)], seeds=[0], epochs=1).runs()["failure"].tolist() == [None]
-
-
-def test_a_training_run_by_a_wrong_clock_has_failed(lab, monkeypatch):
-    monkeypatch.setattr(lab, "certify", all_the_same)
-    (failure,) = lab.train([toy(misbehave="clock")], seeds=[0], epochs=1).runs()["failure"]
-    assert "impossible times" in failure
-    assert "its clock was set, or is wrong" in failure
 
 
 def test_training_that_fails_is_reported_and_the_rest_goes_on(lab, monkeypatch):
@@ -660,24 +592,6 @@ def test_what_cannot_be_measured_is_refused_before_anything_starts(lab):
     with pytest.raises(BenchlibError, match="threads 4096, but this machine has"):
         lab.compare([toy().but(threads=4096)], **QUICK)
     assert not lab.folder.exists(), "nothing was started, prepared or written"
-
-
-def test_one_repetition_shows_no_difference(lab):
-    comparison = lab.compare([toy(), toy(burn_ms=30.0)], repetitions=1, rounds=2, block_s=0.01)
-    assert comparison.ratios().set_index("role").loc["condition", "verdict"] == NO_DIFFERENCE
-
-
-def test_scratch_of_killed_workers_is_removed_and_that_of_living_ones_is_not(tmp_path, monkeypatch):
-    monkeypatch.setattr(scratch.tempfile, "gettempdir", lambda: str(tmp_path))
-    folders = {name: tmp_path / f"benchlib-worker-{name}" for name in ("killed", "living", "starting")}
-    for folder in folders.values():
-        folder.mkdir()
-    for name in ("killed", "living"):
-        os.utime(folders[name], (0, 0))
-    with subprocess.Popen(["sleep", "60"], cwd=folders["living"]) as living:
-        scratch.remove_stale()
-        living.kill()
-    assert [name for name, folder in folders.items() if folder.exists()] == ["living", "starting"]
 
 
 def test_the_time_left_does_not_count_the_time_that_others_measured(lab, monkeypatch, capsys):
@@ -894,20 +808,6 @@ def test_a_condition_whose_processes_were_slowing_down_when_warm_up_ended_is_not
     mine[1].steady = SLOWING
     assert comparison.slows_down(slower)
     assert comparison.ratios().set_index("role").loc["condition", "verdict"] == SLOWS_DOWN
-
-
-def test_training_runs_start_in_pairs_and_train_one_after_the_other(lab, monkeypatch):
-    trained = []
-
-    def train(entry, others, settings, progress, trains=epochs._train):
-        trained.append((entry.job.seed, [other.condition for other in others], len(workers_alive())))
-        trains(entry, others, settings, progress)
-
-    monkeypatch.setattr(epochs, "_train", train)
-    runs = lab.train([toy()], seeds=[0, 1, 2], epochs=1).runs()
-    assert runs["failure"].tolist() == [None] * 3
-    assert [(len(others), alive) for _, others, alive in trained] == [(1, 2), (0, 1), (0, 1)]
-    assert sorted(seed for seed, _, _ in trained) == [0, 1, 2]
 
 
 def test_a_run_is_kept_before_the_next_of_its_pair_trains(lab, monkeypatch):

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -22,24 +21,6 @@ from benchlib.errors import BenchlibError
 from benchlib.provenance import fingerprint, installed, machine, needs, npu_smi, nvml
 from benchlib.runner import availability, interference
 from benchlib.runner.jobs import key, prepare_job
-
-
-def test_devices_and_versions_are_found_without_importing_a_framework():
-    script = """
-import json, sys
-from benchlib.lab import Lab
-from benchlib.provenance import installed
-from benchlib.runner import availability
-seen = {"devices": availability.devices()}
-seen |= {name: installed.versions(name) for name in ("pytorch", "mindspore")}
-seen["imported"] = [name for name in ("torch", "mindspore", "tensorflow", "jax") if name in sys.modules]
-print(json.dumps(seen))
-"""
-    seen = json.loads(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout)
-    assert seen["devices"][0] == "cpu"
-    assert seen["pytorch"]["torch"].startswith("2.13.0")
-    assert seen["mindspore"]["mindspore"] == "2.10.0"
-    assert seen["imported"] == []
 
 
 @pytest.mark.alone
@@ -389,24 +370,6 @@ def test_versions_are_compared_as_versions(monkeypatch):
     for other in ("2.13.1+cpu", "2.13.0+cu126", "2.13"):
         with pytest.raises(BenchlibError, match="restart the notebook's kernel"):
             installed.require_versions("pytorch", "default", {"torch": other})
-
-
-def test_one_that_is_killed_while_it_asks_leaves_nothing_behind_for_long(tmp_path):
-    (tmp_path / "temporary").mkdir()
-    waiting = _script(tmp_path / "python", f"touch {tmp_path}/asked; exec sleep 60")
-    ask = f"from benchlib import interpreters; interpreters.probe({str(waiting)!r}, ('numpy',))"
-    with subprocess.Popen(
-        [sys.executable, "-c", ask], env={**os.environ, "TMPDIR": str(tmp_path / "temporary")}, start_new_session=True
-    ) as asking:
-        while not (tmp_path / "asked").exists():
-            time.sleep(0.05)
-        assert list((tmp_path / "temporary").iterdir())
-        os.killpg(asking.pid, signal.SIGKILL)
-    remove = "from benchlib import scratch; scratch.remove_stale()"
-    subprocess.run(
-        [sys.executable, "-c", remove], env={**os.environ, "TMPDIR": str(tmp_path / "temporary")}, check=True
-    )
-    assert not list((tmp_path / "temporary").iterdir())
 
 
 def test_all_that_a_framework_needs_counts(flow):

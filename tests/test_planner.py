@@ -9,17 +9,19 @@ import pytest
 
 from benchlib.errors import BenchlibError
 from benchlib.stats import planner
-from benchlib.stats.length import LEAST_ROUNDS, MOST_ROUNDS, PILOT_ROUNDS, pilot_rounds, rounds_for
 from benchlib.stats.planner import (
     BUDGET,
     FAILED,
     LEAST_PILOT,
+    LEAST_ROUNDS,
+    MOST_ROUNDS,
     PILOT,
     PRECISION,
     Paired,
     best_rounds,
     gain,
     plan,
+    rounds_for,
     settled,
 )
 
@@ -87,11 +89,6 @@ def test_a_process_is_measured_about_as_long_as_it_took_to_start():
     assert rounds_for(0.1, 0.5) == LEAST_ROUNDS
     assert rounds_for(600.0, 0.5) == MOST_ROUNDS
     assert rounds_for(9.0, 0.0) == MOST_ROUNDS
-
-
-def test_in_the_pilot_no_longer_than_does_some_good():
-    assert pilot_rounds(7.0, 0.5) == 14
-    assert pilot_rounds(20.0, 0.5) == PILOT_ROUNDS
 
 
 def exactly(between, within, start_s=9.0, round_s=0.5):

@@ -18,7 +18,7 @@ from benchlib.errors import BenchlibError
 from benchlib.lab import Lab, Measures, NotMeasured
 from benchlib.runner import entries, interference, rounds, timer_check
 from benchlib.runner.scheduler import Asked
-from benchlib.stats import length
+from benchlib.stats import planner
 from benchlib.stats.planner import PRECISION
 from benchlib.suite import experiments
 
@@ -131,7 +131,7 @@ def rounds_by_process(comparison):
 
 @pytest.mark.alone
 def test_a_process_is_measured_about_as_long_as_it_took_to_start(tmp_path, monkeypatch):
-    monkeypatch.setattr(rounds, "PILOT_ROUNDS", length.PILOT_ROUNDS)
+    monkeypatch.setattr(rounds, "PILOT_ROUNDS", planner.PILOT_ROUNDS)
     comparison = lab_of(tmp_path).compare([toy(burn_ms=1.0), toy(burn_ms=2.0)], **{**ASKED, "block_s": 0.02})
     for m in comparison.measurements:
         start_s = m.repetition_s - m.rounds_s

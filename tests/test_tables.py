@@ -66,7 +66,7 @@ def frame() -> pd.DataFrame:
 
 def test_display_leaves_out_only_what_is_the_same_in_all_rows() -> None:
     text, same = tables.display(frame())
-    assert same == "In all rows: framework, mode, lane pytorch eager tuned; workload cnn; image size 8."
+    assert same == "In all rows: framework, mode, lane PyTorch eager tuned; workload cnn; image size 8."
     assert text.to_dict("list") == {
         "threads": ["all", "1"],
         "channels": ["16", "–"],
@@ -80,9 +80,9 @@ def test_why_some_rows_have_no_number_is_said_above_the_table() -> None:
     shown = pd.DataFrame({**subjects, "why": [None, "no kernel", "no kernel"], "measurements": "ab12"})
     text, same = tables.display(shown)
     assert list(text) == ["framework, mode, lane", "throughput ratio"]
-    assert same == f"{MINDSPORE}, jax graph: no kernel."
+    assert same == "MindSpore graph tuned, JAX graph: no kernel."
     of_tasks = tables.display(shown.assign(task=["gcn", "gcn", "cnn"]))[1]
-    assert of_tasks == f"{MINDSPORE} on gcn, jax graph on cnn: no kernel."
+    assert of_tasks == "MindSpore graph tuned on gcn, JAX graph on cnn: no kernel."
 
 
 def test_csv_markdown_and_html_have_the_same_table(tmp_path: Path) -> None:

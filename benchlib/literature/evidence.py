@@ -166,8 +166,7 @@ def _maximum(claim: Claim, part: Query, rows: pd.DataFrame) -> Found:
         yield f"values of the {words} no farther from {rule.best:g} than {' and '.join(f'{end:g}' for end in theirs)}"
 
 
-TESTS = {"ratios": _ratios, "pairs": _pairs, "crossing": _crossing, "maximum": _maximum}
-"""By the name that rules give, what makes cases of rows."""
+TESTS = {"ratios": _ratios, "pairs": _pairs, "crossing": _crossing, "maximum": _maximum}  # by what rules call them
 
 
 def _of_ratio(claim: Claim, part: Query, ratio: Interval, rows: list[pd.Series], **texts: str) -> Case:

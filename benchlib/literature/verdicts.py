@@ -21,11 +21,11 @@ REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
 NO_DIFFERENCE, NOT_MEASURED = "no difference shown", "not measured here"
 VERDICTS = (REPRODUCED, NOT_REPRODUCED, NO_DIFFERENCE, NOT_MEASURED)
 
-XLABEL = "ratio in the direction of the claim"
-HELP = "Above 1 is on the claim's side. A stroke: the published ratio, of other hardware."
+AXIS = "ratio in the direction of the claim"
 BARS = Bars(
-    quantity="claimed_ratio", hue="bears", labels="case", xlabel=XLABEL, target=lambda row: row["published_ratio"]
+    quantity="claimed_ratio", hue="bears", labels="case", xlabel=AXIS, target=lambda row: row["published_ratio"]
 )
+HELP = "Above 1 is on the claim's side. A stroke: the published ratio, of other hardware."
 MOST = 24  # rows of a figure, so that it fits a page
 
 
@@ -47,10 +47,7 @@ class Judged:
         every, says = {}, self.claims.set_index("claim")["says"]
         for claim, own in self.cases.dropna(subset="claimed_ratio").groupby("claim", sort=False):
             for page, start in enumerate(range(0, len(own), MOST), start=1):
-                name, caption = (
-                    f"ratios_{claim}_{page}" if page > 1 else f"ratios_{claim}",
-                    f"{claim}: {says[claim]} {HELP}",
-                )
+                name, caption = f"ratios_{claim}" + f"_{page}" * (page > 1), f"{claim}: {says[claim]} {HELP}"
                 every[name] = OfCases(caption=caption, panels=[BARS], cases=own[start : start + MOST])
         return every
 

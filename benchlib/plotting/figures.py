@@ -26,6 +26,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from benchlib import tables
@@ -298,10 +299,14 @@ def plain_log_axis(axis: Axis) -> None:
 
 @styled
 def finish(figure: Figure, series: Mapping[str, Look], extra: Sequence[Legend] = ()) -> Figure:
-    """Add a legend of the series and of ``extra`` above the panels. Thin out ticks whose labels would overlap."""
+    """Add a legend of the series and of ``extra`` above the panels, write products as their makers do, and thin out
+    ticks whose labels would overlap.
+    """
     lines = (Line2D([], [], color=look.color, marker=look.marker, linestyle=look.line) for look in series.values())
     if entries := [*zip(series, lines, strict=True), *extra]:
         _add_legend(figure, entries)
+    for text in figure.findobj(Text):
+        text.set_text(tables.spelled(text.get_text()))
     figure.draw_without_rendering()
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):
@@ -365,7 +370,7 @@ def _render(figure: Figure, kind: str) -> bytes:
 def _rows(axes: Axes, labels: Sequence[str], xlabel: str, at: Sequence[float] | None = None) -> None:
     """A row for each label from the top down."""
     axes.set(xlabel=xlabel, ylim=(len(labels) - 0.4, -0.6))
-    axes.set_yticks(range(len(labels)) if at is None else at, labels)
+    axes.set_yticks(range(len(labels)) if at is None else at, map(tables.spelled, labels))
     axes.grid(axis="y", visible=False)
     axes.tick_params(axis="y", length=0)
 

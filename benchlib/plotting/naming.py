@@ -11,6 +11,9 @@ import pandas as pd
 
 from benchlib.condition import Condition, implementation
 from benchlib.environments import DEFAULT
+from benchlib.tables import product, spelled
+
+__all__ = ["implementation_of", "implementations", "in_rows", "product", "spelled", "subjects"]
 
 Home = tuple[str, str]  # a framework and its environment
 
@@ -49,17 +52,3 @@ def implementation_of(row: Mapping[str, Any]) -> str:
     """Framework and environment of a row, as its subject names them."""
     full = implementation(row["framework"], row["environment"])
     return full if row["subject"].startswith(f"{full} ") else row["framework"]
-
-
-PRODUCTS = {"pytorch": "PyTorch", "mindspore": "MindSpore", "jax": "JAX", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
-
-
-def product(framework: str) -> str:
-    """Return a framework's name as its makers write it; one that is not known is called as its file."""
-    return PRODUCTS.get(framework, framework)
-
-
-def spelled(subject: str) -> str:
-    """Return a subject with its framework's name as its makers write it: ``PyTorch eager tuned``."""
-    framework, between, rest = subject.partition(" ")
-    return f"{product(framework)}{between}{rest}"

@@ -14,11 +14,11 @@ from matplotlib.ticker import MaxNLocator
 
 from benchlib import metrics, tables
 from benchlib.cache import Measurement, identity
-from benchlib.condition import Condition, implementation
+from benchlib.condition import Condition
 from benchlib.equivalence.certificate import Certificate
+from benchlib.errors import BenchlibError
 from benchlib.plotting import Curves, Picture, figures
 from benchlib.plotting.style import condition_looks, looks
-from benchlib.provenance.knobs import Ledger
 from benchlib.shown import Shown
 from benchlib.stats import frame as tidy
 from benchlib.stats.comparison import Comparison
@@ -48,7 +48,7 @@ Drawn = tuple[Figure, str]  # with its caption
 
 @functools.singledispatch
 def _draw(result: Shown) -> Drawn:
-    raise NotImplementedError(f"a {type(result).__name__} has no figure")
+    raise BenchlibError(f"a {type(result).__name__} has no figure: show its table")
 
 
 @_draw.register
@@ -140,26 +140,6 @@ def _(given: Certificate) -> Drawn:
         "difference of 0 is drawn at the left edge."
     )
     return figures.finish(figure, looks(drawn)), caption
-
-
-@_draw.register
-def _(kept: Ledger) -> Drawn:
-    """Which knob is set where: a row for each, a column for each framework, environment, device and lane."""
-    frame = kept.frame
-    if not len(frame):
-        return _nothing("no knob is set")
-    columns = [f"{one.implementation}\n{one.device} {one.lane}" for one in (p.condition for p in kept.processes)]
-    columns, names = list(dict.fromkeys(columns)), list(dict.fromkeys(frame["name"]))
-    figure, (axes,) = figures.panels(1, 1, height=0.5 + 0.2 * len(names))
-    look, *_ = looks(["set"]).values()
-    for row in frame.itertuples():
-        place = columns.index(f"{implementation(row.framework, row.environment)}\n{row.device} {row.lane}")
-        axes.plot(place, names.index(row.name), "s", color=look.color, markersize=7)
-    axes.set(ylim=(len(names) - 0.4, -0.6), xlim=(-0.5, len(columns) - 0.5))
-    axes.set_yticks(range(len(names)), names)
-    axes.set_xticks(range(len(columns)), columns)
-    axes.tick_params(length=0)
-    return figure, "The knobs that were set, by framework, device and lane; all others are as installed."
 
 
 def shares(differences: Iterable[float], tolerances: Iterable[float]) -> list[float]:

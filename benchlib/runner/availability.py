@@ -40,6 +40,11 @@ def available(framework: str, device: str, environment: str = DEFAULT) -> str | 
         return str(error)
 
 
+def usable(framework: str, environment: str = DEFAULT) -> list[str]:
+    """The devices that ``framework`` can use here in an environment."""
+    return [device for device in frameworks.devices(framework) if available(framework, device, environment) is None]
+
+
 def devices(within: Iterable[str] = (DEFAULT,)) -> list[str]:
     """The devices that at least one framework can use here in one of these environments, ``cpu`` first."""
     every = {row["device"] for row in survey(within) if row["missing"] is None}

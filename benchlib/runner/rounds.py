@@ -22,7 +22,7 @@ from benchlib.runner.entries import Entry, guarded
 from benchlib.runner.interference import NO_CPU, Pace, Watch, hold_still, mark_outliers, was_stopped
 from benchlib.runner.jobs import Job
 from benchlib.runner.processes import WorkerProcess
-from benchlib.stats.length import LEAST_ROUNDS, PILOT_ROUNDS
+from benchlib.stats.planner import LEAST_ROUNDS, PILOT_ROUNDS
 from benchlib.validation import Strict
 from benchlib.worker.steady import WINDOW
 
@@ -57,7 +57,7 @@ def measure_repetition(
     """Fill the empty ``measurements`` of a repetition, one a job: baseline, control, the other conditions.
 
     A worker that fails gets its failure recorded and leaves the repetition; the others go on. Workers end here,
-    whatever happens. ``rounds`` None: as many as take as long as the start, see ``length``.
+    whatever happens. ``rounds`` None: as many as take as long as the start, up to ``PILOT_ROUNDS``.
     """
     chance = random.Random(measurements[0].file)  # seeded by the key: the same order if it is done again
     began = time.monotonic()

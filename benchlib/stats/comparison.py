@@ -121,9 +121,7 @@ class Comparison(Measured):
 
     @property
     def control(self) -> Interval:
-        """The baseline's second process against its first (A/A): 1 but for noise. Its interval is the resolution of
-        this comparison; nan where it is disturbed.
-        """
+        """The baseline's second process against its first (A/A): 1 but for noise; nan where it is disturbed."""
         return self.ratio(self.baseline, "control")
 
     def ratio(self, condition: Condition, role: str = "condition") -> Interval:
@@ -133,9 +131,7 @@ class Comparison(Measured):
         return _ratio(self._pairs(self.baseline, condition, role))
 
     def between(self, one: Condition, other: Condition) -> Interval:
-        """Throughput of ``other`` over that of ``one``, with its 95 % interval over processes; nan where it is
-        :meth:`disturbed`. Says nothing of equivalence.
-        """
+        """As :meth:`ratio`, of ``other`` over ``one``."""
         return _ratio(self._pairs(one, other))
 
     def disturbed(self, one: Condition, other: Condition, role: str | None = None) -> bool:
@@ -146,10 +142,8 @@ class Comparison(Measured):
 
     def ratios(self) -> pd.DataFrame:
         """A row per condition but the baseline, and the control's: ratio to the baseline, low, high, processes,
-        verdict (see :func:`verdict_on`) and ``why`` the models are not shown to be the same.
-
-        A condition whose model is not the baseline's is not measured and gets no ratio. Nor does one that keeps slowing
-        down (or whose baseline does), or is :meth:`disturbed`.
+        verdict (see :func:`verdict_on`) and ``why`` the models are not shown to be the same. There is no ratio of
+        another model, nor of what keeps slowing down (or whose baseline does), or is :meth:`disturbed`.
         """
         return Frame([self._ratio_row(condition, role) for condition, role in self._ratios()])
 
@@ -163,18 +157,13 @@ class Comparison(Measured):
 
     def throughput(self) -> pd.DataFrame:
         """A row per condition: samples and steps per second and step time with intervals over processes (nan for one
-        that keeps slowing down, or more than half of whose blocks were disturbed in every take), CPU, memory, first
-        step, warm-up.
+        that keeps slowing down, or more than half of whose blocks were disturbed in every take), CPU, memory (MiB, see
+        ``recording.memory``), first step, warm-up.
 
-        ``cpu_percent`` is the worker's share of the machine, ``cores_used`` its CPU seconds per second. Memory in MiB
-        (2**20 bytes): ``memory_mib`` the process's peak resident set, ``memory_steady_mib`` that after the last step,
-        ``memory_private_mib`` what of it is no mapped file, ``memory_import_mib`` that after importing the framework,
-        ``memory_children_mib`` that of the processes that it started (compilers), after the last step.
-        What begins with ``accelerator`` is from the driver (see ``accelerators.Reading``; ``_throttled`` the share of
-        the time), ``joules_per_sample`` follows from its power; ``device_peak_mib`` is the most that the framework's
-        allocator gave out; nan where nobody tells.
-        ``idle_cores`` are the cores that the other workers, who should sleep, used meanwhile, beside the process where
-        it was worst; ``parent_cores`` those that this process used, which asks, waits and samples.
+        ``cpu_percent`` is the worker's share of the machine, ``cores_used`` its CPU seconds per second. What begins
+        with ``accelerator`` is from the driver (``_throttled``: the share of the time), ``joules_per_sample`` follows
+        from its power; ``device_peak_mib`` is of the framework's allocator. ``idle_cores`` are those that the other
+        workers, who should sleep, used meanwhile, at worst; ``parent_cores`` those of the process that asks.
         """
         return Frame([self._throughput_row(condition) for condition in self.conditions])
 
@@ -306,9 +295,7 @@ def same_within(margin: float) -> str:
 
 
 def verdict_on(interval: Interval, margin: float) -> str:
-    """What an interval of a ratio shows. An interval may exclude 1 and lie within ``margin`` of it: the difference is
-    then shown to be of no importance to whoever has chosen the margin, which is what is said.
-    """
+    """What an interval of a ratio shows; one that excludes 1 and lies within ``margin`` of it is of no importance."""
     if is_within(interval.low, interval.high, margin):
         return same_within(margin)
     if interval.excludes(1):

@@ -1,16 +1,13 @@
 """How many blocks and how many processes: from the variances and costs that are seen, not a fixed count.
 
-A process of the pilot is measured about as long as it took to start, but no more than ``length.PILOT_ROUNDS``; what
-comes after that by the variances seen. After
-Kalibera and Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013): the best number of blocks in a process
-balances what a process costs before its first block (start, import, compilation, warm-up) against what blocks cost, by
-the variances within and between processes. The number of processes follows from the half-width asked for. The plan is
-a function of what has been measured and of nothing else, so a comparison that was stopped goes on as it would have.
+A process of the pilot is measured about as long as it took to start, but no more than ``PILOT_ROUNDS``. After that, as
+in Kalibera and Jones, "Rigorous benchmarking in reasonable time" (ISMM 2013), the number of blocks balances what a
+process costs before its first block against what blocks cost, by the variances within and between processes. The number
+of processes follows from the half-width asked for. The plan is a function of what has been measured and nothing else.
 
-Looking at the interval after every process and stopping at the first that is narrow enough stops too early where the
-variance happens to look small, and such intervals hold the truth less often than they say. So the plan stops only when
-the interval would be narrow enough with a variance ``CAUTION`` times its standard error larger than seen:
-``benchmarks/coverage.py`` shows what that gives.
+Whoever stops at the first interval that is narrow enough stops too early where the variance happens to look small. So
+the plan stops only when the interval would be narrow enough with a variance ``CAUTION`` times its standard error larger
+than seen: ``benchmarks/coverage.py`` shows what that gives.
 """
 
 from __future__ import annotations
@@ -25,11 +22,14 @@ import numpy as np
 
 from benchlib.errors import BenchlibError, shown
 from benchlib.stats.intervals import half_width
-from benchlib.stats.length import LEAST_ROUNDS, MOST_ROUNDS, rounds_for
+
+LEAST_ROUNDS, MOST_ROUNDS = 4, 100
+PILOT_ROUNDS = 16
+"""Most rounds of a process in the pilot: more time does more where an interval is wide."""
 
 PILOT = 5
-"""Repetitions of the pilot, unless it is said otherwise; ``LEAST_PILOT`` at least. Fewer give wider intervals, for
-Student's distribution asks more of few processes: with 4 by 1.3, with 3 by 2.
+"""Repetitions of the pilot, unless it is said otherwise. Fewer give wider intervals, for Student's distribution asks
+more of few processes: with 4 by 1.3, with 3 by 2.
 """
 
 LEAST_PILOT = 3
@@ -46,8 +46,8 @@ LONGEST_BLOCK_S = 300  # a worker is silent in a block, and counts as hung after
 USUAL_BLOCK_S = 0.25
 
 LEANING = 3.0
-"""So many times as long as it took to start is a process measured at most, and so many times less at least, whatever
-the variances of a few processes say: they are not well known.
+"""A process is measured so many times as long as it took to start at most, and so many times less at least: the
+variances of a few processes are not well known.
 """
 
 CAUTION = 1.0
@@ -89,7 +89,7 @@ class Plan:
     """Where a comparison stands: what is next, or why it ends and what more the precision would have taken."""
 
     ended: str | None  # None: another repetition; else why not
-    rounds: int | None  # of the next repetition; None: see ``length.pilot_rounds``
+    rounds: int | None  # of the next repetition; None: as many as take as long as the start, see ``PILOT_ROUNDS``
     half_width: float  # of the widest ratio's interval, relative; nan before there is one
     spent_s: float
     more_processes: int  # estimated, of each condition, to the precision; 0 if it is reached
@@ -97,11 +97,7 @@ class Plan:
 
 
 def plan(
-    done: Sequence[Paired],
-    precision: float,
-    budget_s: float,
-    pilot: int = PILOT,
-    disturbed: bool = False,
+    done: Sequence[Paired], precision: float, budget_s: float, pilot: int = PILOT, disturbed: bool = False
 ) -> Plan:
     """What to do after ``done``, for intervals of ``precision`` (relative half-width) within ``budget_s`` seconds.
     While a ratio is ``disturbed`` its interval says nothing, however narrow it is: it goes on, and may become quieter.
@@ -123,9 +119,7 @@ def plan(
 
 
 def settled(done: Sequence[Paired], precision: float) -> bool:
-    """Would :func:`plan` end after ``done``, whatever the budget, with the precision reached or nothing to compare?
-    Much sooner known than all of the plan.
-    """
+    """Would :func:`plan` end after ``done``, whatever the budget, with the precision reached or nothing to compare?"""
     return all(_narrow(own, precision, len(own)) for own in means(done).values())
 
 
@@ -142,18 +136,20 @@ def require(precision: float, budget_s: float, block_s: float, pilot: int, margi
     if precision < LEAST_PRECISION:
         raise BenchlibError(f"precision {precision!r}: {TOO_PRECISE}")
     if not 0 < block_s <= LONGEST_BLOCK_S:
-        raise BenchlibError(
-            f"block_s {block_s!r}: give the seconds of a block, such as {USUAL_BLOCK_S:g}, {LONGEST_BLOCK_S} at most"
-        )
+        most = f"{LONGEST_BLOCK_S} at most"
+        raise BenchlibError(f"block_s {block_s!r}: give the seconds of a block, such as {USUAL_BLOCK_S:g}, {most}")
     if not LEAST_PILOT <= pilot <= MOST_PILOT:
-        raise BenchlibError(
-            f"pilot {shown(pilot)}: give {LEAST_PILOT} processes of each condition or more, up to {MOST_PILOT}: fewer "
-            "show no variance"
-        )
+        least = f"give {LEAST_PILOT} processes of each condition or more, up to {MOST_PILOT}"
+        raise BenchlibError(f"pilot {shown(pilot)}: {least}: fewer show no variance")
     if not 0 < budget_s <= MOST_BUDGET_S:
         raise BenchlibError(f"budget_s {budget_s!r}: give the seconds of a comparison, {MOST_BUDGET_S} at most")
     if not 0 < margin < 1:
         raise BenchlibError(f"margin {margin!r}: give a share of the ratio, such as 0.05 for the same within 5 %")
+
+
+def rounds_for(start_s: float, round_s: float) -> int:
+    """Rounds that take about as long as the start of their processes did."""
+    return int(min(max(LEAST_ROUNDS, round(start_s / max(round_s, 1e-9))), MOST_ROUNDS))
 
 
 def least_s(pilot: int, block_s: float, processes: int) -> float:
@@ -168,8 +164,7 @@ def usual_s(pilot: int, block_s: float, processes: int) -> float:
 
 def best_rounds(done: Sequence[Paired]) -> int:
     """Rounds of a process that give the narrowest interval for the time: the square root of (cost of a process over
-    cost of a round) times (variance within over variance between processes), for the ratio whose processes vary most;
-    about as many as take as long as the start, see ``LEANING``.
+    cost of a round) times (variance within over variance between processes), for the ratio whose processes vary most.
     """
     start_s, round_s = (float(np.median(costs)) for costs in zip(*((p.start_s, p.round_s) for p in done), strict=True))
     usual = rounds_for(start_s, round_s)
@@ -183,9 +178,7 @@ def best_rounds(done: Sequence[Paired]) -> int:
 
 
 def width(own: Sequence[float], processes: int | None = None, caution: float = 1.0) -> float:
-    """The relative half-width of a ratio's interval, from the means of its processes; of one over more ``processes``
-    with ``caution`` times the variance.
-    """
+    """The relative half-width of a ratio's interval, from the means of its processes, or over more ``processes``."""
     sd = float(np.std(own, ddof=1)) * math.sqrt(caution)
     return math.expm1(half_width(sd, processes or len(own)))
 

@@ -37,10 +37,9 @@ class TrainingRuns(Measured):
         metrics, epoch_s, failure.
 
         ``metric`` is that after ``self.epochs`` epochs (nan if the run failed before), ``loss`` the mean over the last
-        of them, ``best_metric`` the best of all epochs; ``epoch_s`` the mean seconds of an epoch, without epochs that
-        were disturbed; ``first_step_s``, with compilation (nan if it was disturbed), is in none of the times.
-        ``disturbed_time`` is the share of the time in blocks that were disturbed. A run cannot be taken again: where
-        ``times_count`` is false (see :func:`undisturbed`) its times cannot be compared.
+        of them; ``epoch_s`` the mean seconds of an epoch that was not disturbed; ``first_step_s``, with compilation
+        (nan if it was disturbed), is in none of the times. Where ``times_count`` is false (see :func:`undisturbed`) a
+        run's times cannot be compared.
         """
         return Frame([self._run(m) for m in self.measurements])
 
@@ -51,10 +50,9 @@ class TrainingRuns(Measured):
         return Frame([row for m in self.measurements for row in _curve(m)])
 
     def first_epoch(self, condition: Condition, with_compilation: bool = True) -> Interval:
-        """Time of the first epoch over the geometric mean of the others', with an interval over seeds. With compilation
-        its first step takes the time of the process's first step, which was timed by itself and undone. Without
-        epochs that were disturbed, and runs whose first epoch, or all others, were; with compilation, without
-        those whose first step was disturbed, and nan if that is more than half of the runs.
+        """Time of the first epoch over the geometric mean of the others', with an interval over seeds, without what was
+        disturbed. With compilation its first step takes the time of the process's first step, and it is nan if that
+        was disturbed in more than half of the runs.
         """
         logs = []
         for m in self._first_epochs(condition, with_compilation):
