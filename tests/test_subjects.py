@@ -13,7 +13,7 @@ from synthetic_lab import SyntheticLab
 from benchlib import environments
 from benchlib.errors import BenchlibError
 from benchlib.runner import availability
-from benchlib.suite import clock, experiments
+from benchlib.suite import experiments
 
 ROOT = Path(__file__).parents[1]
 JAX = {"framework": "jax", "environment": "jax", "mode": "graph", "lane": "tuned"}
@@ -166,9 +166,6 @@ def test_the_profile_frameworks_takes_all_five_and_its_pilots_fit_into_its_time(
     five = {"pytorch", "mindspore", "jax", "tensorflow", "mxnet"}
     assert measured == dict.fromkeys(every, five)
     assert minutes <= 20, "with set-up and report the first run is to end within 25"
-    for_training = 4  # minutes: 26 runs of a few seconds, which the estimate leaves aside
-    assert "more than" not in clock.expectation(minutes - for_training, every)
-    assert "more than" in clock.expectation(minutes / 2, every), "it does say so"
 
 
 def test_the_profile_frameworks_without_any_of_their_environments_is_of_those_that_are_there(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import contextlib
 import errno
 import fcntl
 import functools
-import importlib.metadata
 import io
 import os
 import re
@@ -312,27 +311,6 @@ class TestUnchanged:
         write_notebook("first", "print('other')")
         assert self.run() == ["first", "report"]
 
-    def test_the_models_of_what_is_executed_are_checked_together_before_the_first(self, monkeypatch):
-        asked = []
-
-        def certify(self, conditions):
-            asked.append((self.folder.name, [one.batch_size for one in conditions]))
-            raise KeyError("weights")
-
-        for name in ("first", "second"):
-            write_notebook(name, "1", design=CERTIFYING)
-        monkeypatch.setattr(suite.lab.Lab, "certify", certify)
-        measure_nothing(monkeypatch)
-        write_parameters("first", count=4)
-        write_parameters("second", count=8)
-        assert self.run() == ["first", "second", "report"]
-        assert asked == [("quick", [4, 8])]
-        told = "the models could not be checked all at once, so each notebook checks its own: KeyError: 'weights'\n"
-        assert self.said.startswith(told)
-        write_parameters("second", count=2)
-        assert self.run() == ["second", "report"]
-        assert asked[1:] == [("quick", [2])]
-
     def test_another_report_alone(self):
         write_notebook("report", "# Another report")
         assert self.run() == ["report"]
@@ -349,24 +327,12 @@ class TestUnchanged:
         assert self.run() == [], "it is the images that count, not where they lie"
         monkeypatch.setattr(machine, "describe", lambda: {"cpu": "another"})
         assert self.run() == ["first", "second", "report"]
-        assert "again: these have changed: machine (" in self.said
-        assert "cpu: another, was " in self.said
-
-    def test_of_other_versions_it_says_which(self):
-        record = record_of("first")
-        record |= {"interpreter": "/older/python", "versions": {**record["versions"], "pip": "1.0"}}
-        record["inputs"]["versions"] = "other"
-        manifest.write(manifest.path_of(Path("outputs/quick"), "first"), record)
-        assert self.run() == ["first", "report"]
-        of_pip = f"pip: {importlib.metadata.version('pip')}, was 1.0"
-        changed = f"versions (interpreter: {sys.executable}, was /older/python; {of_pip})"
-        assert f"first: started again: these have changed: {changed}\n" in self.said
+        assert "again: these have changed: machine\n" in self.said
 
     def test_other_variables_or_packages_of_what_is_measured(self, tmp_path, monkeypatch):
         write_notebook("first", "1", design=CERTIFYING)
         write_parameters("first", count=4)
         monkeypatch.delenv(variables.WORKER_PATH, raising=False)
-        monkeypatch.setattr(suite.lab.Lab, "certify", lambda self, conditions: None)
         measure_nothing(monkeypatch)
         assert self.run() == ["first", "report"], "other conditions, other inputs"
         assert self.run() == []
@@ -814,7 +780,7 @@ def test_stopped_while_it_waits_for_the_machine_it_says_so_in_a_line(tmp_path, m
         for _ in range(3):  # by someone impatient
             run.send_signal(signal.SIGINT)
             time.sleep(0.05)
-        said = run.communicate(timeout=60)[1]
+        said = run.communicate(timeout=120)[1]
     assert (run.returncode, said) == (130, STOPPED)
 
 
@@ -836,14 +802,14 @@ def test_killed_or_stopped_it_leaves_no_kernel_and_no_success_and_goes_on_the_ne
         run = subprocess.Popen(command, **pipes, preexec_fn=heed)
         kernel = wait_for(lambda: Path("kernel.pid").exists() and psutil.Process(int(Path("kernel.pid").read_text())))
         run.send_signal(number)
-        said = run.communicate(timeout=60)[1]
+        said = run.communicate(timeout=120)[1]
         assert run.returncode == code
         expected = {
             signal.SIGKILL: "",
             signal.SIGINT: STOPPED,
         }
         assert said == expected[number]
-        wait_for(lambda kernel=kernel: not kernel.is_running(), seconds=10)
+        wait_for(lambda kernel=kernel: not kernel.is_running())
         assert not executed("sleeping").exists()
         assert record_of("sleeping")["status"] == "running"
         left = sorted(path.name.rpartition("-")[0] for path in (tmp_path / "temporary").iterdir())
@@ -856,7 +822,7 @@ def test_killed_or_stopped_it_leaves_no_kernel_and_no_success_and_goes_on_the_ne
     assert executed("sleeping").exists()
 
 
-def wait_for(condition, seconds=30):
+def wait_for(condition, seconds=120):
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, "it did not come to that in time"
@@ -944,9 +910,6 @@ def test_outputs_that_jupyterlab_saves_into_a_notebook_do_not_make_its_result_st
     assert "first: started again: these have changed: notebook" in run_and_read()[1]
 
 
-CERTIFY = suite._certify
-
-
 class TestTime:
     """What is measured is measured before the notebooks, on one clock."""
 
@@ -957,9 +920,7 @@ class TestTime:
             asks = "import os\nprint(os.environ['BENCHLIB_MEASURES'])"
             write_notebook(name, asks, SUMMARY.format(failures=0), design=CERTIFYING)
         write_parameters("defaults", precision=0.03, pilot=3, block_s=0.1, margin=0.05, minutes=3)
-        monkeypatch.setattr(suite, "_certify", lambda due, lab: None)
         monkeypatch.setattr(suite.clock, "require", lambda *given: None)  # no time is known of these
-        monkeypatch.setattr(suite.clock, "expectation", lambda minutes, missing: f"expected of {', '.join(missing)}")
         self.measured = []
         monkeypatch.setattr(suite.clock, "measure", self._measure)
         self.really = execute.execute
@@ -978,12 +939,9 @@ class TestTime:
 
     def test_all_is_measured_before_the_notebooks_which_then_measure_nothing(self, monkeypatch):
         monkeypatch.setattr(execute, "execute", self.really)  # so that a kernel inherits it in fact
-        code, said = run_and_read()
-        assert code == 0
+        assert run_and_read()[0] == 0
         assert self.measured == [(["one", "two"], 3)]
         assert printed_in(executed("one")) == "nothing\n"
-        assert said.startswith("expected of one, two\n"), "before anything starts"
-        assert "expected of" not in run_and_read()[1], "all is there"
 
     def test_the_time_of_the_profile_is_that_of_all_runs(self):
         self.spends = 120
@@ -1021,7 +979,7 @@ class TestTime:
             assert code == 1
             assert "one: stale after" in said
             assert (
-                "one: not measured anew, so that of before is shown, which is stale: these have changed: para" in said
+                "one: not measured again, its older result is shown, which is stale: these have changed: para" in said
             )
             assert executed("one").read_bytes() == before
             assert not executed(".partial-one").exists()
@@ -1048,15 +1006,6 @@ class TestTime:
         assert printed_in(executed("one")) == "nothing\n"
         assert printed_in(executed("two")) == "budget\n"
 
-    def test_while_the_gate_waits_for_others_the_clock_stands_still(self, monkeypatch):
-        def certify(self, conditions):
-            self.waited_s += 120.0
-
-        monkeypatch.setattr(suite, "_certify", CERTIFY)
-        monkeypatch.setattr(suite.lab.Lab, "certify", certify)
-        run_and_read()
-        assert self.measured == [(["one", "two"], 5)], "of 3 minutes, after 2 of waiting that took no time here"
-
     def test_measuring_that_broke_off_is_a_failure(self):
         self.breaks_off = True
         code, _ = run_and_read()
@@ -1073,7 +1022,7 @@ class TestTime:
 
     def test_too_few_minutes_are_refused_before_anything_starts(self, monkeypatch):
         def refuse(minutes, missing, _):
-            raise BenchlibError(f"{minutes:g} for {', '.join(missing)}")
+            raise BenchlibError(f"{minutes:g} for {', '.join(one.name for one in missing)}")
 
         monkeypatch.setattr(suite.clock, "require", refuse)
         code, said = run_and_read(("run", "--minutes", "0.5"))
@@ -1086,11 +1035,11 @@ class TestTime:
         asked = []
         monkeypatch.setattr(suite.clock, "require", lambda *given: asked.append(given))
         run_and_read(("run", "--minutes", "1"))
-        assert asked == [(1.0, {}, 3)], "one, two and the report are executed"
+        assert asked == [(1.0, [], 3)], "one, two and the report are executed"
 
     def test_no_time_is_too_short_for_pilots_that_are_there_though_no_notebook_was_executed(self, monkeypatch):
         asked = []
-        monkeypatch.setattr(suite.clock, "require", lambda *given: asked.append(list(given[1])))
+        monkeypatch.setattr(suite.clock, "require", lambda *given: asked.append([one.name for one in given[1]]))
 
         def stopped(notebooks, folder, time_):
             time_.piloted()
