@@ -162,6 +162,17 @@ def relative_to(rows: pd.DataFrame, between: str = " ") -> str:
     return f"throughput relative to{between}{rows['baseline_subject'].iloc[0]}"
 
 
+def metric_of(rows: pd.DataFrame) -> str:
+    """What an axis of the metric of the first row's workload is of."""
+    return metrics.label(workloads.load(rows["workload"].iloc[0]))
+
+
+def threshold_of(rows: pd.DataFrame) -> float | None:
+    """The threshold of the first row's training, in the unit in which people read it."""
+    factor, _ = metrics.readable(workloads.load(rows["workload"].iloc[0]).metric)
+    return None if pd.isna(rows["threshold"].iloc[0]) else factor * rows["threshold"].iloc[0]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ratios(Lines):
     """The throughput ratio against a column ``x``, with the A/A controls and the margin."""
