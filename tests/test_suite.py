@@ -49,8 +49,6 @@ Path(outputs, "figures", "toy.svg").write_text("<svg/>")
 GOOD = [
     "import sys\nfrom benchlib.progress import Progress\nprint(sys.executable, count, outputs)",
     "with Progress(2, 'toy work') as progress:\n    progress.step('the first')\n    progress.step('the second')",
-    "import os\nos.environ['JPY_SESSION_NAME'] = os.environ.pop('BENCHLIB_PROGRESS')  # as in JupyterLab",
-    "with Progress(2, 'a bar') as progress:\n    progress.step('one < two')",
     "import scrapbook\nscrapbook.glue('summary', {'title': 'a toy', 'failures': 0, 'figures': []})",
 ]
 
@@ -218,12 +216,6 @@ class TestFirstRun:
         assert "  toy work: 2/2: the second" in lines
         assert "toy work" not in printed_in(executed("good"))
 
-    def test_progress_in_jupyterlab_is_one_bar(self, said):
-        outputs = [o for c in nbformat.read(executed("good"), 4).cells if "a bar" in c.source for o in c.outputs]
-        bar = '<progress value="1" max="2"></progress> a bar: 1/2, done in 0 s'
-        assert [o.data["text/html"] for o in outputs] == [bar]
-        assert "a bar" not in said[1]
-
     @pytest.mark.parametrize(
         ("name", "cell", "error"),
         [
@@ -378,20 +370,6 @@ class TestUnchanged:
     def test_a_result_that_is_gone(self, path):
         Path("outputs/quick", path).unlink()
         assert "first" in self.run()
-
-    def test_the_page_alone_is_gone(self):
-        page, paper = Path("outputs/quick/report.html"), Path("outputs/quick/report.pdf")
-        for lost in (page, paper):
-            lost.unlink()
-            assert self.run() == []
-            assert page.exists()
-            assert paper.exists()
-
-    def test_a_page_that_is_made_anew_is_printed_anew(self):
-        Path("outputs/quick/report.pdf").write_text("printed from an older page")
-        write_notebook("report", "# Another report")
-        assert self.run() == ["report"]
-        assert Path("outputs/quick/report.pdf").read_text() == "report.html on a4"
 
     def test_pages_are_made_by_what_is_in_them_whatever_the_clock_said(self):
         page, paper = Path("outputs/quick/report.html"), Path("outputs/quick/report.pdf")
@@ -558,13 +536,6 @@ class TestNoRoom:
         assert record_of("first")["status"] == "failed"
         assert not list(Path("outputs/quick/notebooks").glob(".partial-*"))
 
-    def test_where_not_even_the_record_can_be_written_it_is_said(self, monkeypatch):
-        monkeypatch.setattr(manifest, "write", full)
-        code, said = run_and_read()
-        assert code == 1
-        assert "second: its record cannot be kept: " in said
-        assert "3 of 3 notebooks failed: first, second, report" in said
-
     @pytest.mark.parametrize("name", ["report.html", "report.pdf"])
     def test_a_page_that_cannot_be_written_is_told_and_is_not_there_in_part(self, name, monkeypatch):
         monkeypatch.setattr(execute, "execute", pretend)
@@ -602,14 +573,6 @@ class TestNoRoom:
         assert said.endswith("choose another folder with --outputs\n")
         assert said.count("\n") == 1
 
-    def test_a_log_without_room_stops_nothing(self, monkeypatch):
-        monkeypatch.setattr(execute, "execute", pretend)
-        with open("/dev/full", "w") as nowhere, contextlib.redirect_stdout(nowhere):
-            assert suite.run("quick") == 0
-            with contextlib.suppress(OSError):
-                nowhere.close()
-        assert record_of("second")["status"] == "succeeded"
-
     def test_a_log_without_room_is_told_at_the_end(self):
         with open("/dev/full", "w") as nowhere:
             command = [sys.executable, "-m", "benchlib", "devices"]
@@ -640,13 +603,6 @@ class TestRefused:
             "(there are: first, report, second)\n"
             "parameters/quick/first.yaml: count: 'many': Input should be a valid integer\n"
             "parameters/quick/second.yaml: count: 'few': Input should be a valid integer\n",
-        )
-
-    def test_a_missing_notebook(self):
-        Path("notebooks/second.ipynb").unlink()
-        assert run_and_read() == (
-            2,
-            "error: parameters/quick/second.yaml: unknown notebook 'second': (there are: first, report)\n",
         )
 
     @pytest.mark.parametrize("command", ["run", "report"])
@@ -840,11 +796,6 @@ class TestProgress:
             "runs: 0/3\nruns: 1/3, 0 s left: 61 % and more\nruns: 1/3, stopped after 0 s by ZeroDivisionError\n"
         )
 
-    def test_where_its_file_has_no_room_the_line_is_not_lost_and_stops_nothing(self, capsys, monkeypatch):
-        monkeypatch.setenv(progress.FILE_VARIABLE, "/dev/full")
-        progress.say("one of three")
-        assert capsys.readouterr().err == "one of three\n"
-
     @pytest.mark.parametrize(("seconds", "words"), [(8.2, "8 s"), (99, "99 s"), (100, "2 min"), (4800, "1 h 20 min")])
     def test_durations_in_words(self, seconds, words):
         assert progress.duration(seconds) == words
@@ -888,12 +839,6 @@ class TestReport:
 
         monkeypatch.setattr(plan, "design", refuse)
         assert run_and_read(["report"])[0] == 0
-
-    def test_without_results_it_says_how_to_get_them(self):
-        shutil.rmtree("outputs")
-        code, said = run_and_read(["report"])
-        assert code == 2
-        assert "make report PROFILE=quick" in said
 
 
 def test_outputs_that_jupyterlab_saves_into_a_notebook_do_not_make_its_result_stale(tmp_path, monkeypatch):
@@ -1030,13 +975,6 @@ class TestTime:
         assert not Path("outputs").exists()
         assert run_and_read(("run", "--minutes", "0"))[0] == 0, "nothing is measured: no time is too short"
 
-    def test_no_time_is_too_short_for_what_had_its_pilots(self, monkeypatch):
-        run_and_read()
-        asked = []
-        monkeypatch.setattr(suite.clock, "require", lambda *given: asked.append(given))
-        run_and_read(("run", "--minutes", "1"))
-        assert asked == [(1.0, [], 3)], "one, two and the report are executed"
-
     def test_no_time_is_too_short_for_pilots_that_are_there_though_no_notebook_was_executed(self, monkeypatch):
         asked = []
         monkeypatch.setattr(suite.clock, "require", lambda *given: asked.append([one.name for one in given[1]]))
@@ -1055,8 +993,3 @@ class TestTime:
         with pytest.raises(KeyboardInterrupt):
             suite.run("quick", None, 1.0)
         assert asked[2:] == [["one", "two"]], "of other parameters there are no pilots"
-
-    def test_who_measures_by_itself_comes_first_for_the_others_depend_on_it(self):
-        self.wrong = ["two"]
-        _, said = run_and_read()
-        assert said.index("two: started") < said.index("one: started")
